@@ -1,0 +1,128 @@
+"""The command ``siteline``, also ``python -m siteline``.
+
+It is a thin layer over the public API: each command is a module here with ``add(commands)``, which
+describes its arguments, and ``run(options)``, which gives an :class:`~siteline.cli.output.Outcome`.
+This module turns that, or an exception, into what is printed and into the exit status.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from siteline.cli.output import Outcome
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, else with those of the process; return its status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["--version"]:
+        # Scripts ask for it often, so without argparse.
+        from siteline import __version__
+
+        print(f"siteline {__version__}")
+        return 0
+    from siteline.cli.arguments import parser
+
+    options = parser().parse_args(given)
+    try:
+        status = _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        from siteline.cli.exits import status_of
+
+        _leave_stdout()
+        return status_of(error)
+    return status
+
+
+def _run(options: argparse.Namespace) -> int:
+    from siteline.cli.exits import Exit, status_of
+    from siteline.cli.output import document, error_members
+
+    _show_warnings()
+    _log(options.verbose)
+    try:
+        outcome: Outcome = options.run(options)
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        print("siteline: interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
+    except Exception as error:
+        status = status_of(error)
+        if status is Exit.FAULT and options.verbose:
+            raise
+        ended = _status(options, status)
+        if options.json:
+            print(document(_command(options), ended, error_members(error)))
+        _tell(error)
+        return ended
+    ended = _status(options, outcome.status)
+    if outcome.has_written:
+        from siteline.cli.output import hint
+
+        hint(outcome.text)
+    elif options.json:
+        print(document(_command(options), ended, outcome.members))
+    elif outcome.text:
+        print(outcome.text)
+    return ended
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Return the words of the command, such as ``store check``."""
+    return " ".join(filter(None, (options.command, getattr(options, "action", None))))
+
+
+def _status(options: argparse.Namespace, status: int) -> int:
+    from siteline.cli.exits import Exit
+
+    skip_code: int | None = getattr(options, "skip_code", None)
+    return skip_code if status == Exit.SPENT and skip_code is not None else int(status)
+
+
+def _tell(error: Exception) -> None:
+    """Say on stderr what went wrong, and what to do."""
+    from siteline.cli.output import message_of
+
+    print(f"siteline: {message_of(error)}", file=sys.stderr)
+    if hint := getattr(error, "hint", None):
+        print(f"  {hint}", file=sys.stderr)
+
+
+def _show_warnings() -> None:
+    """Have warnings take one line, without the place in siteline's code that nobody needs."""
+    import warnings
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        print(f"siteline: warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
+
+
+def _log(verbosity: int) -> None:
+    if not verbosity:
+        return
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
+    logger = logging.getLogger("siteline")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
+
+
+def _leave_stdout() -> None:
+    """Let the interpreter's last flush of a closed pipe go nowhere, instead of into a traceback."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,49 @@
+"""``siteline allowance``: what is left of the day's requests, without asking the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siteline.cli.arguments import add_command
+from siteline.cli.clients import client_of
+from siteline.cli.output import Outcome, aligned
+
+if TYPE_CHECKING:
+    import argparse
+
+    from siteline.cli.arguments import Commands
+
+__all__ = ["add"]
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    add_command(
+        commands,
+        "allowance",
+        _run,
+        "show the daily allowance as the ledger has counted it",
+        "Sends no request (§8).",
+    )
+
+
+def _run(options: argparse.Namespace) -> Outcome:
+    from siteline._times import to_second
+
+    client = client_of(options)
+    known = client.allowance
+    used = f"{known.used:,}"
+    if known.limit is not None:
+        used += f" of {known.limit:,}, {known.left:,} left"
+    rows = [
+        ("service", client.base_url),
+        ("subject", client.subject),
+        ("data requests today", used),
+        ("the day ends", f"{to_second(known.resets_at)} UTC"),
+        (
+            "token requests",
+            f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour",
+        ),
+    ]
+    members = {"base_url": client.base_url, "subject": client.subject, **known._asdict()}
+    return Outcome(members, aligned(rows))

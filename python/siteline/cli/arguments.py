@@ -1,0 +1,127 @@
+"""The parser of the command line, and the arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from siteline import __version__
+from siteline.cli import exits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from siteline.cli.output import Outcome
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Run = Callable[[argparse.Namespace], Outcome]
+
+__all__ = ["add_command", "add_query", "parser", "query_of"]
+
+# In the order of the help: each has add(commands).
+_MODULES = (
+    "keygen",
+    "profile",
+    "token",
+    "discover",
+    "plan",
+    "pull",
+    "sync",
+    "coverage",
+    "lateness",
+    "changes",
+    "store",
+    "allowance",
+    "sandbox",
+    "completion",
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    made = argparse.ArgumentParser(
+        prog="siteline",
+        description="Aggregated time series of the Customer Data Service: read, keep, look after.",
+        epilog=f"exit status:\n{exits.table()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action="version", version=f"siteline {__version__}")
+    commands = made.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    commands.required = True
+    for name in _MODULES:
+        try:
+            importlib.import_module(f"siteline.cli.{name}").add(commands)
+        except ModuleNotFoundError:
+            continue
+    return made
+
+
+def add_command(
+    commands: Commands, name: str, run: Run, help: str, details: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command with the options that every command has."""
+    made = commands.add_parser(
+        name,
+        help=help,
+        description=f"{help[0].upper()}{help[1:]}.{details and f' {details}'}",
+    )
+    made.set_defaults(run=run)
+    shared = made.add_argument_group("of every command")
+    shared.add_argument(
+        "--profile",
+        metavar="NAME",
+        help="a profile of the configuration file; without it the SITELINE_* variables",
+    )
+    shared.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    shared.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="log to stderr what is done; twice: every request",
+    )
+    shared.add_argument("--no-progress", action="store_true", help="show no progress")
+    return made
+
+
+def add_query(made: argparse.ArgumentParser) -> None:
+    """Add the arguments of a query (§4.3)."""
+    query = made.add_argument_group("the query")
+    query.add_argument("--site", metavar="ID", help="siteId")
+    query.add_argument("--line", metavar="ID", help="lineId")
+    query.add_argument(
+        "--start", metavar="TIME", help="the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC)"
+    )
+    query.add_argument(
+        "--end", metavar="TIME", help="the end, exclusive; without it five minutes behind now"
+    )
+    query.add_argument("--interval", metavar="WIDTH", help="the width of a bucket, such as 1m")
+    query.add_argument("--page-size", metavar="N", type=int, help="items a page")
+    query.add_argument(
+        "--filter",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="another filter, such as machineId=M7; again for more",
+    )
+
+
+def query_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the query's keywords, as :meth:`siteline.Client.data` and Feed take them."""
+    from siteline.errors import QueryError
+
+    filters: dict[str, list[str]] = {}
+    for written in options.filter:
+        name, separator, value = written.partition("=")
+        if not (name and separator):
+            raise QueryError(f"--filter {written!r} is not NAME=VALUE, such as machineId=M7.")
+        filters.setdefault(name, []).append(value)
+    known = {
+        "site": options.site,
+        "line": options.line,
+        "interval": options.interval,
+        "page_size": options.page_size,
+        "filters": filters or None,
+    }
+    return {name: value for name, value in known.items() if value is not None}

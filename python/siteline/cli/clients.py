@@ -1,0 +1,38 @@
+"""The client that a command uses: of a profile, or of the environment variables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+    from siteline import Client, Store
+
+__all__ = ["client_of", "existing_store", "progress_of"]
+
+
+def client_of(options: argparse.Namespace) -> Client:
+    """Make the client of ``--profile``, else of the ``SITELINE_*`` variables. Sends nothing."""
+    from siteline import Client
+
+    if options.profile is not None:
+        return Client.from_profile(options.profile)
+    return Client.from_env()
+
+
+def progress_of(options: argparse.Namespace) -> bool:
+    """Whether to show progress, which siteline does only on a terminal."""
+    return not (options.no_progress or options.json)
+
+
+def existing_store(path: str, *, read_only: bool) -> Store:
+    """Open a store that is there: a mistyped path makes no new one."""
+    import errno
+    import os
+
+    from siteline import Store
+
+    if not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, "there is no store", path)
+    return Store(path, read_only=read_only)

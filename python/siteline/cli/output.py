@@ -1,0 +1,110 @@
+"""What the command prints: data or one JSON document on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TextIO
+
+from siteline._times import iso
+from siteline.cli.exits import Exit
+
+__all__ = [
+    "SCHEMA",
+    "Outcome",
+    "aligned",
+    "document",
+    "error_members",
+    "hint",
+    "is_terminal",
+    "message_of",
+]
+
+SCHEMA = 1
+"""The number of the documents' form: members are added to it, and none is taken away."""
+
+
+class Outcome(NamedTuple):
+    """What a command has to say at its end."""
+
+    members: dict[str, Any]
+    """The members of the JSON document besides those that all have."""
+    text: str
+    """The same for a person."""
+    status: Exit | int = Exit.DONE
+    """The exit status; a number of the user's own for ``--skip-code``."""
+    has_written: bool = False
+    """Whether stdout has the data already: then nothing else may follow there."""
+
+
+def document(command: str, status: int, members: dict[str, Any]) -> str:
+    """Return one JSON document, which is all of stdout."""
+    known = {"schema": SCHEMA, "command": command, "exit": int(status)}
+    return json.dumps({**known, **members}, default=_plain, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def error_members(error: BaseException) -> dict[str, Any]:
+    """Return what a document says of an error: never a cursor, token or key."""
+    told = {
+        "type": type(error).__name__,
+        "message": message_of(error),
+        "hint": getattr(error, "hint", None),
+        "retryable": bool(getattr(error, "retryable", False)),
+        "status": getattr(error, "status", None),
+        "code": getattr(error, "code", None),
+        "retry_at": getattr(error, "retry_at", None),
+        "request_id": getattr(error, "request_id", None),
+    }
+    return {"error": told}
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an exception says, without its hint."""
+    from siteline.errors import SitelineError
+
+    if isinstance(error, SitelineError):
+        return error.message
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"{type(error).__name__}: {error}"
+
+
+def aligned(rows: Iterable[Sequence[object]], indent: str = "") -> str:
+    """Return rows of cells as lines with aligned columns; the last column is not padded."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    count = max((len(row) for row in cells), default=0)
+    widths = [max(len(row[at]) for row in cells if len(row) > at) for at in range(count)]
+    lines = (
+        "  ".join(
+            cell if at == len(row) - 1 else f"{cell:<{widths[at]}}" for at, cell in enumerate(row)
+        )
+        for row in cells
+    )
+    return "\n".join(f"{indent}{line}".rstrip() for line in lines)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads the stream as it is written."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # it is closed
+        return False
+
+
+def hint(text: str) -> None:
+    """Tell a person something that no program needs: only where stderr is a terminal."""
+    if text and is_terminal(sys.stderr):
+        print(text, file=sys.stderr)
