@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -42,6 +41,8 @@ class Outcome(NamedTuple):
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:
     """Return one JSON document, which is all of stdout."""
+    import json
+
     known = {"schema": SCHEMA, "command": command, "exit": int(status)}
     return json.dumps({**known, **members}, default=_plain, allow_nan=False)
 
