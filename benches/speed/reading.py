@@ -193,5 +193,15 @@ ROWS = [
             bar=0.25,
         )
     ),
+    *(
+        Row(
+            f"siteline {option}, beside python -c pass",
+            "seconds",
+            f"cold:command:{option}",
+            "cold:nothing",
+            bar=bar,
+        )
+        for option, bar in (("--version", 2.0), ("--help", 3.5))
+    ),
     Row("the wheel", "megabytes", "cold:wheel", unit="MB"),
 ]
