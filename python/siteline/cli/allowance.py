@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from siteline.cli.arguments import add_command
 from siteline.cli.clients import client_of
 from siteline.cli.output import Outcome, aligned
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from siteline import __version__
 from siteline.cli import exits
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from siteline.cli.output import Outcome
 

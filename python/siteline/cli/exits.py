@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from enum import IntEnum
 
 __all__ = ["Exit", "status_of", "table"]
@@ -80,6 +79,8 @@ def status_of(error: BaseException) -> Exit:
         return Exit.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return Exit.CLOSED_PIPE
+    import errno
+
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Exit.TEMPORARY
     names = (kind.__name__ for kind in type(error).__mro__)

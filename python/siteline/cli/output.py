@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TextIO
 
-from siteline._times import iso
 from siteline.cli.exits import Exit
+
+# Not from typing, which would take half of the time in which the command starts.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
 
 __all__ = [
     "SCHEMA",
@@ -26,17 +28,29 @@ SCHEMA = 1
 """The number of the documents' form: members are added to it, and none is taken away."""
 
 
-class Outcome(NamedTuple):
-    """What a command has to say at its end."""
+class Outcome:
+    """What a command has to say at its end.
 
-    members: dict[str, Any]
-    """The members of the JSON document besides those that all have."""
-    text: str
-    """The same for a person."""
-    status: Exit | int = Exit.DONE
-    """The exit status; a number of the user's own for ``--skip-code``."""
-    has_written: bool = False
-    """Whether stdout has the data already: then nothing else may follow there."""
+    - ``members``: of the JSON document, besides those that all documents have
+    - ``text``: the same for a person
+    - ``status``: the exit status
+    - ``has_written``: whether stdout has the data already: then nothing else may follow there
+    """
+
+    __slots__ = ("has_written", "members", "status", "text")
+
+    def __init__(
+        self,
+        members: dict[str, Any],
+        text: str,
+        status: Exit = Exit.DONE,
+        has_written: bool = False,
+    ) -> None:
+        """Keep them."""
+        self.members = members
+        self.text = text
+        self.status = status
+        self.has_written = has_written
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:
@@ -48,6 +62,10 @@ def document(command: str, status: int, members: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
+    from datetime import datetime, timedelta
+
+    from siteline._times import iso
+
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, timedelta):
