@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"siteline {__version__}")
         return 0
-    from siteline.cli.arguments import parser
+    from siteline.cli.parser import parser_for
 
-    options = parser().parse_args(given)
+    options = parser_for(given).parse_args(given)
     try:
         status = _run(options)
         sys.stdout.flush()

@@ -17,13 +17,7 @@ __all__ = ["add"]
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    add_command(
-        commands,
-        "allowance",
-        _run,
-        "show the daily allowance as the ledger has counted it",
-        "Sends no request (§8).",
-    )
+    add_command(commands, "allowance", _run, "Sends no request (§8).")
 
 
 def _run(options: argparse.Namespace) -> Outcome:

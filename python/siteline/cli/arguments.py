@@ -1,12 +1,10 @@
-"""The parser of the command line, and the arguments that several commands share."""
+"""The arguments that several commands share."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 
-from siteline import __version__
-from siteline.cli import exits
+from siteline.cli.summaries import SUMMARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,56 +16,24 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
     Run = Callable[[argparse.Namespace], Outcome]
 
-__all__ = ["add_command", "add_query", "parser", "query_of"]
-
-# In the order of the help: each has add(commands).
-_MODULES = (
-    "keygen",
-    "profile",
-    "token",
-    "discover",
-    "plan",
-    "pull",
-    "sync",
-    "coverage",
-    "lateness",
-    "changes",
-    "store",
-    "allowance",
-    "sandbox",
-    "completion",
-)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command."""
-    made = argparse.ArgumentParser(
-        prog="siteline",
-        description="Aggregated time series of the Customer Data Service: read, keep, look after.",
-        epilog=f"exit status:\n{exits.table()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    made.add_argument("--version", action="version", version=f"siteline {__version__}")
-    commands = made.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    commands.required = True
-    for name in _MODULES:
-        try:
-            importlib.import_module(f"siteline.cli.{name}").add(commands)
-        except ModuleNotFoundError:
-            continue
-    return made
+__all__ = ["add_command", "add_query", "add_shared", "query_of"]
 
 
 def add_command(
-    commands: Commands, name: str, run: Run, help: str, details: str = ""
+    commands: Commands, name: str, run: Run, details: str = ""
 ) -> argparse.ArgumentParser:
     """Add a command with the options that every command has."""
+    summary = SUMMARIES[name]
     made = commands.add_parser(
-        name,
-        help=help,
-        description=f"{help[0].upper()}{help[1:]}.{details and f' {details}'}",
+        name, description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip()
     )
+    add_shared(made)
     made.set_defaults(run=run)
+    return made
+
+
+def add_shared(made: argparse.ArgumentParser) -> None:
+    """Add the options of every command; those with actions have them on each action."""
     shared = made.add_argument_group("of every command")
     shared.add_argument(
         "--profile",
@@ -83,7 +49,6 @@ def add_command(
         help="log to stderr what is done; twice: every request",
     )
     shared.add_argument("--no-progress", action="store_true", help="show no progress")
-    return made
 
 
 def add_query(made: argparse.ArgumentParser) -> None:
