@@ -49,12 +49,15 @@ def _parser() -> tuple[
 ]:
     made = argparse.ArgumentParser(
         prog="siteline",
+        usage="siteline [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\ncommands:\n{aligned(SUMMARIES.items(), '  ')}",
         epilog=f"siteline COMMAND --help tells more.\n\nexit status:\n{exits.table()}",
         formatter_class=_Formatter,
     )
     made.add_argument("--version", action="version", version=f"siteline {__version__}")
-    commands = made.add_subparsers(metavar="COMMAND", dest="command", help=argparse.SUPPRESS)
+    commands = made.add_subparsers(
+        prog="siteline", metavar="COMMAND", dest="command", help=argparse.SUPPRESS
+    )
     commands.required = True
     return made, commands
 
