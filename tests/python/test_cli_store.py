@@ -37,10 +37,11 @@ def large(tmp_path_factory):
 
 @pytest.fixture
 def damaged(plant, tmp_path):
-    """A copy of the store with one byte of a point changed."""
+    """A copy of the store with a bit of each page but the first changed."""
     path = tmp_path / "damaged.siteline"
     found = bytearray(plant.read_bytes())
-    found[len(found) // 2] ^= 1
+    for at in range(4_096 + 2_000, len(found), 4_096):
+        found[at] ^= 1
     path.write_bytes(found)
     return path
 
