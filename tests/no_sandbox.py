@@ -103,3 +103,9 @@ def test_the_fixtures_of_pytest_say_so_and_the_mark_is_known(tmp_path):
     done = run("-m", "pytest", "--strict-markers", "-p", "no:cacheprovider", str(test))
     assert "1 passed, 1 error" in done.stdout, done.stdout
     assert "This build of siteline has no Sandbox" in done.stdout
+
+
+def test_the_command_says_why_there_is_no_sandbox():
+    done = run("-m", "siteline", "sandbox")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "This build of siteline has no sandbox" in done.stderr

@@ -73,8 +73,16 @@ def _run(options: argparse.Namespace) -> int:
     elif options.json:
         print(document(_command(options), ended, outcome.members))
     elif outcome.text:
-        print(outcome.text)
+        _print(outcome.text)
     return ended
+
+
+def _print(text: str) -> None:
+    """Print for a person also where stdout cannot write every character, as Windows' code pages."""
+    try:
+        print(text)
+    except UnicodeEncodeError as error:
+        print(text.encode(error.encoding, "replace").decode(error.encoding))
 
 
 def _command(options: argparse.Namespace) -> str:

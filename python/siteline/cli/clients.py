@@ -32,6 +32,8 @@ def existing_store(path: str, *, read_only: bool) -> Store:
 
     from siteline import Store
 
-    if not os.path.exists(path):
-        raise FileNotFoundError(errno.ENOENT, "there is no store", path)
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, "there is no store", path) from None
     return Store(path, read_only=read_only)

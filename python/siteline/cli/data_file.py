@@ -1,0 +1,101 @@
+"""A CSV or Parquet file as a table, by whichever package is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from siteline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["read_table"]
+
+# An id such as 007 is text, whatever it looks like.
+_IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+
+
+def read_table(path: str, *, utc: bool) -> Any:
+    """Return a file's rows as a pandas frame or an Arrow stream, for ``Sandbox.load``.
+
+    With ``utc`` the times without a zone are in UTC.
+    """
+    with open(path, "rb") as file:
+        is_parquet = file.read(4) == b"PAR1"
+    reader = _reader()
+    try:
+        return reader(path, is_parquet, utc)
+    except OSError:
+        raise
+    except Exception as error:
+        kind = "Parquet" if is_parquet else "CSV"
+        told = str(error).strip().partition("\n")[0]
+        raise ConfigError(f"{path}: it cannot be read as {kind}: {told}") from error
+
+
+def _reader() -> Callable[[str, bool, bool], Any]:
+    for reader, package in ((_polars, "polars"), (_pyarrow, "pyarrow"), (_pandas, "pandas")):
+        try:
+            __import__(package)
+        except ModuleNotFoundError as error:
+            if error.name != package:
+                raise
+            continue
+        return reader
+    raise ConfigError(
+        "--data needs polars, pyarrow or pandas, and none is installed.",
+        hint="pip install 'siteline[polars]'",
+    )
+
+
+def _polars(path: str, is_parquet: bool, utc: bool) -> Any:
+    import polars as pl
+
+    if is_parquet:
+        frame = pl.read_parquet(path)
+    else:
+        frame = pl.read_csv(path, schema_overrides=dict.fromkeys(_IDS, pl.String))
+    kind = frame.schema.get("timestamp")
+    if not utc or kind is None:
+        return frame
+    times = pl.col("timestamp")
+    if isinstance(kind, pl.String):
+        return frame.with_columns(times.str.to_datetime(time_unit="us", time_zone="UTC"))
+    if isinstance(kind, pl.Datetime) and kind.time_zone is None:
+        return frame.with_columns(times.dt.replace_time_zone("UTC"))
+    return frame
+
+
+def _pyarrow(path: str, is_parquet: bool, utc: bool) -> Any:
+    import pyarrow as pa
+
+    if is_parquet:
+        import pyarrow.parquet as parquet
+
+        table = parquet.read_table(path)
+    else:
+        import pyarrow.csv as csv
+
+        ids = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
+        table = csv.read_csv(path, convert_options=ids)
+    place = table.schema.get_field_index("timestamp")
+    if not utc or place < 0:
+        return table
+    times = table.column(place)
+    if pa.types.is_timestamp(times.type) and times.type.tz is None:
+        import pyarrow.compute as compute
+
+        return table.set_column(place, "timestamp", compute.assume_timezone(times, "UTC"))
+    return table
+
+
+def _pandas(path: str, is_parquet: bool, utc: bool) -> Any:
+    import pandas as pd
+
+    if is_parquet:
+        frame = pd.read_parquet(path)
+    else:
+        frame = pd.read_csv(path, dtype=dict.fromkeys(_IDS, "str"))
+    if utc and "timestamp" in frame:
+        frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True)
+    return frame

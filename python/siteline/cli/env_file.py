@@ -1,0 +1,89 @@
+"""A file of environment variables that a sandbox writes, and removes when it ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shlex
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["env_file"]
+
+_MARK = "# The variables of a siteline sandbox."
+_PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
+
+
+@contextmanager
+def env_file(path: str | None, variables: Mapping[str, str]) -> Iterator[Path]:
+    """Write the variables for their user alone, and remove the file at the end.
+
+    Without a path it is in a folder of its own, which goes too.
+    """
+    if path is not None:
+        with _written(Path(path), _text(variables)) as file:
+            yield file
+        return
+    import tempfile
+
+    with (
+        tempfile.TemporaryDirectory(prefix="siteline-sandbox-") as folder,
+        _written(Path(folder, "env"), _text(variables)) as file,
+    ):
+        yield file
+
+
+def _text(variables: Mapping[str, str]) -> str:
+    lines = (f"{name}={_quoted(value)}" for name, value in variables.items())
+    return "\n".join([_MARK, *lines, ""])
+
+
+def _quoted(value: str) -> str:
+    """Quote for a shell what needs it, in one line: other readers know no value of several lines.
+
+    A PEM text means the same without its line breaks.
+    """
+    if "-----BEGIN " in value:
+        value = value.replace("\n", "")
+    return value if _PLAIN.fullmatch(value) else shlex.quote(value)
+
+
+@contextmanager
+def _written(path: Path, text: str) -> Iterator[Path]:
+    _refuse_another(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        mine = part.stat()
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    try:
+        yield path
+    finally:
+        # Another sandbox may have written its own in this place.
+        if path.exists() and os.path.samestat(mine, path.stat()):
+            path.unlink(missing_ok=True)
+
+
+def _refuse_another(path: Path) -> None:
+    """Refuse what is no file of a sandbox: nothing of the user's is replaced."""
+    if not os.path.lexists(path):
+        return
+    if path.is_file() and not path.is_symlink():
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if file.readline().rstrip("\n") == _MARK:
+                return
+    text = "there is something else than the env file of a sandbox, which is not replaced"
+    raise FileExistsError(errno.EEXIST, text, str(path))

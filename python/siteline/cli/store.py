@@ -1,0 +1,156 @@
+"""``siteline store``: checks a store, copies it, and says what is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from siteline.cli.arguments import add_command
+from siteline.cli.clients import progress_of
+from siteline.cli.output import Outcome, aligned
+from siteline.cli.stores import add_store, read, size
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from siteline import Feed, Store
+    from siteline.cli.arguments import Commands
+
+__all__ = ["add"]
+
+
+def add(commands: Commands) -> None:
+    """Add the commands."""
+    about = "check a store, copy it while it is in use, or show what is in it"
+    made = commands.add_parser(
+        "store",
+        help=about,
+        description=f"{about[0].upper()}{about[1:]}. Sends no request and needs no credential.",
+    )
+    actions = made.add_subparsers(title="actions", metavar="ACTION", dest="action")
+    actions.required = True
+    add_store(
+        add_command(
+            actions,
+            "check",
+            _check,
+            "compare everything in a store with its checksums",
+            "Exit status 7 where something differs.",
+        )
+    )
+    backup = add_command(
+        actions,
+        "backup",
+        _backup,
+        "copy a store while it is in use",
+        "The copy has the access mode of the store. Stopped, it leaves nothing at the target.",
+    )
+    add_store(backup)
+    backup.add_argument("target", metavar="TARGET", help="the copy: a path where nothing is yet")
+    add_store(
+        add_command(
+            actions,
+            "info",
+            _info,
+            "show the files of a store, who may use it, and its feeds",
+        )
+    )
+
+
+def _check(options: argparse.Namespace) -> Outcome:
+    from os.path import getsize
+
+    def work(store: Store) -> int:
+        store.check(progress=progress_of(options))
+        return len(store.feeds)
+
+    feeds = read(options.store, work)
+    members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
+    return Outcome(members, f"{options.store}: everything agrees with its checksums")
+
+
+def _backup(options: argparse.Namespace) -> Outcome:
+    from os.path import getsize
+
+    read(
+        options.store,
+        lambda store: store.backup(options.target, progress=progress_of(options)),
+    )
+    count = getsize(options.target)
+    members = {"store": options.store, "target": options.target, "bytes": count}
+    return Outcome(members, f"{options.store}: copied to {options.target}, {size(count)}")
+
+
+def _info(options: argparse.Namespace) -> Outcome:
+    from siteline.cli.store_files import files_of, free_bytes, permissions_of
+
+    path, feeds = read(
+        options.store,
+        lambda store: (
+            store.path,
+            [{**_definition(feed), **_reached(store, feed)} for feed in store.feeds.values()],
+        ),
+    )
+    files, free, permissions = files_of(path), free_bytes(path), permissions_of(path)
+    rows = [
+        ("store", path),
+        ("files", ", ".join(f"{one['name']} {size(one['bytes'])}" for one in files)),
+        ("free on its disk", size(free)),
+        ("who may use it", permissions.text),
+        ("feeds", f"{len(feeds):,}"),
+    ]
+    text = "\n".join([aligned(rows), *(f"\n{_feed_text(feed)}" for feed in feeds)])
+    members = {
+        "store": path,
+        "files": files,
+        "free_bytes": free,
+        **permissions.members,
+        "feeds": feeds,
+    }
+    return Outcome(members, text)
+
+
+def _definition(feed: Feed) -> dict[str, Any]:
+    names = ("name", "site", "line", "interval", "page_size", "filters", "since", "settle_lag")
+    times = ("overlap", "lateness", "window", "audit_pages")
+    return {name: getattr(feed, name) for name in names + times}
+
+
+def _reached(store: Store, feed: Feed) -> dict[str, Any]:
+    coverage = store.coverage(feed)
+    return {
+        # All that have arrived, also those of chains that have not ended.
+        "points": len(store.points(feed, unread="keep")),
+        "settled_through": coverage.settled_through,
+        "read_through": coverage.read_through,
+        "newest": coverage.newest,
+    }
+
+
+def _feed_text(feed: dict[str, Any]) -> str:
+    return f"{feed['name']}\n{aligned(_feed_rows(feed), indent='  ')}"
+
+
+def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    from siteline._times import duration, reached, to_second
+
+    given = {
+        "siteId": feed["site"],
+        "lineId": feed["line"],
+        "interval": feed["interval"] and duration(feed["interval"]),
+        **{name: ",".join(values) for name, values in feed["filters"].items()},
+        "page size": feed["page_size"],
+    }
+    query = ", ".join(f"{name} {value}" for name, value in given.items() if value)
+    yield "query", query or "everything"
+    yield "since", f"{to_second(feed['since'])} UTC"
+    times = ("settle_lag", "overlap", "lateness", "window")
+    yield "times", ", ".join(f"{name.replace('_', ' ')} {duration(feed[name])}" for name in times)
+    if feed["audit_pages"]:
+        yield "audits", f"{feed['audit_pages']:,} pages a day"
+    newest = feed["newest"]
+    read = "nothing read yet"
+    if newest is not None:
+        read = reached(feed["settled_through"], feed["read_through"], newest, to_second)
+    yield "read", read
+    yield "points", f"{feed['points']:,}"

@@ -1,0 +1,303 @@
+"""`siteline store`: check, backup and info."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import siteline
+from kit import systems
+from kit.command import environment, run_command, run_json
+from kit.feeds import make_feed, stored_points
+from kit.ranges import NOW
+from siteline.cli.stores import read
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory):
+    """A closed store with one feed."""
+    path = tmp_path_factory.mktemp("store") / "plant.siteline"
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
+        sandbox.client().sync(make_feed(page_size=2_000, audit_pages=2), store)
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A closed store of over four megabytes, whose copy has several steps."""
+    path = tmp_path_factory.mktemp("store") / "large.siteline"
+    feed = make_feed(since="2026-10-25T00:00Z", interval="1m", page_size=10_000)
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
+        sandbox.client().sync(feed, store)
+    assert path.stat().st_size > 4 << 20
+    return path
+
+
+@pytest.fixture
+def damaged(plant, tmp_path):
+    """A copy of the store with a bit of each page but the first changed."""
+    path = tmp_path / "damaged.siteline"
+    found = bytearray(plant.read_bytes())
+    for at in range(4_096 + 2_000, len(found), 4_096):
+        found[at] ^= 1
+    path.write_bytes(found)
+    return path
+
+
+def test_a_sound_store_is_checked_and_left_as_it_is(plant):
+    before = {name: (plant.parent / name).read_bytes() for name in os.listdir(plant.parent)}
+    document = run_json("store", "check", plant)
+    assert document == {
+        "schema": 1,
+        "command": "store check",
+        "exit": 0,
+        "store": str(plant),
+        "feeds": 1,
+        "bytes": plant.stat().st_size,
+    }
+    assert "everything agrees with its checksums" in run_command("store", "check", plant).stdout
+    assert before == {name: (plant.parent / name).read_bytes() for name in os.listdir(plant.parent)}
+
+
+def test_damage_is_found_and_has_its_own_status(damaged):
+    document = run_json("store", "check", damaged, status=7)
+    assert document["error"]["type"] == "StoreCorrupt"
+    told = run_command("store", "check", damaged, status=7)
+    assert str(damaged) in told.stderr
+    assert told.stdout == ""
+
+
+def test_a_backup_is_the_store_also_while_another_has_it_open(plant, tmp_path):
+    copy = tmp_path / "copy.siteline"
+    with siteline.Store(plant) as store:
+        document = run_json("store", "backup", plant, copy)
+        points = stored_points(store)
+    assert document["command"] == "store backup"
+    assert document["bytes"] == copy.stat().st_size
+    with siteline.Store(copy, read_only=True) as store:
+        assert stored_points(store) == points != {}
+    assert os.listdir(tmp_path) == ["copy.siteline"]
+
+
+def test_a_backup_replaces_nothing(plant, tmp_path):
+    there = tmp_path / "there.siteline"
+    there.write_text("something")
+    told = run_command("store", "backup", plant, there, status=2).stderr
+    assert "this path exists already" in told
+    assert there.read_text() == "something"
+    run_command("store", "backup", plant, plant, status=2)
+    run_command("store", "backup", plant, tmp_path / "nowhere" / "copy", status=2)
+    run_command("store", "backup", tmp_path / "mistyped", tmp_path / "copy", status=2)
+    assert os.listdir(tmp_path) == ["there.siteline"]
+
+
+def test_a_read_that_a_writer_disturbs_is_begun_again(large, tmp_path):
+    tries, copy = [], tmp_path / "copy.siteline"
+    changed = tmp_path / "changed.siteline"
+    changed.write_bytes(large.read_bytes())
+    with siteline.Store(large, read_only=True) as store:
+        (feed,) = store.feeds.values()
+    query = {"interval": feed.interval, "since": feed.since}
+
+    def meanwhile(progress):
+        if len(tries) == 1:
+            assert not progress.finished
+            tries.append("a writer")
+            with siteline.Store(changed) as store:
+                store.redefine(make_feed(**query, page_size=9_999))
+
+    def work(store):
+        tries.append("a read")
+        store.backup(copy, progress=meanwhile)
+
+    read(changed, work)
+    assert tries == ["a read", "a writer", "a read"]
+    with siteline.Store(copy, read_only=True) as store:
+        assert store.feeds["line-2"].page_size == 9_999
+
+
+def test_a_store_that_stays_busy_is_given_up_with_its_own_status(plant):
+    tries = []
+
+    def work(store):
+        tries.append(store)
+        raise siteline.StoreBusy("the store is busy")
+
+    with pytest.raises(siteline.StoreBusy):
+        read(plant, work)
+    assert 1 < len(tries) < 10
+
+
+INTERRUPTED = """
+    import os, signal, sys
+    import siteline.progress
+    from siteline.cli import main
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Where a terminal would show the first line: the command is in the midst of its work.
+    siteline.progress._is_terminal = lambda stream: True
+    siteline.progress._StoreLine.__call__ = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@systems.SIGNALS
+@pytest.mark.parametrize("action", ["check", "backup"])
+def test_ctrl_c_ends_the_work_with_its_status_and_leaves_nothing(large, tmp_path, action):
+    target = [tmp_path / "copy.siteline"] if action == "backup" else []
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), "store", action, large, *target],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment(),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "siteline: interrupted\n")
+    assert os.listdir(tmp_path) == []
+
+
+@systems.TERMINAL
+def test_progress_is_shown_on_a_terminal_unless_it_is_not_wanted(plant):
+    import pty
+
+    for more, shown in (((), True), (("--no-progress",), False), (("--json",), False)):
+        terminal, side = pty.openpty()
+        command = [sys.executable, "-m", "siteline", "store", "check", str(plant), *more]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=side, env=environment()
+        ) as one:
+            os.close(side)
+            output = one.stdout.read()
+        assert one.returncode == 0
+        assert output
+        try:
+            told = os.read(terminal, 4_096)
+        except OSError:  # nobody wrote to it
+            told = b""
+        os.close(terminal)
+        assert (b"100%" in told) == shown, told
+
+
+def test_info_tells_the_files_the_feeds_and_how_far_they_are_read(plant):
+    document = run_json("store", "info", plant)
+    assert document["store"] == str(plant)
+    assert document["files"] == [
+        {"name": name, "bytes": (plant.parent / name).stat().st_size}
+        for name in ("plant.siteline", "plant.siteline-lock")
+    ]
+    assert document["free_bytes"] > 0
+    (feed,) = document["feeds"]
+    with siteline.Store(plant, read_only=True) as store:
+        coverage = store.coverage("line-2", now=NOW)
+        assert feed["points"] == len(stored_points(store)) > 1_000
+    known = make_feed(page_size=2_000, audit_pages=2)
+    expected = {
+        name: plain(getattr(known, name))
+        for name in ("name", "site", "line", "interval", "page_size", "filters", "since")
+    }
+    times = ("settle_lag", "overlap", "lateness", "window", "audit_pages")
+    expected |= {name: plain(getattr(known, name)) for name in times}
+    through = ("settled_through", "read_through", "newest")
+    expected |= {name: plain(getattr(coverage, name)) for name in through}
+    assert {name: value for name, value in feed.items() if name != "points"} == expected
+    text = run_command("store", "info", plant).stdout
+    assert "siteId S1, lineId L2, interval 5 min, page size 2000" in text
+    assert "settled through 2026-11-19 00:00, read through 2026-11-19 23:55" in text
+    assert f"{feed['points']:,}" in text
+
+
+def plain(value):
+    from siteline.cli.output import _plain
+
+    return value if isinstance(value, (str, int, dict, type(None))) else _plain(value)
+
+
+@systems.MODES
+@pytest.mark.parametrize(
+    ("share", "mode", "readers", "writers"),
+    [
+        (None, "0600", ["owner"], ["owner"]),
+        ("group-read", "0640", ["owner", "group"], ["owner"]),
+        ("group", "0660", ["owner", "group"], ["owner", "group"]),
+    ],
+)
+def test_info_tells_who_may_use_the_store(tmp_path, share, mode, readers, writers):
+    path = tmp_path / "shared.siteline"
+    siteline.Store(path, share=share).close()
+    document = run_json("store", "info", path)
+    assert (document["mode"], document["may_read"], document["may_write"]) == (
+        mode,
+        readers,
+        writers,
+    )
+    assert f"mode {mode}" in run_command("store", "info", path).stdout
+
+
+def test_info_of_a_feed_that_was_never_read_says_so(tmp_path):
+    path = tmp_path / "new.siteline"
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
+        feeds = [make_feed("a"), make_feed("b", filters={"tagGuid": "T1"})]
+        sandbox.client(daily_allowance=1).sync(feeds, store)
+    _, feed = run_json("store", "info", path)["feeds"]
+    assert (feed["points"], feed["newest"], feed["read_through"]) == (0, None, None)
+    assert feed["filters"] == {"tagGuid": ["T1"]}
+    assert "nothing read yet" in run_command("store", "info", path).stdout
+
+
+@systems.ROOT
+def test_a_store_of_another_user_is_told_as_such_and_not_as_missing(plant, tmp_path):
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    (folder / "plant.siteline").write_bytes(plant.read_bytes())
+    script = """
+        import errno, os, pathlib, sys
+        import siteline.cli.output, siteline.errors
+        from siteline import Store
+        from siteline.cli import main
+        from siteline.cli.arguments import parser
+
+        parser()  # this user may not read the modules
+        os.setgid(65_534)
+        os.setuid(65_534)
+        sys.exit(main(["store", "info", sys.argv[1]]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), folder / "plant.siteline"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment(),
+    )
+    assert done.returncode == 2, done
+    assert "Permission denied" in done.stderr
+    assert "there is no store" not in done.stderr
+
+
+def test_no_command_of_a_store_loads_what_it_does_not_need(plant, tmp_path):
+    script = """
+        import json, sys
+        from siteline.cli import main
+        status = main(json.loads(sys.argv[1]))
+        heavy = {"pandas", "polars", "pyarrow", "numpy", "asyncio", "duckdb"}
+        print(status, sorted(heavy & set(sys.modules)), file=sys.stderr)
+    """
+    for arguments in (
+        ["store", "check", str(plant)],
+        ["store", "info", str(plant)],
+        ["store", "backup", str(plant), str(tmp_path / "copy.siteline")],
+        ["coverage", str(plant), "--json"],
+        ["lateness", str(plant)],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script), json.dumps(arguments)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=environment(),
+        )
+        assert done.stderr == "0 []\n", (arguments, done.stderr)
