@@ -5,6 +5,7 @@ from __future__ import annotations
 from siteline.cli.arguments import add_command
 from siteline.cli.clients import client_of
 from siteline.cli.output import Outcome, aligned
+from siteline.cli.summaries import SUMMARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ __all__ = ["add"]
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    add_command(commands, "allowance", _run, "Sends no request (§8).")
+    add_command(commands, "allowance", _run, SUMMARIES["allowance"], "Sends no request (§8).")
 
 
 def _run(options: argparse.Namespace) -> Outcome:

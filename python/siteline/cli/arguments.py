@@ -16,23 +16,31 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
     Run = Callable[[argparse.Namespace], Outcome]
 
-__all__ = ["add_command", "add_query", "add_shared", "query_of"]
+__all__ = ["add_actions", "add_command", "add_query", "query_of"]
 
 
 def add_command(
-    commands: Commands, name: str, run: Run, details: str = ""
+    commands: Commands, name: str, run: Run, summary: str, details: str = ""
 ) -> argparse.ArgumentParser:
-    """Add a command with the options that every command has."""
-    summary = SUMMARIES[name]
+    """Add a command, or an action of one, with the options that every command has."""
     made = commands.add_parser(
-        name, description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip()
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip(),
     )
-    add_shared(made)
     made.set_defaults(run=run)
+    _add_shared(made)
     return made
 
 
-def add_shared(made: argparse.ArgumentParser) -> None:
+def add_actions(commands: Commands, name: str, details: str) -> Commands:
+    """Add a command that has actions, as ``store check``; each is added by :func:`add_command`."""
+    summary = SUMMARIES[name]
+    made = commands.add_parser(name, description=f"{summary[0].upper()}{summary[1:]}. {details}")
+    return made.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+
+
+def _add_shared(made: argparse.ArgumentParser) -> None:
     """Add the options of every command; those with actions have them on each action."""
     shared = made.add_argument_group("of every command")
     shared.add_argument(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome, aligned
 from siteline.cli.stores import add_feeds, add_store, feeds_of, read
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
         commands,
         "coverage",
         _run,
-        "show which windows of a store's feeds are settled, may still change, or were never read",
+        SUMMARIES["coverage"],
         "Sends no request and needs no credential.",
     )
     add_store(made)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome
 from siteline.cli.stores import add_feeds, add_store, feeds_of, read
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +24,7 @@ def add(commands: Commands) -> None:
         commands,
         "lateness",
         _run,
-        "show how late points of a store's feeds came, and which lateness that suggests",
+        SUMMARIES["lateness"],
         "Sends no request and needs no credential. Without audits (audit_pages of a feed) nothing "
         "shows what comes after the lateness.",
     )

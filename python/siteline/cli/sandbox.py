@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome, aligned, document, hint
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +29,7 @@ def add(commands: Commands) -> None:
         commands,
         "sandbox",
         _run,
-        "serve the whole service on loopback, for trying and testing",
+        SUMMARIES["sandbox"],
         "Serves until Ctrl-C or SIGTERM, which end it with status 0. It prints its address "
         "first. The env file has the variables for siteline and Client.from_env(): "
         "`set -a; . FILE; set +a` sets them in a shell. It is removed at the end.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
 from siteline.cli.output import Outcome, aligned
 from siteline.cli.stores import add_store, read, size
@@ -21,14 +21,7 @@ __all__ = ["add"]
 
 def add(commands: Commands) -> None:
     """Add the commands."""
-    about = "check a store, copy it while it is in use, or show what is in it"
-    made = commands.add_parser(
-        "store",
-        help=about,
-        description=f"{about[0].upper()}{about[1:]}. Sends no request and needs no credential.",
-    )
-    actions = made.add_subparsers(title="actions", metavar="ACTION", dest="action")
-    actions.required = True
+    actions = add_actions(commands, "store", "Sends no request and needs no credential.")
     add_store(
         add_command(
             actions,
