@@ -15,6 +15,20 @@ __all__: list[str] = []
 _loggers: dict[str, logging.Logger] = {}
 
 
+_NAMES = tuple(f"siteline.{name}" for name in ("token", "http", "data", "sync", "ledger"))
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
+
+
+def lowest_level() -> int:
+    """Return the lowest level for which a logger of the core is enabled, at most ``ERROR``."""
+    loggers = [_loggers.get(name) or _logger(name) for name in _NAMES]
+    for level in _LEVELS:
+        for logger in loggers:
+            if logger.isEnabledFor(level):
+                return level
+    return logging.ERROR
+
+
 def is_wanted(name: str, level: int) -> bool:
     """Whether the logger is enabled for the level."""
     return _logger(name).isEnabledFor(level)

@@ -4,14 +4,16 @@ use arrow_array::Array as _;
 use rusqlite::Connection;
 
 use super::block::{PointVersion, Values};
-use super::directory::{BlockKey, FeedIndex};
+use super::directory::FeedIndex;
+use super::directory_page::BlockKey;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds, LARGEST};
 use super::history::MergeCounts;
 use super::page_merge::{Limits, PageMerge};
-use super::pages::{self, LaterPages, PageRow};
+use super::pages::{self, PageRow};
 use super::recent::SeriesPoint;
 use super::seen;
+use super::seen_log::{self, LaterPages};
 use super::target::{Applied, Delivery};
 use super::written::KnownFeed;
 use crate::data::{Envelope, Page, PointColumns};
@@ -83,13 +85,13 @@ fn deliver(
         .collect();
     let runs = seen::encode(series.into_iter());
     if (late || log.is_last) && !known.index.seen {
-        pages::verify_seen(connection, feed)?;
+        seen_log::verify(connection, feed)?;
         known.index.seen = true;
     }
     let later =
         if late { LaterPages::load(connection, feed, &log, &runs)? } else { LaterPages::default() };
     let brought =
-        if log.is_last { pages::since_chain(connection, feed.id, &log, &runs)? } else { None };
+        if log.is_last { seen_log::since_chain(connection, feed.id, &log, &runs)? } else { None };
     let finished = if log.is_last { log.sequence } else { later.finished(log.chain) };
     let incoming = in_blocks(&points, feed.span);
     let page_merge = PageMerge::new(connection, known, feed, log, limits)?;
@@ -97,11 +99,11 @@ fn deliver(
         page_merge.run(incoming, late.then_some(&later), brought.as_ref())?;
     log.tally = tally;
     log.save(connection, feed, arrivals)?;
-    pages::save_seen(connection, feed, &log, finished, runs)?;
+    seen_log::save(connection, feed, &log, finished, runs)?;
     feed.sequence = feed.sequence.max(log.sequence);
     feed.generation += 1;
     if feed.generation % PRUNE_EVERY == 0 {
-        pages::prune_seen(connection, feed)?;
+        seen_log::prune(connection, feed)?;
     }
     Ok(log.tally)
 }

@@ -6,7 +6,8 @@ use std::ops::Range;
 use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{Directory, PageKey};
+use super::directory::Directory;
+use super::directory_page::PageKey;
 use super::failure::StoreResult;
 use super::found_blocks::{overlapping, times};
 use super::page_merge::move_recent;

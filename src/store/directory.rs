@@ -2,7 +2,7 @@
 //! directory page lists the blocks of some series in some stretches. The bytes of a block are a
 //! chunk. Series and chunks are numbered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,74 +10,13 @@ use rusqlite::{Connection, Statement};
 
 use super::block::{self, PointVersion};
 use super::bytes::{Checksum, Sink, Source};
+use super::directory_page::{
+    BlockEntry, BlockKey, BlockSummary, DirectoryPage, PageKey, SERIES, STRETCHES, chunk_sum,
+    entry_bytes, page_check, page_key,
+};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
-use super::view::{Flagged, View};
 use crate::data::Identity;
-
-/// A directory page covers this many series and this many stretches of time.
-const SERIES: i64 = 32;
-const STRETCHES: i64 = 16;
-
-/// A block's series and stretch; the stretch is the block's timestamps divided by the feed's span.
-pub(super) type BlockKey = (i64, i64);
-/// A directory page: the number of its group of series and of its group of stretches.
-pub(super) type PageKey = (i64, i64);
-
-/// The entry of a block in its directory page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BlockEntry {
-    /// What is in the block.
-    pub(super) summary: BlockSummary,
-    /// The number of its chunk.
-    pub(super) chunk: i64,
-    /// The checksum of its chunk.
-    pub(super) sum: i64,
-}
-
-/// What is known of a block without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct BlockSummary {
-    /// The lowest version in the block.
-    pub(super) first: u64,
-    /// The highest version in the block.
-    pub(super) changed: u64,
-    /// How many points it has; a point of several versions counts once.
-    pub(super) points: u64,
-    /// How many of them are flagged.
-    pub(super) flagged: u64,
-}
-
-impl BlockSummary {
-    pub(super) fn new(rows: &[PointVersion]) -> Self {
-        let versions = || rows.iter().map(|row| row.version);
-        let mut summary = Self {
-            first: versions().min().unwrap_or_default(),
-            changed: versions().max().unwrap_or_default(),
-            ..Self::default()
-        };
-        for history in rows.chunk_by(|one, next| one.timestamp == next.timestamp) {
-            summary.points += 1;
-            summary.flagged += u64::from(history.last().is_some_and(|row| row.absent));
-        }
-        summary
-    }
-
-    /// How many points of the block a view shows; `None` where only the block itself says that.
-    pub(super) fn count(&self, view: View, flagged: Flagged) -> Option<u64> {
-        let (shows_none, shows_all) = match view {
-            View::Latest => (false, true),
-            View::AsOf(sequence) => (sequence < self.first, self.changed <= sequence),
-            View::ChangedSince(sequence) => (self.changed <= sequence, sequence < self.first),
-        };
-        let all = match flagged {
-            Flagged::Keep => self.points,
-            Flagged::Drop => self.points.saturating_sub(self.flagged),
-            Flagged::Only => self.flagged,
-        };
-        if shows_none { Some(0) } else { shows_all.then_some(all) }
-    }
-}
 
 /// What a connection has read and verified of a feed.
 #[derive(Debug, Default)]
@@ -178,12 +117,6 @@ fn read_identity(bytes: &[u8]) -> Option<Identity> {
     source.0.is_empty().then(|| Identity::from(ids))
 }
 
-#[derive(Debug, Default)]
-struct DirectoryPage {
-    entries: BTreeMap<BlockKey, BlockEntry>,
-    changed: bool,
-}
-
 /// The blocks of a feed in one transaction.
 #[derive(Debug)]
 pub(super) struct Directory<'c> {
@@ -209,42 +142,12 @@ impl<'c> Directory<'c> {
     fn page(&mut self, known: &FeedIndex, number: PageKey) -> StoreResult<&mut DirectoryPage> {
         if !self.loaded.contains_key(&number) {
             let loaded = match known.checks.get(&number) {
-                Some(check) => self.load_page(number, *check)?,
+                Some(check) => DirectoryPage::load(self.connection, self.feed, number, *check)?,
                 None => DirectoryPage::default(),
             };
             self.loaded.insert(number, loaded);
         }
         Ok(self.loaded.entry(number).or_default())
-    }
-
-    fn load_page(&self, number: PageKey, check: i64) -> StoreResult<DirectoryPage> {
-        let mut entries = BTreeMap::new();
-        self.visit_page(number, check, |key, entry| {
-            entries.insert(key, entry);
-        })?;
-        Ok(DirectoryPage { entries, changed: false })
-    }
-
-    /// Calls `each` with the entries of a page of the file, ascending.
-    fn visit_page(
-        &self,
-        number: PageKey,
-        check: i64,
-        each: impl FnMut(BlockKey, BlockEntry),
-    ) -> StoreResult<()> {
-        let sql = "SELECT entries FROM shelves WHERE feed = ?1 AND rack = ?2 AND shelf = ?3";
-        let mut statement = self.connection.prepare(sql)?;
-        let mut found = statement.query((self.feed, number.0, number.1))?;
-        let entries = match found.next()? {
-            Some(row) => {
-                let bytes = row.get_ref(0)?.as_blob().unwrap_or_default();
-                let intact = page_check(self.feed, number, bytes) == check;
-                intact.then(|| read_entries(bytes, each)).flatten()
-            }
-            None => None,
-        };
-        let damaged = "a part of its directory does not match its checksum";
-        entries.ok_or(StoreFailure::Corrupt(damaged))
     }
 
     /// The blocks whose stretch is in this range, almost in order: by groups of series, then of
@@ -279,11 +182,11 @@ impl<'c> Directory<'c> {
                     each(key, entry);
                 }
             };
-            match self.loaded.get(&number) {
-                Some(page) => page.entries.iter().for_each(|(key, entry)| add(*key, *entry)),
-                None => {
-                    self.visit_page(number, *known.checks.get(&number).unwrap_or(&0), add)?;
-                }
+            if let Some(page) = self.loaded.get(&number) {
+                page.entries.iter().for_each(|(key, entry)| add(*key, *entry));
+            } else {
+                let check = *known.checks.get(&number).unwrap_or(&0);
+                DirectoryPage::visit(self.connection, self.feed, number, check, add)?;
             }
         }
         Ok(())
@@ -407,50 +310,4 @@ impl<'c> Directory<'c> {
         }
         Ok(())
     }
-}
-
-fn page_key(key: BlockKey) -> PageKey {
-    (key.0.div_euclid(SERIES), key.1.div_euclid(STRETCHES))
-}
-
-pub(super) fn chunk_sum(feed: i64, key: BlockKey, bytes: &[u8]) -> i64 {
-    Checksum::new("contents").numbers(&[feed, key.0, key.1]).bytes(bytes).value()
-}
-
-pub(super) fn page_check(feed: i64, number: PageKey, entries: &[u8]) -> i64 {
-    Checksum::new("shelves").numbers(&[feed, number.0, number.1]).bytes(entries).value()
-}
-
-pub(super) fn entry_bytes(entries: &BTreeMap<BlockKey, BlockEntry>) -> Vec<u8> {
-    let mut sink = Sink(Vec::with_capacity(entries.len() * 20));
-    sink.length(entries.len());
-    let mut last = (0, 0);
-    for (key, BlockEntry { summary, chunk, sum }) in entries {
-        sink.signed(key.0.wrapping_sub(last.0));
-        sink.signed(key.1.wrapping_sub(last.1));
-        sink.number(summary.first);
-        sink.number(summary.changed.wrapping_sub(summary.first));
-        sink.number(summary.points);
-        sink.number(summary.flagged);
-        sink.signed(*chunk);
-        sink.signed(*sum);
-        last = *key;
-    }
-    sink.0
-}
-
-/// Calls `each` with the entries of a directory page, ascending.
-fn read_entries(bytes: &[u8], mut each: impl FnMut(BlockKey, BlockEntry)) -> Option<()> {
-    let mut source = Source(bytes);
-    let mut last: BlockKey = (0, 0);
-    for _ in 0..source.length()? {
-        last.0 = last.0.wrapping_add(source.signed()?);
-        last.1 = last.1.wrapping_add(source.signed()?);
-        let first = source.number()?;
-        let changed = first.wrapping_add(source.number()?);
-        let (points, flagged) = (source.number()?, source.number()?);
-        let summary = BlockSummary { first, changed, points, flagged };
-        each(last, BlockEntry { summary, chunk: source.signed()?, sum: source.signed()? });
-    }
-    source.0.is_empty().then_some(())
 }

@@ -4,7 +4,8 @@
 //! removes the rest.
 
 use super::block::PointVersion;
-use super::directory::{Directory, PageKey};
+use super::directory::Directory;
+use super::directory_page::PageKey;
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::page_merge::move_recent;

@@ -5,7 +5,8 @@ use std::ops::Range;
 use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
+use super::directory::{Directory, FeedIndex};
+use super::directory_page::{BlockEntry, BlockKey};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::history::combine;

@@ -16,7 +16,7 @@ use super::read::find;
 use super::retention::{Freed, Retention};
 use super::view::View;
 use super::watch::Watch;
-use super::{Store, access, compact, forget, pages, path};
+use super::{Store, access, compact, forget, pages, path, seen_log};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
@@ -158,7 +158,7 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     // Versions that were removed cannot be counted again.
     let is_whole = feed.retention == Retention::default();
     pages::check(connection, feed, is_whole.then_some(&arrivals))?;
-    pages::check_seen(connection, feed)
+    seen_log::check(connection, feed)
 }
 
 /// Copies the snapshot that a connection reads into an empty file.

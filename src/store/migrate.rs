@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::arrivals::{Arrivals, arriving};
 use super::block;
 use super::bytes::{Checksum, Source};
-use super::directory::{
+use super::directory_page::{
     BlockEntry, BlockKey, BlockSummary, PageKey, chunk_sum, entry_bytes, page_check,
 };
 use super::failure::{StoreFailure, StoreResult};

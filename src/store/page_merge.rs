@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{BlockKey, Directory, PageKey};
+use super::directory::Directory;
+use super::directory_page::{BlockKey, PageKey};
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::history::{MergeCounts, combine, merge, successor};
-use super::pages::{LaterPages, PageRow};
+use super::pages::PageRow;
 use super::recent::SeriesPoint;
 use super::seen::SeenPoints;
+use super::seen_log::LaterPages;
 use super::written::KnownFeed;
 
 /// When points are recent, and when they are moved into their blocks. A block has 128 buckets.

@@ -10,7 +10,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::block::PointVersion;
 use super::connection::StoreConnection;
-use super::directory::{BlockEntry, BlockKey, Directory, FeedIndex};
+use super::directory::{Directory, FeedIndex};
+use super::directory_page::{BlockEntry, BlockKey};
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::{self, ALL_TIME, overlapping, recent_points, rows_of, times};

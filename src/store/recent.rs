@@ -17,7 +17,7 @@ use rusqlite::Connection;
 
 use super::block::{self, PointVersion};
 use super::bytes::{Checksum, Sink, Source};
-use super::directory::BlockKey;
+use super::directory_page::BlockKey;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 

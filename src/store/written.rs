@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::Connection;
 
 use super::block::PointVersion;
-use super::directory::{BlockKey, FeedIndex};
+use super::directory::FeedIndex;
+use super::directory_page::BlockKey;
 use super::failure::StoreResult;
 use super::feeds::FeedRow;
 use super::recent::RecentPoints;

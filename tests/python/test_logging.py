@@ -14,6 +14,7 @@ from kit.ranges import DAY, NOW
 from kit.reading import SIZE, WAYS, count_points
 from kit.threads import run_in_threads
 from kit.waiting import wait_until
+from siteline import _logs
 
 # Seven pages, six of 200 kB: while one of these is decoded, the next is requested.
 LARGE = {**DAY, "end": "2026-11-01T18:00Z", "interval": "1m", "page_size": 2_000}
@@ -492,6 +493,36 @@ def test_a_logger_emits_no_record_below_its_level(sandbox):
     finally:
         quiet.setLevel(logging.NOTSET)
     assert {record.name for record in records} == {"siteline.data", "siteline.token"}
+
+
+def test_a_logger_has_the_level_that_it_has_when_a_call_begins(sandbox):
+    chatty = logging.getLogger("siteline.http")
+    with collected_records() as records:
+        logging.getLogger("siteline").setLevel(logging.WARNING)
+        sandbox.client().data(**DAY).collect()
+        before = len(records)
+        chatty.setLevel(logging.DEBUG)
+        try:
+            sandbox.client().data(**DAY).collect()
+        finally:
+            chatty.setLevel(logging.NOTSET)
+    assert before == 0
+    assert {record.name for record in records} == {"siteline.http"}
+
+
+def test_a_record_that_no_logger_wants_is_not_made(sandbox, monkeypatch):
+    asked = []
+
+    class Asked:
+        def isEnabledFor(self, level):
+            asked.append(level)
+            return level >= logging.WARNING
+
+    client = sandbox.client()
+    monkeypatch.setitem(_logs._loggers, "siteline.http", Asked())
+    client.data(**DAY).collect()
+    # When the call begins; a record of the request would ask again.
+    assert asked == [logging.DEBUG, logging.INFO]
 
 
 def test_a_request_without_a_reply_has_no_status(sandbox):

@@ -10,7 +10,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(crate) struct LogBuffer {
     emitted: Condvar,
     /// Whether all records are dropped.
     discards: bool,
+    /// The level below which no logger wants a record.
+    lowest: AtomicU8,
     /// Whether its latest call was begun in asyncio.
     is_awaited: AtomicBool,
 }
@@ -60,7 +62,7 @@ struct Records {
 }
 
 struct LogRecord {
-    level: Level,
+    level: u8,
     /// Of the logger.
     name: String,
     text: String,
@@ -101,6 +103,16 @@ impl LogBuffer {
     /// its records: they would call the handler again, without end.
     pub(crate) fn for_call(buffer: Arc<Self>) -> Arc<Self> {
         if EMITTING.get() { Arc::new(Self { discards: true, ..Self::default() }) } else { buffer }
+    }
+
+    /// At the beginning of a call: records that no logger wants now are not made. A logger that is given
+    /// a lower level meanwhile gets its records from the next call on.
+    ///
+    /// # Errors
+    /// What a signal handler raised.
+    pub(crate) fn learn_level(&self, py: Python<'_>) -> PyResult<()> {
+        self.lowest.store(lowest_level(py)?, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(crate) fn set_awaited(&self, is_awaited: bool) {
@@ -271,27 +283,33 @@ impl LogRecord {
     fn is_wanted(&self, py: Python<'_>) -> PyResult<bool> {
         static IS_WANTED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let is_wanted = IS_WANTED.import(py, "siteline._logs", "is_wanted")?;
-        is_wanted.call1((&self.name, self.python_level()))?.is_truthy()
-    }
-
-    fn python_level(&self) -> u8 {
-        match self.level {
-            Level::Error => 40,
-            Level::Warn => 30,
-            Level::Info => 20,
-            Level::Debug | Level::Trace => 10,
-        }
+        is_wanted.call1((&self.name, self.level))?.is_truthy()
     }
 
     fn emit(self, py: Python<'_>) -> PyResult<()> {
         if !self.is_wanted(py)? {
             return Ok(());
         }
-        let level = self.python_level();
         let fields = self.fields.0.into_py_dict(py)?;
         let (file, line) = (self.file.unwrap_or_default(), self.line.unwrap_or_default());
-        let parts = (self.name, level, file, line, self.text, fields);
+        let parts = (self.name, self.level, file, line, self.text, fields);
         py.import("siteline._logs")?.call_method1("emit", parts).map(drop)
+    }
+}
+
+/// The lowest level for which a logger of the core is enabled.
+fn lowest_level(py: Python<'_>) -> PyResult<u8> {
+    static LOWEST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    LOWEST.import(py, "siteline._logs", "lowest_level")?.call0()?.extract()
+}
+
+/// The level that `logging` has for it.
+fn python_level(level: Level) -> u8 {
+    match level {
+        Level::Error => 40,
+        Level::Warn => 30,
+        Level::Info => 20,
+        Level::Debug | Level::Trace => 10,
     }
 }
 
@@ -312,8 +330,12 @@ impl Log for BufferLogger {
         CURRENT.with_borrow(|buffer| {
             // The core logs nothing outside a call.
             let Some(buffer) = buffer else { return };
+            let level = python_level(record.level());
+            if level < buffer.lowest.load(Ordering::Relaxed) {
+                return;
+            }
             buffer.push(LogRecord {
-                level: record.level(),
+                level,
                 name: record.target().replace("::", "."),
                 text: record.args().to_string(),
                 fields: Fields::of(record),

@@ -67,6 +67,7 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
+    buffer.learn_level(py)?;
     buffer.set_awaited(false);
     let runtime = runtime(py)?;
     let handles_signals = is_main_thread(py)?;
@@ -101,6 +102,7 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
+    buffer.learn_level(py)?;
     let future = CALLER.scope(Some(Caller::running(py)?), future);
     if is_ending_here() {
         // No other thread may attach to the interpreter, so this thread waits for the outcome.
@@ -211,6 +213,7 @@ pub(crate) fn step_in_runtime<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let _inside = Inside::enter(py);
+    buffer.learn_level(py)?;
     let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {

@@ -201,7 +201,7 @@ fn seen_rows(folder: &Folder) -> i64 {
 
 #[test]
 fn the_seen_points_of_an_abandoned_chain_are_deleted_and_flag_nothing() {
-    use super::super::pages::{ABANDONED, KEPT};
+    use super::super::seen_log::{ABANDONED, KEPT};
     let folder = Folder::new();
     let store = folder.store();
     let begun = Request { is_last: false, ..Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]) };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::model::{Model, limits, requests};
 use super::*;
-use crate::store::directory::PageKey;
+use crate::store::directory_page::PageKey;
 use crate::store::{compact, forget};
 
 /// What is not kept: points before a minute, and versions of points before a minute that are older than a

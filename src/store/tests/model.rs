@@ -245,7 +245,7 @@ fn s11_a_value_that_a_newer_request_confirmed_wins_over_an_older_page() {
 fn s11_a_page_older_than_the_seen_points_is_refused() {
     let folder = Folder::new();
     let store = folder.store();
-    let newest = super::super::pages::KEPT + 20;
+    let newest = super::super::seen_log::KEPT + 20;
     for sequence in (2..20).chain(newest..newest + 64) {
         Request::whole(sequence, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"").unwrap();
     }

@@ -2,7 +2,7 @@
 //! and how long it is known which points they brought.
 
 use super::super::feeds::{Feeds, LARGEST};
-use super::super::pages::KEPT;
+use super::super::seen_log::KEPT;
 use super::model::Model;
 use super::*;
 
