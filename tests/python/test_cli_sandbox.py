@@ -31,8 +31,10 @@ pytestmark = systems.SIGNALS
 def serving(*arguments, ended_by="SIGTERM"):
     """Run it until the block ends; its document, and the process, which must end well."""
     command = [*COMMAND, "sandbox", "--json", *map(str, arguments)]
+    # Its first line must come although Python keeps what goes to a pipe until there is more.
+    buffered = {**environment(), "PYTHONUNBUFFERED": ""}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
     ) as process:
         try:
             line = process.stdout.readline()

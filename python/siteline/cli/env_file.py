@@ -81,7 +81,7 @@ def _refuse_another(path: Path) -> None:
     """Refuse what is no file of a sandbox: nothing of the user's is replaced."""
     if not os.path.lexists(path):
         return
-    if path.is_file() and not path.is_symlink():
+    if path.is_file():
         with open(path, encoding="utf-8", errors="replace") as file:
             if file.readline().rstrip("\n") == _MARK:
                 return
