@@ -167,6 +167,35 @@ def test_a_closed_pipe_ends_the_command_quietly(sandbox):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@systems.PROC
+def test_a_full_disk_behind_stdout_is_told_and_temporary(sandbox):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "allowance"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+            env=environment(sandbox.env()),
+        )
+    assert done.returncode == 4
+    assert done.stderr == "siteline: No space left on device\n"
+
+
+@systems.FORK
+def test_a_command_without_stdout_ends_with_its_status(sandbox):
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@" >&-', "sh", *COMMAND, "allowance"],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(sandbox.env()),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_no_command_loads_what_it_does_not_need():
     script = """
         import sys

@@ -34,11 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser_for(given).parse_args(given)
     try:
         status = _run(options)
-        sys.stdout.flush()
-    except BrokenPipeError as error:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        # Of stdout itself: whoever reads it has closed it, or the disk is full.
         from siteline.cli.exits import status_of
 
         _leave_stdout()
+        if not isinstance(error, BrokenPipeError):
+            _tell(error)
         return status_of(error)
     return status
 
@@ -129,9 +133,11 @@ def _log(verbosity: int) -> None:
 
 
 def _leave_stdout() -> None:
-    """Let the interpreter's last flush of a closed pipe go nowhere, instead of into a traceback."""
+    """Let the interpreter's last flush go nowhere, instead of into a traceback."""
     import os
 
+    if sys.stdout is None:
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

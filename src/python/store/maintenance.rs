@@ -155,7 +155,7 @@ impl PyStore {
     /// - ``progress``: ``True`` for a line with the percentage, or a callable that is given a
     ///   :class:`StoreProgress`
     ///
-    /// Interrupted, it leaves nothing at the path.
+    /// Interrupted, it leaves nothing at the path, or the whole copy where that was done.
     #[pyo3(signature = (path, *, progress=None))]
     fn backup(&self, path: &Bound<'_, PyAny>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let (py, path) = (path.py(), path_of(path, "path")?);
