@@ -675,6 +675,7 @@ class Sandbox:
     def __new__(
         cls,
         *,
+        port: int | None = None,
         seed: int = 7,
         now: _Instant | None = None,
         daily_allowance: int | None = None,
