@@ -84,6 +84,9 @@ _Unread: TypeAlias = Literal["error", "warn", "keep"]
 _Since: TypeAlias = SyncReport | FeedReport | int
 _Row_co = TypeVar("_Row_co", covariant=True)
 
+def _paths() -> dict[str, str | None]: ...
+def _profile_members() -> list[str]: ...
+
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
