@@ -44,7 +44,7 @@
 //! | locks | those of the standard library, wrapped in `lock` without poisoning | `parking_lot`: a free lock may be lost in a forked child (explained in `lock`) |
 //! | owners, modes and locks of files on Unix, time since boot | nix | rustix: it locks no part of a file, and knows no names of users |
 //! | files on Windows | the standard library; tempfile to rename a file only where nothing has the name, in one step; dunce for paths without `\\?\`, which other programs may not read | windows-sys: its functions are `unsafe`. A second name for a file, as on Unix: FAT has none |
-//! | columns | arrow, exported through the C data interface | pyarrow: it is not needed to export a frame |
+//! | columns | arrow, exported through the C data interface, and as an IPC stream (arrow-ipc, without compression) | pyarrow: it is not needed to export a frame, nor to write that stream |
 //! | JSON of the data | a strict pull parser of our own ([`data`]): bit-equal doubles, exact positions, no tree | serde: errors without a path, a number parsed before its column is known |
 //! | profiles | toml, parsed into a table and checked member by member; strsim for "is … meant?" | serde's derive: its errors show values |
 //! | the store | embedded `SQLite` (rusqlite): one transaction for a page, its bookmark and its coverage | a row for each point: blocks of a series' points are smaller, faster, and carry a checksum |

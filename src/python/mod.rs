@@ -71,6 +71,7 @@ mod _siteline {
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::logging::install();
         super::bridge::process::watch(module)?;
+        super::client::own_files::export(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
         Ok(())

@@ -46,7 +46,7 @@ mod tests;
 
 use std::fmt;
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::TcpListener;
 use std::sync::Arc;
 
@@ -92,14 +92,15 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a service on a free port of 127.0.0.1, with `clock` as its time.
+    /// Starts a service on 127.0.0.1, at the port of the options or a free one, with `clock` as its
+    /// time.
     ///
     /// # Errors
-    /// For invalid options, and where no socket or thread can be created.
+    /// For invalid options, a port that is taken, and where no socket or thread can be created.
     pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
         options.check()?;
         let failed = |error: std::io::Error| SandboxError::new(format!("cannot listen: {error}"));
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
+        let listener = listen(options.port.unwrap_or_default())?;
         listener.set_nonblocking(true).map_err(failed)?;
         let authority = if options.speaks_tls() { Some(Authority::new(ROOT, None)?) } else { None };
         let acceptor = authority.as_ref().map(|one| tls::acceptor(one, &options, &clock));
@@ -412,6 +413,22 @@ impl Sandbox {
     pub(crate) fn is_closed(&self) -> bool {
         self.server.lock().is_none()
     }
+}
+
+/// A listener on loopback; port 0 is any free one.
+fn listen(port: u16) -> Result<TcpListener, SandboxError> {
+    TcpListener::bind(("127.0.0.1", port)).map_err(|error| {
+        SandboxError::new(match (port, error.kind()) {
+            (0, _) => format!("cannot listen: {error}"),
+            (_, ErrorKind::AddrInUse) => format!(
+                "port={port} is taken on 127.0.0.1: end what listens there, or leave out port= for a \
+                 free one."
+            ),
+            _ => format!(
+                "cannot listen on port={port}: {error}. Leave out port= for a free one."
+            ),
+        })
+    })
 }
 
 impl fmt::Debug for Sandbox {

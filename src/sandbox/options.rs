@@ -14,6 +14,8 @@ use super::error::SandboxError;
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Options {
+    /// The port to listen on; `None` or 0: any free one.
+    pub port: Option<u16>,
     /// Seed of the generated plant: the same seed gives the same series, values and delays.
     pub seed: u64,
     /// Whether an enrolled integration is approved at once. Otherwise it must wait for
@@ -95,6 +97,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            port: None,
             seed: 7,
             approved: true,
             token_requests_per_minute: 30,

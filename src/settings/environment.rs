@@ -139,7 +139,8 @@ impl Environment<'_> {
 
     /// The file of profiles: that of [`CONFIG`], else `siteline/config.toml` in the platform's folder.
     /// `None` if there is neither a variable nor a home folder.
-    pub(super) fn config_file(&self) -> Option<PathBuf> {
+    #[must_use]
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
         if let Some(path) = self.get(CONFIG) {
             return Some(self.resolved(Path::new(""), path.trim()));
         }
@@ -151,16 +152,22 @@ impl Environment<'_> {
         Some(folder?.join("siteline").join("config.toml"))
     }
 
-    /// The path of a state file: in `siteline` in the platform's folder. `None` if there is neither a
-    /// variable nor a home folder. The file and its folder need not exist.
+    /// The folder of state files: `siteline` in the platform's folder. `None` if there is neither a
+    /// variable nor a home folder. It need not exist.
     #[must_use]
-    pub(crate) fn state_file(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn state_folder(&self) -> Option<PathBuf> {
         let folder = match self.platform {
             Platform::Unix => self.below_home("XDG_STATE_HOME", ".local/state"),
             Platform::MacOs => self.application_support(),
             Platform::Windows => self.app_data("LOCALAPPDATA", "Local"),
         };
-        Some(folder?.join("siteline").join(name))
+        Some(folder?.join("siteline"))
+    }
+
+    /// The path of a state file, which need not exist.
+    #[must_use]
+    pub(crate) fn state_file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.state_folder()?.join(name))
     }
 
     /// The folder of the variable, else `default` in the home folder. A relative path is ignored, as

@@ -32,6 +32,7 @@ pub(crate) use self::environment::{Environment, read_certificates, variable_of_p
 pub(crate) use self::key::{Key, KeySource, PassphraseSource, PasswordCommand};
 pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;
+pub(crate) use self::profile::profile_members;
 pub(crate) use self::variables::{
     AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
     PRIVATE_KEY_FILE, PROFILE, SCOPES,

@@ -29,6 +29,11 @@ fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
     CREDENTIAL.into_iter().chain(OPTIONS)
 }
 
+/// The names of the allowed members.
+pub(crate) fn profile_members() -> impl Iterator<Item = &'static str> {
+    known_members().map(|(name, _)| name)
+}
+
 /// Members that are refused, and what to write instead.
 const REFUSED: [(&str, &str); 6] = [
     ("certificate", "the certificate stays in its own file: write certificate_file"),

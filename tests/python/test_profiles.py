@@ -142,6 +142,45 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert (config.parent / "plant.ledger").exists()
 
 
+def test_the_command_is_told_where_the_profiles_and_the_ledgers_are(
+    config, members, monkeypatch, tmp_path, key
+):
+    assert siteline._siteline._paths()["profiles"] == str(config)
+    with pytest.raises(siteline.ConfigError) as caught:
+        siteline.Client.from_profile("plant-a")
+    assert str(config) in str(caught.value)
+    monkeypatch.setenv("SITELINE_CONFIG", "~/plants.toml")
+    members["private_key_file"] = str(config.parent / "plant.pem")
+    write(tmp_path / "plants.toml", a=members)
+    assert siteline._siteline._paths()["profiles"] == str(tmp_path / "plants.toml")
+    assert siteline.Client.from_profile("a").discover()["sites"]
+    for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "state"))
+    state = Path(siteline._siteline._paths()["state"])
+    assert not state.exists(), "nothing is made"
+    away = siteline.Client(
+        "https://customer.example.invalid",
+        credential=siteline.Credential("subject", key),
+        proxy="http://127.0.0.1:9",
+        tries=1,
+    )
+    with pytest.raises(siteline.TransportError):
+        away.discover()
+    assert [file.name.split("-")[0] for file in state.glob("*.txt")] == ["ledger"]
+
+
+def test_the_command_is_told_the_members_of_a_profile(config, members):
+    known = siteline._siteline._profile_members()
+    assert {"base_url", "subject", "private_key_file", "daily_allowance"} < set(known)
+    write(config, wrong={**members, "colour": 1})
+    with pytest.raises(siteline.ConfigError) as caught:
+        siteline.Client.from_profile("wrong")
+    assert f"Known are: {', '.join(known)}." in str(caught.value)
+    for name in ("_paths", "_profile_members"):
+        assert name not in siteline._siteline.__all__
+        assert not hasattr(siteline, name)
+
+
 def test_the_async_client_has_both_constructors_too(config, members, monkeypatch):
     write(config, default=members)
 

@@ -254,6 +254,26 @@ def test_invalid_settings_are_refused():
         siteline.Sandbox(colour="red")
 
 
+def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
+    with siteline.Sandbox(now=NOW, port=0) as first:
+        port = urllib.parse.urlsplit(first.base_url).port
+        assert port
+        first.client().discover()
+        taken = rf"port={port} is taken on 127\.0\.0\.1: end what listens there, or leave out port="
+        with pytest.raises(siteline.ConfigError, match=taken):
+            siteline.Sandbox(port=port)
+    # At once, although a connection to the port has just ended.
+    with siteline.Sandbox(now=NOW, port=port) as again:
+        assert again.base_url == f"http://127.0.0.1:{port}"
+        assert again.client().discover()["sites"]
+    with siteline.Sandbox(now=NOW, port=None) as other, siteline.Sandbox(now=NOW) as third:
+        assert len({other.base_url, third.base_url}) == 2
+    with pytest.raises(siteline.ConfigError, match="port=65536 is out of range"):
+        siteline.Sandbox(port=65_536)
+    with pytest.raises(TypeError):
+        siteline.Sandbox(port="8080")
+
+
 def test_a_client_works_only_while_its_key_is_approved():
     with siteline.Sandbox(now=NOW, approved=False) as sandbox:
         client = sandbox.client()

@@ -4,6 +4,8 @@ import gc
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 import pytest
 import siteline
@@ -91,6 +93,21 @@ def test_a_frame_has_the_points_of_the_arrow_stream(read, way):
             else:
                 given = frame[name]
             assert pa.array(given, expected.type, from_pandas=True).equals(expected), name
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_ipc_stream_has_the_points_of_the_arrow_stream(read, way):
+    store, first, _ = read
+    points = WAYS[way](store, first)
+    parts = list(points._ipc())
+    expected, table = points.to_arrow(), pa.ipc.open_stream(b"".join(parts)).read_all()
+    assert table.schema.equals(expected.schema, check_metadata=True)
+    assert b"siteline.coverage" in table.schema.metadata
+    assert table.equals(expected)
+    assert (len(parts) == 1) == (way in NOTHING)
+    assert max(map(len, parts)) < 8_000_000, "a batch at a time"
+    frame = pl.read_ipc_stream(b"".join(parts))
+    assert frame.with_columns(cs.categorical().cast(pl.String)).equals(points.to_polars())
 
 
 def expected_text():

@@ -3,6 +3,7 @@
 pub(crate) mod bookmark;
 pub(crate) mod failure;
 pub(crate) mod gather;
+pub(crate) mod own_files;
 pub(crate) mod page;
 mod page_reader;
 pub(crate) mod progress;

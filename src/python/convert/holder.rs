@@ -64,6 +64,12 @@ macro_rules! point_methods {
                 $crate::python::convert::capsule::schema_capsule(py, &schema)
             }
 
+            /// An iterator of ``bytes``, which joined are one Arrow IPC stream.
+            fn _ipc(&self) -> PyResult<$crate::python::convert::ipc::IpcStream> {
+                let points = ::std::sync::Arc::clone(&self.$($points).+);
+                Ok($crate::python::convert::ipc::IpcStream::of_points(points)?)
+            }
+
             /// The columns for ``siteline.frames``.
             fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
                 $crate::python::convert::columns::of_points(py, &self.$($points).+)

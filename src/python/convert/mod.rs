@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod columns;
 pub(crate) mod frames;
 pub(crate) mod holder;
+pub(crate) mod ipc;
 pub(crate) mod keywords;
 mod memory;
 mod records;

@@ -23,13 +23,15 @@ use integration::Integration;
 
 /// The complete Customer Data Service on loopback: strict, deterministic, with faults on request.
 ///
-/// It is a real HTTP service on a free port of 127.0.0.1 that shares no code with the client. It
+/// It is a real HTTP service on a port of 127.0.0.1 that shares no code with the client. It
 /// verifies each assertion strictly (§2.1) and accepts a ``jti`` once, issues tokens for 600 seconds,
 /// encrypts its cursors and binds them to the query, counts the daily allowance, and has points that
 /// arrive late and are revised (§4.4.6). It serves a generated plant (site ``S1`` with lines ``L1``
 /// and ``L2``, ``S2`` with ``L3``, six series per line), which depends only on ``seed``, or your own
 /// data: see :meth:`load`.
 ///
+/// - ``port``: the port to listen on, a :class:`ConfigError` where it is taken; ``None`` or 0: any free
+///   one, which :attr:`base_url` names
 /// - ``seed``: the seed of the generated plant
 /// - ``now``: the service's time (ISO text, aware ``datetime``), which then stands still
 /// - ``daily_allowance``: data requests per UTC day, then 429 until midnight (§8)
@@ -76,7 +78,7 @@ pub(crate) struct PySandbox {
 #[pymethods]
 impl PySandbox {
     #[new]
-    #[pyo3(signature = (*, now=None, **settings), text_signature = "(*, seed=7, now=None, \
+    #[pyo3(signature = (*, now=None, **settings), text_signature = "(*, port=None, seed=7, now=None, \
         daily_allowance=None, token_rate=30, approved=True, late=True, record_wire=False, tls=False, \
         mutual_tls=None, certificate_refusal='page', \
         page_size=1000, max_page_size=10000, interval='1m', max_interval='1d', max_range='366d', \

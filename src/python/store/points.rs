@@ -15,6 +15,7 @@ use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
 use crate::python::convert::holder::frame_methods;
+use crate::python::convert::ipc::IpcStream;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
@@ -159,6 +160,13 @@ impl PyPoints {
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.spec.view.schema())
+    }
+
+    /// An iterator of ``bytes``, which joined are one Arrow IPC stream; it reads while it is consumed.
+    fn _ipc(&self, py: Python<'_>) -> PyResult<IpcStream> {
+        let mut batches = self.batches(py)?;
+        let schema = Arc::clone(&batches.schema);
+        Ok(IpcStream::new(&schema, Box::new(move |rows| batches.next_batch(rows)))?)
     }
 
     /// The recipe is pickled, with the path of the store.

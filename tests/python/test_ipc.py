@@ -1,0 +1,181 @@
+"""Points as the bytes of an Arrow IPC stream, which the command writes without pyarrow."""
+
+import io
+import math
+import threading
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import siteline
+from kit import systems
+from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.ranges import DAY, NOW
+
+IDS = list(siteline.Record._fields[:5])
+START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
+FEED = siteline.Feed("plant", interval="1m", since=START, window="1d")
+
+
+def plant(rows, **columns):
+    """Points of two series, some without ids and without values."""
+    numbers = range(rows)
+    counts = [None if row % 4 == 0 else row for row in numbers]
+    return pd.DataFrame(
+        {
+            "timestamp": pd.date_range(START, periods=rows, freq="1min"),
+            "value": [math.nan if row % 3 == 0 else float(row) for row in numbers],
+            "minimum": 0.5,
+            "maximum": 9.5,
+            "sample_count": pd.array(counts, "Int64"),
+            "machine_id": [None if row % 2 else "M1" for row in numbers],
+            "tag_guid": [f"tag-{row % 2}-ä" for row in numbers],
+            **columns,
+        }
+    )
+
+
+def arrow_of(holder):
+    """The stream as pyarrow reads it. It must be of the whole: nothing follows its end."""
+    source = io.BytesIO(b"".join(holder._ipc()))
+    with pa.ipc.open_stream(source) as reader:
+        table = reader.read_all()
+    assert source.read() == b""
+    return table
+
+
+def assert_same(holder):
+    """pyarrow reads the table of `to_arrow()`, and polars the same points."""
+    table, expected = arrow_of(holder), holder.to_arrow()
+    assert table.schema.equals(expected.schema, check_metadata=True)
+    assert table.equals(expected)
+    for name in IDS:
+        assert table.schema.field(name).type == pa.dictionary(pa.int32(), pa.string())
+    frame = pl.read_ipc_stream(b"".join(holder._ipc()))
+    assert frame.with_columns(pl.col(IDS).cast(pl.String)).equals(holder.to_polars())
+    return expected
+
+
+def test_the_stream_of_a_table_and_of_a_page_is_their_arrow_table(sandbox):
+    client = sandbox.client()
+    table = client.data(**DAY).collect()
+    assert assert_same(table).num_rows == len(table) > 1_000
+    assert_same(next(client.data(**DAY, page_size=50).pages()))
+
+
+def test_nulls_and_ids_come_through(sandbox, store):
+    sandbox.load(plant(200))
+    client = sandbox.client()
+    client.sync(FEED, store)
+    points = store.points("plant", unread="keep")
+    scan = client.data(start=START, end=END, interval="1m")
+    for holder in (scan.collect(), next(scan.pages()), points):
+        table = assert_same(holder)
+        assert table.num_rows == 200
+        assert (table["value"].null_count, table["sample_count"].null_count) == (67, 50)
+        assert table["machine_id"].null_count == 100
+        assert set(table["tag_guid"].to_pylist()) == {"tag-0-ä", "tag-1-ä"}
+
+
+@pytest.mark.sandbox(extra_members=True)
+def test_extra_columns_come_through(sandbox):
+    table = sandbox.client().data(**DAY, extra_columns=["quality"]).collect()
+    assert "quality" in assert_same(table).column_names
+
+
+def test_a_large_table_comes_in_parts_and_its_ids_once(sandbox):
+    rows = 2 * (1 << 16) + 7
+    sandbox.load(plant(rows, timestamp=pd.date_range(START, periods=rows, freq="1s")))
+    end = pd.Timestamp(START) + pd.Timedelta(seconds=rows)
+    table = sandbox.client().data(start=START, end=end, interval="1s", page_size=10_000).collect()
+    parts = list(table._ipc())
+    assert len(parts) == 4, "three batches and the end of the stream"
+    assert [type(part) for part in parts] == [bytes] * 4
+    assert max(map(len, parts)) < 5_000_000
+    assert b"".join(parts).count("tag-1-ä".encode()) == 1
+    table_again = arrow_of(table)
+    assert [batch.num_rows for batch in table_again.to_batches()] == [1 << 16, 1 << 16, 7]
+    assert table_again.equals(table.to_arrow())
+    frame = pl.read_ipc_stream(b"".join(parts))
+    assert frame.with_columns(pl.col(IDS).cast(pl.String)).equals(table.to_polars())
+
+
+def test_without_points_the_stream_has_the_schema(sandbox, store):
+    client = sandbox.client()
+    none = sandbox.truth(site="S1", start=START, end=END, interval="1h", filters={"tagGuid": "-"})
+    sandbox.fault(on="data", empty_page=True)
+    page = next(client.data(**DAY).pages())
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")
+    client.sync(feed, store)
+    for holder in (none, page, store.points("l2", tag=[]), store.changes("l2", since=0, tag=[])):
+        assert len(holder) == 0
+        table, expected = arrow_of(holder), holder.to_arrow()
+        assert table.num_rows == expected.num_rows == 0
+        assert table.schema.equals(expected.schema, check_metadata=True)
+        frame = pl.read_ipc_stream(b"".join(holder._ipc()))
+        assert frame.columns == table.column_names
+        assert frame.height == 0
+
+
+def test_each_part_is_given_once_whoever_asks(sandbox):
+    table = sandbox.client().data(**DAY).collect()
+    stream, parts = table._ipc(), []
+    assert iter(stream) is stream
+    threads = [threading.Thread(target=lambda: parts.extend(stream)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(parts) == 2
+    assert list(stream) == []
+
+
+def test_points_that_are_not_read_are_an_error_before_a_byte(sandbox, store):
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")
+    sandbox.client().sync(feed, store)
+    with pytest.raises(siteline.UnreadRange):
+        store.points("l2", "2026-11-18T00:00Z", "2026-11-19T12:00Z")._ipc()
+
+
+def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_path):
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-01T00:00Z")
+    sandbox.client().sync(feed, store)
+    target = tmp_path / "damaged.siteline"
+    store.backup(target)
+    octets = bytearray(target.read_bytes())
+    for at in range(len(octets) // 2, len(octets), 97):
+        octets[at] ^= 0x55
+    target.write_bytes(octets)
+    with siteline.Store(target) as damaged:
+        stream = damaged.points("l2")._ipc()
+        with pytest.raises(siteline.StoreCorrupt):
+            list(stream)
+        assert list(stream) == [], "no mark of an end, which would make it a whole stream"
+
+
+CHILD = f"""
+import os, pyarrow as pa, siteline
+with siteline.Sandbox(now={NOW!r}) as sandbox:
+    table = sandbox.client().data(**{DAY!r}).collect()
+    store = siteline.Store(os.environ["STORE"])
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-01T00:00Z")
+    sandbox.client().sync(feed, store)
+    begun = store.points("l2")._ipc()
+    child = os.fork()
+    if child == 0:
+        read = pa.ipc.open_stream(b"".join(table._ipc())).read_all()
+        try:
+            next(begun)
+        except siteline.ForkError:
+            os._exit(0 if read.equals(table.to_arrow()) else 3)
+        os._exit(4)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(b"".join(begun)) > 1000)
+"""
+
+
+@systems.FORK
+def test_a_forked_child_has_the_points_at_hand_and_not_the_read_of_its_parent(tmp_path):
+    environment = {"STORE": str(tmp_path / "plant.siteline")}
+    printed = run_script(CHILD, *FORK_WITH_THREADS, environment=environment)
+    assert printed.split() == ["0", "True"]
