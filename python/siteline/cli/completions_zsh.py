@@ -83,8 +83,10 @@ def _option(option: Argument) -> Iterator[str]:
 def _argument(argument: Argument) -> str:
     assert argument.value is not None
     before = "*" if argument.is_repeated else ""
-    text = argument.help or argument.value.name
-    return _quoted(f"{before}:{_escaped(text)}:{_completed(argument.value)}")
+    name = _escaped(argument.value.name)
+    # A message alone, where an option is being written, would keep it from being completed.
+    completed = _completed(argument.value).strip() or f'_guard "^-*" {name}'
+    return _quoted(f"{before}:{_escaped(argument.help) or name}:{completed}")
 
 
 def _completed(value: Value) -> str:
