@@ -12,7 +12,7 @@ _siteline_words() {
 }
 
 _siteline_paths() {
-    compopt -o filenames 2>/dev/null
+    compopt -o filenames 2>/dev/null || :
     _siteline_reply < <(compgen "$1" -- "$current")
 }
 
