@@ -12,7 +12,8 @@ import pytest
 from kit import systems
 from kit.command import environment, run_command, run_json
 from siteline.cli import completions, completions_bash, completions_fish, completions_zsh
-from siteline.cli.completions import FOLDER, command_of
+from siteline.cli.command_tree import command_of
+from siteline.cli.completions import FOLDER
 
 OF_POSIX = pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX is asked")
 

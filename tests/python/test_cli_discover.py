@@ -114,6 +114,8 @@ def test_what_nobody_could_read_is_told_again(discover, sandbox, state):
     discover(plant(L1))
     sandbox.fault(on="discovery", status=200, body=json.dumps(plant(L1, L2)))
     env = {**sandbox.env(), "XDG_STATE_HOME": str(state), "LOCALAPPDATA": str(state)}
+    # An output without a buffer would hide that it is not emptied in time.
+    env["PYTHONUNBUFFERED"] = ""
     program = [*COMMAND, "discover", "--diff"]
     with subprocess.Popen(program, env=environment(env), stdout=subprocess.PIPE) as process:
         process.stdout.close()
@@ -252,6 +254,7 @@ def test_the_order_of_members_and_items_does_not_count():
     one = {"a": 1, "list": [{"id": 1, "of": ["x", "y", "y"]}, {"id": 2}]}
     other = {"list": [{"id": 2}, {"of": ["y", "x", "y"], "id": 1}], "a": 1}
     assert not any(differences(one, other))
+    assert not any(differences([{"a": 1, "b": 2}, {}], [{}, {"b": 2, "a": 1}]))
     other["list"][1]["of"] = ["y", "x", "x"]
     found = differences(one, other)
     assert found.gone == [{"path": "/list/id=1/of/-", "value": "y"}]

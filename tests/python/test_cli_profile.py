@@ -62,6 +62,7 @@ def test_a_path_is_that_of_the_folder_in_which_the_command_was_given(config, run
     (tmp_path / "ca.pem").write_text("")
     run("init", "a", *GIVEN, "--ledger", "memory", "--allow-http")
     run("init", "b", *GIVEN, "--ledger", "plant.ledger")
+    assert list(written(config)["b"]) == ["base_url", "subject", "private_key_file", "ledger"]
     assert written(config)["a"]["private_key_file"] == str(tmp_path / "plant.pem")
     assert written(config)["a"]["ledger"] == "memory"
     assert written(config)["a"]["allow_http"] is True
