@@ -86,6 +86,7 @@ def error_members(error: BaseException) -> dict[str, Any]:
         "code": getattr(error, "code", None),
         "retry_at": getattr(error, "retry_at", None),
         "request_id": getattr(error, "request_id", None),
+        "missing": list(getattr(error, "missing", ())),
     }
     return {"error": told}
 

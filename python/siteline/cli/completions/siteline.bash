@@ -1,0 +1,125 @@
+# Completion of siteline for bash. Made from its parser: python -m siteline.cli.completions --write
+
+_siteline_reply() {
+    local line
+    while IFS= read -r line; do
+        COMPREPLY+=("$line")
+    done
+}
+
+_siteline_words() {
+    _siteline_reply < <(compgen -W "$1" -- "$current")
+}
+
+_siteline_paths() {
+    compopt -o filenames 2>/dev/null || :
+    _siteline_reply < <(compgen "$1" -- "$current")
+}
+
+_siteline_describe() {
+    commands="" options="" valued=""
+    case $command in
+    "")
+        commands="keygen profile token discover allowance completion"
+        options="-h --help --version"
+        valued=""
+        ;;
+    "keygen")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --bits --overwrite --encrypt --passphrase-file --password-command"
+        valued="--profile --bits --passphrase-file --password-command"
+        ;;
+    "profile")
+        commands="init list show"
+        options="-h --help"
+        valued=""
+        ;;
+    "profile init")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --strict --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --typ --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --allow-http --ca-bundle --proxy"
+        valued="--profile --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --ca-bundle --proxy"
+        ;;
+    "profile list")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "profile show")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "token")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --check"
+        valued="--profile"
+        ;;
+    "discover")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --diff"
+        valued="--profile"
+        ;;
+    "allowance")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "completion")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    esac
+}
+
+_siteline_value() {
+    case "$command $1" in
+    "keygen --bits") _siteline_words '2048 3072 4096' ;;
+    "keygen --passphrase-file") _siteline_paths -f ;;
+    "keygen "1) _siteline_paths -f ;;
+    "profile init --private-key-file") _siteline_paths -f ;;
+    "profile init --certificate-file") _siteline_paths -f ;;
+    "profile init --ledger") _siteline_paths -f ;;
+    "profile init --ca-bundle") _siteline_paths -f ;;
+    "completion "1) _siteline_words 'bash zsh fish' ;;
+    esac
+}
+
+_siteline() {
+    local current=${COMP_WORDS[COMP_CWORD]} command="" option="" place=1 index word
+    local commands options valued
+    COMPREPLY=()
+    _siteline_describe
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        if [[ $word == "=" ]]; then
+            # bash splits --option=value there.
+            continue
+        elif [[ -n $option ]]; then
+            option=""
+        elif [[ $word == -* ]]; then
+            if [[ " $valued " == *" $word "* ]]; then
+                option=$word
+            fi
+        elif [[ " $commands " == *" $word "* ]]; then
+            command=${command:+$command }$word
+            _siteline_describe
+        else
+            place=$((place + 1))
+        fi
+    done
+    if [[ $current == "=" ]]; then
+        current=""
+    fi
+    if [[ -n $option ]]; then
+        _siteline_value "$option"
+    elif [[ $current == -* ]]; then
+        _siteline_words "$options"
+    elif [[ -n $commands ]]; then
+        _siteline_words "$commands"
+    else
+        _siteline_value "$place"
+    fi
+}
+
+complete -F _siteline siteline

@@ -1,0 +1,120 @@
+"""What has come, gone or changed between two JSON bodies whose form is not documented (§4.2)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["Differences", "differences"]
+
+_SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
+"""Together they identify a series (§2.3); an item of a list may have some of them."""
+_OTHERS = ("id", "guid", "name")
+
+
+class Differences(NamedTuple):
+    """Each entry has a ``path``, in the manner of a JSON pointer.
+
+    In it an item of a list stands by its ids, as ``siteId=S1``, or as ``-`` where it has none.
+    """
+
+    come: list[dict[str, Any]]
+    """``path`` and ``value``, the whole of what is new."""
+    gone: list[dict[str, Any]]
+    """``path`` and ``value``, the whole of what is not listed any more."""
+    changed: list[dict[str, Any]]
+    """``path``, ``before`` and ``after``."""
+
+
+def differences(before: Any, after: Any) -> Differences:
+    """Compare two bodies. The order of the members and of the items of a list does not count."""
+    found = Differences([], [], [])
+    _compare(before, after, "", found)
+    return found
+
+
+def _compare(before: Any, after: Any, path: str, found: Differences) -> None:
+    if isinstance(before, dict) and isinstance(after, dict):
+        _compare_members(before, after, path, found)
+    elif isinstance(before, list) and isinstance(after, list):
+        ids = _ids(before, after)
+        if ids:
+            former, latter = _by_ids(before, ids), _by_ids(after, ids)
+            _compare_members(former, latter, path, found)
+        else:
+            _compare_items(before, after, path, found)
+    elif _text(before) != _text(after):
+        found.changed.append({"path": path, "before": before, "after": after})
+
+
+def _compare_members(
+    before: dict[str, Any], after: dict[str, Any], path: str, found: Differences
+) -> None:
+    for name in [*before, *(name for name in after if name not in before)]:
+        below = f"{path}/{_escaped(name)}"
+        if name not in after:
+            found.gone.append({"path": below, "value": before[name]})
+        elif name not in before:
+            found.come.append({"path": below, "value": after[name]})
+        else:
+            _compare(before[name], after[name], below, found)
+
+
+def _compare_items(before: list[Any], after: list[Any], path: str, found: Differences) -> None:
+    """Compare lists of which nothing tells which item is which: only their numbers count."""
+    former, latter = Counter(map(_text, before)), Counter(map(_text, after))
+    for entries, more in ((found.gone, former - latter), (found.come, latter - former)):
+        entries.extend({"path": f"{path}/-", "value": json.loads(item)} for item in more.elements())
+
+
+def _ids(before: list[Any], after: list[Any]) -> tuple[str, ...]:
+    """Return the members that tell the items of both lists apart; none where there are no such."""
+    items = [*before, *after]
+    if not items or not all(isinstance(item, dict) for item in items):
+        return ()
+    return next(
+        (
+            ids
+            for ids in _candidates(items)
+            if _tells_apart(before, ids) and _tells_apart(after, ids)
+        ),
+        (),
+    )
+
+
+def _candidates(items: list[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    series = tuple(name for name in _SERIES if _all_have(items, name, or_null=True))
+    if series:
+        yield series
+    for name in _OTHERS:
+        if _all_have(items, name):
+            yield (*series, name)
+
+
+def _all_have(items: list[dict[str, Any]], name: str, *, or_null: bool = False) -> bool:
+    """Whether the member is an id in all items; of a series an id may be null."""
+    return all(
+        name in item and (_is_id(item[name]) or (or_null and item[name] is None)) for item in items
+    )
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _tells_apart(items: list[dict[str, Any]], ids: tuple[str, ...]) -> bool:
+    return len(_by_ids(items, ids)) == len(items)
+
+
+def _by_ids(items: list[dict[str, Any]], ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    return {",".join(f"{name}={item[name]}" for name in ids): item for item in items}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,97 @@
+"""``siteline keygen``: a key before enrollment (§1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from siteline.cli.arguments import add_command
+from siteline.cli.output import Outcome, hint
+from siteline.cli.passphrases import add_passphrase, passphrase_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from siteline import PrivateKey
+    from siteline.cli.arguments import Commands
+
+__all__ = ["add"]
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    made = add_command(
+        commands,
+        "keygen",
+        _run,
+        "make a key, and print its public half for the enrollment",
+        "The file is PKCS#8 and readable by you alone (0600). The administrator enrolls the public "
+        "JWK (§2.1), which holds nothing secret. Sends no request.",
+    )
+    made.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="siteline-key.pem",
+        help="the file to make (%(default)s)",
+    )
+    made.add_argument(
+        "--bits",
+        type=int,
+        choices=(2048, 3072, 4096),
+        default=3072,
+        help="the size of the RSA key (%(default)s)",
+    )
+    made.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace an existing file: an enrolled key that is lost cannot be recovered",
+    )
+    add_passphrase(made)
+
+
+def _run(options: argparse.Namespace) -> Outcome:
+    from siteline import PrivateKey
+
+    # Before a passphrase is asked for and a key made, which takes seconds; save() checks it too.
+    if not options.overwrite and os.path.lexists(options.file):
+        raise _exists(options.file)
+    passphrase = passphrase_of(options)
+    key = PrivateKey.generate(options.bits)
+    key.save(options.file, passphrase=passphrase, overwrite=options.overwrite)
+    hint(
+        "The administrator enrolls the JWK and gives you a subject; then:\n  siteline profile init"
+        f" NAME --base-url URL --subject SUBJECT --private-key-file {shlex.quote(options.file)}"
+    )
+    return _outcome(options.file, key, passphrase is not None)
+
+
+def _exists(path: str) -> Exception:
+    from siteline.errors import CredentialError
+
+    return CredentialError(
+        f'"{path}" exists already, and a lost enrolled key cannot be recovered.',
+        hint="Choose another name, or pass --overwrite.",
+    )
+
+
+def _outcome(path: str, key: PrivateKey, encrypted: bool) -> Outcome:
+    jwk = key.public_jwk
+    members = {
+        "path": path,
+        "kid": key.thumbprint,
+        "public_jwk": jwk,
+        "encrypted": encrypted,
+        "bits": key.bits,
+    }
+    states = ["encrypted" if encrypted else "not encrypted"]
+    if os.name == "posix":  # elsewhere the folder's access control list decides
+        states.append("readable by you alone")
+    text = (
+        f"{path}: RSA, {key.bits} bits, {', '.join(states)}\n"
+        f"kid (thumbprint): {key.thumbprint}\n"
+        f"The public JWK to enroll:\n{json.dumps(jwk, indent=2)}"
+    )
+    return Outcome(members, text)

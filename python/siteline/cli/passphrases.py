@@ -1,0 +1,126 @@
+"""The passphrase of a new key: of a file, of a command, or asked for on the terminal.
+
+Never the value of an argument: other users can see the command line of a process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_passphrase", "passphrase_of"]
+
+_LONGEST = 65_536
+_COMMAND_LIMIT = 60.0
+
+
+def add_passphrase(made: argparse.ArgumentParser) -> None:
+    """Add the arguments that say where the passphrase comes from."""
+    group = made.add_argument_group(
+        "the passphrase",
+        "Without one of these the key is not encrypted. A passphrase is never the value of an "
+        "argument: other users can see the command line.",
+    )
+    one = group.add_mutually_exclusive_group()
+    one.add_argument("--encrypt", action="store_true", help="ask for it on the terminal, twice")
+    one.add_argument(
+        "--passphrase-file", metavar="FILE", help="its first line; - is standard input"
+    )
+    one.add_argument(
+        "--password-command",
+        metavar="COMMAND",
+        help="the first line that this command prints, as in a profile",
+    )
+
+
+def passphrase_of(options: argparse.Namespace) -> bytes | None:
+    """Return the passphrase, or ``None`` where the key is not to be encrypted."""
+    from siteline.errors import CredentialError
+
+    if options.passphrase_file is not None:
+        line = _line_of_file(options.passphrase_file)
+    elif options.password_command is not None:
+        line = _line_of_command(options.password_command)
+    elif options.encrypt:
+        line = _asked()
+    else:
+        return None
+    if not line:
+        raise CredentialError("The passphrase is empty.")
+    return line
+
+
+def _line_of_file(path: str) -> bytes:
+    from siteline.errors import CredentialError
+
+    if path == "-":
+        return _first_line(sys.stdin.buffer.readline(_LONGEST + 1), "standard input")
+    with open(path, "rb") as file:
+        _warn_of_readers(path, os.fstat(file.fileno()).st_mode)
+        line = file.readline(_LONGEST + 1)
+    if not line:
+        raise CredentialError(f"The file {path} is empty: its first line is the passphrase.")
+    return _first_line(line, f"the file {path}")
+
+
+def _first_line(line: bytes, place: str) -> bytes:
+    from siteline.errors import CredentialError
+
+    if len(line) > _LONGEST:
+        raise CredentialError(f"The first line of {place} has over {_LONGEST:,} bytes.")
+    return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _warn_of_readers(path: str, mode: int) -> None:
+    if os.name != "posix" or not stat.S_ISREG(mode) or not mode & 0o066:
+        return
+    import warnings
+
+    from siteline.errors import SitelineWarning
+
+    text = f"Other users can read the passphrase file {path} (mode {mode & 0o777:03o})."
+    warnings.warn(f"{text} Run chmod 600 on it.", SitelineWarning, stacklevel=2)
+
+
+def _line_of_command(command: str) -> bytes:
+    from siteline import _passphrase
+    from siteline.errors import CredentialError
+
+    words = _passphrase.words(command)
+    failure, line, said = _passphrase.run(words, _COMMAND_LIMIT)
+    if failure is None:
+        return line
+    hint = f"It said: {said[:200]}" if said else "Run it by hand: its first line is the passphrase."
+    raise CredentialError(f"--password-command ({words[0][:80]}) {failure}.", hint=hint)
+
+
+def _asked() -> bytes:
+    import warnings
+    from getpass import GetPassWarning
+
+    from siteline.errors import CredentialError
+
+    with warnings.catch_warnings():
+        # getpass would go on with an input that shows what is typed.
+        warnings.simplefilter("error", GetPassWarning)
+        try:
+            first, second = _typed("Passphrase of the new key: "), _typed("The same again: ")
+        except (GetPassWarning, EOFError, OSError):
+            raise CredentialError(
+                "--encrypt asks for the passphrase on a terminal, and there is none.",
+                hint="--passphrase-file and --password-command need none.",
+            ) from None
+    if first != second:
+        raise CredentialError("The two passphrases differ; no key was made.")
+    return first.encode()
+
+
+def _typed(prompt: str) -> str:
+    from getpass import getpass
+
+    return getpass(prompt)

@@ -1,0 +1,149 @@
+"""``siteline profile``: the profiles of the configuration file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from siteline.cli.arguments import add_command
+from siteline.cli.output import Outcome, aligned, error_members, hint
+from siteline.cli.profile_members import add_members, members_of, shown
+
+if TYPE_CHECKING:
+    import argparse
+
+    from siteline.cli.arguments import Commands
+    from siteline.errors import SitelineError
+
+__all__ = ["add"]
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    text = "make and show the profiles of the configuration file"
+    made = commands.add_parser(
+        "profile",
+        help=text,
+        description=f"{text.capitalize()}. SITELINE_CONFIG names another file.",
+    )
+    actions = made.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    init = add_command(
+        actions,
+        "init",
+        _init,
+        "append a profile to the file",
+        "What is in the file stays as it is. The key may come later: what is still missing is "
+        "told. A path is taken from the folder that you are in, and written in full. Other users "
+        "can see a command line: give no secret in it.",
+    )
+    init.add_argument("name", metavar="NAME", help="the name of the new profile")
+    add_members(init)
+    add_command(actions, "list", _list, "list the profiles")
+    show = add_command(
+        actions,
+        "show",
+        _show,
+        "show the members of a profile",
+        "password_command and proxy, which may hold a secret, are shown as (set).",
+    )
+    show.add_argument("name", metavar="NAME", help="its name")
+
+
+def _init(options: argparse.Namespace) -> Outcome:
+    from siteline.cli.paths import profiles_file
+    from siteline.cli.profile_file import append_profile
+
+    members = members_of(options)
+    _check(members)
+    path = profiles_file()
+    append_profile(path, options.name, members)
+    missing = _missing(options.name)
+    known = {
+        "name": options.name,
+        "path": path,
+        "members": shown(members),
+        "missing": error_members(missing)["error"] if missing else None,
+    }
+    text = f'The profile "{options.name}" is in {path}.'
+    if missing:
+        lines = [text, f"Before it can be used: {missing.message}"]
+        return Outcome(known, "\n  ".join(filter(None, ["\n".join(lines), missing.hint])))
+    hint(f"Try it: siteline discover --profile {options.name!r}")
+    return Outcome(known, text)
+
+
+def _check(members: dict[str, Any]) -> None:
+    """Refuse settings that no client takes, before anything is written.
+
+    The key need not be there: another one stands for it, and must not make a ledger of its own.
+    """
+    import os
+
+    from siteline import Client, Credential
+
+    of_credential = {
+        *("base_url", "subject", "private_key_file", "password_command", "kid"),
+        *("certificate_file", "client_id", "strict", "ledger", "daily_allowance"),
+    }
+    settings = {name: value for name, value in members.items() if name not in of_credential}
+    if "ca_bundle" in settings:
+        settings["ca_bundle"] = os.path.expanduser(settings["ca_bundle"])
+    # A public key of 2048 bits, all of them 1: nothing is signed, and no key need be made.
+    public = {"kty": "RSA", "e": "AQAB", "n": f"{'_' * 341}w"}
+    credential = Credential(members.get("subject", "subject"), signer=bytes, public_jwk=public)
+    url = members["base_url"]
+    Client(url, credential=credential, ledger="memory", **settings).close()
+
+
+def _missing(name: str) -> SitelineError | None:
+    """Return what keeps the profile from being used, such as a key that is not there."""
+    from siteline import Client
+    from siteline.errors import SitelineError
+
+    try:
+        Client.from_profile(name).close()
+    except SitelineError as error:
+        return error
+    return None
+
+
+def _list(options: argparse.Namespace) -> Outcome:
+    from siteline.cli.paths import profiles_file
+    from siteline.cli.profile_file import read_profiles
+
+    path = profiles_file()
+    known = {name: shown(members) for name, members in read_profiles(path).items()}
+    names = ("base_url", "subject", "certificate_file")
+    profiles = [
+        {"name": name, **{key: members.get(key) for key in names}}
+        for name, members in known.items()
+    ]
+    rows = [
+        (one["name"], one["base_url"] or "-", one["subject"] or one["certificate_file"] or "-")
+        for one in profiles
+    ]
+    text = aligned(rows) if rows else f"There are no profiles in {path}."
+    return Outcome({"path": path, "profiles": profiles}, text)
+
+
+def _show(options: argparse.Namespace) -> Outcome:
+    from siteline.cli.paths import profiles_file
+    from siteline.cli.profile_file import read_profiles
+    from siteline.errors import ConfigError
+
+    path = profiles_file()
+    profiles = read_profiles(path)
+    if options.name not in profiles:
+        known = ", ".join(f'"{name}"' for name in profiles)
+        raise ConfigError(
+            f'There is no profile "{options.name}" in {path}.',
+            hint=f"There are: {known}." if known else "There is none at all.",
+        )
+    members = shown(profiles[options.name])
+    rows = [(name, _text(value)) for name, value in members.items()]
+    return Outcome({"name": options.name, "path": path, "members": members}, aligned(rows))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(value) if isinstance(value, list) else str(value)

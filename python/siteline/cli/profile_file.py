@@ -1,0 +1,128 @@
+"""The file of profiles: read, and a profile appended to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from siteline.cli.profile_members import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["append_profile", "read_profiles"]
+
+_LARGEST = 1 << 20
+"""The client reads no longer file."""
+
+
+def read_profiles(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the profiles by name, in the order of the file; none where there is no file."""
+    return _parsed(_content(path), path)
+
+
+def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
+    """Append a profile, and leave what is in the file byte for byte.
+
+    Raises `ConfigError` for a name that is taken and for a file that is not one of profiles.
+    """
+    from siteline.cli.atomic_file import make_folder, replace_file
+    from siteline.errors import ConfigError
+
+    _check_name(name)
+    make_folder(path.parent)
+    with _alone(path):
+        before = _content(path)
+        known = _parsed(before, path)
+        if name in known:
+            raise ConfigError(
+                f'There is a profile "{name}" already, in {path}.',
+                hint="Choose another name, or change it in the file.",
+            )
+        after = before + _addition(before, name, members)
+        if _parsed(after, path) != {**known, name: members}:
+            raise AssertionError("the profile is not what was written")
+        if len(after) > _LARGEST:
+            raise ConfigError(f"{path} would be longer than {_LARGEST:,} bytes.")
+        replace_file(path, after, follows_link=True)
+
+
+def _addition(before: bytes, name: str, members: dict[str, Any]) -> bytes:
+    end = "\r\n" if b"\r\n" in before else "\n"
+    space = ""
+    if before.strip():
+        space = end if before.endswith(b"\n") else 2 * end
+    try:
+        return (space + table(name, members, end)).encode()
+    except UnicodeEncodeError:
+        from siteline.errors import ConfigError
+
+        raise ConfigError("An argument has bytes that are not UTF-8, which TOML is.") from None
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that a line of TOML, or SITELINE_PROFILE, could not hold as it is."""
+    from siteline.errors import ConfigError
+
+    if not name or name != name.strip() or not name.isprintable():
+        raise ConfigError(
+            f"{name!r} cannot be the name of a profile.",
+            hint="It is not empty, has no blank at its ends, and only characters that are shown.",
+        )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        return b""
+    if len(content) > _LARGEST:
+        from siteline.errors import ConfigError
+
+        raise ConfigError(f"{path} is longer than {_LARGEST:,} bytes: it is no file of profiles.")
+    return content
+
+
+def _parsed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
+    import tomllib
+
+    from siteline.errors import ConfigError
+
+    try:
+        found = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text.") from None
+    except tomllib.TOMLDecodeError as error:
+        # Its text may have a part of the file in it.
+        at = re.search(r"at line (\d+)", str(error))
+        where = f"line {at[1]} of {path}" if at else f"the end of {path}"
+        raise ConfigError(f"There is a mistake in {where}: it is not TOML.") from None
+    for name, members in found.items():
+        if not isinstance(members, dict):
+            raise ConfigError(
+                f'"{name[:80]}" is not in a profile, in {path}.',
+                hint="Write a line such as [plant-a] above it.",
+            )
+    return found
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let only one process at a time change the file; systems without such locks have none."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    # Of the file's folder: the file itself is replaced, which its lock would not survive.
+    folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a network's filesystem may have none
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
