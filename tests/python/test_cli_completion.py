@@ -11,9 +11,10 @@ import time
 import pytest
 from kit import systems
 from kit.command import environment, run_command, run_json
-from siteline.cli import completions, completions_bash, completions_fish, completions_zsh
-from siteline.cli.command_tree import command_of
-from siteline.cli.completions import FOLDER
+from siteline.cli import completions
+from siteline.cli.completion import FILES
+from siteline.cli.completions import FOLDER, bash, fish, zsh
+from siteline.cli.completions.tree import command_of
 
 OF_POSIX = pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX is asked")
 
@@ -23,7 +24,7 @@ def has(shell):
 
 
 def test_the_files_are_what_the_parser_says_now():
-    kept = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    kept = {name: (FOLDER / name).read_text(encoding="utf-8") for name in FILES.values()}
     assert kept == completions.scripts(), "run python -m siteline.cli.completions --write"
 
 
@@ -114,13 +115,13 @@ def asked(program, script, folder):
 @has("bash")
 @pytest.mark.parametrize(("words", "expected"), EXPECTED)
 def test_bash_completes_what_a_parser_has(folder, words, expected):
-    assert in_bash(completions_bash.script(small()), folder, *words) == expected
+    assert in_bash(bash.script(small()), folder, *words) == expected
 
 
 @OF_POSIX
 @has("bash")
 def test_bash_completes_after_the_equals_sign_that_it_splits_at(folder):
-    script = completions_bash.script(small())
+    script = bash.script(small())
     assert in_bash(script, folder, "sync", "--mode", "=") == ["fast", "full"]
     assert in_bash(script, folder, "sync", "--mode", "=", "fu") == ["full"]
     assert in_bash(script, folder, "sync", "--mode", "=", "full", "--al") == ["--all"]
@@ -146,7 +147,7 @@ def test_bash_completes_the_command_itself(folder):
 def test_fish_completes_what_a_parser_has(folder, words, expected):
     line = " ".join(["siteline", *words])
     program = ["fish", "--no-config", "-c", f"source ./script; complete -C '{line}'"]
-    found = asked(program, completions_fish.script(small()), folder)
+    found = asked(program, fish.script(small()), folder)
     shown = [one.partition("\t")[0].removesuffix("/") for one in found]
     assert [one.replace("\\ ", " ") for one in shown] == expected
 
@@ -210,7 +211,7 @@ class Zsh:
 
 
 @pytest.fixture
-def zsh(folder):
+def in_zsh(folder):
     shells = []
 
     def begin(script):
@@ -225,8 +226,8 @@ def zsh(folder):
 
 @systems.TERMINAL
 @has("zsh")
-def test_zsh_completes_what_a_parser_has(zsh):
-    complete = zsh(completions_zsh.script(small()))
+def test_zsh_completes_what_a_parser_has(in_zsh):
+    complete = in_zsh(zsh.script(small()))
     for typed, expected in (
         ("sy", "sync "),
         ("store ch", "store check "),
@@ -245,8 +246,8 @@ def test_zsh_completes_what_a_parser_has(zsh):
 
 @systems.TERMINAL
 @has("zsh")
-def test_zsh_completes_the_command_itself(zsh):
-    complete = zsh((FOLDER / "_siteline").read_text(encoding="utf-8"))
+def test_zsh_completes_the_command_itself(in_zsh):
+    complete = in_zsh((FOLDER / "_siteline").read_text(encoding="utf-8"))
     for typed, expected in (
         ("disc", "discover "),
         ("profile sh", "profile show "),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     from siteline.cli.arguments import Commands
@@ -29,7 +30,7 @@ for one shell alone: source <(siteline completion bash), the same with zsh;
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    made = add_command(commands, "completion", _run, "print what completes this command in a shell")
+    made = add_command(commands, "completion", _run, SUMMARIES["completion"])
     made.epilog = _INSTALLATION
     made.formatter_class = argparse.RawDescriptionHelpFormatter
     made.add_argument("shell", choices=list(FILES), help="the shell")

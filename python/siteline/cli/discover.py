@@ -11,6 +11,7 @@ from siteline.cli.arguments import add_command
 from siteline.cli.clients import client_of
 from siteline.cli.exits import Exit
 from siteline.cli.output import Outcome, aligned, document
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -32,7 +33,7 @@ def add(commands: Commands) -> None:
         commands,
         "discover",
         _run,
-        "list what may be read",
+        SUMMARIES["discover"],
         "Costs a token request and a discovery request, nothing of the daily allowance. The form "
         "of the body is not documented (§4.2): it is printed as it came. The last one of each "
         "service and subject is remembered, for --diff. A resource that is gone is no longer "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome, hint
 from siteline.cli.passphrases import add_passphrase, passphrase_of
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +27,7 @@ def add(commands: Commands) -> None:
         commands,
         "keygen",
         _run,
-        "make a key, and print its public half for the enrollment",
+        SUMMARIES["keygen"],
         "The file is PKCS#8 and readable by you alone (0600). The administrator enrolls the public "
         "JWK (§2.1), which holds nothing secret. Sends no request.",
     )

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["profiles_file", "state_folder"]
 
@@ -22,21 +18,10 @@ def state_folder() -> Path:
 
 
 def _path(name: str, hint: str) -> Path:
-    from siteline import _siteline
+    from siteline._siteline import _paths
     from siteline.errors import ConfigError
 
-    paths: Callable[[], dict[str, str | None]] = getattr(_siteline, "_paths", _paths)
-    found = paths()[name]
+    found = _paths()[name]
     if found is None:
         raise ConfigError("There is no home folder.", hint=hint)
     return Path(found)
-
-
-def _paths() -> dict[str, str | None]:  # until merged
-    import os
-
-    config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    named = os.environ.get("SITELINE_CONFIG", "").strip()
-    profiles = os.path.expanduser(named) or os.path.join(config, "siteline", "config.toml")
-    return {"profiles": profiles, "state": os.path.join(state, "siteline")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.output import Outcome, aligned, error_members, hint
 from siteline.cli.profile_members import add_members, members_of, shown
 
@@ -19,13 +19,7 @@ __all__ = ["add"]
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    text = "make and show the profiles of the configuration file"
-    made = commands.add_parser(
-        "profile",
-        help=text,
-        description=f"{text.capitalize()}. SITELINE_CONFIG names another file.",
-    )
-    actions = made.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    actions = add_actions(commands, "profile", "SITELINE_CONFIG names their file.")
     init = add_command(
         actions,
         "init",

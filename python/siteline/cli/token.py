@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from siteline.cli.arguments import add_command
 from siteline.cli.clients import client_of
 from siteline.cli.output import Outcome, aligned
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
         commands,
         "token",
         _run,
-        "check that a token can be had, and that the service takes it",
+        SUMMARIES["token"],
         "Costs a token request, whose number is limited over the whole integration (§5.4), and a "
         "discovery request; nothing of the daily allowance. A token is never printed.",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from siteline.cli.command_tree import Command, Value
+    from siteline.cli.completions.tree import Command, Value
 
 __all__ = ["script"]
 
