@@ -1,4 +1,4 @@
-"""The completion file for bash. It needs neither bash-completion nor a bash newer than 3.2."""
+"""The completion file for bash. It needs no bash-completion, and nothing that bash 3.2 lacks."""
 
 from __future__ import annotations
 
