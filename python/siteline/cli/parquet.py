@@ -37,7 +37,7 @@ def parquet_writer() -> Writer:
     try:
         from polars.io.plugins import register_io_source  # noqa: F401
     except ImportError:
-        old = " (the polars here is too old)" if "polars" in sys.modules else ""
+        old = " (the polars here is too old)" if sys.modules.get("polars") else ""
         raise ConfigError(
             f"Parquet needs pyarrow or polars, and neither is installed{old}.",
             hint="pip install 'siteline[pyarrow]', or write --format csv, jsonl or arrow, which "

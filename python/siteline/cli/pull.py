@@ -71,10 +71,11 @@ def add(commands: Commands) -> None:
 
 
 def _status(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 255:
-        raise ValueError(text)
-    return number
+    import argparse
+
+    if not (text.isascii() and text.isdigit() and int(text) <= 255):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an exit status from 0 to 255")
+    return int(text)
 
 
 def _run(options: argparse.Namespace) -> Outcome:
@@ -139,7 +140,7 @@ def _by_spool(
     try:
         wanted = pull_query.of_spool(options, client, spool)
     except BaseException:
-        spool.close()
+        spool.leave()
         raise
     pages_before = spool.pages
     if options.resume and not pages_before:

@@ -98,9 +98,10 @@ class Spool:
         from siteline import Store
         from siteline.errors import ConfigError
 
-        if not os.path.exists(path):
-            _remove_companions(path)
         self.path = path
+        self._is_new = not os.path.exists(path)
+        if self._is_new:
+            _remove_companions(path)
         self._store: Store = Store(path)
         self._feed: Feed | None = None
         feeds = self._store.feeds
@@ -190,9 +191,9 @@ class Spool:
         self._store.close()
 
     def leave(self) -> int | None:
-        """Close it after a failure, and return how many pages it keeps; without any it goes.
+        """Close it after a failure, and return how many pages it keeps: ``None`` if it is damaged.
 
-        ``None`` where it is damaged: then it stays as it is.
+        One that this run has made, and read no page into, goes.
         """
         from siteline.errors import SitelineError
 
@@ -201,7 +202,7 @@ class Spool:
         except SitelineError:
             pages = None
         self.close()
-        if pages == 0:
+        if pages == 0 and self._is_new:
             remove(self.path)
         return pages
 

@@ -98,8 +98,9 @@ def _csv(_columns: Sequence[str]) -> Callable[[Row], str]:
 
 def _quoted(texts: Row) -> str:
     written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow(texts)
-    return written.getvalue()
+    # The writer quotes a field with a character of its line's end, and so both of them.
+    csv.writer(written, lineterminator="\r\n").writerow(texts)
+    return written.getvalue().removesuffix("\r\n")
 
 
 def _json(columns: Sequence[str]) -> Callable[[Row], str]:
