@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import stat
-import sys
 
 import pytest
 import siteline
@@ -232,7 +231,8 @@ def test_an_end_ahead_of_now_is_read_up_to_now_with_a_warning(sandbox, tmp_path)
     arguments = ["--site", "S1", "--interval", "1h", "--start", "2026-11-19"]
     path = tmp_path / "out.csv"
     done = run_command("pull", "-o", path, *arguments, "--end", "2026-12-01", env=sandbox.env())
-    assert "lies ahead of now" in done.stderr
+    assert done.stderr.startswith("siteline: warning: --end 2026-12-01T00:00:00Z lies ahead of now")
+    assert done.stderr.count("\n") == 1
     assert csv_rows(path)[-1]["timestamp"] == "2026-11-19T23:00:00Z"
     document = run_json("pull", "-o", path, *arguments, env=sandbox.env())
     assert document["end"] == "2026-11-19T23:00:00Z"  # five minutes behind, in whole buckets
@@ -263,7 +263,7 @@ def test_a_wrong_command_line_is_refused_before_anything_is_sent(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such devices")
+@systems.MODES
 def test_a_device_is_never_replaced(sandbox):
     done = run_command("pull", "-o", "/dev/null", "--format", "csv", *QUERY, status=2)
     assert "not a regular file" in done.stderr

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -182,7 +183,7 @@ def test_a_spent_allowance_ends_it_and_the_next_days_go_on(sandbox):
     first = run_json(*arguments, env=env_of(sandbox), status=5)
     assert first["error"]["type"] == "AllowanceExhausted"
     assert first["error"]["retry_at"] == "2026-11-21T00:00:00Z"
-    assert "From 2026-11-21 00:00 UTC on." in first["error"]["hint"]
+    assert "There are requests again from 2026-11-21 00:00 UTC on." in first["error"]["hint"]
     assert "sync(" not in first["error"]["hint"]
     assert (first["pages"], os.path.basename(first["spool"])) == (4, SPOOL)
     sandbox.clock.advance("1d")
@@ -285,12 +286,32 @@ def test_a_damaged_spool_is_named_and_restart_replaces_it(sandbox):
 def test_a_chain_that_the_service_did_not_end_is_begun_again_when_asked(sandbox):
     sandbox.fault(on="data", repeat_cursor=True, skip=1, times=100)
     done = run_command("pull", "-o", "out.csv", *QUERY, env=env_of(sandbox), status=6)
-    assert "--resume goes on there" in done.stderr
+    assert "--resume begins the chain anew." in done.stderr
     assert "sync(" not in done.stderr
     sandbox.clear_faults()
     document = run_json("pull", "-o", "out.csv", "--resume", *QUERY, env=env_of(sandbox))
     assert document["pages"] == PAGES
     assert is_complete(sandbox)
+
+
+def test_what_a_chain_that_is_begun_anew_does_not_bring_is_not_in_the_output(sandbox):
+    import pyarrow as pa
+
+    at = [siteline.Clock(f"2026-11-01T0{hour}:00Z").now() for hour in range(6)]
+    values = {"value": [float(hour) for hour in range(6)], "minimum": [0.0] * 6}
+    values |= {"maximum": [9.0] * 6, "sample_count": [1] * 6}
+    sandbox.load(pa.table({"timestamp": at, **values}))
+    query = ["--site", "S1", "--line", "L1", "--filter", "tagGuid=T1", "--page-size", "2"]
+    query += ["--start", "2026-11-01", "--end", "2026-11-02", "--interval", "1h"]
+    arguments = ["pull", "-o", "out.jsonl", *query]
+    sandbox.fault(on="data", repeat_cursor=True, skip=1, times=100)
+    run_command(*arguments, env=env_of(sandbox), status=6)
+    sandbox.clear_faults()
+    sandbox.withdraw(at[1])
+    document = run_json(*arguments, "--resume", env=env_of(sandbox))
+    assert document["points"] == 5
+    with open("out.jsonl", encoding="utf-8") as file:
+        assert [json.loads(line)["value"] for line in file] == [0.0, 2.0, 3.0, 4.0, 5.0]
 
 
 def test_resume_to_stdout_needs_a_named_spool_and_has_one(sandbox):
@@ -306,7 +327,14 @@ def test_resume_to_stdout_needs_a_named_spool_and_has_one(sandbox):
     assert files() == ["out.csv"]
 
 
-@pytest.mark.parametrize("more", [[], ["--as-read"]])
+def test_what_went_to_stdout_alone_is_said_to_be_lost(sandbox):
+    sandbox.fault(on="data", status=503, skip=3, times=4)
+    done = run_command("pull", "-o", "-", *QUERY, env=env_of(sandbox), status=4)
+    assert "Not kept: 3 pages. With --spool FILE it would be." in done.stderr
+    assert files() == []
+
+
+@pytest.mark.parametrize("more", [[], ["--as-read"], ["--format", "parquet"]])
 @systems.SIGNALS
 def test_a_closed_pipe_ends_it_quietly_and_leaves_nothing(sandbox, more):
     process = subprocess.Popen(

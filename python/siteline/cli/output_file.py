@@ -30,6 +30,7 @@ _ENDINGS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+_STORE = b"SQLite format 3\0"
 _FORMATS = ("csv", "jsonl", "arrow", "parquet")
 
 
@@ -51,7 +52,7 @@ def add_output(made: argparse.ArgumentParser, *, default: str | None = None) -> 
         required=default is None,
         default=default,
         help="the file to write, which is replaced where there is one; - is stdout"
-        + (f" ({default} without it)" if default else ""),
+        + (", which it is without it" if default else ""),
     )
     made.add_argument(
         "--format",
@@ -179,6 +180,9 @@ def _check_place(path: str, name: str) -> None:
         if not stat.S_ISREG(mode):
             # A device or a pipe would be replaced by a file.
             raise OSError(errno.EINVAL, "is not a regular file; -o - writes to stdout", name)
+        with suppress(PermissionError), open(path, "rb") as file:
+            if file.read(len(_STORE)) == _STORE:
+                raise FileExistsError(errno.EEXIST, "is a store, which -o does not replace", name)
 
 
 def _be_as(path: str, file: int) -> None:

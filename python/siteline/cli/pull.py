@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siteline.cli import pull_query, pull_report
 from siteline.cli.arguments import add_command, add_query
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from siteline.progress import Progress
 
 __all__ = ["add"]
+
+# Points whose writing takes seconds.
+_MANY = 500_000
 
 _DETAILS = """\
 Each page is written to a spool as soon as it was read, a hidden file beside the output. The output
@@ -149,9 +152,12 @@ def _by_spool(
         with _shown_progress(options, output) as progress:
             report = spool.read(client, wanted, progress)
         through = pull_report.read_through(report, wanted)
-        written = output.write(spool.points(through), COLUMNS)
+        points = spool.points(through)
+        if len(points) > _MANY:
+            hint(f"Writing {len(points):,} points to {output.name}.")
+        written = output.write(points, COLUMNS)
     except BaseException as error:
-        _say_how_to_go_on(error, spool, can_resume=bool(options.spool) or not output.is_stdout)
+        _say_what_is_kept(error, spool, is_private=output.is_stdout and not options.spool)
         raise
     spool.remove()
     return pull_report.of_sync(client, wanted.query, through, report, output, written, pages_before)
@@ -191,51 +197,65 @@ def _shown_progress(
         finish(callback)
 
 
-def _say_how_to_go_on(error: BaseException, spool: Spool, *, can_resume: bool) -> None:
+def _say_what_is_kept(error: BaseException, spool: Spool, *, is_private: bool) -> None:
     """Add to what is said of the error what is kept, and where to go on."""
+    from siteline._counts import counted
+
     pages = spool.leave()
-    if isinstance(error, BrokenPipeError) or not can_resume:
-        return
+    read = "what was read" if pages is None else counted(pages, "page")
     if pages == 0:
         way = "No page was read, and nothing is kept."
+    elif is_private:
+        way = f"Not kept: {read}. With --spool FILE it would be."
     else:
-        from siteline._counts import counted
+        is_refused = status_of(error) is Exit.INCOMPLETE
+        goes_on = "begins the chain anew" if is_refused else "goes on there"
+        way = f"Kept in {spool.path}: {read}. The same command with --resume {goes_on}."
+    is_kept = pages != 0 and not is_private
+    _tell(error, way, {"spool": spool.path if is_kept else None, "pages": pages})
 
-        read = "what was read" if pages is None else counted(pages, "page")
-        way = f"Kept in {spool.path}: {read}. The same command with --resume goes on there."
-    if not isinstance(error, Exception):
+
+def _tell(error: BaseException, way: str, members: dict[str, Any]) -> None:
+    """Have what is said of an error end with what to do now."""
+    if isinstance(error, KeyboardInterrupt):
         print(f"siteline: {way}", file=sys.stderr)
-        return
+    if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
+        return  # nobody reads it any more, or a signal ends the process
     known = getattr(error, "hint", None)
     if status_of(error) in (Exit.SPENT, Exit.INCOMPLETE):
-        known = None  # it tells a program of sync()
+        known = None  # it tells a program what to call
     if (retry_at := getattr(error, "retry_at", None)) is not None:
         from siteline._times import to_second
 
-        way += f" From {to_second(retry_at)} UTC on."
-    setattr(error, "hint", f"{known} {way}" if known else way)  # noqa: B010 (of any exception)
-    setattr(error, "members", {"spool": None if pages == 0 else spool.path, "pages": pages})  # noqa: B010
+        way += f" There are requests again from {to_second(retry_at)} UTC on."
+    vars(error).update(hint=f"{known} {way}" if known else way, members=members)
 
 
 def _as_read(options: argparse.Namespace, client: Client, output: OutputFile) -> Outcome:
     from siteline.cli.writers import COLUMNS, header, lines
 
+    pages = points = requests = 0
+
     with _shown_progress(options, output) as progress:
-        requests = [0]
 
         def count(now: Progress) -> None:
-            requests[0] = now.requests
+            nonlocal requests
+            requests = now.requests
             if progress is not None:
                 progress(now)
 
         scan = pull_query.scan_of(options, client, count)
-        pages = points = 0
-        with output.opened() as stream:
-            stream.write(header(output.format, COLUMNS))
-            for page in scan.pages():
-                for text, rows in lines(output.format, COLUMNS, page.records(named=True)):
-                    stream.write(text)
-                    points += rows
-                stream.flush()
-                pages += 1
-    return pull_report.of_pages(client, scan.query, output, pages, points, requests[0])
+        try:
+            with output.opened() as stream:
+                for page in scan.pages():
+                    if not pages:
+                        stream.write(header(output.format, COLUMNS))
+                    for text, rows in lines(output.format, COLUMNS, page.records(named=True)):
+                        stream.write(text)
+                        points += rows
+                    stream.flush()
+                    pages += 1
+        except BaseException as error:
+            _tell(error, "Nothing to go on with is kept of --as-read.", {"pages": pages})
+            raise
+    return pull_report.of_pages(client, scan.query, output, pages, points, requests)

@@ -57,6 +57,7 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
     Raises :class:`ConfigError` where there is a spool that nobody asked to go on with, and where it
     is one of another query.
     """
+    from siteline._counts import counted
     from siteline.cli.spool import Range
     from siteline.errors import ConfigError
 
@@ -64,7 +65,7 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
         return Range.of(client, scan_of(options, client).query, _asked_end(options, client))
     if not options.resume:
         raise ConfigError(
-            f"{spool.path} has {spool.pages:,} pages of an earlier run.",
+            f"{spool.path} has {counted(spool.pages, 'page')} of an earlier run.",
             hint="--resume goes on there, --restart removes them and begins.",
         )
     if is_bare(options):

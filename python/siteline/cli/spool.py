@@ -167,6 +167,8 @@ class Spool:
         self, client: Client, wanted: Range, progress: Callable[[Progress], object] | None
     ) -> SyncReport:
         """Read what is left, and return the report of it; it raises where something stays left."""
+        from siteline.errors import AllowanceExhausted
+
         feed = self._feed or wanted.feed()
         end = wanted.query.end
         assert end is not None
@@ -177,7 +179,14 @@ class Spool:
             report = client.sync(
                 feed, self._store, until=end, reread=(feed.since, end), progress=progress
             )
-        report.raise_for_incomplete()
+        try:
+            report.raise_for_incomplete()
+        except AllowanceExhausted as error:
+            raise AllowanceExhausted(
+                "the daily allowance was spent before the end of the range",
+                retry_at=error.retry_at,
+                retryable=True,
+            ) from None
         self._feed = feed
         return report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from itertools import islice
+from itertools import chain, islice
 from json import dumps
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -46,9 +46,12 @@ def write_stream(points: Points, columns: Sequence[str], format: str, stream: Bi
         for piece in cast("_Ipc", points)._ipc():
             stream.write(piece)
         return len(points)
-    stream.write(header(format, columns))
     count = 0
-    for text, rows in lines(format, columns, rows_of(points, columns)):
+    written = lines(format, columns, rows_of(points, columns))
+    # Where the points cannot be read nothing is written, the header neither.
+    first = next(written, None)
+    stream.write(header(format, columns))
+    for text, rows in chain([first] if first else [], written):
         stream.write(text)
         count += rows
     return count
