@@ -4,12 +4,14 @@ import csv
 import json
 import os
 import stat
+from types import SimpleNamespace
 
 import pytest
 import siteline
 from kit import systems
 from kit.command import run_command, run_json
 from kit.interpreter import run_script
+from siteline.cli.pull_report import read_through
 
 RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
 QUERY = [part for name, value in RANGE.items() for part in (f"--{name}", value)]
@@ -19,18 +21,21 @@ PAGES = 11
 # The command in a process where some packages are not there. It prints the exit status, the
 # packages that were loaded, and by how many MB memory grew.
 RUN = """
-import resource, sys
-sys.stderr = sys.stdout
-sys.modules.update(dict.fromkeys({without!r}))
-from siteline.cli import main
+    import sys
+    sys.stderr = sys.stdout
+    sys.modules.update(dict.fromkeys({without!r}))
+    from siteline.cli import main
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    def peak():
+        if sys.platform != "linux":
+            return 0
+        import resource
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
-before = peak()
-print(main({arguments!r}))
-print([name for name in ("pandas", "polars", "pyarrow", "asyncio") if sys.modules.get(name)])
-print(peak() - before)
+    before = peak()
+    print(main({arguments!r}))
+    print([name for name in ("pandas", "polars", "pyarrow", "asyncio") if sys.modules.get(name)])
+    print(peak() - before)
 """
 
 
@@ -225,6 +230,33 @@ def test_no_points_are_told_apart_from_no_authorisation(sandbox, tmp_path):
     sandbox.fault(on="discovery", status=403, error="insufficient_scope")
     refused = run_json("pull", "-o", path, "--site", "S9", *early, env=sandbox.env())
     assert (refused["points"], refused["not_listed"]) == (0, None)
+
+
+def test_a_refused_request_is_told_once(sandbox, tmp_path):
+    done = run_command(
+        "pull",
+        "-o",
+        tmp_path / "out.csv",
+        *QUERY,
+        "--filter",
+        "colour=red",
+        env=sandbox.env(),
+        status=3,
+    )
+    message, kept = done.stderr.splitlines()
+    assert message.endswith('unknown parameter "colour"')
+    assert kept == "  No page was read, and nothing is kept."
+
+
+def test_what_lies_ahead_of_the_service_is_told_where_this_clock_is_ahead():
+    # The command cannot be given a wrong clock, so without it.
+    now, end = siteline.Clock("2026-11-20T00:00Z").now(), siteline.Clock("2026-11-20T01:00Z").now()
+    wanted = SimpleNamespace(query=SimpleNamespace(end=end))
+    assert read_through(SimpleNamespace(read_through=end), wanted) == end
+    with pytest.warns(siteline.SitelineWarning, match="read up to 2026-11-20T00:00:00Z: 2026-11-2"):
+        assert read_through(SimpleNamespace(read_through=now), wanted) == now
+    with pytest.raises(siteline.QueryError, match="ahead of the service's time"):
+        read_through(SimpleNamespace(read_through=None), wanted)
 
 
 def test_an_end_ahead_of_now_is_read_up_to_now_with_a_warning(sandbox, tmp_path):

@@ -35,7 +35,7 @@ def read_through(report: SyncReport, wanted: Range) -> datetime:
             SitelineWarning,
             stacklevel=2,
         )
-    return min(through, end)
+    return through
 
 
 def of_sync(

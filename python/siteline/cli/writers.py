@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from itertools import chain, islice
+from itertools import islice
 from json import dumps
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -46,14 +46,13 @@ def write_stream(points: Points, columns: Sequence[str], format: str, stream: Bi
         for piece in cast("_Ipc", points)._ipc():
             stream.write(piece)
         return len(points)
-    count = 0
-    written = lines(format, columns, rows_of(points, columns))
-    # Where the points cannot be read nothing is written, the header neither.
-    first = next(written, None)
+    # It raises where the points cannot be read: then the header is not written either.
+    rows = rows_of(points, columns)
     stream.write(header(format, columns))
-    for text, rows in chain([first] if first else [], written):
+    count = 0
+    for text, some in lines(format, columns, rows):
         stream.write(text)
-        count += rows
+        count += some
     return count
 
 
