@@ -76,7 +76,10 @@ def _plain(value: Any) -> Any:
 
 
 def error_members(error: BaseException) -> dict[str, Any]:
-    """Return what a document says of an error: never a cursor, token or key."""
+    """Return what a document says of an error: never a cursor, token or key.
+
+    A command adds to it by an attribute ``members`` of the exception.
+    """
     told = {
         "type": type(error).__name__,
         "message": message_of(error),
@@ -88,7 +91,7 @@ def error_members(error: BaseException) -> dict[str, Any]:
         "request_id": getattr(error, "request_id", None),
         "missing": list(getattr(error, "missing", ())),
     }
-    return {"error": told}
+    return {"error": told, **getattr(error, "members", {})}
 
 
 def message_of(error: BaseException) -> str:

@@ -1,0 +1,108 @@
+"""``siteline changes``: what is new or revised in a store since an earlier sync."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from siteline.cli.arguments import add_command
+from siteline.cli.clients import existing_store
+from siteline.cli.output import Outcome
+from siteline.cli.output_file import OutputFile, add_output
+
+if TYPE_CHECKING:
+    import argparse
+
+    from siteline.cli.arguments import Commands
+
+__all__ = ["add"]
+
+_DETAILS = """\
+Each point that is new or revised since then comes once, with its present values, the ten columns of
+a pull, and a column change: new, revised, absent (a later complete read did not bring it any more)
+or returned. Asks the service for nothing."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    made = add_command(
+        commands,
+        "changes",
+        _run,
+        "write what has changed in a store since a sync",
+        details=_DETAILS,
+    )
+    made.add_argument("store", metavar="STORE", help="the store's file")
+    made.add_argument("feed", metavar="FEED", help="the feed's name")
+    made.add_argument(
+        "--since",
+        metavar="SEQUENCE",
+        required=True,
+        help="the number that the earlier sync ended with: sequence of the feed in its document, "
+        "or next_since of the changes before; 0 for everything",
+    )
+    made.add_argument("--start", metavar="TIME", help="only from this time on")
+    made.add_argument("--end", metavar="TIME", help="only before this time")
+    made.add_argument(
+        "--unread",
+        choices=("error", "warn", "keep"),
+        default="error",
+        help="where a part of the range was never read to its end: end with status 6, or give "
+        "what has come, with a warning or without",
+    )
+    add_output(made, default="-")
+
+
+def _run(options: argparse.Namespace) -> Outcome:
+    from siteline.cli.writers import CHANGES
+    from siteline.errors import UnreadRange
+
+    output = OutputFile(options)
+    since = _sequence(options.since)
+    with existing_store(options.store, read_only=True) as store, output.locked():
+        # Before the points are read: a page that comes in between is given again, and never missed.
+        reached = [one["sequence"] for one in store._overview() if one["feed"].name == options.feed]
+        points = store.changes(
+            options.feed, since, options.start, options.end, unread=options.unread
+        )
+        try:
+            written = output.write(points, CHANGES)
+        except UnreadRange as error:
+            error.hint = (
+                "siteline sync reads what is due, and siteline coverage shows what was read. "
+                "--unread warn gives what has come."
+            )
+            raise
+    members: dict[str, Any] = {
+        "store": options.store,
+        "feed": options.feed,
+        "since": since,
+        "next_since": reached[0],
+        "start": options.start,
+        "end": options.end,
+        "points": written.points,
+        "output": None if output.is_stdout else output.name,
+        "format": output.format,
+        "bytes": written.bytes,
+    }
+    return Outcome(members, _text(output, members), has_written=output.is_stdout)
+
+
+def _sequence(text: str) -> int:
+    from siteline.errors import QueryError
+
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise QueryError(
+        f"--since {text!r} is not the number of a page.",
+        hint="Changes are told by the sequence of pages, not by time, so that none is missed or "
+        "comes twice: give the sequence that the earlier sync's document has, or 0.",
+    )
+
+
+def _text(output: OutputFile, known: dict[str, Any]) -> str:
+    from siteline._counts import counted
+
+    return (
+        f"{output.name}: {counted(known['points'], 'point')} changed since {known['since']}. "
+        f"Next time: --since {known['next_since']}"
+    )

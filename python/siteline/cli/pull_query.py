@@ -1,0 +1,122 @@
+"""The query of a pull: with an end that stays as it is, new or of an earlier run."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from siteline.cli.arguments import query_of
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from siteline import Client, Query, Scan
+    from siteline.cli.spool import Range, Spool
+    from siteline.progress import Progress
+
+__all__ = ["is_bare", "keywords", "of_spool", "scan_of"]
+
+
+def is_bare(options: argparse.Namespace) -> bool:
+    """Whether no argument of the query was given."""
+    names = ("site", "line", "start", "end", "interval", "page_size")
+    return not options.filter and all(getattr(options, name) is None for name in names)
+
+
+def scan_of(
+    options: argparse.Namespace,
+    client: Client,
+    progress: Callable[[Progress], object] | None = None,
+) -> Scan:
+    """Make the scan of the arguments. Its end is fixed, and does not lie ahead of now (§4.5.1)."""
+    from siteline import SitelineWarning
+    from siteline._times import iso
+
+    end = _asked_end(options, client)
+    if end is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            now = client.data(start=None, lag=0, **query_of(options)).query.end
+        assert now is not None
+        if now < end:
+            warnings.warn(
+                f"--end {iso(end)} lies ahead of now: it is read up to {iso(now)}, and its newest "
+                "buckets are not complete yet. Without --end it stays five minutes behind.",
+                SitelineWarning,
+                stacklevel=2,
+            )
+            end = now
+    return client.data(start=options.start, end=end, progress=progress, **query_of(options))
+
+
+def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range:
+    """Return what to read: what the arguments say, which must be what the spool has begun.
+
+    Raises :class:`ConfigError` where there is a spool that nobody asked to go on with, and where it
+    is one of another query.
+    """
+    from siteline._counts import counted
+    from siteline.cli.spool import Range
+    from siteline.errors import ConfigError
+
+    if spool.feed is None:
+        return Range.of(client, scan_of(options, client).query, _asked_end(options, client))
+    if not options.resume:
+        raise ConfigError(
+            f"{spool.path} has {counted(spool.pages, 'page')} of an earlier run.",
+            hint="--resume goes on there, --restart removes them and begins.",
+        )
+    if is_bare(options):
+        wanted = Range.of(client, _data(client, **_of_feed(spool)), spool.asked_end)
+    else:
+        query = _data(client, start=options.start, end=spool.end, **query_of(options))
+        wanted = Range.of(client, query, _asked_end(options, client))
+    if differences := spool.differences(wanted):
+        raise ConfigError(
+            f"{spool.path} was begun with another query: {'; '.join(differences)}.",
+            hint="--resume with the arguments of the earlier run goes on there, or with none of a "
+            "query; --restart removes what it has read and begins.",
+        )
+    return wanted
+
+
+def keywords(query: Query) -> dict[str, Any]:
+    """Return a query as the keywords of :meth:`siteline.Client.data`."""
+    return {
+        "site": query.site,
+        "line": query.line,
+        "start": query.start,
+        "end": query.end,
+        "interval": query.interval_seconds,
+        "page_size": query.page_size,
+        "filters": query.filters or None,
+    }
+
+
+def _asked_end(options: argparse.Namespace, client: Client) -> datetime | None:
+    if options.end is None:
+        return None
+    return _data(client, start=options.start, end=options.end, **query_of(options)).end
+
+
+def _data(client: Client, **given: Any) -> Query:
+    """Return the query of these arguments, without its warnings, which are said once elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return client.data(**given).query
+
+
+def _of_feed(spool: Spool) -> dict[str, Any]:
+    feed = spool.feed
+    assert feed is not None
+    return {
+        "site": feed.site,
+        "line": feed.line,
+        "start": feed.since,
+        "end": spool.end,
+        "interval": feed.interval,
+        "page_size": feed.page_size,
+        "filters": feed.filters or None,
+    }

@@ -1,0 +1,58 @@
+"""The lock file of a command that writes: what is removed meanwhile locks nobody out or in."""
+
+import os
+
+import pytest
+import siteline
+from kit import systems
+from siteline.cli import run_lock
+
+
+def test_a_lock_is_of_one_run_and_its_file_goes(tmp_path):
+    path = str(tmp_path / "run")
+    with (
+        run_lock.locked(path, "out.csv"),
+        pytest.raises(siteline.StoreBusy, match=r"writes to out\.csv"),
+        run_lock.locked(path, "out.csv"),
+    ):
+        pass
+    assert os.listdir(tmp_path) == []
+    with run_lock.locked(path, "out.csv"):
+        assert os.listdir(tmp_path) == ["run"]
+
+
+@systems.SIGNALS
+def test_a_file_that_its_holder_removed_is_no_lock(tmp_path, monkeypatch):
+    path, tried = str(tmp_path / "run"), []
+    lock = run_lock._try
+
+    def lock_late(file):
+        tried.append(file)
+        if len(tried) == 1:
+            os.unlink(path)  # the run that held it ends between opening and locking
+        return lock(file)
+
+    monkeypatch.setattr(run_lock, "_try", lock_late)
+    with run_lock.locked(path, "out.csv"):
+        assert len(tried) == 2
+        with pytest.raises(siteline.StoreBusy), run_lock.locked(path, "out.csv"):
+            pass
+
+
+@systems.ROOT
+def test_what_root_locks_in_a_users_folder_belongs_to_the_user(tmp_path):
+    os.chown(tmp_path, 65534, 65534)
+    path = tmp_path / "run"
+    with run_lock.locked(str(path), "out.csv"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (65534, 65534)
+
+
+@systems.MODES
+def test_a_link_that_someone_else_put_there_is_not_followed(tmp_path):
+    (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
+    with (
+        pytest.raises(OSError, match="symbolic links"),
+        run_lock.locked(str(tmp_path / "run"), "out.csv"),
+    ):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
