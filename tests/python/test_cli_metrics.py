@@ -2,14 +2,17 @@
 
 import os
 import re
+import signal
 import stat
+import subprocess
 import time
 
 import pytest
 import siteline
 from kit import systems
-from kit.command import run_command, run_json
+from kit.command import COMMAND, environment, run_command, run_json
 from kit.feeds_file import write_feeds
+from kit.waiting import wait_until
 
 SAMPLE = re.compile(r'([a-z_]+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
 
@@ -210,3 +213,20 @@ def test_a_device_or_pipe_stays_what_it_is(sandbox, feeds, tmp_path):
     done = run_command("sync", feeds, tmp_path / "plant", "--metrics", pipe, env=sandbox.env())
     assert "not a regular file" in done.stderr
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@systems.SIGNALS
+def test_ctrl_c_is_told_too(sandbox, feeds, tmp_path):
+    path = tmp_path / "siteline.prom"
+    sandbox.fault(on="data", skip=2, times=99, hang=True)
+    process = subprocess.Popen(
+        [*COMMAND, "sync", feeds, tmp_path / "plant", "--metrics", path],
+        env=environment(sandbox.env()), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_until(lambda: sandbox.stats["data_requests"] == 3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "siteline: interrupted\n")
+    assert read_metrics(path)["sync_exit_status", None] == 130
+    with siteline.Store(tmp_path / "plant") as store:
+        assert len(store.points("line-1", unread="keep")) == 1_000

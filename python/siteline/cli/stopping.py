@@ -35,6 +35,7 @@ class Stop:
         """The signal that came first."""
         self._is_at_once = False
         self._is_graced = False
+        self._has_raised = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -85,11 +86,13 @@ class Stop:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        is_second = self.signal is not None
+        is_first = self.signal is None
         self.signal = self.signal or signal.Signals(number)
-        if self._is_at_once or (self._is_graced and is_second):
+        if not self._has_raised and (self._is_at_once or (self._is_graced and not is_first)):
+            # Once: the third signal of who is impatient must not end what tells of the end.
+            self._has_raised = True
             raise Stopped
-        if self._is_graced and hasattr(signal, "setitimer"):
+        if is_first and self._is_graced and hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, _GRACE)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
