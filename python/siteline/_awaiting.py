@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Generator
 
     from siteline._siteline import Page
@@ -40,6 +40,9 @@ class Call:
         return self._run().__await__()
 
     async def _run(self) -> Any:
+        # Here, because a target without coroutines needs no asyncio.
+        import asyncio
+
         if self._is_cancelled:
             raise asyncio.CancelledError
         self._task = asyncio.current_task()

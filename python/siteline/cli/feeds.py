@@ -1,0 +1,165 @@
+"""A file of feeds in TOML, so that a nightly job needs no Python.
+
+::
+
+    profile = "plant-a"          # optional; --profile wins
+
+    [defaults]                   # optional: for each feed that does not say otherwise
+    interval = "1m"
+    since = 2026-01-01
+
+    [feeds.line-2]               # the table's name is the feed's name
+    site = "S1"
+    line = "L2"
+    filters = { machineId = ["M7", "M8"] }
+
+The members are the keywords of :class:`siteline.Feed`. A message never shows a value, unless Feed
+itself says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from siteline import Feed
+    from siteline.errors import ConfigError
+
+__all__ = ["FeedsFile", "read_feeds"]
+
+_LARGEST = 1_000_000
+_TOP = ("profile", "defaults", "feeds")
+_MEMBERS = (
+    "site",
+    "line",
+    "interval",
+    "since",
+    "page_size",
+    "filters",
+    "settle_lag",
+    "overlap",
+    "lateness",
+    "window",
+    "audit_pages",
+)
+
+
+class FeedsFile(NamedTuple):
+    """What a file of feeds says."""
+
+    path: str
+    """The file, as it was named."""
+    profile: str | None
+    """The profile that its feeds are read with."""
+    feeds: tuple[Feed, ...]
+    """Its feeds, in its order."""
+
+    def chosen(self, names: Sequence[str] | None) -> tuple[Feed, ...]:
+        """Return the feeds with these names, all of them where none is named."""
+        if not names:
+            return self.feeds
+        known = [feed.name for feed in self.feeds]
+        for name in names:
+            if name not in known:
+                raise _error(self.path, f"there is no feed {_shown(name)}", _meant(name, known))
+        return tuple(feed for feed in self.feeds if feed.name in names)
+
+
+def read_feeds(path: str) -> FeedsFile:
+    """Read a file of feeds. What is wrong with it is a :class:`siteline.ConfigError`."""
+    said = _parsed(path, _text(path))
+    _refuse_unknown(path, "", said, _TOP)
+    profile = said.get("profile")
+    if profile is not None and not (isinstance(profile, str) and profile):
+        raise _error(path, "profile is not the name of a profile", "Write a text.")
+    defaults = _table(path, said, "defaults")
+    _refuse_unknown(path, "[defaults]: ", defaults, _MEMBERS)
+    tables = _table(path, said, "feeds")
+    if not tables:
+        raise _error(path, "it has no feeds", "Write a table [feeds.NAME] for each.")
+    feeds = tuple(_feed(path, name, table, defaults) for name, table in tables.items())
+    return FeedsFile(path, profile, feeds)
+
+
+def _text(path: str) -> str:
+    with open(path, "rb") as file:
+        read = file.read(_LARGEST + 1)
+    if len(read) > _LARGEST:
+        raise _error(path, f"it is larger than {_LARGEST // 1_000_000} MB, so no file of feeds")
+    try:
+        # Editors of Windows begin a file with a byte order mark.
+        return read.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = read.count(b"\n", 0, error.start) + 1
+        raise _error(path, f"line {line} is not UTF-8") from None
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # It names the line, and shows no value.
+        raise _error(path, f"it is not TOML: {error}") from None
+    except RecursionError:
+        raise _error(path, "it is not TOML for this: its values are nested too deep") from None
+    except ValueError:
+        raise _error(path, "it is not TOML for this: a number has too many digits") from None
+
+
+def _table(path: str, said: Mapping[str, Any], name: str) -> dict[str, Any]:
+    table = said.get(name, {})
+    if not isinstance(table, dict):
+        shown = "[feeds.NAME] for each feed" if name == "feeds" else f"[{name}]"
+        raise _error(path, f"{name} is not a table", f"Write {shown}.")
+    return table
+
+
+def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed:
+    from siteline import Feed
+    from siteline.errors import ConfigError
+
+    place = f"feed {_shown(name)}: "
+    if not isinstance(table, dict):
+        raise _error(path, f"{place}it is not a table", "Write [feeds.NAME] for each feed.")
+    _refuse_unknown(path, place, table, _MEMBERS)
+    members = {**defaults, **table}
+    if "since" not in members:
+        raise _error(
+            path, f"{place}since is missing", "Write when it begins, as since = 2026-01-01."
+        )
+    try:
+        return Feed(name, **members)
+    except ConfigError as error:
+        raise _error(path, f"{place}{error.message}", error.hint) from None
+
+
+def _refuse_unknown(path: str, place: str, said: Iterable[str], known: Sequence[str]) -> None:
+    for name in said:
+        if name not in known:
+            hint = _meant(name, known)
+            raise _error(path, f"{place}unknown member {_shown(name)}", hint)
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"Is {_shown(close[0])} meant?"
+    more = ", …" if len(known) > 12 else ""
+    return f"There are {', '.join(map(_shown, known[:12]))}{more}."
+
+
+def _shown(name: str) -> str:
+    """Return a name in quotation marks, without control characters and not too long."""
+    return repr(name if len(name) <= 60 else f"{name[:60]}…")
+
+
+def _error(path: str, message: str, hint: str | None = None) -> ConfigError:
+    from siteline.errors import ConfigError
+
+    return ConfigError(f"{path}: {message}", hint=hint)

@@ -1,0 +1,186 @@
+"""A file for the textfile collector of Prometheus' node_exporter."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from siteline.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from siteline import Allowance, SyncReport
+
+__all__ = ["MetricsFile", "RunFacts"]
+
+_RUN = "siteline_sync_last_run_timestamp_seconds"
+_SUCCESS = "siteline_sync_last_success_timestamp_seconds"
+_SETTLED = "siteline_sync_settled_through_timestamp_seconds"
+_READ = "siteline_sync_read_through_timestamp_seconds"
+_ASIDE = "siteline_sync_set_aside_ranges"
+_HELP = {
+    _RUN: "When the last run ended, by this machine's clock.",
+    _SUCCESS: "When the last run ended that read all that was due, by this machine's clock.",
+    "siteline_sync_complete": "Whether the last run read all that was due (1) or not (0).",
+    "siteline_sync_exit_status": "The exit status of the last run, before --skip-code.",
+    "siteline_sync_requests": "Requests of the last run, repeats included.",
+    "siteline_sync_pages": "Pages that the last run read.",
+    "siteline_sync_points_inserted": "Points that were new in the last run.",
+    "siteline_sync_points_revised": "Points that had other values in the last run.",
+    "siteline_sync_points_unchanged": "Points that the last run read with the same values.",
+    "siteline_sync_points_flagged": "Points that a complete read no longer brought.",
+    _SETTLED: "Everything from the feed's beginning up to this time is settled.",
+    _READ: "Everything from the feed's beginning up to this time was read.",
+    _ASIDE: "Ranges that are not read for a day, as the service did not end their chains.",
+    "siteline_allowance_used": "Requests counted today.",
+    "siteline_allowance_limit": "Requests allowed a day.",
+    "siteline_allowance_left": "Requests left today.",
+    "siteline_allowance_resets_at": "When the count begins anew, in seconds since 1970.",
+}
+_BEGIN = f"# HELP {_RUN} "
+_KEPT = (_SETTLED, _READ, _ASIDE)
+"""What a run that says nothing of a feed has not changed."""
+_LINE = re.compile(r'(\w+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
+
+
+class RunFacts(NamedTuple):
+    """What is known of a run at its end."""
+
+    status: int
+    report: SyncReport | None = None
+    """``None`` where it raised an error."""
+    allowance: Allowance | None = None
+    names: Sequence[str] | None = None
+    """The names of all feeds of the file; ``None`` where it could not be read."""
+
+
+class _Sample(NamedTuple):
+    name: str
+    feed: str | None
+    """The feed's name in the file's own writing, escaped."""
+    value: str
+
+
+class MetricsFile:
+    """The file, and the store whose runs it tells of: the label of each of its samples."""
+
+    def __init__(self, path: str, store: str) -> None:
+        """Write nothing yet."""
+        self._path = path
+        self._store = _escaped(os.path.abspath(store))
+
+    def record(self, facts: RunFacts) -> None:
+        """Write the file anew. Where that fails, a warning says so, and nothing else happens."""
+        try:
+            earlier = list(self._earlier())
+            _replace(self._path, self._text([*_samples(facts, time.time(), earlier)]))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            print(
+                f"siteline: warning: the metrics were not written to {self._path}: {reason}",
+                file=sys.stderr,
+            )
+
+    def _earlier(self) -> Iterator[_Sample]:
+        if not os.path.lexists(self._path):
+            return
+        if not os.path.isfile(self._path):
+            # A rename would destroy it: /dev/null.
+            raise OSError(0, "it is not a regular file")
+        with open(self._path, encoding="utf-8", errors="replace") as file:
+            if file.read(len(_BEGIN)) not in ("", _BEGIN):
+                # A mistyped name must not cost a store.
+                raise OSError(0, "it is something else than metrics of siteline")
+            lines = file.read().splitlines()
+        for found in filter(None, map(_LINE.fullmatch, lines)):
+            if found[2] == self._store:
+                yield _Sample(found[1], found[3], found[4])
+
+    def _text(self, samples: Sequence[_Sample]) -> str:
+        lines: list[str] = []
+        for name, help in _HELP.items():
+            of_name = [one for one in samples if one.name == name]
+            if of_name:
+                lines += [f"# HELP {name} {help}", f"# TYPE {name} gauge"]
+            for one in of_name:
+                feed = "" if one.feed is None else f',feed="{one.feed}"'
+                lines.append(f'{name}{{store="{self._store}"{feed}}} {one.value}')
+        return "\n".join([*lines, ""])
+
+
+def _samples(facts: RunFacts, now: float, earlier: Sequence[_Sample]) -> Iterator[_Sample]:
+    is_complete = facts.status == Exit.DONE and facts.report is not None
+    yield _Sample(_RUN, None, f"{now:.3f}")
+    if is_complete:
+        yield _Sample(_SUCCESS, None, f"{now:.3f}")
+    else:
+        yield from (one for one in earlier if one.name == _SUCCESS)
+    yield _Sample("siteline_sync_complete", None, str(int(is_complete)))
+    yield _Sample("siteline_sync_exit_status", None, str(int(facts.status)))
+    told: set[str] = set()
+    if facts.report is not None:
+        yield from _report_samples(facts.report)
+        told = set(map(_escaped, facts.report.feeds))
+    known = None if facts.names is None else set(map(_escaped, facts.names))
+    for one in earlier:
+        if one.name in _KEPT and one.feed not in told and (known is None or one.feed in known):
+            yield one
+    if facts.allowance is not None:
+        yield from _allowance_samples(facts.allowance)
+
+
+def _report_samples(report: SyncReport) -> Iterator[_Sample]:
+    yield _Sample("siteline_sync_requests", None, str(report.requests))
+    yield _Sample("siteline_sync_pages", None, str(report.pages))
+    for name, one in report.feeds.items():
+        feed = _escaped(name)
+        yield _Sample("siteline_sync_points_inserted", feed, str(one.inserted))
+        yield _Sample("siteline_sync_points_revised", feed, str(one.revised))
+        yield _Sample("siteline_sync_points_unchanged", feed, str(one.unchanged))
+        yield _Sample("siteline_sync_points_flagged", feed, str(one.flagged))
+        if one.settled_through is not None:
+            yield _Sample(_SETTLED, feed, _seconds(one.settled_through))
+        if one.read_through is not None:
+            yield _Sample(_READ, feed, _seconds(one.read_through))
+        yield _Sample(_ASIDE, feed, str(len(one.set_aside)))
+
+
+def _allowance_samples(allowance: Allowance) -> Iterator[_Sample]:
+    yield _Sample("siteline_allowance_used", None, str(allowance.used))
+    if allowance.limit is not None:
+        yield _Sample("siteline_allowance_limit", None, str(allowance.limit))
+    if allowance.left is not None:
+        yield _Sample("siteline_allowance_left", None, str(allowance.left))
+    yield _Sample("siteline_allowance_resets_at", None, _seconds(allowance.resets_at))
+
+
+def _seconds(at: datetime) -> str:
+    return f"{at.timestamp():.3f}".removesuffix(".000")
+
+
+def _escaped(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    # A path may have bytes that are no UTF-8.
+    return escaped.encode("utf-8", "replace").decode()
+
+
+def _replace(path: str, text: str) -> None:
+    """Replace the file whole, so that nobody reads a part of it."""
+    import tempfile
+
+    folder, name = os.path.split(path)
+    number, made = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder or ".")
+    try:
+        with open(number, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        # node_exporter reads it as another user, and nothing in it is a secret.
+        os.chmod(made, 0o644)
+        os.replace(made, path)
+    except BaseException:
+        os.unlink(made)
+        raise

@@ -1,0 +1,174 @@
+"""The file of feeds of `siteline sync` and `siteline plan`: its form, and what it refuses."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import siteline
+from kit.command import run_command, run_json
+from kit.feeds_file import FEEDS, write_feeds
+from siteline.cli.feeds import read_feeds
+
+
+def read(folder, text):
+    return read_feeds(str(write_feeds(folder, text)))
+
+
+def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_path):
+    file = read(
+        tmp_path,
+        """
+        profile = "plant-a"
+        [defaults]
+        site = "S1"
+        interval = "1m"
+        since = 2026-01-01T02:00:00+02:00
+        filters = { machineId = "M1" }
+        [feeds.line-2]
+        line = "L2"
+        interval = 300
+        filters = { machineId = ["M7", "M8"], tag = 7 }
+        page_size = 500
+        settle_lag = "10m"
+        overlap = "2h"
+        lateness = "2d"
+        window = "6h"
+        audit_pages = 4
+        [feeds."Line 1"]
+        since = 2026-02-01
+        """,
+    )
+    assert file.profile == "plant-a"
+    first, second = file.feeds
+    assert first == siteline.Feed(
+        "line-2",
+        site="S1",
+        line="L2",
+        interval="5m",
+        since="2026-01-01",
+        filters={"machineId": ["M7", "M8"], "tag": 7},
+        page_size=500,
+        settle_lag="10m",
+        overlap="2h",
+        lateness="2d",
+        window="6h",
+        audit_pages=4,
+    )
+    assert (second.name, second.since) == ("Line 1", datetime(2026, 2, 1, tzinfo=UTC))
+    assert second.filters == {"machineId": ("M1",)}
+    assert second.interval == timedelta(minutes=1)
+
+
+def test_a_file_without_a_profile_and_defaults_is_enough(tmp_path):
+    file = read(tmp_path, "[feeds.a]\nsince = 2026-01-01\n")
+    assert (file.profile, [feed.name for feed in file.feeds]) == (None, ["a"])
+
+
+def test_a_file_of_an_editor_of_windows_is_read(tmp_path):
+    path = tmp_path / "feeds.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + FEEDS.replace("\n", "\r\n").encode())
+    assert [feed.name for feed in read_feeds(str(path)).feeds] == ["line-1", "line-2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("", "it has no feeds", "[feeds.NAME]"),
+        ("[feeds]", "it has no feeds", "[feeds.NAME]"),
+        ("feeds = 3", "feeds is not a table", "[feeds.NAME]"),
+        ("[[feeds]]\nsite = 'S1'", "feeds is not a table", "[feeds.NAME]"),
+        ("defaults = 3", "defaults is not a table", "[defaults]"),
+        ("[feed.a]\nsince = 2026-01-01", "unknown member 'feed'", "Is 'feeds' meant?"),
+        ("stores = 'x'", "unknown member 'stores'", "There are 'profile', 'defaults', 'feeds'."),
+        ("profile = 3", "profile is not the name of a profile", "text"),
+        ("profile = ''", "profile is not the name of a profile", "text"),
+        ("[defaults]\nintervall = '1m'", "[defaults]: unknown member 'intervall'", "'interval'"),
+        ("[feeds.a]\nlines = 'L1'", "feed 'a': unknown member 'lines'", "Is 'line' meant?"),
+        ("[feeds.a]\nname = 'b'", "feed 'a': unknown member 'name'", "There are 'site', 'line',"),
+        ("[feeds]\na = 3", "feed 'a': it is not a table", "[feeds.NAME]"),
+        ("[feeds.a]\nsite = 'S1'", "feed 'a': since is missing", "since = 2026-01-01"),
+        ("[feeds.a]\nsince = 2026-01-01T00:00:00", "feed 'a': since= is a naive", "aware"),
+        ("[feeds.a]\nsince = '2026-01-01T00:00'", "feed 'a': since=", "has no time zone"),
+        ("[feeds.a]\nsince = 10:00:00", "feed 'a': since= is an object of type time", ""),
+        ("[feeds.a]\nsince = 2026-01-01\ninterval = 'x'", "feed 'a': interval=", '"1m"'),
+        ("[feeds.a]\nsince = 2026-01-01\nsite = [1]", "feed 'a': site= is an object of", ""),
+        ("[feeds.'']\nsince = 2026-01-01", "feed '': the feed's name is empty", ""),
+        ("[feeds.a]\nsince =\n", "it is not TOML: Invalid value (at line 2", ""),
+        ("[feeds.a]\n[feeds.a]\n", "it is not TOML: Cannot declare", ""),
+        ("a = " + "9" * 5_000, "a number has too many digits", ""),
+        ("a = " + "[" * 100_000, "it is not TOML", ""),
+    ],
+)
+def test_what_is_wrong_is_a_config_error_with_its_place(tmp_path, text, message, hint):
+    with pytest.raises(siteline.ConfigError) as caught:
+        read(tmp_path, text)
+    assert caught.value.message.startswith(f"{tmp_path / 'feeds.toml'}: ")
+    assert message in caught.value.message
+    assert hint in str(caught.value)
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_its_line(tmp_path):
+    path = tmp_path / "feeds.toml"
+    path.write_bytes(b"[feeds.a]\nsite = '\xff'\n")
+    with pytest.raises(siteline.ConfigError, match="line 2 is not UTF-8"):
+        read_feeds(str(path))
+
+
+def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path):
+    with pytest.raises(siteline.ConfigError, match="larger than 1 MB"):
+        read(tmp_path, "#" * 1_000_001)
+    assert read(tmp_path, FEEDS + "#" * (1_000_000 - len(FEEDS))).feeds
+    with pytest.raises(siteline.ConfigError, match="larger than 1 MB"):
+        read_feeds("/dev/zero")
+
+
+def test_a_value_that_is_put_in_the_wrong_place_is_not_shown(tmp_path):
+    for text in (
+        "private_key = 'MIIEvAIBADANBg'",
+        "[feeds.a]\nsince = 2026-01-01\npassphrase = 'MIIEvAIBADANBg'",
+        "[feeds.a]\nsince = 2026-01-01\nsite = { key = 'MIIEvAIBADANBg' }",
+        "[feeds]\na = 'MIIEvAIBADANBg'",
+        "x = 'MIIEvAIBADANBg",
+    ):
+        with pytest.raises(siteline.ConfigError) as caught:
+            read(tmp_path, text)
+        assert "MIIE" not in str(caught.value)
+
+
+def test_feeds_are_chosen_by_name_in_the_order_of_the_file(tmp_path):
+    file = read(tmp_path, FEEDS)
+    assert file.chosen(None) == file.chosen(["line-2", "line-1"]) == file.feeds
+    assert file.chosen(["line-2", "line-2"]) == file.feeds[1:]
+    with pytest.raises(siteline.ConfigError, match="no feed 'line2'") as caught:
+        file.chosen(["line-1", "line2"])
+    assert caught.value.hint == "Is 'line-2' meant?"
+
+
+def test_the_command_names_the_file_and_asks_nothing(shared_sandbox, tmp_path):
+    env, store = shared_sandbox.env(), tmp_path / "plant.siteline"
+    path = write_feeds(tmp_path, "[feeds.line-1]\nsince = 2026-11-17\nlines = 'L1'\n")
+    for command in ("sync", "plan"):
+        done = run_command(command, path, store, env=env, status=2)
+        assert done.stderr == (
+            f"siteline: {path}: feed 'line-1': unknown member 'lines'\n  Is 'line' meant?\n"
+        )
+        assert done.stdout == ""
+        missing = run_json(command, tmp_path / "other.toml", store, env=env, status=2)
+        assert missing["error"]["type"] == "FileNotFoundError"
+        assert "other.toml" in missing["error"]["message"]
+        run_command(command, tmp_path, store, env=env, status=2)
+    assert shared_sandbox.stats["data_requests"] == 0
+    assert not store.exists()
+
+
+def test_the_profile_of_the_file_is_used_unless_the_command_line_names_one(
+    shared_sandbox, tmp_path
+):
+    config = tmp_path / "config.toml"
+    config.write_text('[other]\nbase_url = "http://127.0.0.1:1"\n', encoding="utf-8")
+    env = {**shared_sandbox.env(), "SITELINE_CONFIG": str(config)}
+    path = write_feeds(tmp_path, f'profile = "plant-a"\n{FEEDS}')
+    store = tmp_path / "plant.siteline"
+    for arguments, name in (((), "plant-a"), (("--profile", "plant-b"), "plant-b")):
+        document = run_json("plan", path, store, *arguments, env=env, status=2)
+        assert document["error"]["type"] == "ConfigError"
+        assert name in document["error"]["message"]
