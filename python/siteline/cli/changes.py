@@ -8,6 +8,7 @@ from siteline.cli.arguments import add_command
 from siteline.cli.clients import existing_store
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +29,7 @@ def add(commands: Commands) -> None:
         commands,
         "changes",
         _run,
-        "write what has changed in a store since a sync",
+        SUMMARIES["changes"],
         details=_DETAILS,
     )
     made.add_argument("store", metavar="STORE", help="the store's file")

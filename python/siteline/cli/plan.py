@@ -10,6 +10,7 @@ from siteline.cli.clients import client_of
 from siteline.cli.exits import Exit
 from siteline.cli.feeds import read_feeds
 from siteline.cli.output import Outcome
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +41,7 @@ def add(commands: Commands) -> None:
         commands,
         "plan",
         _run,
-        "show what the next sync, or a read, would cost",
+        SUMMARIES["plan"],
         "Either of a file of feeds and a store, or of the query of a read. Sends no request and "
         "writes nothing.",
     )

@@ -13,6 +13,7 @@ from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import hint, is_terminal
 from siteline.cli.output_file import OutputFile, add_output
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
@@ -38,9 +39,7 @@ or a spent allowance the spool is kept, and --resume goes on with the same chain
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    made = add_command(
-        commands, "pull", _run, "read a range into a file, or to stdout", details=_DETAILS
-    )
+    made = add_command(commands, "pull", _run, SUMMARIES["pull"], details=_DETAILS)
     add_output(made)
     add_query(made)
     going_on = made.add_argument_group("going on")

@@ -14,6 +14,7 @@ from siteline.cli.metrics import MetricsFile, RunFacts
 from siteline.cli.output import Outcome
 from siteline.cli.plan import NothingStored, add_feeds, is_there, ranges_of
 from siteline.cli.service import run_service
+from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ def add(commands: Commands) -> None:
         commands,
         "sync",
         _run,
-        "bring a store up to date with a file of feeds",
+        SUMMARIES["sync"],
         "It may be run any number of times, and killed at any moment: what was applied stays, and "
         "the next run goes on.",
     )

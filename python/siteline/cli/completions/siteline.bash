@@ -20,7 +20,7 @@ _siteline_describe() {
     commands="" options="" valued=""
     case $command in
     "")
-        commands="keygen profile token discover allowance completion"
+        commands="keygen token discover plan pull sync coverage lateness changes allowance sandbox completion"
         options="-h --help --version"
         valued=""
         ;;
@@ -28,26 +28,6 @@ _siteline_describe() {
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress --bits --overwrite --encrypt --passphrase-file --password-command"
         valued="--profile --bits --passphrase-file --password-command"
-        ;;
-    "profile")
-        commands="init list show"
-        options="-h --help"
-        valued=""
-        ;;
-    "profile init")
-        commands=""
-        options="-h --help --profile --json -v --verbose --no-progress --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --strict --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --typ --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --allow-http --ca-bundle --proxy"
-        valued="--profile --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --ca-bundle --proxy"
-        ;;
-    "profile list")
-        commands=""
-        options="-h --help --profile --json -v --verbose --no-progress"
-        valued="--profile"
-        ;;
-    "profile show")
-        commands=""
-        options="-h --help --profile --json -v --verbose --no-progress"
-        valued="--profile"
         ;;
     "token")
         commands=""
@@ -59,10 +39,45 @@ _siteline_describe() {
         options="-h --help --profile --json -v --verbose --no-progress --diff"
         valued="--profile"
         ;;
+    "plan")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --feed --until --reread --check --site --line --start --end --interval --page-size --filter"
+        valued="--profile --feed --until --reread --site --line --start --end --interval --page-size --filter"
+        ;;
+    "pull")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress -o --output --format --site --line --start --end --interval --page-size --filter --resume --restart --spool --as-read --skip-code"
+        valued="--profile -o --output --format --site --line --start --end --interval --page-size --filter --spool --skip-code"
+        ;;
+    "sync")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --feed --until --reread --max-pages --wait --concurrency --deadline --skip-code --every --metrics"
+        valued="--profile --feed --until --reread --max-pages --wait --concurrency --deadline --skip-code --every --metrics"
+        ;;
+    "coverage")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --now"
+        valued="--profile --now"
+        ;;
+    "lateness")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "changes")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --since --start --end --unread -o --output --format"
+        valued="--profile --since --start --end --unread -o --output --format"
+        ;;
     "allowance")
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress"
         valued="--profile"
+        ;;
+    "sandbox")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --port --env-file --now --daily-allowance --seed --data --utc --bucket --site --line --machine --device --tag"
+        valued="--profile --port --env-file --now --daily-allowance --seed --data --bucket --site --line --machine --device --tag"
         ;;
     "completion")
         commands=""
@@ -77,10 +92,20 @@ _siteline_value() {
     "keygen --bits") _siteline_words '2048 3072 4096' ;;
     "keygen --passphrase-file") _siteline_paths -f ;;
     "keygen "1) _siteline_paths -f ;;
-    "profile init --private-key-file") _siteline_paths -f ;;
-    "profile init --certificate-file") _siteline_paths -f ;;
-    "profile init --ledger") _siteline_paths -f ;;
-    "profile init --ca-bundle") _siteline_paths -f ;;
+    "plan "2) _siteline_paths -f ;;
+    "pull -o"|"pull --output") _siteline_paths -f ;;
+    "pull --format") _siteline_words 'csv jsonl arrow parquet' ;;
+    "pull --spool") _siteline_paths -f ;;
+    "sync --metrics") _siteline_paths -f ;;
+    "sync "2) _siteline_paths -f ;;
+    "coverage "1) _siteline_paths -f ;;
+    "lateness "1) _siteline_paths -f ;;
+    "changes --unread") _siteline_words 'error warn keep' ;;
+    "changes -o"|"changes --output") _siteline_paths -f ;;
+    "changes --format") _siteline_words 'csv jsonl arrow parquet' ;;
+    "changes "1) _siteline_paths -f ;;
+    "sandbox --env-file") _siteline_paths -f ;;
+    "sandbox --data") _siteline_paths -f ;;
     "completion "1) _siteline_words 'bash zsh fish' ;;
     esac
 }
