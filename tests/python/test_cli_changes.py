@@ -68,8 +68,6 @@ def test_parquet_and_arrow_have_the_column_too(path, tmp_path, name):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if name == "out.arrow" and not hasattr(siteline.Points, "_ipc"):
-        pytest.skip("until merged: the core's _ipc()")
     out = tmp_path / name
     run_command("changes", path, "line-2", "--since", "0", "-o", out)
     table = pq.read_table(out) if name == "out.parquet" else pa.ipc.open_stream(out).read_all()

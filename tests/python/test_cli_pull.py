@@ -122,7 +122,6 @@ def test_parquet_has_the_same_points_by_pyarrow_and_by_polars(sandbox, tmp_path,
     assert parquet_rows(path) == true_rows(sandbox)
 
 
-@pytest.mark.skipif(not hasattr(siteline.Points, "_ipc"), reason="until merged: the core's _ipc()")
 def test_arrow_has_the_same_points_as_a_stream(sandbox, tmp_path):
     import pyarrow as pa
 
@@ -135,8 +134,6 @@ def test_arrow_has_the_same_points_as_a_stream(sandbox, tmp_path):
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "arrow"])
 def test_a_format_that_needs_no_package_loads_none(sandbox, tmp_path, format):
-    if format == "arrow" and not hasattr(siteline.Points, "_ipc"):
-        pytest.skip("until merged: the core's _ipc()")
     path = tmp_path / f"out.{format}"
     assert loaded_by("pull", "-o", path, *QUERY, env=sandbox.env()) == "[]"
 

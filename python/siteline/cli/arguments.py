@@ -36,7 +36,9 @@ def add_command(
 def add_actions(commands: Commands, name: str, details: str) -> Commands:
     """Add a command that has actions, as ``store check``; each is added by :func:`add_command`."""
     summary = SUMMARIES[name]
-    made = commands.add_parser(name, description=f"{summary[0].upper()}{summary[1:]}. {details}")
+    made = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {details}"
+    )
     return made.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
 
 

@@ -20,7 +20,7 @@ _siteline_describe() {
     commands="" options="" valued=""
     case $command in
     "")
-        commands="keygen token discover plan pull sync coverage lateness changes allowance sandbox completion"
+        commands="keygen profile token discover plan pull sync coverage lateness changes store allowance sandbox completion"
         options="-h --help --version"
         valued=""
         ;;
@@ -28,6 +28,26 @@ _siteline_describe() {
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress --bits --overwrite --encrypt --passphrase-file --password-command"
         valued="--profile --bits --passphrase-file --password-command"
+        ;;
+    "profile")
+        commands="init list show"
+        options="-h --help"
+        valued=""
+        ;;
+    "profile init")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --strict --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --typ --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --allow-http --ca-bundle --proxy"
+        valued="--profile --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --ca-bundle --proxy"
+        ;;
+    "profile list")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "profile show")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
         ;;
     "token")
         commands=""
@@ -69,6 +89,26 @@ _siteline_describe() {
         options="-h --help --profile --json -v --verbose --no-progress --since --start --end --unread -o --output --format"
         valued="--profile --since --start --end --unread -o --output --format"
         ;;
+    "store")
+        commands="check backup info"
+        options="-h --help"
+        valued=""
+        ;;
+    "store check")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "store backup")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "store info")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
     "allowance")
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress"
@@ -92,6 +132,10 @@ _siteline_value() {
     "keygen --bits") _siteline_words '2048 3072 4096' ;;
     "keygen --passphrase-file") _siteline_paths -f ;;
     "keygen "1) _siteline_paths -f ;;
+    "profile init --private-key-file") _siteline_paths -f ;;
+    "profile init --certificate-file") _siteline_paths -f ;;
+    "profile init --ledger") _siteline_paths -f ;;
+    "profile init --ca-bundle") _siteline_paths -f ;;
     "plan "2) _siteline_paths -f ;;
     "pull -o"|"pull --output") _siteline_paths -f ;;
     "pull --format") _siteline_words 'csv jsonl arrow parquet' ;;
@@ -104,6 +148,9 @@ _siteline_value() {
     "changes -o"|"changes --output") _siteline_paths -f ;;
     "changes --format") _siteline_words 'csv jsonl arrow parquet' ;;
     "changes "1) _siteline_paths -f ;;
+    "store check "1) _siteline_paths -f ;;
+    "store backup "1) _siteline_paths -f ;;
+    "store info "1) _siteline_paths -f ;;
     "sandbox --env-file") _siteline_paths -f ;;
     "sandbox --data") _siteline_paths -f ;;
     "completion "1) _siteline_words 'bash zsh fish' ;;
