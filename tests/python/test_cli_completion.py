@@ -15,6 +15,7 @@ from siteline.cli import completions
 from siteline.cli.completion import FILES
 from siteline.cli.completions import FOLDER, bash, fish, zsh
 from siteline.cli.completions.tree import command_of
+from siteline.cli.summaries import SUMMARIES
 
 OF_POSIX = pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX is asked")
 
@@ -157,7 +158,8 @@ def test_fish_completes_what_a_parser_has(folder, words, expected):
 def test_fish_completes_the_command_itself(folder):
     script = (FOLDER / "siteline.fish").read_text(encoding="utf-8")
     program = ["fish", "--no-config", "-c", "source ./script; complete -C 'siteline disc'"]
-    assert asked(program, script, folder) == ["discover\tlist what may be read"]
+    shown = f"discover\t{SUMMARIES['discover']}"
+    assert asked(program, script, folder) == [shown]
 
 
 class Zsh:
