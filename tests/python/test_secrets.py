@@ -5,36 +5,16 @@ import json
 import os
 import subprocess
 import sys
-import urllib.parse
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from kit.secret_forms import forms, found
 
 PASSPHRASE = "correct horse battery staple"
 PROXY_PASSWORD = "pr0xy-pa55word"
 
 SCENARIO = Path(__file__).with_name("secrets_scenario.py")
-
-
-def forms(secret: bytes):
-    """The secret unencoded and in each encoding of bytes as text."""
-    yield secret
-    yield urllib.parse.quote(secret, safe="").encode()
-    yield urllib.parse.quote_plus(secret).encode()
-    yield secret.hex().encode()
-    yield secret.hex().upper().encode()
-    yield json.dumps(secret.decode("latin-1"))[1:-1].encode()
-    for shift in range(3):
-        # At each offset in the encoded bytes; the edges depend on the bytes around the secret.
-        encoded = base64.b64encode(b"\0" * shift + secret)
-        core = encoded[4:-4]
-        yield core
-        yield core.translate(bytes.maketrans(b"+/", b"-_"))
-
-
-def found(secret: bytes, text: bytes) -> bool:
-    return any(form in text for form in forms(secret) if len(form) >= 8)
 
 
 @pytest.fixture(scope="module")
