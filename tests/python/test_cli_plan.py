@@ -7,6 +7,7 @@ import siteline
 from kit.command import run_command, run_json
 from kit.feeds_file import write_feeds
 from kit.ranges import NOW
+from siteline.cli import main
 from siteline.cli.feeds import read_feeds
 
 
@@ -81,6 +82,33 @@ def test_a_store_that_is_not_there_is_not_made_and_all_is_to_be_read(synced, tmp
         "plan", feeds, path, env=sandbox.env()
     ).stdout  # fmt: skip
     assert os.listdir(tmp_path) == []
+
+
+def test_a_plan_only_reads_so_that_who_may_only_read_can_plan(synced, monkeypatch, capsys):
+    sandbox, feeds, path = synced
+    opened, real = [], siteline.Store
+
+    def open_store(path, **options):
+        opened.append(options)
+        return real(path, **options)
+
+    # Root may write whatever the modes are.
+    monkeypatch.setattr(siteline, "Store", open_store)
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    assert main(["plan", str(feeds), str(path)]) == 0
+    assert "pages expected" in capsys.readouterr().out
+    assert opened == [{"read_only": True}]
+
+
+def test_a_plan_makes_no_file_beside_the_store(synced, tmp_path):
+    sandbox, feeds, path = synced
+    with siteline.Store(path, read_only=True) as store:
+        store.backup(tmp_path / "copy.siteline")
+    before = (tmp_path / "copy.siteline").read_bytes()
+    run_command("plan", feeds, tmp_path / "copy.siteline", env=sandbox.env())
+    assert os.listdir(tmp_path) == ["copy.siteline"]
+    assert (tmp_path / "copy.siteline").read_bytes() == before
 
 
 def test_what_is_there_and_is_no_store_is_refused_and_left_as_it_is(synced, tmp_path):

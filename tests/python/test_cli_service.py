@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+from datetime import UTC, datetime
 
 import pytest
 import siteline
@@ -15,12 +16,14 @@ from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 from siteline.cli.feeds import read_feeds
 from siteline.cli.metrics import MetricsFile
+from siteline.cli.schedule import Ended
 from siteline.cli.service import Service
 from siteline.cli.stopping import Stop, Stopped
 from siteline.cli.sync import Job
 from siteline.cli.systemd import Notifier
 
 pytestmark = systems.SIGNALS
+TEN_MINUTES_ON = datetime(2026, 11, 20, 0, 10, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -36,12 +39,13 @@ def store_path(tmp_path):
 @contextlib.contextmanager
 def running(*arguments, env):
     """The command in a process, which is killed where a test fails."""
+    # Without PYTHONUNBUFFERED, which would hide a line that waits in a buffer.
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(env),
+        env={**environment(env), "PYTHONUNBUFFERED": ""},
     )
     try:
         yield process
@@ -190,7 +194,64 @@ def test_a_closed_pipe_ends_it(sandbox, feeds, store_path):
         assert process.stderr.read() == ""
 
 
-# A run that is asked to end, in this process.
+# One run, in this process.
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (siteline.TransportError("no connection"), Ended(4, is_failure=True)),
+        (siteline.ServiceUnavailable("failed"), Ended(4, is_failure=True)),
+        (siteline.StoreFull("no space"), Ended(4, is_failure=True)),
+        (siteline.RateLimited("later", retry_at=TEN_MINUTES_ON), Ended(4, 600.0)),
+        (siteline.RateLimited("later"), Ended(4, is_failure=True)),
+        (siteline.AllowanceExhausted("spent", retry_at=TEN_MINUTES_ON), Ended(5, 600.0)),
+        (siteline.DeadlineExceeded("too long"), Ended(4)),
+        (siteline.CursorLoop("again"), Ended(6)),
+        (siteline.UnreadRange("aside", retry_at=TEN_MINUTES_ON), Ended(6)),
+        (siteline.StoreBusy("busy"), Ended(75)),
+    ],
+)
+def test_what_passes_is_left_to_the_next_turn(shared_sandbox, error, ended, capsys):
+    service = failing(shared_sandbox.client(), error)
+    assert service.run()[0] == ended
+    assert f"siteline: {error.message}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        siteline.ScopeError("refused"),
+        siteline.RequestRejected("refused"),
+        siteline.ConfigError("wrong"),
+        siteline.StoreError("wrong"),
+        siteline.FeedChanged("changed"),
+        siteline.StoreCorrupt("damaged"),
+        siteline.ProtocolError("not JSON"),
+        siteline.TlsError("not trusted"),
+        siteline.InternalError("a bug"),
+        BrokenPipeError("closed"),
+        FileNotFoundError("missing"),
+        RuntimeError("a bug"),
+    ],
+)
+def test_what_does_not_pass_is_raised(shared_sandbox, error):
+    with pytest.raises(type(error)):
+        failing(shared_sandbox.client(), error).run()
+
+
+def failing(client, error):
+    """A service whose job raises this."""
+
+    class FailingJob(Job):
+        def run(self, progress):
+            raise error
+
+    job = FailingJob(client, (), (), "plant.siteline", {})
+    return Service(job, None, Stop(), Notifier({}), as_json=False)
+
+
+# A run that is asked to end.
 
 
 def test_a_run_ends_at_the_next_page_and_what_was_applied_stays(
@@ -252,6 +313,7 @@ def test_systemd_is_told_that_it_is_ready_how_it_went_and_that_it_ends(
     systemd.bind(str(tmp_path / "notify"))
     env = {**sandbox.env(), "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"}
     with running("sync", feeds, store_path, "--every", "1s", env=env) as process:
+        process.stdout.readline()
         process.stdout.readline()
         assert end(process)[0] == 0
     told = messages(systemd)
