@@ -15,11 +15,11 @@ from kit.command import COMMAND, environment, run_command, run_json
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 from siteline.cli.feeds import read_feeds
+from siteline.cli.job import Job
 from siteline.cli.metrics import MetricsFile
 from siteline.cli.schedule import Ended
 from siteline.cli.service import Service
 from siteline.cli.stopping import Stop, Stopped
-from siteline.cli.sync import Job
 from siteline.cli.systemd import Notifier
 
 pytestmark = systems.SIGNALS
@@ -272,7 +272,7 @@ def test_a_run_ends_at_the_next_page_and_what_was_applied_stays(
             service.run()
     assert sandbox.stats["data_requests"] == 2
     text = capsys.readouterr().out
-    assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM, 2 pages are applied\n"
+    assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM after 2 pages, which stay\n"
     assert "siteline_sync_complete" in (tmp_path / "siteline.prom").read_text()
     with siteline.Store(store_path) as store:
         assert len(store.points("line-1", unread="keep")) == 1_000
