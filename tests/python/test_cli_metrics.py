@@ -1,5 +1,6 @@
 """`siteline sync --metrics`: the file for node_exporter's textfile collector, after every run."""
 
+import errno
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
 from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
+from siteline.cli.metrics import MetricsFile, RunFacts
 
 SAMPLE = re.compile(r'([a-z_]+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
 
@@ -192,6 +194,23 @@ def test_a_file_that_cannot_be_written_is_a_warning(sandbox, feeds, tmp_path):
     sandbox.clock.advance("1h")
     sandbox.fault(on="data", times=4, status=503)
     assert "warning" in run_command(*arguments, env=sandbox.env(), status=4).stderr
+
+
+def test_nothing_is_left_beside_a_file_that_cannot_be_replaced(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "siteline.prom"
+    metrics = MetricsFile(str(path), "plant.siteline")
+    metrics.record(RunFacts(4))
+    before = path.read_text()
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for name in ("chmod", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, fail)
+            metrics.record(RunFacts(7))
+        assert capsys.readouterr().err.endswith(f"{path}: No space left on device\n")
+        assert (os.listdir(tmp_path), path.read_text()) == (["siteline.prom"], before)
 
 
 def test_what_is_no_file_of_metrics_is_not_replaced(sandbox, feeds, tmp_path):

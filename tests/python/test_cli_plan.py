@@ -7,6 +7,7 @@ import siteline
 from kit.command import run_command, run_json
 from kit.feeds_file import write_feeds
 from kit.ranges import NOW
+from siteline.cli import main
 from siteline.cli.feeds import read_feeds
 
 
@@ -83,6 +84,33 @@ def test_a_store_that_is_not_there_is_not_made_and_all_is_to_be_read(synced, tmp
     assert os.listdir(tmp_path) == []
 
 
+def test_a_plan_only_reads_so_that_who_may_only_read_can_plan(synced, monkeypatch, capsys):
+    sandbox, feeds, path = synced
+    opened, real = [], siteline.Store
+
+    def open_store(path, **options):
+        opened.append(options)
+        return real(path, **options)
+
+    # Root may write whatever the modes are.
+    monkeypatch.setattr(siteline, "Store", open_store)
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    assert main(["plan", str(feeds), str(path)]) == 0
+    assert "pages expected" in capsys.readouterr().out
+    assert opened == [{"read_only": True}]
+
+
+def test_a_plan_makes_no_file_beside_the_store(synced, tmp_path):
+    sandbox, feeds, path = synced
+    with siteline.Store(path, read_only=True) as store:
+        store.backup(tmp_path / "copy.siteline")
+    before = (tmp_path / "copy.siteline").read_bytes()
+    run_command("plan", feeds, tmp_path / "copy.siteline", env=sandbox.env())
+    assert os.listdir(tmp_path) == ["copy.siteline"]
+    assert (tmp_path / "copy.siteline").read_bytes() == before
+
+
 def test_what_is_there_and_is_no_store_is_refused_and_left_as_it_is(synced, tmp_path):
     sandbox, feeds, _ = synced
     path = tmp_path / "notes.txt"
@@ -109,14 +137,35 @@ def test_a_plan_of_a_query_is_that_of_a_scan(synced):
     assert "2026-11-01 00:00 to 2026-11-20 23:55" in text
 
 
+def test_the_pages_of_a_read_are_estimated_from_a_store(synced, tmp_path):
+    sandbox, _, path = synced
+    query = (
+        "plan", "--site", "S1", "--line", "L2", "--interval", "5m", "--page-size", "500",
+        "--start", "2026-11-01", "--end", "2026-11-03",
+    )  # fmt: skip
+    assert run_json(*query, env=sandbox.env())["pages"] is None
+    document = run_json(*query, "--estimate-from", path, env=sandbox.env())
+    assert (document["store"], document["tasks"][0]["feed"]) == (str(path), "line-2")
+    scan = sandbox.client().data(
+        site="S1", line="L2", interval="5m", page_size=500, start="2026-11-01", end="2026-11-03"
+    )
+    assert abs(document["pages"] - sum(1 for _ in scan.pages())) <= 2
+    poor = {**sandbox.env(), "SITELINE_DAILY_ALLOWANCE": "2"}
+    run_command(*query, "--estimate-from", path, "--check", env=poor, status=5)
+    other = tmp_path / "other.siteline"
+    run_command(*query, "--estimate-from", other, env=sandbox.env(), status=2)
+    assert not other.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "--start is missing"),
         (["--site", "S1"], "--start is missing"),
         (["FEEDS"], "STORE is missing"),
-        (["FEEDS", "STORE", "--site", "S1"], "the feeds have their own site"),
-        (["FEEDS", "STORE", "--start", "2026-11-01"], "the feeds have their own start"),
+        (["FEEDS", "STORE", "--site", "S1"], "leave out --site"),
+        (["FEEDS", "STORE", "--start", "2026-11-01"], "leave out --start"),
+        (["FEEDS", "STORE", "--estimate-from", "STORE"], "leave out --estimate-from"),
         (["FEEDS", "STORE", "--reread", "2026-11-01"], "is not START/END"),
         (["FEEDS", "STORE", "--reread", "a/b"], "not an ISO 8601 time"),
         (["FEEDS", "STORE", "--feed", "line-9"], "there is no feed 'line-9'"),

@@ -4,23 +4,25 @@ import contextlib
 import json
 import os
 import signal
-import socket
-import subprocess
+from datetime import UTC, datetime
 
 import pytest
 import siteline
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import run_command, run_json
 from kit.feeds_file import write_feeds
+from kit.running import end, running
 from kit.waiting import wait_until
 from siteline.cli.feeds import read_feeds
+from siteline.cli.job import Job
 from siteline.cli.metrics import MetricsFile
+from siteline.cli.schedule import Ended
 from siteline.cli.service import Service
 from siteline.cli.stopping import Stop, Stopped
-from siteline.cli.sync import Job
 from siteline.cli.systemd import Notifier
 
 pytestmark = systems.SIGNALS
+TEN_MINUTES_ON = datetime(2026, 11, 20, 0, 10, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -31,31 +33,6 @@ def feeds(tmp_path):
 @pytest.fixture
 def store_path(tmp_path):
     return tmp_path / "plant.siteline"
-
-
-@contextlib.contextmanager
-def running(*arguments, env):
-    """The command in a process, which is killed where a test fails."""
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(env),
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def end(process, number=signal.SIGTERM):
-    """Send the signal and wait for the end; return the status, and the rest of the output."""
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
 
 
 # The whole command, by its lines.
@@ -190,7 +167,64 @@ def test_a_closed_pipe_ends_it(sandbox, feeds, store_path):
         assert process.stderr.read() == ""
 
 
-# A run that is asked to end, in this process.
+# One run, in this process.
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (siteline.TransportError("no connection"), Ended(4, is_failure=True)),
+        (siteline.ServiceUnavailable("failed"), Ended(4, is_failure=True)),
+        (siteline.StoreFull("no space"), Ended(4, is_failure=True)),
+        (siteline.RateLimited("later", retry_at=TEN_MINUTES_ON), Ended(4, 600.0)),
+        (siteline.RateLimited("later"), Ended(4, is_failure=True)),
+        (siteline.AllowanceExhausted("spent", retry_at=TEN_MINUTES_ON), Ended(5, 600.0)),
+        (siteline.DeadlineExceeded("too long"), Ended(4)),
+        (siteline.CursorLoop("again"), Ended(6)),
+        (siteline.UnreadRange("aside", retry_at=TEN_MINUTES_ON), Ended(6)),
+        (siteline.StoreBusy("busy"), Ended(75)),
+    ],
+)
+def test_what_passes_is_left_to_the_next_turn(shared_sandbox, error, ended, capsys):
+    service = failing(shared_sandbox.client(), error)
+    assert service.run()[0] == ended
+    assert f"siteline: {error.message}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        siteline.ScopeError("refused"),
+        siteline.RequestRejected("refused"),
+        siteline.ConfigError("wrong"),
+        siteline.StoreError("wrong"),
+        siteline.FeedChanged("changed"),
+        siteline.StoreCorrupt("damaged"),
+        siteline.ProtocolError("not JSON"),
+        siteline.TlsError("not trusted"),
+        siteline.InternalError("a bug"),
+        BrokenPipeError("closed"),
+        FileNotFoundError("missing"),
+        RuntimeError("a bug"),
+    ],
+)
+def test_what_does_not_pass_is_raised(shared_sandbox, error):
+    with pytest.raises(type(error)):
+        failing(shared_sandbox.client(), error).run()
+
+
+def failing(client, error):
+    """A service whose job raises this."""
+
+    class FailingJob(Job):
+        def run(self, progress):
+            raise error
+
+    job = FailingJob(client, (), (), "plant.siteline", {})
+    return Service(job, None, Stop(), Notifier({}), as_json=False)
+
+
+# A run that is asked to end.
 
 
 def test_a_run_ends_at_the_next_page_and_what_was_applied_stays(
@@ -211,107 +245,10 @@ def test_a_run_ends_at_the_next_page_and_what_was_applied_stays(
             service.run()
     assert sandbox.stats["data_requests"] == 2
     text = capsys.readouterr().out
-    assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM, 2 pages are applied\n"
+    assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM after 2 pages, which stay\n"
     assert "siteline_sync_complete" in (tmp_path / "siteline.prom").read_text()
     with siteline.Store(store_path) as store:
         assert len(store.points("line-1", unread="keep")) == 1_000
         rest = sandbox.client().sync(file.feeds, store)
     assert rest.complete
     assert rest.pages == sandbox.stats["data_requests"] - 2
-
-
-# systemd.
-
-
-@pytest.fixture
-def systemd(tmp_path):
-    """A socket as systemd's, and what arrives at it."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.settimeout(60)
-        yield listening
-
-
-def notifying(address, *now, **environ):
-    """A notifier of this address, which is closed at the end."""
-    return contextlib.closing(Notifier({"NOTIFY_SOCKET": str(address), **environ}, *now))
-
-
-def messages(listening):
-    """All that has arrived."""
-    listening.setblocking(False)
-    arrived = []
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            arrived.append(listening.recv(4_096).decode())
-    return arrived
-
-
-def test_systemd_is_told_that_it_is_ready_how_it_went_and_that_it_ends(
-    sandbox, feeds, store_path, systemd, tmp_path
-):
-    systemd.bind(str(tmp_path / "notify"))
-    env = {**sandbox.env(), "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"}
-    with running("sync", feeds, store_path, "--every", "1s", env=env) as process:
-        process.stdout.readline()
-        assert end(process)[0] == 0
-    told = messages(systemd)
-    assert told[:2] == ["READY=1", "WATCHDOG=1"]
-    assert told.count("READY=1") == 1
-    (status,) = [text for text in told if text.startswith("STATUS=")][:1]
-    assert status.startswith("STATUS=complete, ")
-    assert "; next run 2026-11-20 00:00:0" in status
-    assert told[-1] == "STOPPING=1"
-
-
-@systems.PROC
-def test_an_abstract_address_is_understood(systemd):
-    name = f"siteline-test-{os.getpid()}"
-    systemd.bind(f"\0{name}")
-    with notifying(f"@{name}") as notifier:
-        notifier.status("two\nlines  of it")
-    assert systemd.recv(4_096) == b"STATUS=two lines of it"
-
-
-def test_a_watchdog_is_told_no_more_often_than_it_needs(systemd, tmp_path):
-    systemd.bind(str(tmp_path / "notify"))
-    times = iter((0.0, 1.0, 2.4, 2.6, 3.0, 5.2)).__next__
-    watchdog = {"WATCHDOG_USEC": "10000000", "WATCHDOG_PID": str(os.getpid())}
-    with notifying(tmp_path / "notify", times, **watchdog) as notifier:
-        assert notifier.alive_every == 5.0
-        for _ in range(6):
-            notifier.alive()
-    assert messages(systemd) == ["WATCHDOG=1"] * 3
-
-
-@pytest.mark.parametrize(
-    "watchdog",
-    [
-        {},
-        {"WATCHDOG_USEC": "0"},
-        {"WATCHDOG_USEC": "x"},
-        {"WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"},
-    ],
-)
-def test_a_watchdog_that_is_not_for_this_process_is_not_told(systemd, tmp_path, watchdog):
-    systemd.bind(str(tmp_path / "notify"))
-    with notifying(tmp_path / "notify", **watchdog) as notifier:
-        notifier.alive()
-        assert notifier.alive_every is None
-    assert messages(systemd) == []
-
-
-@pytest.mark.parametrize("address", ["", "/nowhere/at/all", "vsock:2:1234", "@", "relative"])
-def test_an_address_where_nobody_listens_ends_nothing(address):
-    with notifying(address, WATCHDOG_USEC="10000000") as notifier:
-        notifier.ready()
-        notifier.alive()
-        notifier.stopping()
-
-
-def test_a_listener_that_went_away_or_is_full_ends_nothing(systemd, tmp_path):
-    systemd.bind(str(tmp_path / "notify"))
-    with notifying(tmp_path / "notify") as notifier:
-        for _ in range(5_000):
-            notifier.status("x" * 1_000)
-        systemd.close()
-        notifier.stopping()

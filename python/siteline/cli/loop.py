@@ -93,4 +93,3 @@ class Loop(Generic[_Result]):
             self._notifier.alive()
             with self._stop.at_once():
                 self._sleep(min(left, longest))
-        self._stop.check()

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from siteline.cli.arguments import add_command, add_query, query_of
-from siteline.cli.clients import client_of
+from siteline.cli.clients import client_of, existing_store
 from siteline.cli.exits import Exit
 from siteline.cli.feeds import read_feeds
 from siteline.cli.output import Outcome
@@ -52,6 +52,11 @@ def add(commands: Commands) -> None:
         help="exit status 5 where the allowance that is left is known not to be enough",
     )
     add_query(made)
+    made.add_argument(
+        "--estimate-from",
+        metavar="STORE",
+        help="a store with a feed of the same query, which tells how many pages a read takes",
+    )
 
 
 def add_feeds(made: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -120,11 +125,12 @@ def _run(options: argparse.Namespace) -> Outcome:
 def _sync_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any], str]:
     from siteline import Store
 
-    given = [*query_of(options), *(name for name in ("start", "end") if getattr(options, name))]
+    own = ("start", "end", "estimate_from")
+    given = [*query_of(options), *(name for name in own if getattr(options, name))]
     if given or options.store is None:
         _refuse(
             "a plan of feeds takes FEEDS.toml and STORE",
-            f"the feeds have their own {given[0]}" if given else "STORE is missing",
+            f"leave out --{given[0].replace('_', '-')}" if given else "STORE is missing",
         )
     file = read_feeds(options.feeds)
     feeds, ranges = file.chosen(options.feed), ranges_of(options)
@@ -147,9 +153,15 @@ def _scan_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any], str]:
     if wrong:
         _refuse("a plan of a query has no feeds", f"leave out --{wrong[0]}")
     query: dict[str, Any] = {**query_of(options), "start": options.start, "end": options.end}
+    path: str | None = options.estimate_from
     with client_of(options) as client:
-        plan = client.plan(client.data(**query))
-    return plan, {"store": None, "store_exists": None}, ""
+        scan = client.data(**query)
+        if path is None:
+            plan = client.plan(scan)
+        else:
+            with existing_store(path, read_only=True) as store:
+                plan = client.plan(scan, store)
+    return plan, {"store": path, "store_exists": None if path is None else True}, ""
 
 
 def _refuse(rule: str, problem: str) -> NoReturn:

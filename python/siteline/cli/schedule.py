@@ -51,8 +51,7 @@ class Schedule:
             return now + pause + self._late(min(pause, self._every))
         turn = self._turn_after(now)
         if ended.is_failure and self._failures > 1:
-            longest = max(_LONGEST_PAUSE, self._every)
-            pause = min(self._every * 2.0 ** min(self._failures - 1, 40), longest)
+            pause = min(self._every * 2.0 ** min(self._failures - 1, 40), _LONGEST_PAUSE)
             turn = max(turn, begun + pause)
         return turn + self._late(self._every)
 

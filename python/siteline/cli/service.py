@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline.cli.durations import duration_of
 from siteline.cli.exits import Exit, status_of
+from siteline.cli.job import judged
 from siteline.cli.output import Outcome, document, error_members, message_of
 from siteline.cli.schedule import Ended, Schedule
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from siteline import Client, Progress, SyncReport
+    from siteline.cli.job import Job
     from siteline.cli.metrics import MetricsFile
     from siteline.cli.stopping import Stop
-    from siteline.cli.sync import Job
     from siteline.cli.systemd import Notifier
 
 __all__ = ["Run", "Service", "run_service"]
@@ -116,8 +117,6 @@ class Service:
         self._stop.check()
 
     def _done(self, report: SyncReport) -> tuple[Ended, Run]:
-        from siteline.cli.sync import judged
-
         status = judged(report)
         self._record(status, report)
         resumes_at = report.resumes_at if status is Exit.SPENT else None
@@ -141,11 +140,13 @@ class Service:
         return ended, Run(status, error_members(error), f"{type(error).__name__}, exit {status}")
 
     def _tell_stopped(self) -> None:
+        from siteline._counts import counted
+
         asked = self._stop.signal
         assert asked is not None
         status = Exit.INTERRUPTED if asked.name == "SIGINT" else Exit.DONE
         self._record(status, None)
-        text = f"stopped by {asked.name}, {self._pages:,} pages are applied"
+        text = f"stopped by {asked.name} after {counted(self._pages, 'page')}, which stay"
         run = Run(status, {"stopped": asked.name, "pages": self._pages}, text)
         self._write(run, _service_time(self._job.client), None)
 

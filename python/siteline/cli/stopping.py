@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -92,9 +93,18 @@ class Stop:
             # Once: the third signal of who is impatient must not end what tells of the end.
             self._has_raised = True
             raise Stopped
-        if is_first and self._is_graced and hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, _GRACE)
+        if is_first and self._is_graced:
+            _explain()
+            if hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_REAL, _GRACE)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         if self._is_graced:
             raise Stopped
+
+
+def _explain() -> None:
+    """Tell a person why it goes on. Not by print(), which may be what the signal interrupted."""
+    with suppress(OSError):
+        if os.isatty(2):
+            os.write(2, b"\nending after this page; Ctrl-C again ends at once\n")

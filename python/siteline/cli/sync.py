@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import add_command
-from siteline.cli.clients import client_of, progress_of
-from siteline.cli.exits import Exit, status_of
-from siteline.cli.feeds import read_feeds
+from siteline.cli.clients import progress_of
+from siteline.cli.exits import status_of
+from siteline.cli.job import Job, job_of, judged
 from siteline.cli.metrics import MetricsFile, RunFacts
 from siteline.cli.output import Outcome
-from siteline.cli.plan import NothingStored, add_feeds, is_there, ranges_of
+from siteline.cli.plan import add_feeds
 from siteline.cli.service import run_service
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from siteline import Allowance, Client, Feed, Progress, SyncReport
     from siteline.cli.arguments import Commands
 
-__all__ = ["Job", "add", "job_of", "judged"]
-
-_RANGES = ("until", "reread")
-_LIMITS = ("max_pages", "wait", "concurrency", "deadline")
+__all__ = ["add"]
 
 
 def add(commands: Commands) -> None:
@@ -70,65 +63,6 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
         type=_status,
         help="the exit status in the place of 5, where the allowance ended the run",
     )
-
-
-class Job(NamedTuple):
-    """What a sync is of, and how it is to be run."""
-
-    client: Client
-    feeds: tuple[Feed, ...]
-    names: tuple[str, ...]
-    """The names of all feeds of the file."""
-    store: str
-    arguments: dict[str, Any]
-
-    def run(self, progress: bool | Callable[[Progress], object]) -> SyncReport:
-        """Sync once. The store is open no longer than that."""
-        from siteline import Store
-
-        if not is_there(self.store):
-            self._check_ranges()
-        with Store(self.store) as store:
-            return self.client.sync(self.feeds, store, progress=progress, **self.arguments)
-
-    def _check_ranges(self) -> None:
-        """Refuse a wrong range before a store is made for nothing."""
-        ranges = {name: self.arguments[name] for name in _RANGES if name in self.arguments}
-        if ranges:
-            self.client.plan(self.feeds, NothingStored(), **ranges)
-
-    def facts(self, status: int, report: SyncReport | None = None) -> RunFacts:
-        """Return what metrics tell of a run."""
-        allowance: Allowance | None = None
-        # A damaged ledger is the error of the run, and not of what tells of it.
-        with suppress(Exception):
-            allowance = self.client.allowance
-        return RunFacts(status, report, allowance, self.names)
-
-
-def job_of(options: argparse.Namespace) -> Job:
-    """Make the job of these options. Sends nothing, and makes no store."""
-    file = read_feeds(options.feeds)
-    feeds = file.chosen(options.feed)
-    limits = {name: getattr(options, name) for name in _LIMITS}
-    given = {name: value for name, value in limits.items() if value is not None}
-    arguments = {**ranges_of(options), **given}
-    options.profile = options.profile or file.profile
-    names = tuple(feed.name for feed in file.feeds)
-    return Job(client_of(options), feeds, names, options.store, arguments)
-
-
-def judged(report: SyncReport) -> Exit:
-    """Return the exit status of a sync that raised nothing."""
-    from siteline.errors import AllowanceExhausted, SitelineError
-
-    try:
-        report.raise_for_incomplete()
-    except AllowanceExhausted:
-        return Exit.SPENT
-    except SitelineError:
-        return Exit.INCOMPLETE
-    return Exit.DONE
 
 
 def _run(options: argparse.Namespace) -> Outcome:
