@@ -39,17 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # Of stdout itself: whoever reads it has closed it, or the disk is full.
         from siteline.cli.exits import status_of
+        from siteline.cli.output import tell
 
         _leave_stdout()
         if not isinstance(error, BrokenPipeError):
-            _tell(error)
+            tell(error)
         return status_of(error)
     return status
 
 
 def _run(options: argparse.Namespace) -> int:
     from siteline.cli.exits import Exit, status_of
-    from siteline.cli.output import document, error_members
+    from siteline.cli.output import document, error_members, tell
 
     _show_warnings()
     _log(options.verbose)
@@ -67,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
         ended = _status(options, status)
         if options.json:
             print(document(_command(options), ended, error_members(error)))
-        _tell(error)
+        tell(error)
         return ended
     ended = _status(options, outcome.status)
     if outcome.has_written:
@@ -101,15 +102,6 @@ def _status(options: argparse.Namespace, status: int) -> int:
     return skip_code if status == Exit.SPENT and skip_code is not None else int(status)
 
 
-def _tell(error: Exception) -> None:
-    """Say on stderr what went wrong, and what to do."""
-    from siteline.cli.output import message_of
-
-    print(f"siteline: {message_of(error)}", file=sys.stderr)
-    if hint := getattr(error, "hint", None):
-        print(f"  {hint}", file=sys.stderr)
-
-
 def _show_warnings() -> None:
     """Have warnings take one line, without the place in siteline's code that nobody needs."""
     import warnings
@@ -121,15 +113,15 @@ def _show_warnings() -> None:
 
 
 def _log(verbosity: int) -> None:
-    if not verbosity:
-        return
+    """Have the core's warnings take one line; with ``-v`` what is done, with the time."""
     import logging
 
+    form = "%(asctime)s %(name)s: %(message)s" if verbosity else "siteline: warning: %(message)s"
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
+    handler.setFormatter(logging.Formatter(form, "%H:%M:%S"))
     logger = logging.getLogger("siteline")
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
+    logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
 
 
 def _leave_stdout() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
     Run = Callable[[argparse.Namespace], Outcome]
 
-__all__ = ["add_actions", "add_command", "add_query", "query_of"]
+__all__ = ["add_actions", "add_command", "add_query", "add_skip_code", "query_of"]
 
 
 def add_command(
@@ -59,6 +59,22 @@ def _add_shared(made: argparse.ArgumentParser) -> None:
         help="log to stderr what is done; twice: every request",
     )
     shared.add_argument("--no-progress", action="store_true", help="show no progress")
+
+
+def add_skip_code(group: argparse._ActionsContainer) -> None:
+    """Add ``--skip-code``, which schedulers have for what is to be tried again later."""
+    group.add_argument(
+        "--skip-code",
+        metavar="N",
+        type=_exit_status,
+        help="the exit status in the place of 5, where the allowance is spent",
+    )
+
+
+def _exit_status(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 255):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an exit status from 0 to 255")
+    return int(text)
 
 
 def add_query(made: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "hint",
     "is_terminal",
     "message_of",
+    "tell",
 ]
 
 SCHEMA = 1
@@ -103,6 +104,13 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return f"{type(error).__name__}: {error}"
+
+
+def tell(error: BaseException) -> None:
+    """Say on stderr what went wrong, and what to do."""
+    print(f"siteline: {message_of(error)}", file=sys.stderr)
+    if hint := getattr(error, "hint", None):
+        print(f"  {hint}", file=sys.stderr, flush=True)
 
 
 def aligned(rows: Iterable[Sequence[object]], indent: str = "") -> str:

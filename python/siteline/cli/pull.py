@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from siteline.cli import pull_query, pull_report
-from siteline.cli.arguments import add_command, add_query
+from siteline.cli.arguments import add_command, add_query, add_skip_code
 from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.output import hint, is_terminal
@@ -64,20 +64,7 @@ def add(commands: Commands) -> None:
         help="csv and jsonl: write rows as the pages bring them, at once and unmerged (a point "
         "that comes twice is there twice), without a spool",
     )
-    made.add_argument(
-        "--skip-code",
-        metavar="N",
-        type=_status,
-        help="the exit status for a spent allowance, in the place of 5",
-    )
-
-
-def _status(text: str) -> int:
-    import argparse
-
-    if not (text.isascii() and text.isdigit() and int(text) <= 255):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an exit status from 0 to 255")
-    return int(text)
+    add_skip_code(made)
 
 
 def _run(options: argparse.Namespace) -> Outcome:

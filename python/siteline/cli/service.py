@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from siteline.cli.durations import duration_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.job import judged
-from siteline.cli.output import Outcome, document, error_members, message_of
+from siteline.cli.output import Outcome, document, error_members, tell
 from siteline.cli.schedule import Ended, Schedule
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ class Service:
         self._record(status, None)
         if status not in _PASSING:
             raise error
-        _warn(error)
+        tell(error)
         # A range that was set aside has a time too, but all else is due before.
         has_time = status in (Exit.TEMPORARY, Exit.SPENT)
         resumes_in = self._seconds_until(getattr(error, "retry_at", None)) if has_time else None
@@ -190,10 +189,3 @@ def _summary(report: SyncReport, status: Exit) -> str:
 
 def _text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _warn(error: Exception) -> None:
-    """Say on stderr what went wrong, as at the end of a command."""
-    print(f"siteline: {message_of(error)}", file=sys.stderr)
-    if hint := getattr(error, "hint", None):
-        print(f"  {hint}", file=sys.stderr, flush=True)

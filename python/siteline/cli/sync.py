@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import add_command, add_skip_code
 from siteline.cli.clients import progress_of
 from siteline.cli.exits import status_of
 from siteline.cli.job import Job, job_of, judged
@@ -57,12 +57,7 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
         "--concurrency", metavar="N", type=_number, help="requests under way at once (1)"
     )
     limits.add_argument("--deadline", metavar="DURATION", help="give a run so much time")
-    limits.add_argument(
-        "--skip-code",
-        metavar="N",
-        type=_status,
-        help="the exit status in the place of 5, where the allowance ended the run",
-    )
+    add_skip_code(limits)
 
 
 def _run(options: argparse.Namespace) -> Outcome:
@@ -95,10 +90,4 @@ def _run_once(job: Job, metrics: MetricsFile | None, progress: bool) -> Outcome:
 def _number(text: str) -> int:
     if not (text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
-    return int(text)
-
-
-def _status(text: str) -> int:
-    if not (text.isdecimal() and int(text) <= 255):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a status from 0 to 255")
     return int(text)

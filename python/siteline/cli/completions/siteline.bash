@@ -61,8 +61,8 @@ _siteline_describe() {
         ;;
     "plan")
         commands=""
-        options="-h --help --profile --json -v --verbose --no-progress --feed --until --reread --check --site --line --start --end --interval --page-size --filter"
-        valued="--profile --feed --until --reread --site --line --start --end --interval --page-size --filter"
+        options="-h --help --profile --json -v --verbose --no-progress --feed --until --reread --check --site --line --start --end --interval --page-size --filter --estimate-from"
+        valued="--profile --feed --until --reread --site --line --start --end --interval --page-size --filter --estimate-from"
         ;;
     "pull")
         commands=""
@@ -136,6 +136,7 @@ _siteline_value() {
     "profile init --certificate-file") _siteline_paths -f ;;
     "profile init --ledger") _siteline_paths -f ;;
     "profile init --ca-bundle") _siteline_paths -f ;;
+    "plan --estimate-from") _siteline_paths -f ;;
     "plan "2) _siteline_paths -f ;;
     "pull -o"|"pull --output") _siteline_paths -f ;;
     "pull --format") _siteline_words 'csv jsonl arrow parquet' ;;

@@ -1,7 +1,7 @@
 # Completion of siteline for fish. Made from its parser: python -m siteline.cli.completions --write
 
 set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' sandbox' ' completion'
-set -g __siteline_valued --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --env-file --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --subject --tag --tries --unread --until --wait -o
+set -g __siteline_valued --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --subject --tag --tries --unread --until --wait -o
 
 function __siteline_at --description 'Whether the words so far are of this command'
     set -l command
@@ -124,6 +124,7 @@ complete -c siteline -n '__siteline_at \' plan\'' -l end -x -d 'the end, exclusi
 complete -c siteline -n '__siteline_at \' plan\'' -l interval -x -d 'the width of a bucket, such as 1m'
 complete -c siteline -n '__siteline_at \' plan\'' -l page-size -x -d 'items a page'
 complete -c siteline -n '__siteline_at \' plan\'' -l filter -x -d 'another filter, such as machineId=M7; again for more'
+complete -c siteline -n '__siteline_at \' plan\'' -l estimate-from -r -F -d 'a store with a feed of the same query, which tells how many pages a read takes'
 complete -c siteline -n '__siteline_at \' plan\'' -F
 complete -c siteline -n '__siteline_at \' pull\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' pull\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
@@ -143,7 +144,7 @@ complete -c siteline -n '__siteline_at \' pull\'' -l resume -d 'go on where an e
 complete -c siteline -n '__siteline_at \' pull\'' -l restart -d 'remove what an earlier run has read, and begin'
 complete -c siteline -n '__siteline_at \' pull\'' -l spool -r -F -d 'the spool, if it is not to be beside the output; with -o - it is what --resume needs'
 complete -c siteline -n '__siteline_at \' pull\'' -l as-read -d 'csv and jsonl: write rows as the pages bring them, at once and unmerged (a point that comes twice is there twice), without a spool'
-complete -c siteline -n '__siteline_at \' pull\'' -l skip-code -x -d 'the exit status for a spent allowance, in the place of 5'
+complete -c siteline -n '__siteline_at \' pull\'' -l skip-code -x -d 'the exit status in the place of 5, where the allowance is spent'
 complete -c siteline -n '__siteline_at \' sync\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' sync\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
 complete -c siteline -n '__siteline_at \' sync\'' -l json -d 'one JSON document on stdout'
@@ -156,7 +157,7 @@ complete -c siteline -n '__siteline_at \' sync\'' -l max-pages -x -d 'end after 
 complete -c siteline -n '__siteline_at \' sync\'' -l wait -x -d 'wait so long for another run of the same feed'
 complete -c siteline -n '__siteline_at \' sync\'' -l concurrency -x -d 'requests under way at once (1)'
 complete -c siteline -n '__siteline_at \' sync\'' -l deadline -x -d 'give a run so much time'
-complete -c siteline -n '__siteline_at \' sync\'' -l skip-code -x -d 'the exit status in the place of 5, where the allowance ended the run'
+complete -c siteline -n '__siteline_at \' sync\'' -l skip-code -x -d 'the exit status in the place of 5, where the allowance is spent'
 complete -c siteline -n '__siteline_at \' sync\'' -l every -x -d 'run again and again, such as 5m, until SIGTERM or Ctrl-C: a line a run'
 complete -c siteline -n '__siteline_at \' sync\'' -l metrics -r -F -d 'write metrics for the textfile collector of node_exporter after each run; it reads files whose name ends in .prom'
 complete -c siteline -n '__siteline_at \' sync\'' -F
