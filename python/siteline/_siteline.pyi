@@ -520,6 +520,7 @@ class _SyncOptions(_PlanOptions, total=False):
     deadline: _Duration | None
     wait: _Duration | None
     concurrency: int | None
+    max_pages: int | None
 
 class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
@@ -644,6 +645,7 @@ class Client:
         deadline: _Duration | None = None,
         wait: _Duration | None = None,
         concurrency: int | None = 1,
+        max_pages: int | None = None,
     ) -> SyncReport: ...
     def _begin(
         self,

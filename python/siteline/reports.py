@@ -411,6 +411,8 @@ class SyncReportDict(TypedDict):
     """The time that the sync was planned for."""
     complete: bool
     """Whether everything planned has been read."""
+    ended_by: Literal["allowance", "max_pages", "set_aside"] | None
+    """Why something is left to read."""
     resumes_at: str | None
     """When to sync again, where the allowance ended the sync or ranges are set aside."""
     pages: int

@@ -184,7 +184,9 @@ class SyncReport:
     - ``settled_through``, ``read_through``: the earliest of all feeds
     - ``requests``: requests made, repeats included
     - ``complete``: whether everything planned has been read; if not, ``todo`` has each
-      :class:`Task` that is left, and ``resumes_at`` is when to sync again
+      :class:`Task` that is left, ``ended_by`` says why, and ``resumes_at`` is when to sync again
+    - ``ended_by``: ``"allowance"`` (used up, or its rest is reserved), ``"max_pages"`` (the next
+      sync can go on at once), ``"set_aside"`` (all that is left is), ``None`` where it is complete
     - ``allowance``: the :class:`Allowance` at the end; ``now``: the time the sync was planned for
 
     Reports can be compared, hashed, pickled, and given to :meth:`Store.changes` and
@@ -204,6 +206,7 @@ class SyncReport:
     todo: tuple[Task, ...]
     allowance: Allowance = field(hash=False)
     now: datetime
+    ended_by: Literal["allowance", "max_pages", "set_aside"] | None = None
 
     @classmethod
     def _restore(cls, record: dict[str, Any]) -> SyncReport:
@@ -267,10 +270,20 @@ class SyncReport:
     def raise_for_incomplete(self) -> None:
         """Raise :class:`AllowanceExhausted`, with ``retry_at``, if something is left to read.
 
-        Where all that is left was set aside, :class:`UnreadRange`.
+        Where all that is left was set aside, or ``max_pages=`` ended the sync, it is
+        :class:`UnreadRange`.
         """
         if self.complete:
             return
+        if self.ended_by == "max_pages":
+            raise UnreadRange(
+                f"the sync is not complete: {_left(self.todo)}; it has asked for as many pages as "
+                "max_pages= allows",
+                retry_at=self.resumes_at,
+                retryable=True,
+                spans=tuple((task.start, task.end) for task in self.todo),
+                hint="Call sync() again: it continues where it stopped.",
+            )
         named = [(feed.name, one) for feed in self._feeds for one in feed.set_aside]
         ranges = [one for _, one in named]
         if ranges and self.resumes_at == min(one.until for one in ranges):
@@ -296,6 +309,7 @@ class SyncReport:
         return {
             "now": iso(self.now),
             "complete": self.complete,
+            "ended_by": self.ended_by,
             "resumes_at": iso(self.resumes_at),
             "pages": self.pages,
             "inserted": self.inserted,
@@ -328,6 +342,7 @@ class SyncReport:
             lines += [f"  {'':<{width}}  {range}" for range in one.set_aside[:3]]
         if not self.complete:
             when = "" if self.resumes_at is None else f", from {to_second(self.resumes_at)} UTC on"
+            when = ", as max_pages= ended the sync" if self.ended_by == "max_pages" else when
             lines.append(f"  still to do{when}: {_left(self.todo)}")
             lines += [f"    {task}" for task in self.todo[:5]]
             lines += [f"    … and {len(self.todo) - 5} more"] if len(self.todo) > 5 else []

@@ -6,6 +6,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -175,6 +176,11 @@ pub(crate) struct Sender {
 pub(crate) type PageReply = BoxFuture<'static, (Result<Decoded>, Timestamp)>;
 
 impl Sender {
+    /// The requests of the chain so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.spending.requests.load(Ordering::Relaxed)
+    }
+
     /// The request for a page, which is sent when its reply is awaited.
     pub(crate) fn in_place(self, wire: String, decoding: Decoding) -> PageReply {
         Box::pin(async move {

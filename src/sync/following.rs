@@ -28,6 +28,8 @@ pub(super) struct Following {
 /// The request for the next page of a chain, from before it is sent until its page is looked at.
 pub(super) struct SentRequest {
     sent: SentAt,
+    /// The requests of the chain before this one.
+    before: u64,
     reply: PageReply,
 }
 
@@ -46,6 +48,8 @@ pub(super) struct Arrival {
     pub(super) sent: SentAt,
     /// When it arrived, by the service's time.
     pub(super) read_at: Timestamp,
+    /// Whether a request was made: the allowance may have refused it.
+    pub(super) was_sent: bool,
     /// The reply as [`Chain::accept`] takes it.
     pub(super) reply: Result<(Bytes, Decoded)>,
 }
@@ -64,13 +68,14 @@ impl Following {
     pub(super) fn request(&mut self, clock: &Clock, in_background: bool) -> Result<()> {
         let Some(wire) = self.chain.wire()? else { return Ok(()) };
         let sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall() };
+        let before = self.sender.requests();
         let (sender, decoding) = (self.sender.clone(), self.chain.decoding());
         let reply = if in_background {
             sender.in_background(wire, decoding)
         } else {
             sender.in_place(wire, decoding)
         };
-        self.request = Some(SentRequest { sent, reply });
+        self.request = Some(SentRequest { sent, before, reply });
         Ok(())
     }
 }
@@ -87,10 +92,11 @@ impl Followed {
             for (place, one) in self.chains.iter_mut().enumerate() {
                 let Some(request) = &mut one.request else { continue };
                 if let Poll::Ready((decoded, read_at)) = request.reply.poll_unpin(context) {
-                    let sent = request.sent;
+                    let (sent, before) = (request.sent, request.before);
                     one.request = None;
+                    let was_sent = one.sender.requests() > before;
                     let reply = decoded.map(|decoded| (Bytes::new(), decoded));
-                    return Poll::Ready(Arrival { place, sent, read_at, reply });
+                    return Poll::Ready(Arrival { place, sent, read_at, was_sent, reply });
                 }
             }
             Poll::Pending

@@ -71,7 +71,7 @@ pub use self::plan::{Plan, plan};
 pub use self::range_coverage::{RangeCoverage, Unread};
 pub use self::ranges::Range;
 pub use self::read::{ReadSpec, Snapshot};
-pub use self::report::SyncReport;
+pub use self::report::{EndedBy, SyncReport};
 pub use self::run::Run;
 pub use self::settings::SyncSettings;
 pub use self::state::FeedState;

@@ -17,6 +17,8 @@ pub struct SyncReport {
     pub requests: u64,
     /// Whether everything planned was read.
     pub complete: bool,
+    /// What ended the run before everything planned was read.
+    pub ended_by: Option<EndedBy>,
     /// When to sync again, where the allowance ended the run, or ranges are set aside.
     pub resumes_at: Option<Timestamp>,
     /// The chains that are still to be read.
@@ -25,6 +27,18 @@ pub struct SyncReport {
     pub allowance: AllowanceState,
     /// The time that the run was planned for.
     pub now: Timestamp,
+}
+
+/// Why a run left something to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// The allowance is used up, or its rest is reserved.
+    Allowance,
+    /// The run asked for as many pages as it was allowed to: another one can go on at once.
+    MaxPages,
+    /// All that is left is set aside.
+    SetAside,
 }
 
 /// What a run did for one feed.

@@ -34,8 +34,8 @@ impl Run {
             let one = &followed.chains[place];
             if one.request.is_some() || self.work().writes(one.feed) {
                 place += 1;
-            } else if is_stopped {
-                // The allowance is spent: the next run resumes the chain.
+            } else if is_stopped || !self.work().may_ask(followed.requests()) {
+                // The allowance is spent, or no other page may be asked for: the next run resumes it.
                 self.close(followed, place);
             } else if self.has_room(followed) && !self.request(followed, place)? {
                 // It has ended, and the next one has its place.
@@ -68,7 +68,8 @@ impl Run {
 
     /// Whether another page may be asked for.
     fn has_room(&self, followed: &Followed) -> bool {
-        followed.requests() + self.work().writing() < self.settings.concurrency.max(1)
+        let (under_way, work) = (followed.requests(), self.work());
+        under_way + work.writing() < self.settings.concurrency.max(1) && work.may_ask(under_way)
     }
 
     /// Asks for the next page of a chain. False where the chain has ended, and is followed no longer.
@@ -97,7 +98,8 @@ impl Run {
     /// # Errors
     /// Those that end the run: the chain can repeat its request.
     pub(super) fn arrived(&self, followed: &mut Followed, arrival: Arrival) -> Result<()> {
-        let Arrival { place, sent, read_at, reply } = arrival;
+        let Arrival { place, sent, read_at, was_sent, reply } = arrival;
+        self.work().answered += u64::from(was_sent);
         let one = &mut followed.chains[place];
         let (is_over, outcome) = match one.chain.accept(reply) {
             Ok(page) => {

@@ -1,5 +1,5 @@
-//! One run: reads page by page, of as many chains at a time as it is told, until everything is read or
-//! the allowance is spent.
+//! One run: reads page by page, of as many chains at a time as it is told, until everything is read, the
+//! allowance is spent, or as many pages were asked for as it may.
 
 use std::any::Any;
 use std::sync::{Arc, MutexGuard};
@@ -194,11 +194,15 @@ impl Run {
         let allowance = self.client.allowance()?;
         let work = self.work();
         let todo = work.todo();
+        let is_left = !todo.is_empty();
+        let (ended_by, resumes_at) =
+            if is_left { work.ended_by(&allowance) } else { Default::default() };
         Ok(SyncReport {
             feeds: work.reports(),
             requests: work.requests(),
-            complete: todo.is_empty(),
-            resumes_at: if todo.is_empty() { None } else { work.resumes_at(&allowance) },
+            complete: !is_left,
+            ended_by,
+            resumes_at,
             todo,
             allowance,
             now: work.now,

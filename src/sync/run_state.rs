@@ -10,7 +10,7 @@ use super::given_up::SetAside;
 use super::pending_write::PendingWrite;
 use super::plan::PlanStep;
 use super::ranges::{Range, Ranges};
-use super::report::FeedReport;
+use super::report::{EndedBy, FeedReport};
 use super::settings::SyncSettings;
 use super::state::FeedState;
 use super::task::Why;
@@ -71,6 +71,9 @@ pub(super) struct RunState {
     /// The pages that the chains under way add to it.
     pub(super) coming: u128,
     pub(super) resets_at: Option<i64>,
+    /// How many pages the run may ask for, and of how many it has the reply.
+    max_pages: Option<u64>,
+    pub(super) answered: u64,
     /// The error of the first range that was skipped.
     failure: Option<Error>,
     /// Requests of the chains that are over.
@@ -118,6 +121,8 @@ impl RunState {
             reserved: 0,
             coming: 0,
             resets_at: None,
+            max_pages: settings.max_pages,
+            answered: 0,
             failure: None,
             requests: 0,
             pages: 0,
@@ -317,15 +322,39 @@ impl RunState {
         }
     }
 
-    /// When to sync again, where the allowance ended the run, or ranges are set aside.
-    pub(super) fn resumes_at(&self, allowance: &AllowanceState) -> Option<Timestamp> {
+    /// Whether the run may ask for another page while so many requests are under way.
+    pub(super) fn may_ask(&self, under_way: usize) -> bool {
+        self.max_pages.is_none_or(|most| self.answered.saturating_add(under_way as u64) < most)
+    }
+
+    /// How many pages the run may still apply.
+    pub(super) fn still_allowed(&self) -> u64 {
+        let is_page = |write: &&Arc<PendingWrite>| matches!(***write, PendingWrite::Page { .. });
+        let pending = self.pending.iter().filter(is_page).count() as u64;
+        self.max_pages.map_or(u64::MAX, |most| most.saturating_sub(self.answered) + pending)
+    }
+
+    /// Why the run ended before all was read, and when to sync again. A run that may ask for no other
+    /// page has left what can be read at once.
+    pub(super) fn ended_by(
+        &self,
+        allowance: &AllowanceState,
+    ) -> (Option<EndedBy>, Option<Timestamp>) {
         let clock = self.clock.as_second();
         let is_put_off =
             |part: &FeedRun| !part.put_off.without(&part.state.given_up.ranges(clock)).is_empty();
         let held_back = self.no_fill || self.parts.iter().any(is_put_off);
         let set_aside = self.parts.iter().flat_map(|part| part.state.set_aside(self.clock));
         let set_aside = set_aside.map(|one| one.until).min();
-        self.stopped.or(held_back.then_some(allowance.resets_at)).or(set_aside)
+        let is_bounded = !self.may_ask(0) && self.could_go_on();
+        if is_bounded && allowance.left != Some(0) {
+            return (Some(EndedBy::MaxPages), None);
+        }
+        let is_spent = is_bounded || held_back;
+        match self.stopped.or(is_spent.then_some(allowance.resets_at)) {
+            Some(resets_at) => (Some(EndedBy::Allowance), Some(resets_at)),
+            None => (set_aside.map(|_| EndedBy::SetAside), set_aside),
+        }
     }
 
     /// Warns of the ranges that this run leaves out.

@@ -32,23 +32,36 @@ impl RunState {
 
     /// Plans a feed again. What is under way of it is not planned a second time.
     pub(super) fn replan(&mut self, feed: usize) {
-        let clock = self.clock.as_second();
-        let part = &self.parts[feed];
-        let known = PlannedFeed { state: &part.state, done: &part.done, put_off: &part.put_off };
-        let may_read = self.stopped.is_none() && part.failures < MOST_FAILURES;
-        let mut open =
-            if may_read { steps_of(feed, &known, &self.terms(Some(clock))) } else { Vec::new() };
-        let same = part.state.given_up.unchanged(clock);
+        let mut open = self.open_steps(feed);
+        let same = self.parts[feed].state.given_up.unchanged(self.clock.as_second());
         if let Some(UnderWay { step, .. }) = self.under_way.get_mut(&feed) {
             if let Some(rest) = open.iter().find(|rest| rest.range == step.range) {
                 step.pages = rest.pages;
             }
             open.retain(|rest| rest.range != step.range);
         }
-        open.retain(|step| !(step.fills && self.no_fill));
         self.agenda.replace(feed, &open);
         self.unchanged = self.unchanged.and(same);
         self.reserve_again(feed);
+    }
+
+    /// The steps of a feed that this run may read.
+    fn open_steps(&self, feed: usize) -> Vec<PlanStep> {
+        let part = &self.parts[feed];
+        if self.stopped.is_some() || part.failures >= MOST_FAILURES {
+            return Vec::new();
+        }
+        let known = PlannedFeed { state: &part.state, done: &part.done, put_off: &part.put_off };
+        let mut open = steps_of(feed, &known, &self.terms(Some(self.clock.as_second())));
+        open.retain(|step| !(step.fills && self.no_fill));
+        open
+    }
+
+    /// Whether there is something to read that only the number of pages keeps this run from.
+    pub(super) fn could_go_on(&self) -> bool {
+        let steps = (0..self.parts.len()).flat_map(|feed| self.open_steps(feed));
+        // Audits are no part of what is left to read.
+        steps.into_iter().any(|step| step.why != Why::Audit)
     }
 
     /// Plans all feeds again.
@@ -145,8 +158,9 @@ impl RunState {
         let last = self.pending.iter().filter(is_last).count() as u64;
         let open = self.agenda.pages().zip(under_way);
         let pages = open.map(|(open, begun)| open.saturating_add(begun).saturating_add(last));
-        let is_over = !self.is_writing() && self.agenda.is_empty() && self.under_way.is_empty();
-        (pages, is_over)
+        let pages = pages.map(|pages| pages.min(self.still_allowed()));
+        let is_read = self.agenda.is_empty() && self.under_way.is_empty();
+        (pages, !self.is_writing() && (is_read || !self.may_ask(0)))
     }
 
     /// What is left to read, including what this run may not read.

@@ -23,6 +23,9 @@ pub struct SyncSettings {
     pub deadline: Option<Duration>,
     /// At most so many pages are asked for and not yet applied; 0 counts as 1.
     pub concurrency: usize,
+    /// At most so many pages are asked for, of all feeds together; `None`: as many as there are. A repeat
+    /// of the same page is not counted.
+    pub max_pages: Option<u64>,
 }
 
 impl SyncSettings {

@@ -113,6 +113,62 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
     assert stored_points(store, feed, None, end) == true_points(sandbox, end)
 
 
+def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(sandbox, store):
+    client, feed = sandbox.client(daily_allowance=1_000), make_feed(page_size=500)
+    reported = []
+    report = client.sync(feed, store, max_pages=5, progress=reported.append)
+    assert (report.pages, report.requests, sandbox.stats["data_requests"]) == (5, 5, 5)
+    assert (report.complete, report.ended_by, report.resumes_at) == (False, "max_pages", None)
+    assert report.todo[0].feed == "line-2"
+    assert [now.done for now in reported] == [False] * 4 + [True]
+    assert "still to do, as max_pages= ended the sync: " in str(report)
+    assert "Still to do, as max_pages= ended the sync:" in read_html(report).text
+    with pytest.raises(siteline.UnreadRange, match="as many pages as max_pages= allows") as caught:
+        report.raise_for_incomplete()
+    assert caught.value.retryable
+    assert caught.value.retry_at is None
+    assert caught.value.spans == tuple((task.start, task.end) for task in report.todo)
+    spent = report.pages
+    while not report.complete:
+        assert report.ended_by == "max_pages"
+        report = client.sync(feed, store, max_pages=5)
+        spent += report.pages
+        assert 0 < report.pages <= 5
+    assert report.ended_by is None
+    report.raise_for_incomplete()
+    with siteline.Store(store.path.with_name("whole.siteline")) as whole:
+        assert client.sync(feed, whole, max_pages=None).pages == spent, "no page was paid for twice"
+    assert stored_points(store, feed) == true_points(sandbox, report.read_through)
+
+
+def test_what_ended_a_sync_is_told_apart_and_pickled(sandbox, store):
+    feed = make_feed(page_size=500)
+    spent = sandbox.client(daily_allowance=3).sync(feed, store, max_pages=3)
+    assert (spent.ended_by, spent.allowance.left) == ("allowance", 0)
+    with pytest.raises(siteline.AllowanceExhausted):
+        spent.raise_for_incomplete()
+    bounded = sandbox.client().sync(feed, store, max_pages=3)
+    assert json.loads(json.dumps(bounded.to_dict()))["ended_by"] == "max_pages"
+    again = pickle.loads(pickle.dumps(bounded))
+    assert again == bounded
+    assert hash(again) == hash(bounded)
+    # A report that an earlier version pickled has no such member.
+    object.__getattribute__(spent, "__dict__").pop("ended_by")
+    old = pickle.loads(pickle.dumps(spent))
+    assert "ended_by" not in vars(old)
+    assert (old.ended_by, old.resumes_at) == (None, spent.resumes_at)
+    assert old.to_dict()["ended_by"] is None
+    with pytest.raises(siteline.AllowanceExhausted):
+        old.raise_for_incomplete()
+
+
+@pytest.mark.parametrize("pages", [0, -1, True, 1.5, "8"])
+def test_a_wrong_number_of_pages_is_refused_before_any_request(sandbox, store, pages):
+    with pytest.raises(siteline.QueryError, match=r"max_pages=.* is not a whole number of 1 or"):
+        sandbox.client().sync(make_feed(), store, max_pages=pages)
+    assert sandbox.stats["data_requests"] == 0
+
+
 @pytest.mark.fault("B13")
 def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
     client, feed = sandbox.client(), make_feed(page_size=500)

@@ -30,6 +30,20 @@ def test_a_sync_gives_the_report_and_points_of_the_blocking_client(sandbox, stor
     assert pickle.loads(pickle.dumps(report)) == report
 
 
+def test_a_sync_of_so_many_pages_ends_and_the_next_one_continues(sandbox, store):
+    async def main():
+        async with sandbox.async_client() as client:
+            feed, reports = make_feed(page_size=1000), []
+            while not reports or not reports[-1].complete:
+                reports.append(await client.sync(feed, store, max_pages=4))
+            return reports
+
+    *bounded, last = asyncio.run(main())
+    assert {(one.pages, one.ended_by) for one in bounded} == {(4, "max_pages")}
+    assert sum(one.pages for one in [*bounded, last]) == sandbox.stats["data_requests"]
+    assert stored_points(store) == true_points(sandbox, last.read_through)
+
+
 def test_progress_is_reported_in_the_event_loop(sandbox, store):
     reported = []
 

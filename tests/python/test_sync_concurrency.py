@@ -47,6 +47,23 @@ def test_the_report_and_the_points_are_those_of_one_request_at_a_time(sandbox, s
     assert list(report.feeds) == NAMES
 
 
+@pytest.mark.parametrize("pages", [1, 5, 13])
+def test_eight_requests_side_by_side_ask_for_no_more_pages_than_allowed(sandbox, store, pages):
+    sandbox.fault(on="data", every=4, status=503)  # a repeat of a page is not counted
+    client, spent = sandbox.client(), 0
+    while True:
+        report = client.sync(feeds(), store, concurrency=8, max_pages=pages)
+        assert report.pages <= pages
+        spent += report.pages
+        if report.complete:
+            break
+        assert (report.pages, report.ended_by) == (pages, "max_pages")
+        assert report.resumes_at is None
+    replies = sandbox.stats["requests"]["data"]
+    assert (replies[200], replies[503] > 0) == (spent, True), "each page was paid for once"
+    check(sandbox, store, report)
+
+
 @pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, "8"])
 def test_a_wrong_concurrency_is_refused_before_any_request(sandbox, store, concurrency):
     with pytest.raises(siteline.QueryError, match=r"concurrency=.* is not a whole number"):

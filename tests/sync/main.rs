@@ -7,6 +7,7 @@ mod concurrency;
 mod convergence;
 mod harness;
 mod limits;
+mod max_pages;
 mod model;
 mod reads;
 mod recovery;

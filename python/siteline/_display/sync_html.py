@@ -147,6 +147,7 @@ def report(shown: SyncReport) -> str:
     if shown.complete:
         return card("Sync", facts, html_table(head, rows), left)
     when = "" if shown.resumes_at is None else f", from {to_microsecond(shown.resumes_at)} UTC on"
+    when = ", as max_pages= ended the sync" if shown.ended_by == "max_pages" else when
     todo = f'<div style="margin-top:8px">Still to do{when}:</div>{_tasks(shown.todo)}'
     return card("Sync", facts, html_table(head, rows), left, todo)
 

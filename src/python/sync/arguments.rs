@@ -23,6 +23,10 @@ use crate::python::sync::target::PyTarget;
 use crate::store::Target;
 use crate::sync::{Feed, Run, SyncSettings};
 
+/// The keywords of `client.sync`.
+const KEYWORDS: [&str; 9] =
+    ["until", "now", "reread", "shape", "progress", "deadline", "wait", "concurrency", "max_pages"];
+
 /// The checked arguments of `client.sync`.
 pub(crate) struct SyncArgs {
     pub(crate) target: SyncTarget,
@@ -112,11 +116,12 @@ impl SyncArgs {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         let py = given.py();
-        let names =
-            ["until", "now", "reread", "shape", "progress", "deadline", "wait", "concurrency"];
-        let [until, now, again, shape, progress, deadline, wait, most] =
-            keywords("sync", names, options)?;
-        let most = most.map(|most| count(&most, "concurrency", Kind::QueryError)).transpose()?;
+        let [until, now, again, shape, progress, deadline, wait, most, max_pages] =
+            keywords("sync", KEYWORDS, options)?;
+        let counted = |given: Option<Bound<'_, PyAny>>, name| {
+            given.map(|given| count(&given, name, Kind::QueryError)).transpose()
+        };
+        let most = counted(most, "concurrency")?;
         let wait = optional(wait.as_ref(), "wait", duration)?;
         let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
@@ -127,6 +132,7 @@ impl SyncArgs {
         let settings = SyncSettings {
             shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
             deadline: optional(deadline.as_ref(), "deadline", duration)?,
+            max_pages: counted(max_pages, "max_pages")?,
             concurrency: most.map_or(1, |most| most.try_into().unwrap_or(usize::MAX)),
             ..plan_settings([until, now, again])?
         };

@@ -145,6 +145,9 @@ impl PyClient {
     /// - ``concurrency``: at most so many pages are requested and not yet stored, of different feeds; the
     ///   pages are stored one at a time. The allowance, the reserve and the order in which they are spent
     ///   are kept; a kill costs no more than so many requests
+    /// - ``max_pages``: at most so many pages are requested, of all feeds together; then it returns,
+    ///   ``complete`` False, and the next run continues; ``None`` sets no limit. A repeat of the same page
+    ///   is not counted
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of
     /// a read and of the store; an error of one range is raised after the others have been read. Where
@@ -155,7 +158,8 @@ impl PyClient {
     /// >>> client.sync(feed, siteline.Store("plant.siteline")).complete
     /// True
     #[pyo3(signature = (feeds, store, **options), text_signature = "($self, feeds, store, *, until=None, \
-        now=None, reread=None, shape=None, progress=None, deadline=None, wait=None, concurrency=1)")]
+        now=None, reread=None, shape=None, progress=None, deadline=None, wait=None, concurrency=1, \
+        max_pages=None)")]
     fn sync<'py>(
         &self,
         py: Python<'py>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::pending_write::PendingWrite;
+use super::super::report::EndedBy;
 use super::super::run::Run;
 use super::super::run_state::RunState;
 use super::super::settings::SyncSettings;
@@ -214,17 +215,71 @@ fn a_run_says_when_to_sync_again_only_if_it_left_something() {
         run.skip(0, range, Error::new(Kind::RequestRejected, "refused"));
     };
     let mut run = run_of_state(state(|_| {}), clock);
-    assert_eq!(run.resumes_at(&allowance()), None);
+    assert_eq!(run.ended_by(&allowance()), (None, None));
     skip(&mut run, day(3));
-    assert_eq!(run.resumes_at(&allowance()), Some(allowance().resets_at), "a range is put off");
+    let put_off = (Some(EndedBy::Allowance), Some(allowance().resets_at));
+    assert_eq!(run.ended_by(&allowance()), put_off);
     // What is set aside is tried again after its day.
-    let until = Some(at(clock - HOUR + DAY));
+    let until = (Some(EndedBy::SetAside), Some(at(clock - HOUR + DAY)));
     let mut run = run_of_state(set_aside(state(|_| {})), clock);
-    assert_eq!(run.resumes_at(&allowance()), until);
+    assert_eq!(run.ended_by(&allowance()), until);
     skip(&mut run, day(0));
-    assert_eq!(run.resumes_at(&allowance()), until);
+    assert_eq!(run.ended_by(&allowance()), until);
     skip(&mut run, day(3));
-    assert_eq!(run.resumes_at(&allowance()), Some(allowance().resets_at));
+    assert_eq!(run.ended_by(&allowance()), put_off);
+}
+
+/// A run that may ask for so many pages.
+fn bounded(state: FeedState, pages: u64) -> RunState {
+    let settings = SyncSettings { max_pages: Some(pages), ..SyncSettings::default() };
+    RunState::new(vec![state], &settings, at(SINCE + 9 * DAY)).expect("a run")
+}
+
+#[test]
+fn a_run_may_ask_for_so_many_pages_answered_and_under_way_together() {
+    let mut run = bounded(state(|_| {}), 3);
+    assert!(run.may_ask(0) && run.may_ask(2) && !run.may_ask(3));
+    run.answered = 2;
+    assert!(run.may_ask(0) && !run.may_ask(1));
+    run.answered = 3;
+    assert!(!run.may_ask(0));
+    assert!(run_of_state(state(|_| {}), SINCE).may_ask(usize::MAX), "without a limit");
+}
+
+#[test]
+fn a_run_that_may_ask_for_no_other_page_says_so_if_it_could_go_on_at_once() {
+    let mut run = bounded(state(|_| {}), 3);
+    run.answered = 2;
+    assert_eq!(run.ended_by(&allowance()), (None, None));
+    run.answered = 3;
+    assert_eq!(run.ended_by(&allowance()), (Some(EndedBy::MaxPages), None));
+    // Another run could read nothing before the allowance is reset.
+    let none_left = AllowanceState { left: Some(0), ..allowance() };
+    let reserved = (Some(EndedBy::Allowance), Some(allowance().resets_at));
+    assert_eq!(run.ended_by(&none_left), reserved);
+    run.stopped = Some(at(SINCE + 10 * DAY));
+    let spent = (Some(EndedBy::Allowance), Some(at(SINCE + 10 * DAY)));
+    assert_eq!(run.ended_by(&allowance()), spent);
+    // What is left is reserved, or set aside, and would be without the limit.
+    let mut run = bounded(state(|_| {}), 3);
+    run.answered = 3;
+    run.skip(0, Range::new(SINCE, SINCE + 9 * DAY), Error::new(Kind::RequestRejected, "refused"));
+    assert_eq!(run.ended_by(&allowance()), reserved);
+}
+
+#[test]
+fn what_a_bounded_run_expects_is_no_more_than_it_may_ask_for() {
+    let mut run = bounded(state(|_| {}), 3);
+    assert_eq!(run.still_allowed(), 3);
+    run.answered = 1;
+    run.write(pending(begun(Why::Fill), false, true));
+    assert_eq!(run.still_allowed(), 3, "the page that is not yet applied is one of them");
+    run.pending.clear();
+    assert_eq!(run.still_allowed(), 2);
+    assert!(!run.left().1, "it is not over");
+    run.answered = 3;
+    assert_eq!((run.still_allowed(), run.left().1), (0, true));
+    assert_eq!(run_of_state(state(|_| {}), SINCE).still_allowed(), u64::MAX);
 }
 
 #[test]
