@@ -271,6 +271,8 @@ def test_an_end_ahead_of_now_is_read_up_to_now_with_a_warning(sandbox, tmp_path)
     ("arguments", "said"),
     [
         (["-o", "out.csv"], "--start is required"),
+        (["-o", "out.csv", "--resume"], "--start is required"),
+        (["-o", "out.csv", "--resume", "--site", "S1"], "--start is required"),
         (["-o", "out.txt", *QUERY], "its ending says no format"),
         (["-o", "-", "--json", *QUERY], "stdout has the data"),
         (["-o", "none/out.csv", *QUERY], "there is no such folder"),

@@ -90,10 +90,8 @@ def _check(options: argparse.Namespace, output: OutputFile) -> None:
             raise ConfigError("--as-read has no spool: nothing is kept of it to go on with.")
     elif output.is_stdout and not options.spool and (options.resume or options.restart):
         raise ConfigError("With -o - the spool needs a name to be found again: --spool FILE.")
-    if options.start is None and not (options.resume and pull_query.is_bare(options)):
-        raise ConfigError(
-            "--start is required: without it the service would decide, perhaps years back."
-        )
+    if not (options.resume and pull_query.is_bare(options)):
+        pull_query.check_start(options)
 
 
 def _leave_to_errors(options: argparse.Namespace) -> None:

@@ -16,13 +16,23 @@ if TYPE_CHECKING:
     from siteline.cli.spool import Range, Spool
     from siteline.progress import Progress
 
-__all__ = ["is_bare", "keywords", "of_spool", "scan_of"]
+__all__ = ["check_start", "is_bare", "keywords", "of_spool", "scan_of"]
 
 
 def is_bare(options: argparse.Namespace) -> bool:
     """Whether no argument of the query was given."""
     names = ("site", "line", "start", "end", "interval", "page_size")
     return not options.filter and all(getattr(options, name) is None for name in names)
+
+
+def check_start(options: argparse.Namespace) -> None:
+    """Refuse a query without a start."""
+    from siteline.errors import ConfigError
+
+    if options.start is None:
+        raise ConfigError(
+            "--start is required: without it the service would decide, perhaps years back."
+        )
 
 
 def scan_of(
@@ -62,6 +72,7 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
     from siteline.errors import ConfigError
 
     if spool.feed is None:
+        check_start(options)
         return Range.of(client, scan_of(options, client).query, _asked_end(options, client))
     if not options.resume:
         raise ConfigError(
