@@ -4,8 +4,10 @@ import errno
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 import siteline
@@ -14,6 +16,7 @@ from kit.command import COMMAND, environment, run_command, run_json
 from kit.interpreter import run_script
 from kit.waiting import wait_until
 from siteline.cli.exits import Exit, status_of, table
+from siteline.cli.summaries import SUMMARIES
 
 ERRORS = [
     thing
@@ -80,6 +83,15 @@ def test_the_help_and_the_documentation_have_every_status_with_its_meaning():
     for line in table().splitlines():
         assert line in shown
     assert [int(line.split()[0]) for line in table().splitlines()] == list(Exit)
+
+
+def test_the_page_of_the_command_has_every_status_and_every_command():
+    page = (Path(__file__).parents[2] / "docs/command.md").read_text(encoding="utf-8")
+    statuses = re.findall(r"^\| (\d+) \|", page, re.M)
+    assert [int(one) for one in statuses] == list(Exit)
+    assert re.findall(r"^\| \[`(\w+)`\]", page, re.M) == list(SUMMARIES)
+    sections = re.findall(r"^## (\w+)$", page, re.M)
+    assert set(SUMMARIES) <= set(sections)
 
 
 def test_the_version_is_printed_by_both_names_of_the_command():
