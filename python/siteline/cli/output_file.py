@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from contextlib import contextmanager, suppress
@@ -106,6 +105,7 @@ class OutputFile:
     def write(self, points: Points, columns: Sequence[str]) -> Written:
         """Write all points."""
         if self._parquet is not None and self.is_stdout:
+            import shutil
             from tempfile import TemporaryDirectory
 
             # The end of a Parquet file says where its parts are: it is made as a file.

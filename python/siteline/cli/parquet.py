@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parquet_writer"]
 
-# Rows of a group, which is in memory as a whole.
-_GROUP = 131_072
+# Rows of a group, at least, which is in memory as a whole. A batch of the core has some 65,000.
+_GROUP = 50_000
 
 
 def parquet_writer() -> Writer:
@@ -50,6 +50,8 @@ def _by_pyarrow(points: Points, _columns: Sequence[str], path: str) -> int:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
+    # Arrow's own allocators keep what was freed.
+    pa.set_memory_pool(pa.system_memory_pool())
     batches = pa.RecordBatchReader.from_stream(points)
     count = 0
     # Without Arrow's schema in the file the ids are read back as text, whoever wrote it.

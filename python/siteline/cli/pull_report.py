@@ -122,10 +122,11 @@ def _text(output: OutputFile, known: dict[str, Any]) -> str:
     from siteline._times import to_second
 
     before = known["resumed_after_pages"]
+    earlier = f" after {before:,} of an earlier run" if before else ""
     parts = [
         f"{output.name}: {counted(known['points'], 'point')}, {to_second(known['start'])} to "
         f"{to_second(known['end'])} UTC",
-        f"{counted(known['pages'], 'page')}{f' after the {before:,} of before' if before else ''}",
+        f"{counted(known['pages'], 'page')}{earlier}",
         counted(known["requests"], "request"),
     ]
     if known["bytes"] is not None:
