@@ -202,11 +202,11 @@ class SyncReport:
     _feeds: tuple[FeedReport, ...] = field(repr=False)
     requests: int
     complete: bool
+    ended_by: Literal["allowance", "max_pages", "set_aside"] | None
     resumes_at: datetime | None
     todo: tuple[Task, ...]
     allowance: Allowance = field(hash=False)
     now: datetime
-    ended_by: Literal["allowance", "max_pages", "set_aside"] | None = None
 
     @classmethod
     def _restore(cls, record: dict[str, Any]) -> SyncReport:
@@ -216,6 +216,10 @@ class SyncReport:
             allowance=Allowance(**with_times(record.pop("allowance"), "resets_at")),
             **with_times(record, "resumes_at", "now"),
         )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was pickled; 0.2.0 did not say what ended a sync."""
+        vars(self).update({"ended_by": None, **state})
 
     @property
     def feeds(self) -> Mapping[str, FeedReport]:
