@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -165,4 +166,5 @@ def _is_harmless(value: Any) -> bool:
         # Neither the text of a key in the place of its path, nor the password of an address.
         has_password = "://" in value and "@" in value
         return len(value) <= _LONGEST_SHOWN and value.isprintable() and not has_password
-    return isinstance(value, bool | int | float)
+    # JSON has no form for a number that is not finite.
+    return isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))
