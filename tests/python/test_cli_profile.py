@@ -344,3 +344,11 @@ def test_a_number_that_is_none_is_not_shown_and_keeps_no_profile_out(config, run
     assert run("list", how=run_json)["profiles"][0]["subject"] == "(set)"
     run("init", "b", *GIVEN)
     assert list(written(config)) == ["a", "b"]
+
+
+@systems.MODES
+@pytest.mark.parametrize("option", ["--scopes", "--application", "--proxy", "--ca-bundle"])
+def test_bytes_that_are_no_text_are_a_usage_error(config, run, option):
+    document = run("init", "a", *GIVEN, option, os.fsdecode(b"x\xff"), how=run_json, status=2)
+    assert document["error"]["message"] == f"{option} has bytes that are not UTF-8."
+    assert not config.exists()

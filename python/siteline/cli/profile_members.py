@@ -117,6 +117,9 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
     members = {
         name: value for name, value in given.items() if value is not None and value is not False
     }
+    for name, value in members.items():
+        if isinstance(value, str) and _has_stray_bytes(value):
+            raise ConfigError(f"--{name.replace('_', '-')} has bytes that are not UTF-8.")
     of_subject, of_certificate = "subject" in members, "certificate_file" in members
     if of_subject == of_certificate:
         raise ConfigError(
@@ -131,6 +134,11 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
         if name in members and not belongs:
             raise ConfigError(f"--{name.replace('_', '-')} belongs to {to}.")
     return members
+
+
+def _has_stray_bytes(text: str) -> bool:
+    """Whether it has what Python makes of an argument's bytes that are no text: TOML has none."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def table(name: str, members: dict[str, Any], end: str) -> str:
