@@ -392,3 +392,9 @@ def test_files_whose_names_only_begin_as_those_of_a_spool_stay(sandbox):
         file.write("mine")
     run_command("pull", "-o", "out.csv", "--spool", "week", *QUERY, env=env_of(sandbox))
     assert files() == ["out.csv", "week-lockers.csv"]
+
+
+def test_the_text_says_what_an_earlier_run_had_read(sandbox):
+    fail_after(sandbox, 3)
+    done = run_command("pull", "-o", "out.csv", "--resume", env=env_of(sandbox))
+    assert f"; {PAGES - 3} pages after 3 of an earlier run; " in done.stdout

@@ -125,7 +125,8 @@ def _text(output: OutputFile, known: dict[str, Any]) -> str:
     parts = [
         f"{output.name}: {counted(known['points'], 'point')}, {to_second(known['start'])} to "
         f"{to_second(known['end'])} UTC",
-        f"{counted(known['pages'], 'page')}{f' after the {before:,} of before' if before else ''}",
+        counted(known["pages"], "page")
+        + (f" after {before:,} of an earlier run" if before else ""),
         counted(known["requests"], "request"),
     ]
     if known["bytes"] is not None:
