@@ -326,3 +326,29 @@ def test_the_file_is_that_of_the_client(sandbox, key, tmp_path):
     }
     run_command("profile", "init", "default", *GIVEN, env=env, folder=tmp_path)
     assert run_json("allowance", env=env)["subject"] == "s-1"
+
+
+@pytest.mark.parametrize("value", [b"[" * 3_000, b"9" * 5_000], ids=["nested", "digits"])
+def test_a_value_that_no_profile_has_is_a_usage_error(config, run, value):
+    config.parent.mkdir(parents=True)
+    config.write_bytes(b"[a]\nx = " + value)
+    for action in (["list"], ["show", "a"], ["init", "b", *GIVEN]):
+        found = run(*action, how=run_json, status=2)
+        assert found["error"]["type"] == "ConfigError"
+
+
+def test_a_number_that_is_none_is_not_shown_and_keeps_no_profile_out(config, run):
+    config.parent.mkdir(parents=True)
+    config.write_bytes(b"[a]\nsubject = nan\ntries = inf\n")
+    assert run("show", "a", how=run_json)["members"] == {"subject": "(set)", "tries": "(set)"}
+    assert run("list", how=run_json)["profiles"][0]["subject"] == "(set)"
+    run("init", "b", *GIVEN)
+    assert list(written(config)) == ["a", "b"]
+
+
+@systems.MODES
+@pytest.mark.parametrize("option", ["--scopes", "--application", "--proxy", "--ca-bundle"])
+def test_bytes_that_are_no_text_are_a_usage_error(config, run, option):
+    document = run("init", "a", *GIVEN, option, os.fsdecode(b"x\xff"), how=run_json, status=2)
+    assert document["error"]["message"] == f"{option} has bytes that are not UTF-8."
+    assert not config.exists()

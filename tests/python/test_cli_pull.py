@@ -11,7 +11,10 @@ import siteline
 from kit import systems
 from kit.command import run_command, run_json
 from kit.interpreter import run_script
+from siteline.cli import parquet
+from siteline.cli.exits import Exit, status_of
 from siteline.cli.pull_report import read_through
+from siteline.cli.writers import COLUMNS
 
 RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
 QUERY = [part for name, value in RANGE.items() for part in (f"--{name}", value)]
@@ -333,3 +336,22 @@ def test_memory_does_not_grow_with_the_range(sandbox, tmp_path):
     short, long = growth("2026-11-01T12:00Z"), growth("2026-11-03")  # 50,000 and 200,000 points
     assert short < 60
     assert long < short + 25  # a list of the records more would take over 60 MB
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_disk_that_polars_finds_full_is_no_fault_of_siteline(sandbox, tmp_path):
+    pytest.importorskip("polars.io.plugins")
+    feed = siteline.Feed("line-2", site="S1", line="L2", interval="5m", since="2026-11-18T00:00Z")
+    with sandbox.client() as client, siteline.Store(tmp_path / "plant") as store:
+        client.sync(feed, store)
+        with pytest.raises(OSError, match="/dev/full") as raised:
+            parquet._by_polars(store.points("line-2", unread="keep"), COLUMNS, "/dev/full")
+    assert status_of(raised.value) is Exit.TEMPORARY
+
+
+def test_an_error_of_polars_without_a_number_is_a_full_disk_where_there_is_no_room(monkeypatch):
+    error = RuntimeError("File out of specification: Invalid thrift: transport error")
+    for free, expected in ((1_000, Exit.TEMPORARY), (1_000_000, Exit.FAULT)):
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr(parquet.shutil, "disk_usage", lambda _, usage=usage: usage)
+        assert status_of(parquet._of_system(error, "week.parquet")) is expected

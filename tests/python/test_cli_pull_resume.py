@@ -374,3 +374,27 @@ def test_the_pages_of_a_resumed_pull_are_those_of_one_chain(sandbox):
     assert len({query for query, _, _ in queries}) == 1
     assert [cursor == "" for _, _, cursor in queries] == [True, *[False] * (PAGES - 1)]
     assert all(before != after for before, after in pairwise(queries))
+
+
+@pytest.mark.parametrize(
+    "spool", ["out.csv", "out", ".out.csv.siteline-run", ".out.csv.siteline-new"]
+)
+def test_a_spool_that_is_a_file_of_the_output_is_refused(sandbox, spool):
+    output = "out-wal" if spool == "out" else "out.csv"
+    arguments = ["-o", output, "--format", "csv", "--spool", spool, *QUERY]
+    document = run_json("pull", *arguments, env=env_of(sandbox), status=2)
+    assert document["error"]["message"].startswith(f"--spool {spool} is a file of the output")
+    assert (files(), sandbox.stats["token_requests"]) == ([], 0)
+
+
+def test_files_whose_names_only_begin_as_those_of_a_spool_stay(sandbox):
+    with open("week-lockers.csv", "w") as file:
+        file.write("mine")
+    run_command("pull", "-o", "out.csv", "--spool", "week", *QUERY, env=env_of(sandbox))
+    assert files() == ["out.csv", "week-lockers.csv"]
+
+
+def test_the_text_says_what_an_earlier_run_had_read(sandbox):
+    fail_after(sandbox, 3)
+    done = run_command("pull", "-o", "out.csv", "--resume", env=env_of(sandbox))
+    assert f"; {PAGES - 3} pages after 3 of an earlier run; " in done.stdout

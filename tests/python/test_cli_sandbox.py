@@ -376,3 +376,9 @@ def test_it_loads_no_package_that_it_does_not_need():
         env=environment(),
     )
     assert done.stderr == "0 []\n"
+
+
+def test_a_csv_in_utf_16_is_an_error_and_does_not_end_the_process_in_polars(tmp_path):
+    (tmp_path / "rows.csv").write_text("timestamp,value\n2026-11-18T00:00:00Z,1\n", "utf-16")
+    done = run_command("sandbox", "--data", "rows.csv", folder=tmp_path, status=2)
+    assert "rows.csv: it cannot be read as CSV: it has NUL bytes" in done.stderr

@@ -255,7 +255,7 @@ def test_a_store_of_another_user_is_told_as_such_and_not_as_missing(plant, tmp_p
     folder.mkdir(mode=0o700)
     (folder / "plant.siteline").write_bytes(plant.read_bytes())
     script = """
-        import errno, os, pathlib, sys
+        import errno, logging, os, pathlib, sys
         import siteline.cli.output, siteline.errors
         from siteline import Store
         from siteline.cli import main

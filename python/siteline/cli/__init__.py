@@ -23,21 +23,13 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, else with those of the process; return its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given == ["--version"]:
-        # Scripts ask for it often, so without argparse.
-        from siteline import __version__
-
-        print(f"siteline {__version__}")
-        return 0
-    from siteline.cli.parser import parser_for
-
-    options = parser_for(given).parse_args(given)
+    _have_stderr()
     try:
-        status = _run(options)
+        status = _answer(given)
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        # Of stdout itself: whoever reads it has closed it, or the disk is full.
+        # Mostly of stdout itself: whoever reads it has closed it, or the disk is full.
         from siteline.cli.exits import status_of
         from siteline.cli.output import tell
 
@@ -48,9 +40,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _have_stderr() -> None:
+    """Have a closed stderr (``2>&-``) take nothing: print() would take stdout in its place."""
+    if sys.stderr is None:
+        import os
+
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+
+
+def _answer(given: list[str]) -> int:
+    if given == ["--version"]:
+        # Scripts ask for it often, so without argparse.
+        from siteline import __version__
+
+        print(f"siteline {__version__}")
+        return 0
+    from siteline.cli.parser import parser_for
+
+    return _run(parser_for(given).parse_args(given))
+
+
 def _run(options: argparse.Namespace) -> int:
-    from siteline.cli.exits import Exit, status_of
-    from siteline.cli.output import document, error_members, tell
+    from siteline.cli.output import document
 
     _show_warnings()
     _log(options.verbose)
@@ -58,18 +69,8 @@ def _run(options: argparse.Namespace) -> int:
         outcome: Outcome = options.run(options)
     except BrokenPipeError:
         raise
-    except KeyboardInterrupt:
-        print("siteline: interrupted", file=sys.stderr)
-        return Exit.INTERRUPTED
-    except Exception as error:
-        status = status_of(error)
-        if status is Exit.FAULT and options.verbose:
-            raise
-        ended = _status(options, status)
-        if options.json:
-            print(document(_command(options), ended, error_members(error)))
-        tell(error)
-        return ended
+    except (Exception, KeyboardInterrupt) as error:
+        return _failed(options, error)
     ended = _status(options, outcome.status)
     if outcome.has_written:
         from siteline.cli.output import hint
@@ -79,6 +80,20 @@ def _run(options: argparse.Namespace) -> int:
         print(document(_command(options), ended, outcome.members))
     elif outcome.text:
         _print(outcome.text)
+    return ended
+
+
+def _failed(options: argparse.Namespace, error: BaseException) -> int:
+    from siteline.cli.exits import Exit, status_of
+    from siteline.cli.output import document, error_members, tell
+
+    status = status_of(error)
+    ended = _status(options, status)
+    if options.json:
+        print(document(_command(options), ended, error_members(error)))
+    if status is Exit.FAULT and options.verbose:
+        raise error
+    tell(error)
     return ended
 
 
@@ -110,6 +125,10 @@ def _show_warnings() -> None:
         print(f"siteline: warning: {message}", file=sys.stderr)
 
     warnings.showwarning = show
+    # They say what a result lacks: no filter of the environment hides them or makes them errors.
+    from siteline.errors import SitelineWarning
+
+    warnings.simplefilter("default", SitelineWarning)
 
 
 def _log(verbosity: int) -> None:
@@ -119,9 +138,12 @@ def _log(verbosity: int) -> None:
     form = "%(asctime)s %(name)s: %(message)s" if verbosity else "siteline: warning: %(message)s"
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(form, "%H:%M:%S"))
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)]
+    # Who listens to a logger, as the check of a token does, may lower its level.
+    handler.setLevel(level)
     logger = logging.getLogger("siteline")
     logger.addHandler(handler)
-    logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
+    logger.setLevel(level)
 
 
 def _leave_stdout() -> None:

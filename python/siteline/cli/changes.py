@@ -91,7 +91,8 @@ def _run(options: argparse.Namespace) -> Outcome:
 def _sequence(text: str) -> int:
     from siteline.errors import QueryError
 
-    if text.isascii() and text.isdigit():
+    # int() refuses thousands of digits.
+    if text.isascii() and text.isdigit() and len(text) <= 100:
         return int(text)
     raise QueryError(
         f"--since {text!r} is not the number of a page.",

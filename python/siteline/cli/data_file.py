@@ -14,6 +14,9 @@ __all__ = ["read_table"]
 # An id such as 007 is text, whatever it looks like.
 _IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 
+# Bytes that are looked at first, the names of the columns among them.
+_HEAD = 65_536
+
 
 def read_table(path: str, *, utc: bool) -> Any:
     """Return a file's rows as a pandas frame or an Arrow stream, for ``Sandbox.load``.
@@ -21,7 +24,13 @@ def read_table(path: str, *, utc: bool) -> Any:
     With ``utc`` the times without a zone are in UTC.
     """
     with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
+        head = file.read(_HEAD)
+    is_parquet = head.startswith(b"PAR1")
+    if not is_parquet and b"\0" in head:
+        # polars ends the process where a column's name has one, as in a CSV in UTF-16.
+        raise ConfigError(
+            f"{path}: it cannot be read as CSV: it has NUL bytes, so it is not UTF-8."
+        )
     reader = _reader()
     try:
         return reader(path, is_parquet, utc)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from siteline.cli.arguments import add_command
 from siteline.cli.clients import client_of
 from siteline.cli.exits import Exit
-from siteline.cli.output import Outcome, aligned, document
+from siteline.cli.output import Outcome, aligned, document, require_stdout
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> Outcome:
     from siteline.cli.discovery_memory import keep, remembered
 
+    require_stdout()
     with client_of(options) as client:
         whose = (client.base_url, client.subject)
         resources = dict(client.discover())

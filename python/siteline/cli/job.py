@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline.cli.clients import client_of
+from siteline.cli.durations import duration_of
 from siteline.cli.exits import Exit
 from siteline.cli.feeds import read_feeds
 from siteline.cli.metrics import RunFacts
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "job_of", "judged"]
 
 _RANGES = ("until", "reread")
+_DURATIONS = ("wait", "deadline")
 _LIMITS = ("max_pages", "wait", "concurrency", "deadline")
 
 
@@ -63,6 +65,10 @@ def job_of(options: argparse.Namespace) -> Job:
     feeds = file.chosen(options.feed)
     limits = {name: getattr(options, name) for name in _LIMITS}
     given = {name: value for name, value in limits.items() if value is not None}
+    for name in _DURATIONS:
+        if name in given:
+            # A sync would refuse it too, when it has made the store.
+            duration_of(f"--{name}", given[name])
     arguments = {**ranges_of(options), **given}
     options.profile = options.profile or file.profile
     names = tuple(feed.name for feed in file.feeds)

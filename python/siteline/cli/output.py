@@ -22,6 +22,7 @@ __all__ = [
     "hint",
     "is_terminal",
     "message_of",
+    "require_stdout",
     "tell",
 ]
 
@@ -85,7 +86,7 @@ def error_members(error: BaseException) -> dict[str, Any]:
         "type": type(error).__name__,
         "message": message_of(error),
         "hint": getattr(error, "hint", None),
-        "retryable": bool(getattr(error, "retryable", False)),
+        "retryable": bool(getattr(error, "retryable", isinstance(error, KeyboardInterrupt))),
         "status": getattr(error, "status", None),
         "code": getattr(error, "code", None),
         "retry_at": getattr(error, "retry_at", None),
@@ -101,6 +102,8 @@ def message_of(error: BaseException) -> str:
 
     if isinstance(error, SitelineError):
         return error.message
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return f"{type(error).__name__}: {error}"
@@ -133,6 +136,14 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # it is closed
         return False
+
+
+def require_stdout() -> None:
+    """Refuse a closed stdout (``>&-``) before anything is asked for that would be lost."""
+    if sys.stdout is None:
+        import errno
+
+        raise OSError(errno.EBADF, "it is closed, and the data go there", "stdout")
 
 
 def hint(text: str) -> None:

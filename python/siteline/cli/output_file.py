@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from siteline.cli.output import is_terminal
+from siteline.cli.output import is_terminal, require_stdout
 from siteline.cli.run_lock import locked
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class OutputFile:
         if self.is_stdout:
             if options.json:
                 raise ConfigError("With -o - stdout has the data, so --json has no place there.")
+            require_stdout()
             if self.format in ("arrow", "parquet") and is_terminal(sys.stdout):
                 raise ConfigError(f"-o - is a terminal, and {self.format} is not text.")
             self._path = ""
@@ -92,6 +93,13 @@ class OutputFile:
         """Return the path of a hidden file beside the output."""
         folder, name = os.path.split(self._path)
         return os.path.join(folder, f".{name}.siteline-{ending}")
+
+    def meets(self, spool: str) -> bool:
+        """Whether a spool, or a file beside it, is the output, or a file beside that."""
+        spool, output = os.path.realpath(spool), os.path.normcase(self._path)
+        mine = {output, *(os.path.normcase(self.beside(ending)) for ending in ("run", "new"))}
+        beside = (f"{spool}{ending}" for ending in ("", "-wal", "-shm", "-lock", "-run"))
+        return not mine.isdisjoint(map(os.path.normcase, beside))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -170,11 +178,9 @@ def _check_place(path: str, name: str) -> None:
     """Raise what would else come after everything was read, and been paid for."""
     import errno
 
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     with suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
+        # By its own name: the path that a link such as /dev/stdout gives may be none.
+        mode = os.stat(name or path).st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "is a folder", name)
         if not stat.S_ISREG(mode):
@@ -183,6 +189,9 @@ def _check_place(path: str, name: str) -> None:
         with suppress(PermissionError), open(path, "rb") as file:
             if file.read(len(_STORE)) == _STORE:
                 raise FileExistsError(errno.EEXIST, "is a store, which -o does not replace", name)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
 
 
 def _be_as(path: str, file: int) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import shutil
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,6 +23,8 @@ __all__ = ["parquet_writer"]
 
 # Rows of a group, at least, which is in memory as a whole. A batch of the core has some 65,000.
 _GROUP = 50_000
+# Bytes that are no room for the end of a file.
+_LITTLE = 65_536
 
 
 def parquet_writer() -> Writer:
@@ -90,8 +96,24 @@ def _by_polars(points: Points, columns: Sequence[str], path: str) -> int:
             yield _polars_frame(schema, some)
 
     # polars would need the whole frame in memory to write the stream itself.
-    register_io_source(frames, schema=schema).sink_parquet(path)
+    try:
+        register_io_source(frames, schema=schema).sink_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise _of_system(error, path) from error
     return count
+
+
+def _of_system(error: Exception, path: str) -> Exception:
+    """Return the error of the system, such as a full disk, that polars tells in its text or not."""
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    if found is None:
+        # Where the end of the file fails it has no number.
+        is_full = shutil.disk_usage(os.path.dirname(path) or ".").free < _LITTLE
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) if is_full else error
+    number = int(found[1])
+    if sys.platform == "win32":
+        return OSError(None, str(error), path, number)
+    return OSError(number, os.strerror(number), path)
 
 
 def _polars_schema(pl: Any, columns: Sequence[str]) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def _line_of_file(path: str) -> bytes:
     from siteline.errors import CredentialError
 
     if path == "-":
+        if sys.stdin is None:
+            raise CredentialError("Standard input is closed: there is no passphrase.")
         return _first_line(sys.stdin.buffer.readline(_LONGEST + 1), "standard input")
     with open(path, "rb") as file:
         _warn_of_readers(path, os.fstat(file.fileno()).st_mode)

@@ -43,7 +43,9 @@ def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
                 hint="Choose another name, or change it in the file.",
             )
         after = before + _addition(before, name, members)
-        if _parsed(after, path) != {**known, name: members}:
+        made = _parsed(after, path)
+        # The others are not compared: they may be nested deep, and no NaN equals itself.
+        if made.keys() != {*known, name} or made[name] != members:
             raise AssertionError("the profile is not what was written")
         if len(after) > _LARGEST:
             raise ConfigError(f"{path} would be longer than {_LARGEST:,} bytes.")
@@ -101,6 +103,9 @@ def _parsed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
         at = re.search(r"at line (\d+)", str(error))
         where = f"line {at[1]} of {path}" if at else f"the end of {path}"
         raise ConfigError(f"There is a mistake in {where}: it is not TOML.") from None
+    except (RecursionError, ValueError):
+        # Values nested without end, a number of thousands of digits.
+        raise ConfigError(f"{path} is no file of profiles: no profile has such values.") from None
     for name, members in found.items():
         if not isinstance(members, dict):
             raise ConfigError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
     members = {
         name: value for name, value in given.items() if value is not None and value is not False
     }
+    for name, value in members.items():
+        if isinstance(value, str) and _has_stray_bytes(value):
+            raise ConfigError(f"--{name.replace('_', '-')} has bytes that are not UTF-8.")
     of_subject, of_certificate = "subject" in members, "certificate_file" in members
     if of_subject == of_certificate:
         raise ConfigError(
@@ -130,6 +134,11 @@ def members_of(options: argparse.Namespace) -> dict[str, Any]:
         if name in members and not belongs:
             raise ConfigError(f"--{name.replace('_', '-')} belongs to {to}.")
     return members
+
+
+def _has_stray_bytes(text: str) -> bool:
+    """Whether it has what Python makes of an argument's bytes that are no text: TOML has none."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def table(name: str, members: dict[str, Any], end: str) -> str:
@@ -165,4 +174,5 @@ def _is_harmless(value: Any) -> bool:
         # Neither the text of a key in the place of its path, nor the password of an address.
         has_password = "://" in value and "@" in value
         return len(value) <= _LONGEST_SHOWN and value.isprintable() and not has_password
-    return isinstance(value, bool | int | float)
+    # JSON has no form for a number that is not finite.
+    return isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))

@@ -90,6 +90,9 @@ def _check(options: argparse.Namespace, output: OutputFile) -> None:
             raise ConfigError("--as-read has no spool: nothing is kept of it to go on with.")
     elif output.is_stdout and not options.spool and (options.resume or options.restart):
         raise ConfigError("With -o - the spool needs a name to be found again: --spool FILE.")
+    if options.spool and not output.is_stdout and output.meets(options.spool):
+        # It would be removed at the end, and the output with it.
+        raise ConfigError(f"--spool {options.spool} is a file of the output {output.name} itself.")
     if not (options.resume and pull_query.is_bare(options)):
         pull_query.check_start(options)
 
@@ -203,6 +206,7 @@ def _tell(error: BaseException, way: str, members: dict[str, Any]) -> None:
     """Have what is said of an error end with what to do now."""
     if isinstance(error, KeyboardInterrupt):
         print(f"siteline: {way}", file=sys.stderr)
+        vars(error).update(members=members)
     if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
         return  # nobody reads it any more, or a signal ends the process
     known = getattr(error, "hint", None)

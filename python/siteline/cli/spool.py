@@ -25,6 +25,8 @@ __all__ = ["Range", "Spool", "private_folder", "remove"]
 
 _NAME = re.compile(r"pull until (\S+Z), asked (\S+), at ([0-9a-f]{16})")
 _NO_END = "no-end"
+# Beside a store; on Windows each feed has a lock of its own. Any other name is the user's.
+_BESIDE = re.compile(r"-wal|-shm|-lock(-[0-9a-f]{16})?")
 
 
 class Range(NamedTuple):
@@ -231,7 +233,7 @@ def remove(path: str) -> None:
 def _remove_companions(path: str) -> None:
     folder, name = os.path.split(path)
     for other in os.listdir(folder or "."):
-        if other in (f"{name}-wal", f"{name}-shm") or other.startswith(f"{name}-lock"):
+        if other.startswith(name) and _BESIDE.fullmatch(other, len(name)):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, other))
 
