@@ -111,14 +111,14 @@ def _place(options: argparse.Namespace, output: OutputFile) -> Iterator[str]:
     from siteline.cli.run_lock import locked
     from siteline.cli.spool import private_folder
 
-    if options.spool is not None:
-        with locked(f"{options.spool}-run", options.spool):
-            yield options.spool
-    elif output.is_stdout:
+    if options.spool is None and output.is_stdout:
         with private_folder() as folder:
             yield os.path.join(folder, "pull.siteline")
-    else:
-        yield output.beside("part")
+        return
+    # A pull of another output may name the same spool.
+    path = options.spool or output.beside("part")
+    with locked(f"{path}-run", path):
+        yield path
 
 
 def _by_spool(
