@@ -199,6 +199,7 @@ def test_a_spent_allowance_makes_no_run_before_its_end():
     assert machine.now > 86_000
 
 
+@systems.SIGNALS
 def test_what_a_run_raises_ends_the_loop():
     notifier = FakeNotifier()
     with pytest.raises(ValueError, match="damaged"):
