@@ -157,9 +157,22 @@ def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
         import polars as pl
     except ModuleNotFoundError as error:
         raise missing(error, "polars", "to_polars()") from error.__cause__
+    _check_polars(pl.__version__)
     frame = pl.DataFrame(source)
     identity = pl.col(*Record._fields[:5])
     return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
+
+
+def _check_polars(version: str) -> None:
+    """Refuse a polars that would leave out all batches of a stream but the first, in silence."""
+    from siteline.errors import ConfigError
+
+    major, minor = version.split(".")[:2]
+    if (int(major), int(minor)) < (1, 32):
+        raise ConfigError(
+            f"polars {version} loses points of a stream of several batches.",
+            hint="pip install -U 'siteline[polars]' brings one that does not.",
+        )
 
 
 def to_arrow(source: _Columns) -> pa.Table:

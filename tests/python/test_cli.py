@@ -3,10 +3,12 @@
 import errno
 import inspect
 import json
+import logging
 import os
 import re
 import signal
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
 from kit.interpreter import run_script
 from kit.waiting import wait_until
+from siteline.cli import main
 from siteline.cli.exits import Exit, status_of, table
 from siteline.cli.summaries import SUMMARIES
 
@@ -234,6 +237,17 @@ def test_the_logs_are_told_on_stderr_where_asked(sandbox):
     twice = run_command("discover", "-vv", env=sandbox.env())
     assert "GET /api/customer/v1/discovery: 200" in twice.stderr
     assert json.loads(run_command("discover", "-vv", "--json", env=sandbox.env()).stdout)
+
+
+def test_who_calls_main_finds_warnings_and_loggers_as_they_were(capsys):
+    def state():
+        loggers = [logging.getLogger(name) for name in ("siteline", "siteline.sync")]
+        return [(one.level, list(one.handlers)) for one in loggers], warnings.showwarning
+
+    before, filters = state(), list(warnings.filters)
+    assert main(["completion", "bash", "-vv"]) == 0
+    assert (state(), warnings.filters) == (before, filters)
+    assert "siteline" in capsys.readouterr().out
 
 
 @systems.SIGNALS

@@ -161,3 +161,10 @@ def test_a_package_that_is_there_but_broken_is_not_said_to_be_missing(tmp_path, 
             raise AssertionError("to_pandas() worked without pandas")
     """
     run_script(script)
+
+
+def test_a_polars_that_loses_points_is_refused(sandbox, monkeypatch):
+    table = sandbox.client().data(site="S1", start="2026-11-01", interval="1h").collect()
+    monkeypatch.setattr(pl, "__version__", "1.31.0")
+    with pytest.raises(siteline.ConfigError, match=r"polars 1\.31\.0 loses points"):
+        table.to_polars()

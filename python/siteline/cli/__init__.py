@@ -61,12 +61,12 @@ def _answer(given: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from siteline.cli.messages import told
     from siteline.cli.output import document
 
-    _show_warnings()
-    _log(options.verbose)
     try:
-        outcome: Outcome = options.run(options)
+        with told(options.verbose):
+            outcome: Outcome = options.run(options)
     except BrokenPipeError:
         raise
     except (Exception, KeyboardInterrupt) as error:
@@ -115,35 +115,6 @@ def _status(options: argparse.Namespace, status: int) -> int:
 
     skip_code: int | None = getattr(options, "skip_code", None)
     return skip_code if status == Exit.SPENT and skip_code is not None else int(status)
-
-
-def _show_warnings() -> None:
-    """Have warnings take one line, without the place in siteline's code that nobody needs."""
-    import warnings
-
-    def show(message: Warning | str, *_: object, **__: object) -> None:
-        print(f"siteline: warning: {message}", file=sys.stderr)
-
-    warnings.showwarning = show
-    # They say what a result lacks: no filter of the environment hides them or makes them errors.
-    from siteline.errors import SitelineWarning
-
-    warnings.simplefilter("default", SitelineWarning)
-
-
-def _log(verbosity: int) -> None:
-    """Have the core's warnings take one line; with ``-v`` what is done, with the time."""
-    import logging
-
-    form = "%(asctime)s %(name)s: %(message)s" if verbosity else "siteline: warning: %(message)s"
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(form, "%H:%M:%S"))
-    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)]
-    # Who listens to a logger, as the check of a token does, may lower its level.
-    handler.setLevel(level)
-    logger = logging.getLogger("siteline")
-    logger.addHandler(handler)
-    logger.setLevel(level)
 
 
 def _leave_stdout() -> None:

@@ -213,7 +213,6 @@ pub(crate) fn step_in_runtime<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let _inside = Inside::enter(py);
-    buffer.learn_level(py)?;
     let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {

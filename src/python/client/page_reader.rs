@@ -65,6 +65,7 @@ impl PointSource for PageReader {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         // If every page is already here, nothing below would handle Ctrl-C.
         py.check_signals()?;
+        self.buffer.get().learn_level(py)?;
         if self.report(py)? {
             return Ok(());
         }
