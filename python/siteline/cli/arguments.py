@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from siteline.cli.output import Outcome
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-    Run = Callable[[argparse.Namespace], Outcome]
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    _Run = Callable[[argparse.Namespace], Outcome]
 
 __all__ = ["add_actions", "add_command", "add_query", "add_skip_code", "query_of"]
 
 
 def add_command(
-    commands: Commands, name: str, run: Run, summary: str, details: str = ""
+    commands: _Commands, name: str, run: _Run, summary: str, details: str = ""
 ) -> argparse.ArgumentParser:
     """Add a command, or an action of one, with the options that every command has."""
     made = commands.add_parser(
@@ -33,7 +33,7 @@ def add_command(
     return made
 
 
-def add_actions(commands: Commands, name: str, details: str) -> Commands:
+def add_actions(commands: _Commands, name: str, details: str) -> _Commands:
     """Add a command that has actions, as ``store check``; each is added by :func:`add_command`."""
     summary = SUMMARIES[name]
     made = commands.add_parser(

@@ -13,7 +13,7 @@ from siteline.cli.summaries import SUMMARIES
 if TYPE_CHECKING:
     import argparse
 
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["add"]
 
@@ -23,7 +23,7 @@ a pull, and a column change: new, revised, absent (a later complete read did not
 or returned. Asks the service for nothing."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

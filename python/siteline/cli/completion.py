@@ -11,7 +11,7 @@ from siteline.cli.output import Outcome
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["FILES", "add"]
 
@@ -28,7 +28,7 @@ for one shell alone: source <(siteline completion bash), the same with zsh;
 """
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(commands, "completion", _run, SUMMARIES["completion"])
     made.epilog = _INSTALLATION

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
     from siteline.coverage import Coverage, CoverageWindow
 
 __all__ = ["add"]
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -16,7 +16,7 @@ from siteline.cli.summaries import SUMMARIES
 if TYPE_CHECKING:
     import argparse
 
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
     from siteline.cli.differences import Differences
     from siteline.cli.discovery_memory import Remembered
 
@@ -27,7 +27,7 @@ _NOT_SHOWN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _LONGEST = 60
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import argparse
 
     from siteline import PrivateKey
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["add"]
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -12,13 +12,13 @@ from siteline.cli.summaries import SUMMARIES
 if TYPE_CHECKING:
     import argparse
 
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
     from siteline.lateness import Delays, Lateness
 
 __all__ = ["add"]
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -49,10 +49,10 @@ class Outcome:
         has_written: bool = False,
     ) -> None:
         """Keep them."""
-        self.members = members
-        self.text = text
-        self.status = status
-        self.has_written = has_written
+        self.members: dict[str, Any] = members
+        self.text: str = text
+        self.status: Exit = status
+        self.has_written: bool = has_written
 
 
 def document(command: str, status: int, members: dict[str, Any]) -> str:

@@ -68,8 +68,8 @@ class OutputFile:
         """Check what can be checked before anything is read."""
         from siteline.errors import ConfigError
 
-        self.is_stdout = options.output == "-"
-        self.name = "stdout" if self.is_stdout else options.output
+        self.is_stdout: bool = options.output == "-"
+        self.name: str = "stdout" if self.is_stdout else options.output
         """What the user calls it."""
         self.format: str = options.format or _format_of(options.output)
         self._parquet = None

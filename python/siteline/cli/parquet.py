@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from siteline import Points
 
-    Writer = Callable[[Points, Sequence[str], str], int]
+    _Writer = Callable[[Points, Sequence[str], str], int]
 
 __all__ = ["parquet_writer"]
 
@@ -27,7 +27,7 @@ _GROUP = 50_000
 _LITTLE = 65_536
 
 
-def parquet_writer() -> Writer:
+def parquet_writer() -> _Writer:
     """Return what writes points to a path, and gives their number.
 
     Raises :class:`ConfigError` where no package can write Parquet, so before any request.

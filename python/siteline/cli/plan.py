@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from siteline import Page
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
     from siteline.sync import Plan
 
 __all__ = ["NothingStored", "add", "add_feeds", "is_there", "ranges_of"]
@@ -35,7 +35,7 @@ class NothingStored:
         raise NotImplementedError
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

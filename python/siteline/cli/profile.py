@@ -11,13 +11,13 @@ from siteline.cli.profile_members import add_members, members_of, shown
 if TYPE_CHECKING:
     import argparse
 
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
     from siteline.errors import SitelineError
 
 __all__ = ["add"]
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     actions = add_actions(commands, "profile", "SITELINE_CONFIG names their file.")
     init = add_command(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from siteline import Client
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
     from siteline.cli.output import Outcome
     from siteline.cli.spool import Spool
     from siteline.progress import Progress
@@ -37,7 +37,7 @@ came more than once the latest. Memory does not grow with the range. After Ctrl-
 or a spent allowance the spool is kept, and --resume goes on with the same chain."""
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(commands, "pull", _run, SUMMARIES["pull"], details=_DETAILS)
     add_output(made)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from siteline import Sandbox
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["add"]
 
 _OF_DATA = ("bucket", "site", "line", "machine", "device", "tag")
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from siteline import Feed, Store
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["add"]
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the commands."""
     actions = add_actions(commands, "store", "Sends no request and needs no credential.")
     add_store(

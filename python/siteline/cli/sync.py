@@ -16,12 +16,12 @@ from siteline.cli.service import run_service
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["add"]
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -25,7 +25,7 @@ class Notifier:
         self._now = now
         self._alive_at: float | None = None
         self._is_ready = False
-        self.alive_every = _watchdog(environ) if self._socket is not None else None
+        self.alive_every: float | None = _watchdog(environ) if self._socket is not None else None
         """How often :meth:`alive` must be called, in seconds; ``None`` where nobody watches."""
 
     def ready(self) -> None:

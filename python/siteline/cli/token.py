@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import argparse
 
     from siteline import Client
-    from siteline.cli.arguments import Commands
+    from siteline.cli.arguments import _Commands
 
 __all__ = ["add"]
 
 _DISCOVERY_SCOPE = "customer.discovery.read"
 
 
-def add(commands: Commands) -> None:
+def add(commands: _Commands) -> None:
     """Add the command."""
     made = add_command(
         commands,

@@ -23,7 +23,7 @@ class TokenLog(logging.Handler):
         super().__init__(logging.INFO)
         self.lifetime: int | None = None
         """The seconds for which the newest token is good; ``None`` where there was none."""
-        self.names_scopes = True
+        self.names_scopes: bool = True
         """Whether the reply said which scopes it grants."""
         self._logger = logging.getLogger("siteline.token")
         self._level = self._logger.level

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from siteline import Points
 
-    Row = Sequence[Any]
+    _Row = Sequence[Any]
 
 __all__ = ["CHANGES", "COLUMNS", "header", "lines", "write_stream"]
 
@@ -56,7 +56,7 @@ def write_stream(points: Points, columns: Sequence[str], format: str, stream: Bi
     return count
 
 
-def rows_of(points: Points, columns: Sequence[str]) -> Iterable[Row]:
+def rows_of(points: Points, columns: Sequence[str]) -> Iterable[_Row]:
     """Yield the points as tuples of these columns."""
     if tuple(columns) == COLUMNS:
         return points.records(named=True)
@@ -69,7 +69,7 @@ def header(format: str, columns: Sequence[str]) -> bytes:
     return f"{','.join(columns)}\n".encode() if format == "csv" else b""
 
 
-def lines(format: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[tuple[bytes, int]]:
+def lines(format: str, columns: Sequence[str], rows: Iterable[_Row]) -> Iterator[tuple[bytes, int]]:
     """Yield some thousand rows at a time as lines of CSV or JSON, and how many they are."""
     line = (_csv if format == "csv" else _json)(columns)
     remaining = iter(rows)
@@ -82,11 +82,11 @@ def lines(format: str, columns: Sequence[str], rows: Iterable[Row]) -> Iterator[
 # there. csv and json would take twice the time for each row.
 
 
-def _csv(_columns: Sequence[str]) -> Callable[[Row], str]:
-    ids: Row = ()
+def _csv(_columns: Sequence[str]) -> Callable[[_Row], str]:
+    ids: _Row = ()
     start = ""
 
-    def line(row: Row) -> str:
+    def line(row: _Row) -> str:
         nonlocal ids, start
         if row[:5] != ids:
             ids = row[:5]
@@ -98,18 +98,18 @@ def _csv(_columns: Sequence[str]) -> Callable[[Row], str]:
     return line
 
 
-def _quoted(texts: Row) -> str:
+def _quoted(texts: _Row) -> str:
     written = io.StringIO()
     # The writer quotes a field with a character of its line's end, and so both of them.
     csv.writer(written, lineterminator="\r\n").writerow(texts)
     return written.getvalue().removesuffix("\r\n")
 
 
-def _json(columns: Sequence[str]) -> Callable[[Row], str]:
-    ids: Row = ()
+def _json(columns: Sequence[str]) -> Callable[[_Row], str]:
+    ids: _Row = ()
     start = ""
 
-    def line(row: Row) -> str:
+    def line(row: _Row) -> str:
         nonlocal ids, start
         if row[:5] != ids:
             ids = row[:5]
@@ -124,6 +124,6 @@ def _json(columns: Sequence[str]) -> Callable[[Row], str]:
     return line
 
 
-def _members(names: Sequence[str], values: Row) -> str:
+def _members(names: Sequence[str], values: _Row) -> str:
     members = dict(zip(names, values, strict=True))
     return dumps(members, separators=(",", ":"), ensure_ascii=False)[1:-1]

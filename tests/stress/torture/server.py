@@ -141,14 +141,14 @@ class Server:
 
     def _accept(self) -> None:
         while not self._ended.is_set():
-            ready, _, _ = (
-                select.select([self._listener], [], [], 0.2) if self._alive() else ([], 0, 0)
-            )
-            if not ready:
-                continue
             try:
+                ready, _, _ = (
+                    select.select([self._listener], [], [], 0.2) if self._alive() else ([], 0, 0)
+                )
+                if not ready:
+                    continue
                 connection, _ = self._listener.accept()
-            except OSError:
+            except (OSError, ValueError):  # it was closed meanwhile
                 return
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
