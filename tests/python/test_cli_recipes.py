@@ -2,7 +2,6 @@
 
 import configparser
 import contextlib
-import importlib.util
 import json
 import os
 import re
@@ -28,9 +27,6 @@ FOLDERS = ("/opt/siteline", "/etc/siteline", "/var/lib/siteline", "/var/log/site
 BACKUPS = "/var/backups/siteline"
 COMMAND_PATH = "/opt/siteline/bin/siteline"
 
-needs_sync = pytest.mark.skipif(
-    importlib.util.find_spec("siteline.cli.sync") is None, reason="there is no siteline sync yet"
-)
 pytestmark = systems.SIGNALS  # all are of POSIX: shells, signals, paths
 
 
@@ -150,7 +146,6 @@ def cron_environment(machine, variables):
     return {**known, "PATH": "/usr/bin:/bin", **moved}
 
 
-@needs_sync
 def test_the_lines_of_the_crontab_run_in_what_cron_gives_them(machine):
     commands, variables = cron_jobs()
     assert [re.findall(r"siteline (sync|store \w+) ", one)[0] for one in commands] == [
@@ -170,7 +165,6 @@ def test_the_lines_of_the_crontab_run_in_what_cron_gives_them(machine):
     assert "everything agrees with its checksums" in log
 
 
-@needs_sync
 @pytest.mark.sandbox(daily_allowance=2)
 def test_a_spent_allowance_is_no_trouble_for_cron(machine):
     commands, variables = cron_jobs()
@@ -180,7 +174,6 @@ def test_a_spent_allowance_is_no_trouble_for_cron(machine):
     assert "Sync incomplete" in machine.path("/var/log/siteline/sync.log").read_text()
 
 
-@needs_sync
 def test_cron_mails_what_went_wrong(machine):
     machine.path("/etc/siteline/plant-a.pem").unlink()
     commands, variables = cron_jobs()
@@ -220,7 +213,6 @@ def test_systemd_accepts_the_units(machine, name):
     assert done.stderr == ""
 
 
-@needs_sync
 def test_the_service_of_the_timer_syncs_once(machine):
     parsed, variables = unit("siteline-sync.service")
     assert parsed["Service"]["Type"] == "oneshot"
@@ -232,7 +224,6 @@ def test_the_service_of_the_timer_syncs_once(machine):
     assert is_filled(machine)
 
 
-@needs_sync
 @pytest.mark.sandbox(daily_allowance=2)
 def test_a_spent_allowance_is_a_success_for_systemd(machine):
     parsed, variables = unit("siteline-sync.service")
@@ -250,7 +241,6 @@ def notify_socket(path):
         yield made
 
 
-@needs_sync
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is of Linux")
 def test_the_service_that_goes_on_tells_systemd_and_ends_with_it(machine, tmp_path):
     parsed, variables = unit("siteline-every.service")
@@ -342,7 +332,6 @@ def run_task(machine, task, status=0):
     return machine.run(command, {"PATH": os.environ["PATH"], **variables}, status)
 
 
-@needs_sync
 def test_the_task_of_the_dag_syncs(machine, monkeypatch):
     task, dag = bash_task(monkeypatch)
     assert dag.max_active_runs == 1
@@ -350,7 +339,6 @@ def test_the_task_of_the_dag_syncs(machine, monkeypatch):
     assert is_filled(machine)
 
 
-@needs_sync
 @pytest.mark.sandbox(daily_allowance=2)
 def test_the_task_of_the_dag_is_skipped_where_the_allowance_is_spent(machine, monkeypatch):
     task, _ = bash_task(monkeypatch)
@@ -394,7 +382,6 @@ def asset_of(monkeypatch, machine):
     return function
 
 
-@needs_sync
 def test_the_asset_has_the_figures_of_the_document(asset_of, machine):
     metadata = asset_of().metadata
     assert metadata["complete"] is True
@@ -404,7 +391,6 @@ def test_the_asset_has_the_figures_of_the_document(asset_of, machine):
     assert is_filled(machine)
 
 
-@needs_sync
 @pytest.mark.sandbox(daily_allowance=2)
 def test_the_asset_says_that_it_is_incomplete_where_the_allowance_is_spent(asset_of):
     metadata = asset_of().metadata
@@ -412,7 +398,6 @@ def test_the_asset_says_that_it_is_incomplete_where_the_allowance_is_spent(asset
     assert metadata["resumes_at"] == "2026-11-21T00:00:00Z"
 
 
-@needs_sync
 @pytest.mark.parametrize(("fault", "retried"), [("key", False), ("service", True)])
 def test_the_asset_fails_with_the_message_and_retries_what_may_pass(
     asset_of, machine, sandbox, fault, retried
@@ -439,7 +424,6 @@ def cron_job():
     return json.loads(command), variables, text
 
 
-@needs_sync
 @pytest.mark.parametrize("allowance", [None, "2"])
 def test_the_container_of_the_cron_job_syncs(machine, sandbox, allowance):
     words, variables, text = cron_job()

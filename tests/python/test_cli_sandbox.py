@@ -22,7 +22,6 @@ from siteline.cli import data_file
 
 PACKAGES = ("polars", "pyarrow", "pandas")
 ENDING = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-HAS_PORT = "port=" in (siteline.Sandbox.__text_signature__ or "")
 
 pytestmark = systems.SIGNALS
 
@@ -228,7 +227,6 @@ def test_wrong_options_are_faults_of_usage(tmp_path):
     assert document["error"]["type"] == "QueryError"
 
 
-@pytest.mark.skipif(not HAS_PORT, reason="this build's Sandbox has no port= yet")
 def test_a_port_is_served_and_a_taken_one_is_a_fault_of_usage():
     with serving() as (document, _):
         port = document["base_url"].rpartition(":")[2]

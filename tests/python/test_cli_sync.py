@@ -1,6 +1,5 @@
 """`siteline sync`: what it prints and stores, and its exit status for each way to end."""
 
-import inspect
 import json
 import os
 import subprocess
@@ -13,8 +12,6 @@ from kit.command import environment, run_command, run_json
 from kit.feeds import rows_by_key
 from kit.feeds_file import write_feeds
 from siteline.cli.feeds import read_feeds
-
-HAS_MAX_PAGES = "max_pages" in str(inspect.signature(siteline.Client.sync))
 
 
 @pytest.fixture
@@ -146,7 +143,6 @@ def test_status_6_ranges_are_set_aside(sandbox, feeds, store_path):
     run_command(*arguments, "--reread", "2026-11-17/2026-11-18", env=sandbox.env())
 
 
-@pytest.mark.skipif(not HAS_MAX_PAGES, reason="client.sync(max_pages=) is not in this core yet")
 def test_status_6_the_pages_that_were_allowed_end_it(sandbox, feeds, store_path):
     document = run_json("sync", feeds, store_path, "--max-pages", "3", env=sandbox.env(), status=6)
     assert (document["complete"], document["pages"]) == (False, 3)

@@ -31,8 +31,8 @@ class NothingStored:
         return None
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
-        """A plan applies nothing."""
-        raise NotImplementedError
+        """Store nothing: a plan reads no page."""
+        return 0, 0, 0
 
 
 def add(commands: _Commands) -> None:

@@ -8,6 +8,8 @@ from itertools import islice
 from json import dumps
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from siteline.frames import Record
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import BinaryIO
@@ -18,18 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHANGES", "COLUMNS", "header", "lines", "write_stream"]
 
-COLUMNS = (
-    "site_id",
-    "line_id",
-    "machine_id",
-    "device_id",
-    "tag_guid",
-    "timestamp",
-    "value",
-    "minimum",
-    "maximum",
-    "sample_count",
-)
+COLUMNS: tuple[str, ...] = Record._fields
 CHANGES = (*COLUMNS, "change")
 
 # Rows that are made into one text.
