@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 
 use super::exchange::Issued;
+use super::scope::ScopeSet;
 use crate::clock::Clock;
 
 /// With less time left, a token is renewed while other callers still use it. Reduced by a random part
@@ -67,6 +68,8 @@ pub(super) struct CachedToken {
     pub(super) access: AccessToken,
     obtained_wall: Timestamp,
     pub(super) lifetime: Duration,
+    /// The granted scopes; `None` if the service did not name them.
+    pub(super) scopes: Option<ScopeSet>,
     /// With less time left, it is renewed.
     pub(super) renew_at: Duration,
     /// A renewal failed and a warning was logged.
@@ -87,6 +90,7 @@ impl CachedToken {
             obtained_wall: asked_wall,
             lifetime: grant.lifetime,
             renew_at: RENEW.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),
+            scopes: grant.scopes,
             renewal_failed: false,
         }
     }

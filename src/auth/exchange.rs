@@ -50,6 +50,9 @@ pub(super) enum Tries {
     All,
     /// One attempt: the old token is still valid.
     One,
+    /// One attempt that waits for no pause and is not repeated by a corrected clock either: a diagnosis
+    /// looks at what one request brings.
+    Only,
 }
 
 /// A grant, and when it was requested, which is not later than the start of the token's lifetime.
@@ -77,11 +80,14 @@ impl Exchange<'_> {
         let mut corrected = false;
         loop {
             if let Some((left, because)) = gate.closed(clock) {
+                if tries == Tries::Only {
+                    return Err(call.with_attempts(because));
+                }
                 call.wait_out(left, because).await?;
             }
             if let Some((left, because)) = self.shared_pause()? {
                 // A caller with a valid token does not wait for a new one.
-                if tries == Tries::One {
+                if tries != Tries::All {
                     return Err(call.with_attempts(because));
                 }
                 call.wait_out(left, because).await?;
@@ -101,7 +107,7 @@ impl Exchange<'_> {
                 if let Proof::Assertion { credential, settings } = self.proof
                     && !error.context().certificate_refused
                 {
-                    if !corrected && self.correction_helps(applied) {
+                    if tries != Tries::Only && !corrected && self.correction_helps(applied) {
                         corrected = true;
                         call.record_attempt(&error, Duration::ZERO);
                         continue;
@@ -110,7 +116,7 @@ impl Exchange<'_> {
                 }
                 return Err(call.with_last_attempt(error));
             }
-            if tries == Tries::One {
+            if tries != Tries::All {
                 return Err(call.with_last_attempt(error));
             }
             call.pause_after(error).await?;

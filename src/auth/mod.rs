@@ -22,6 +22,7 @@ mod key;
 mod key_choice;
 mod key_file;
 mod mutual_tls;
+mod own_assertion;
 mod pem;
 mod proof;
 mod refusal;
@@ -45,10 +46,11 @@ pub(crate) use key::{AsyncSigner, Loaded, SignFuture, Signer};
 pub(crate) use key_choice::KeyChoice;
 pub use mutual_tls::MutualTls;
 pub(crate) use mutual_tls::{AskPassphrase, CertificateSource, Part};
+pub(crate) use own_assertion::OwnAssertion;
 pub(crate) use proof::Proof;
 pub(crate) use retry_after_gate::RetryAfterGate;
 pub(crate) use scope::ScopeSet;
-pub(crate) use token::{TokenKey, TokenSource};
+pub(crate) use token::{TokenFacts, TokenKey, TokenSource};
 
 use crate::{Error, Kind, Result};
 

@@ -6,13 +6,16 @@
 //! is cancelled, the lock is released and the next waiter requests the token. There is no background
 //! task: an idle client sends nothing. A forked child keeps the cached tokens and gets a new lock.
 
+mod once;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::once::TokenFacts;
 use super::ScopeSet;
 use super::access_token::{AccessToken, CachedToken};
-use super::exchange::{Exchange, Issued, Tries, is_invalid_client};
+use super::exchange::{Exchange, Tries, is_invalid_client};
 use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -181,7 +184,7 @@ impl TokenSource {
 
     async fn obtain(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
         match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::All).await {
-            Ok(issued) => Ok(self.keep(issued)),
+            Ok(issued) => Ok(self.keep(CachedToken::new(issued, &self.clock))),
             Err(error) => {
                 self.remember(&error);
                 Err(error)
@@ -193,7 +196,7 @@ impl TokenSource {
     async fn renew(&self, exchange: &Exchange<'_>, old: AccessToken) -> AccessToken {
         self.state.lock().last_renewal = Some(self.clock.monotonic());
         match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::One).await {
-            Ok(issued) => self.keep(issued),
+            Ok(issued) => self.keep(CachedToken::new(issued, &self.clock)),
             Err(error) => {
                 self.renewal_failed(&old, &error);
                 old
@@ -201,8 +204,7 @@ impl TokenSource {
         }
     }
 
-    fn keep(&self, issued: Issued) -> AccessToken {
-        let cached = CachedToken::new(issued, &self.clock);
+    fn keep(&self, cached: CachedToken) -> AccessToken {
         let (access, lifetime) = (cached.access.clone(), cached.lifetime);
         let mut state = self.state.lock();
         state.failure = None;

@@ -1,6 +1,8 @@
 //! [`Client`]: sends authorised requests: checks the allowance, gets a token, sends the request, and
 //! recovers once from a 401.
 
+mod once;
+
 use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
@@ -302,7 +304,9 @@ impl Client {
                 continue;
             }
             // One new token and one repeat; a second refusal ends the call (D2, D7).
-            let may_help = refusal.is_none() && !error.context().certificate_refused;
+            let may_help = refusal.is_none()
+                && !error.context().certificate_refused
+                && !inner.settings.sends_once;
             let Some(token) = access.token.as_ref().filter(|_| may_help) else {
                 return Err(call.with_last_attempt(error));
             };
@@ -328,7 +332,7 @@ impl Client {
             },
             None => Ok(Permit::Granted),
         };
-        let mut unknown = permit()? != Permit::Granted;
+        let mut unknown = permit()? != Permit::Granted && !self.0.settings.sends_once;
         let mut access = self.access(identity, call).await?;
         // The reply of a token request costs no data request and shows the service's day, if another
         // one confirms it. The first token may have been requested before. Without any date one data
@@ -368,7 +372,11 @@ impl Client {
             deadline: call.deadline(),
             ledger: &*inner.ledger,
         };
-        let token = call.untimed(tokens.token(&exchange)).await?;
+        let token = if inner.settings.sends_once {
+            tokens.cached().ok_or_else(once::without_token)?
+        } else {
+            call.untimed(tokens.token(&exchange)).await?
+        };
         Ok(identity.access(Some(token)))
     }
 

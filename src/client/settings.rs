@@ -57,6 +57,11 @@ pub struct ClientSettings {
     pub retry: Policy,
     /// The retry policy of token requests.
     pub token_retry: Policy,
+    /// Whether each request is sent once, for a diagnosis: none is repeated, a token is requested only
+    /// where that is asked for, and the file of the ledger is made by the first count.
+    pub(crate) sends_once: bool,
+    /// The file of the ledger, if requests are counted in one.
+    pub(crate) ledger_file: Option<PathBuf>,
     /// Starts background tasks; on tokio's current runtime by default.
     pub spawner: Arc<Spawner>,
 }
@@ -82,6 +87,8 @@ impl ClientSettings {
             transport: TransportSettings::default(),
             retry: Policy::data(),
             token_retry: Policy::token(),
+            sends_once: false,
+            ledger_file: None,
             spawner: Arc::new(|work| Some(tokio::spawn(work).abort_handle())),
         }
     }
@@ -108,8 +115,12 @@ impl ClientSettings {
         let Some(path) = named else {
             if !self.base_url.is_loopback() && !self.clock.is_manual() {
                 let path = default(&integration.file_name());
-                let ledger = DefaultLedger::new(path.as_deref(), integration, terms)?;
-                self.ledger = Some(Arc::new(ledger));
+                let make = |path| match self.sends_once {
+                    true => Ok(DefaultLedger::unopened(path, integration, terms)),
+                    false => DefaultLedger::new(path, integration, terms),
+                };
+                self.ledger = Some(Arc::new(make(path.as_deref())?));
+                self.ledger_file = path;
             }
             return Ok(None);
         };
@@ -119,9 +130,13 @@ impl ClientSettings {
         if !names_file(path) {
             return Ok(Some(path.to_owned()));
         }
-        let ledger = FileLedger::open(path, integration, terms)?;
+        let ledger = match self.sends_once {
+            true => FileLedger::unopened(path, integration, terms),
+            false => FileLedger::open(path, integration, terms)?,
+        };
         let path = ledger.path().to_owned();
         self.ledger = Some(Arc::new(ledger));
+        self.ledger_file = Some(path.clone());
         Ok(Some(path))
     }
 
@@ -195,7 +210,14 @@ impl ClientSettings {
         }
     }
 
-    fn integration(&self) -> Integration {
+    /// Sends each request once from now on.
+    pub(crate) fn send_once(&mut self) {
+        self.sends_once = true;
+        self.retry.tries = 1;
+        self.token_retry.tries = 1;
+    }
+
+    pub(super) fn integration(&self) -> Integration {
         Integration::new(self.base_url.as_str(), self.authentication.subject())
     }
 }

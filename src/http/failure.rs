@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Phase, excerpt};
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
-const NOT_REACHED: &str = "no connection to it";
+pub(super) const NOT_REACHED: &str = "no connection to it";
 const NEEDS_A_USER: &str = "it requires another user or password (407)";
 
 /// The alert that ended a connection of HTTP/2, which keeps only the text of what ended it.
@@ -151,15 +151,38 @@ fn from_connect(
     if error.is_timeout() {
         return connect_timeout(&address, proxy);
     }
-    let message = if error.is_dns() {
-        format!("the host name {} could not be resolved", base.host())
-    } else {
-        format!("no connection to {address}: {}", how(causes))
-    };
+    if error.is_dns() { unresolved(base.host()) } else { unconnected(&address, how(causes)) }
+}
+
+/// A name without an address.
+pub(super) fn unresolved(host: &str) -> Error {
+    let message = format!("the host name {host} could not be resolved");
     Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
 }
 
-fn connect_timeout(address: &str, proxy: Option<&str>) -> Error {
+/// An address that accepts no connection.
+pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
+    unconnected(address, how(&causes(error)))
+}
+
+fn unconnected(address: &str, why: &str) -> Error {
+    let message = format!("no connection to {address}: {why}");
+    Error::new(Kind::TransportError, message).with(|context| context.unsent = true)
+}
+
+/// A handshake outside a request that failed.
+pub(super) fn from_handshake(error: &io::Error, address: &str, presenter: &Presenter) -> Error {
+    let causes = causes(error);
+    match find::<rustls::Error>(&causes) {
+        Some(rustls::Error::AlertReceived(alert)) if is_refusal(*alert, presenter) => {
+            certificate_refusal::from_alert(*alert, address, presenter)
+        }
+        Some(tls) => from_tls(tls, address),
+        None => unconnected(address, how(&causes)),
+    }
+}
+
+pub(super) fn connect_timeout(address: &str, proxy: Option<&str>) -> Error {
     let through = proxy.map_or_else(String::new, |proxy| format!(" through the proxy {proxy}"));
     let message = format!("{address} did not accept the connection{through} in time");
     Error::new(Kind::TransportTimeout, message).with(|context| {
@@ -206,7 +229,7 @@ fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     .find_map(|(known, why)| name.starts_with(known).then_some(why))
 }
 
-fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
+pub(super) fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
     Error::new(Kind::ProxyError, format!("the proxy {proxy} did not connect to {host}: {why}"))
         .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
         .with(|context| context.unsent = true)

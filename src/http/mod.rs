@@ -12,6 +12,7 @@
 //! | `buffers` | a pool of buffers for large bodies |
 //! | `trust` | which certificates are trusted |
 //! | `proxy` | which proxy the requests use |
+//! | `path_probe` | the way to the service, step by step, without a request |
 //! | `tls_probe` | whether a port that does not answer plain HTTP speaks TLS |
 //! | `failure` | errors of the HTTP library, converted |
 //! | `problem` | error replies of the service |
@@ -31,6 +32,7 @@ mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+pub(crate) mod path_probe;
 pub(crate) mod problem;
 pub(crate) mod proxy;
 mod retry;

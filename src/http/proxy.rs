@@ -4,6 +4,7 @@
 //! an unsupported proxy gives a clear error.
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use reqwest::header::HeaderValue;
 
 use super::base_url::BaseUrl;
 use crate::error::{Error, Kind, Result};
@@ -28,16 +29,56 @@ pub(super) fn check(proxy: &str) -> Result<()> {
 /// # Errors
 /// `ConfigError` for a SOCKS proxy.
 pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<String>> {
+    intercept(base, setting).as_ref().map(address).transpose()
+}
+
+fn intercept(base: &BaseUrl, setting: Option<&str>) -> Option<Intercept> {
     if base.is_loopback() {
-        return Ok(None);
+        return None;
     }
     let matcher = match setting {
         Some(proxy) => Matcher::builder().all(proxy).build(),
         None => Matcher::from_system(),
     };
     let target = base.join("/", None);
-    let Ok(target) = target.as_str().parse::<hyper::Uri>() else { return Ok(None) };
-    matcher.intercept(&target).as_ref().map(address).transpose()
+    matcher.intercept(&target.as_str().parse::<hyper::Uri>().ok()?)
+}
+
+/// How a proxy is reached, and asked for a connection to the service.
+pub(super) struct Tunnel {
+    /// As it is shown: without user and password.
+    pub(super) address: String,
+    pub(super) host: String,
+    pub(super) host_and_port: String,
+    /// Whether the proxy itself speaks TLS.
+    pub(super) is_tls: bool,
+    authorization: Option<HeaderValue>,
+}
+
+impl Tunnel {
+    /// The request for a connection to this host and port.
+    pub(super) fn request(&self, to: &str) -> Vec<u8> {
+        let mut head = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").into_bytes();
+        if let Some(authorization) = &self.authorization {
+            head.extend_from_slice(b"Proxy-Authorization: ");
+            head.extend_from_slice(authorization.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+}
+
+/// The way to the proxy that [`for_service`] names.
+pub(super) fn tunnel(base: &BaseUrl, setting: Option<&str>) -> Option<Tunnel> {
+    let found = intercept(base, setting)?;
+    let (address, uri) = (address(&found).ok()?, found.uri());
+    let is_tls = uri.scheme_str() == Some("https");
+    let host = uri.host()?.to_owned();
+    let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+    let host_and_port = format!("{host}:{port}");
+    let authorization = found.basic_auth().cloned();
+    Some(Tunnel { address, host, host_and_port, is_tls, authorization })
 }
 
 fn address(proxy: &Intercept) -> Result<String> {

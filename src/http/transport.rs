@@ -131,6 +131,11 @@ impl Transport {
         &self.base
     }
 
+    #[must_use]
+    pub(super) fn settings(&self) -> &TransportSettings {
+        &self.settings
+    }
+
     /// Waits until fewer requests than `max_connections` are under way; the next one may be sent until the
     /// slot is dropped. Whoever waits longest is first.
     ///
@@ -237,7 +242,10 @@ impl Transport {
     }
 
     /// The pool of this certificate. Requests that are in flight with another one are not affected.
-    fn connections(&self, certificate: Option<&Arc<ClientCertificate>>) -> Result<Connections> {
+    pub(super) fn connections(
+        &self,
+        certificate: Option<&Arc<ClientCertificate>>,
+    ) -> Result<Connections> {
         let mut pool = self.http.lock();
         let is_other =
             matches!(pool.get(), Some(Ok(open)) if !open.presenter.presents(certificate));

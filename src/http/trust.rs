@@ -61,6 +61,19 @@ impl Trust {
             .with_hint("It is a path, or the bytes, of certificates in PEM form."))
     }
 
+    /// Which of them it is, for a person.
+    #[must_use]
+    pub(super) fn named_by(&self) -> String {
+        match (&self.ca_bundle, &self.ca_bundle_file, &self.file, self.folders.is_empty()) {
+            (Some(_), Some(file), ..) => format!("ca_bundle={}", file.display()),
+            (Some(_), None, ..) => "the certificates given as ca_bundle=".to_owned(),
+            (None, _, Some(file), true) => format!("SSL_CERT_FILE={}", file.display()),
+            (None, _, None, false) => "SSL_CERT_DIR".to_owned(),
+            (None, _, Some(_), false) => "SSL_CERT_FILE and SSL_CERT_DIR".to_owned(),
+            (None, _, None, true) => "this machine's store of certificates".to_owned(),
+        }
+    }
+
     /// The certificates that the user configured; `None` for the platform's store.
     ///
     /// # Errors

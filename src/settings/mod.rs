@@ -8,6 +8,7 @@
 //! | `profile` | one table of the file, and its allowed members |
 //! | `credential` | the credential that they name, in either mode |
 //! | `key` | the sources of a key and its passphrase |
+//! | `sources` | which of them won |
 //! | `variables` | the names of the variables |
 //! | `environment` | the environment, and the paths of siteline's files |
 //!
@@ -19,6 +20,7 @@ mod environment;
 mod key;
 pub(crate) mod options;
 mod profile;
+mod sources;
 mod variables;
 
 use std::fmt;
@@ -33,6 +35,7 @@ pub(crate) use self::key::{Key, KeySource, PassphraseSource, PasswordCommand};
 pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;
 pub(crate) use self::profile::profile_members;
+pub(crate) use self::sources::Source;
 pub(crate) use self::variables::{
     AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
     PRIVATE_KEY_FILE, PROFILE, SCOPES,
@@ -61,6 +64,8 @@ pub(crate) struct Settings {
     pub options: Options,
     /// The file and the profile that were read, for errors about their contents.
     pub profile: Option<(PathBuf, String)>,
+    /// Where each setting came from.
+    pub sources: Vec<Source>,
 }
 
 impl fmt::Debug for Settings {
@@ -72,6 +77,15 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
+    /// The subject of a credential that signs.
+    #[must_use]
+    pub(crate) fn subject(&self) -> Option<&str> {
+        match &self.credential {
+            Some(CredentialSettings::Assertion(subject, _)) => Some(subject),
+            Some(CredentialSettings::MutualTls(_)) | None => None,
+        }
+    }
+
     /// The settings of the variables, then of the profile: that of [`PROFILE`], else
     /// [`DEFAULT_PROFILE`], which need not exist unless a variable names it or its file. An empty
     /// variable counts as not set.
@@ -83,6 +97,7 @@ impl Settings {
         let name =
             environment.get(PROFILE).map_or(DEFAULT_PROFILE.to_owned(), |name| name.trim().into());
         let mut profile = Profile::find(&name, environment, environment.get(PROFILE).is_some())?;
+        let written = profile.written();
         let base_url = environment.get(BASE_URL).map(|text| text.trim().to_owned());
         let base_url = base_url.or_else(|| profile.text("base_url"));
         let found = profile.found();
@@ -104,7 +119,8 @@ impl Settings {
                 options.push((name, value));
             }
         }
-        Ok(Self { options, profile: found, ..settings })
+        let sources = sources::of(&written, Some(environment), settings.credential.as_ref());
+        Ok(Self { options, profile: found, sources, ..settings })
     }
 
     /// The settings of this profile alone; of the variables only [`CONFIG`] is read, which names the
@@ -118,13 +134,15 @@ impl Settings {
         given: Given,
     ) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
+        let written = profile.written();
         let base_url = profile.text("base_url");
         let found = profile.found();
         let credential =
             if given.credential { None } else { Some(FoundCredential::of_profile(&mut profile)?) };
         let looked_at = || format!("Looked at: {}.", profile.described());
         let settings = Found { base_url, credential }.settings(given, looked_at)?;
-        Ok(Self { options: profile.into_options(), profile: found, ..settings })
+        let sources = sources::of(&written, None, settings.credential.as_ref());
+        Ok(Self { options: profile.into_options(), profile: found, sources, ..settings })
     }
 }
 
@@ -158,7 +176,8 @@ impl Found {
             return Err(Error::new(Kind::ConfigError, message).with_hint(looked_at()));
         }
         let base_url = base_url.filter(|_| !given.base_url);
-        Ok(Settings { base_url, credential, options: Vec::new(), profile: None })
+        let (options, sources) = (Vec::new(), Vec::new());
+        Ok(Settings { base_url, credential, options, profile: None, sources })
     }
 }
 

@@ -151,6 +151,11 @@ impl Profile {
         members.into_iter().filter(|(name, _)| is_option(name)).collect()
     }
 
+    /// The names of its members.
+    pub(super) fn written(&self) -> Vec<&'static str> {
+        self.members.iter().flatten().map(|(name, _)| *name).collect()
+    }
+
     /// The file and the name, if the profile exists.
     pub(super) fn found(&self) -> Option<(PathBuf, String)> {
         self.members.as_ref()?;

@@ -38,10 +38,9 @@ impl DefaultLedger {
     /// # Errors
     /// `ConfigError` if there is a limit and the file cannot be made; those of a file that is damaged.
     pub(crate) fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Result<Self> {
-        let file = path.map(|path| FileLedger::unopened(path, integration, terms));
-        let counts_in_file = OnceLock::new();
+        let ledger = Self::unopened(path, integration, terms);
         if terms.limit.is_some() {
-            let file = file.as_ref().ok_or_else(|| cannot_be_kept(NO_HOME))?;
+            let file = ledger.file.as_ref().ok_or_else(|| cannot_be_kept(NO_HOME))?;
             create(file).map_err(|failure| {
                 let error = file.error(&failure);
                 match failure {
@@ -51,9 +50,16 @@ impl DefaultLedger {
                     _ => error,
                 }
             })?;
-            counts_in_file.get_or_init(|| true);
+            ledger.counts_in_file.get_or_init(|| true);
         }
-        Ok(Self { file, memory: MemoryLedger::new(terms), counts_in_file })
+        Ok(ledger)
+    }
+
+    /// The same ledger, whose file the first request creates in any case.
+    #[must_use]
+    pub(crate) fn unopened(path: Option<&Path>, integration: Integration, terms: Terms) -> Self {
+        let file = path.map(|path| FileLedger::unopened(path, integration, terms));
+        Self { file, memory: MemoryLedger::new(terms), counts_in_file: OnceLock::new() }
     }
 
     /// The ledger in use; creates its file if it does not exist.

@@ -83,7 +83,8 @@ impl FileLedger {
         Ok(ledger)
     }
 
-    pub(super) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
+    /// In this file, which the first count opens or creates.
+    pub(crate) fn unopened(path: &Path, integration: Integration, terms: Terms) -> Self {
         // Absolute, because the process may change its working directory.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self { path, integration, terms, lock_wait: LOCK_WAIT }
@@ -93,6 +94,22 @@ impl FileLedger {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Opens, locks and reads it as a count does, and changes nothing. Returns whether it is there: it is
+    /// not made.
+    ///
+    /// # Errors
+    /// As [`FileLedger::open`].
+    pub(crate) fn look(&self) -> Result<bool> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true);
+        let look = || match LockedFile::open(&self.path, options, File::try_lock, self.lock_wait) {
+            Ok(file) => self.count_in(&file.read()?).map(|_| true),
+            Err(failure) if failure.is_not_found() => Ok(false),
+            Err(failure) => Err(failure.into()),
+        };
+        look().map_err(|failure| self.error(&failure))
     }
 
     fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {

@@ -1,5 +1,6 @@
 //! `siteline.Credential`, a wrapper of `auth::Credential`, and what is pickled of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
@@ -122,6 +123,12 @@ impl PyCredential {
     #[getter]
     fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, self.0.public_jwk())
+    }
+
+    /// The file of the key, if it was given as a path.
+    #[getter]
+    fn _key_file(&self) -> Option<PathBuf> {
+        self.1.as_ref().ok()?.path.clone()
     }
 
     fn __repr__(&self) -> String {

@@ -3,6 +3,7 @@
 pub(crate) mod bookmark;
 pub(crate) mod failure;
 pub(crate) mod gather;
+pub(crate) mod once;
 pub(crate) mod own_files;
 pub(crate) mod page;
 mod page_reader;
@@ -112,6 +113,41 @@ pub(crate) struct PyClient {
 
 copies_are_itself!(PyClient);
 
+impl PyClient {
+    /// The client of these arguments; one that `sends_once` is for a diagnosis.
+    pub(super) fn made(
+        py: Python<'_>,
+        base_url: &str,
+        credential: Bound<'_, PyAny>,
+        clock: Option<&PyClock>,
+        options: Option<&Bound<'_, PyDict>>,
+        sends_once: bool,
+    ) -> PyResult<Self> {
+        // This runs Python code, to find certifi: the end of the process waits for it.
+        let _inside = Inside::enter(py);
+        import_for_clients(py)?;
+        let authentication = authentication(&credential)?;
+        let (mut settings, pickled) = settings_with(py, base_url, authentication, options)?;
+        if sends_once {
+            settings.send_once();
+        }
+        settings.spawner = Arc::new(spawn_task);
+        match (clock, Environment::of_process().sandbox_clock()) {
+            (Some(clock), _) => settings.clock = clock.0.clone(),
+            (_, Some(name)) => {
+                let (logs, ledger) = (LogBuffer::for_call(Arc::default()), named_ledger(&pickled)?);
+                logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref()))?;
+                logs.flush(py)?;
+            }
+            _ => {}
+        }
+        choose_ledger(&mut settings, &pickled)?;
+        let client = guarded(|| Ok(Client::new(settings)?))?;
+        let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());
+        Ok(Self { client, credential, pickled, sandbox: PyOnceLock::new() })
+    }
+}
+
 #[pymethods]
 impl PyClient {
     #[new]
@@ -132,25 +168,7 @@ impl PyClient {
         let Some(credential) = credential.filter(|_| surplus.is_empty()) else {
             return Err(PyTypeError::new_err(CREDENTIAL_BY_NAME));
         };
-        // This runs Python code, to find certifi: the end of the process waits for it.
-        let _inside = Inside::enter(py);
-        import_for_clients(py)?;
-        let authentication = authentication(&credential)?;
-        let (mut settings, pickled) = settings_with(py, base_url.0, authentication, options)?;
-        settings.spawner = Arc::new(spawn_task);
-        match (clock, Environment::of_process().sandbox_clock()) {
-            (Some(clock), _) => settings.clock = clock.0.clone(),
-            (_, Some(name)) => {
-                let (logs, ledger) = (LogBuffer::for_call(Arc::default()), named_ledger(&pickled)?);
-                logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref()))?;
-                logs.flush(py)?;
-            }
-            _ => {}
-        }
-        choose_ledger(&mut settings, &pickled)?;
-        let client = guarded(|| Ok(Client::new(settings)?))?;
-        let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());
-        Ok(Self { client, credential, pickled, sandbox: PyOnceLock::new() })
+        Self::made(py, base_url.0, credential, clock, options, false)
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and from a profile for those not set.
@@ -180,7 +198,7 @@ impl PyClient {
         cls: &Bound<'py, PyType>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        from_outside(cls, options, Settings::from_variables)
+        from_outside(cls.as_any(), options, Settings::from_variables)
     }
 
     /// A client from a profile: one table of a TOML file.
@@ -215,7 +233,7 @@ impl PyClient {
         name: Text<'_>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        from_outside(cls, options, |environment, given| {
+        from_outside(cls.as_any(), options, |environment, given| {
             Settings::from_profile(name.0, environment, given)
         })
     }

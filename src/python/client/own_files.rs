@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::python::bridge::process::guarded;
+use crate::python::client::once::_sources;
 use crate::settings::{Environment, profile_members};
 
 /// The file of profiles that :meth:`Client.from_env` reads (``profiles``), and the folder of the
@@ -27,9 +28,10 @@ fn _profile_members() -> Vec<&'static str> {
     profile_members().collect()
 }
 
-/// Adds both, past `add_function`, which would list them in `__all__`.
+/// Adds these, past `add_function`, which would list them in `__all__`.
 pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let any = module.as_any();
     any.setattr("_paths", wrap_pyfunction!(_paths, module)?)?;
-    any.setattr("_profile_members", wrap_pyfunction!(_profile_members, module)?)
+    any.setattr("_profile_members", wrap_pyfunction!(_profile_members, module)?)?;
+    any.setattr("_sources", wrap_pyfunction!(_sources, module)?)
 }

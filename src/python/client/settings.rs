@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyType};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::auth::{Authentication, ScopeSet};
 use crate::client::ClientSettings;
@@ -19,20 +19,20 @@ use crate::settings::{
     CredentialSettings, Environment, Given, OPTIONS, Settings, read_certificates,
 };
 
-/// A client with the settings that `read` finds; keywords override them.
+/// What `make` makes of the settings that `read` finds, a client; keywords override them.
 pub(crate) fn from_outside<'py>(
-    cls: &Bound<'py, PyType>,
+    make: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
     read: impl FnOnce(&Environment<'_>, Given) -> crate::Result<Settings>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = cls.py();
+    let py = make.py();
     let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
     let given = Given {
         base_url: options.contains("base_url")?,
         credential: options.contains("credential")?,
     };
     let settings = guarded(|| Ok(read(&Environment::of_process(), given)?))?;
-    let make = || {
+    let made = || {
         let keywords = PyDict::new(py);
         if let Some(base_url) = settings.base_url {
             keywords.set_item("base_url", base_url)?;
@@ -50,9 +50,9 @@ pub(crate) fn from_outside<'py>(
             keywords.set_item(name, value_of(py, value)?)?;
         }
         keywords.update(options.as_mapping())?;
-        cls.call((), Some(&keywords))
+        make.call((), Some(&keywords))
     };
-    make().inspect_err(|error| {
+    made().inspect_err(|error| {
         if let Some((file, name)) = &settings.profile
             && error.is_instance_of::<PyValueError>(py)
         {

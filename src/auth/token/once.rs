@@ -1,0 +1,64 @@
+//! One exchange for a diagnosis: at most one token request, and a token that was there costs none.
+
+use serde::Serialize;
+
+use super::TokenSource;
+use crate::auth::access_token::{AccessToken, CachedToken};
+use crate::auth::exchange::{Exchange, Tries};
+use crate::error::Result;
+
+/// What is known of a token, without the token.
+#[derive(Debug, Serialize)]
+pub(crate) struct TokenFacts {
+    /// Whether it was there already, so that nothing was sent.
+    pub was_cached: bool,
+    /// The granted scopes; `None` if the service did not name them.
+    pub scopes: Option<Vec<String>>,
+    /// Its lifetime from issuance, in seconds.
+    pub lifetime: u64,
+    /// What is left of it.
+    pub left: u64,
+}
+
+impl TokenSource {
+    /// The cached token, while it is good. Requests none.
+    #[must_use]
+    pub(crate) fn cached(&self) -> Option<AccessToken> {
+        self.usable().map(|cached| cached.access)
+    }
+
+    /// The cached token, or a new one by exactly one token request, whose assertion has this machine's
+    /// time: no pause is waited for, and nothing is repeated. A failure is not remembered, because another
+    /// caller would correct for the clocks.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub(crate) async fn once(&self, exchange: &Exchange<'_>) -> Result<TokenFacts> {
+        exchange.proof.check()?;
+        let flight = self.flight();
+        let _flight = flight.lock().await;
+        if let Some(cached) = self.usable() {
+            return Ok(self.facts(&cached, true));
+        }
+        let issued = exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::Only).await?;
+        let cached = CachedToken::new(issued, &self.clock);
+        let facts = self.facts(&cached, false);
+        self.keep(cached);
+        Ok(facts)
+    }
+
+    fn usable(&self) -> Option<CachedToken> {
+        let state = self.state.lock();
+        state.token.clone().filter(|cached| cached.left(&self.clock) > cached.renew_first_at())
+    }
+
+    fn facts(&self, cached: &CachedToken, was_cached: bool) -> TokenFacts {
+        let scopes = cached.scopes.as_ref();
+        TokenFacts {
+            was_cached,
+            scopes: scopes.map(|scopes| scopes.iter().map(str::to_owned).collect()),
+            lifetime: cached.lifetime.as_secs(),
+            left: cached.left(&self.clock).as_secs(),
+        }
+    }
+}

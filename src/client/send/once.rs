@@ -1,0 +1,93 @@
+//! A client that looks at what is wrong: each request is sent once, and only where it is asked for.
+
+use super::Client;
+use crate::auth::{Authentication, Exchange, OwnAssertion, TokenFacts};
+use crate::error::{Error, Kind, Result};
+use crate::http::path_probe::{self, Path};
+use crate::http::{Deadline, FileLedger};
+
+/// A data request does not ask for a token on its own account.
+pub(super) fn without_token() -> Error {
+    Error::new(Kind::AuthenticationError, "there is no access token, and none was requested")
+        .with(|context| context.unsent = true)
+}
+
+impl Client {
+    /// A client with the same settings, ledger and tokens, and connections of its own, that sends each
+    /// request once.
+    ///
+    /// # Errors
+    /// None: the settings were valid.
+    pub(crate) fn sending_once(&self) -> Result<Self> {
+        let mut settings = self.settings().clone();
+        settings.authentication = self.identity().authentication.clone();
+        settings.send_once();
+        Self::new(settings)
+    }
+
+    /// An assertion as the next token request would have it, which is not sent; `None` for a client
+    /// certificate.
+    ///
+    /// # Errors
+    /// Those of the signer.
+    pub(crate) async fn own_assertion(&self) -> Result<Option<OwnAssertion>> {
+        let identity = self.identity();
+        let Authentication::Assertion(credential) = &identity.authentication else {
+            return Ok(None);
+        };
+        let now = self.0.time.now();
+        OwnAssertion::make(credential, &self.0.assertion, now).await.map(Some)
+    }
+
+    /// What is known of the cached token, or of a new one by one token request; `None` if the certificate
+    /// alone authorises.
+    ///
+    /// # Errors
+    /// Those of the exchange and of the client certificate.
+    pub(crate) async fn token_once(&self) -> Result<Option<TokenFacts>> {
+        let inner = &*self.0;
+        let identity = self.renewed_identity().await?;
+        let proof = identity.proof(&inner.assertion);
+        let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else { return Ok(None) };
+        let exchange = Exchange {
+            transport: &inner.transport,
+            time: &inner.time,
+            proof,
+            policy: &inner.settings.token_retry,
+            deadline: Deadline::NEVER,
+            ledger: &*inner.ledger,
+        };
+        tokens.once(&exchange).await.map(Some)
+    }
+
+    /// The way to the service as it is set. Opens nothing.
+    ///
+    /// # Errors
+    /// `ConfigError` for a proxy that is not supported.
+    pub(crate) fn planned_path(&self) -> Result<Path> {
+        path_probe::planned(&self.0.transport)
+    }
+
+    /// Goes the way to the service, and sends no request on it.
+    pub(crate) async fn walk_path(&self) -> (Path, Option<Error>) {
+        match self.renewed_identity().await {
+            Ok(identity) => {
+                let access = identity.access(None);
+                path_probe::walk(&self.0.transport, access.certificate.as_ref()).await
+            }
+            Err(error) => (Path::default(), Some(error)),
+        }
+    }
+
+    /// Opens, locks and reads the file of the ledger as a count does; whether it is there. `None` if
+    /// requests are counted in memory.
+    ///
+    /// # Errors
+    /// `StoreError`s of the file.
+    pub(crate) fn look_at_ledger(&self) -> Result<Option<bool>> {
+        let settings = self.settings();
+        let Some(file) = &settings.ledger_file else { return Ok(None) };
+        let ledger = FileLedger::unopened(file, settings.integration(), settings.terms());
+        ledger.look().map(Some)
+    }
+}

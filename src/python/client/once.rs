@@ -1,0 +1,145 @@
+//! A client that sends each request once, and what it can tell of its settings and of the way to the
+//! service: for `siteline.doctor`, which is Python.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+use crate::error::Error;
+use crate::lock::Mutex;
+use crate::python::bridge::errors::raise;
+use crate::python::bridge::process::{detached, guarded};
+use crate::python::bridge::runtime::block_on;
+use crate::python::client::PyClient;
+use crate::python::client::settings::from_outside;
+use crate::python::convert::clock::PyClock;
+use crate::python::convert::state::dict;
+use crate::python::convert::values::Text;
+use crate::settings::{Environment, Given, Settings};
+
+/// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
+/// read, `subject`, and `settings` with the variable that set each, or ``None`` for the profile.
+#[pyfunction]
+#[pyo3(signature = (profile=None))]
+pub(super) fn _sources<'py>(
+    py: Python<'py>,
+    profile: Option<Text<'_>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let environment = Environment::of_process();
+    let read = || Ok(read(profile.as_ref().map(|name| name.0), &environment, Given::default())?);
+    let settings = guarded(read)?;
+    let (file, name) = settings.profile.clone().unzip();
+    let told = PyDict::new(py);
+    told.set_item("file", file.map(PathBuf::into_os_string))?;
+    told.set_item("profile", name)?;
+    told.set_item("subject", settings.subject())?;
+    told.set_item("settings", settings.sources)?;
+    Ok(told)
+}
+
+fn read(
+    profile: Option<&str>,
+    environment: &Environment<'_>,
+    given: Given,
+) -> crate::Result<Settings> {
+    match profile {
+        Some(name) => Settings::from_profile(name, environment, given),
+        None => Settings::from_variables(environment, given),
+    }
+}
+
+#[pymethods]
+impl PyClient {
+    /// As ``Client()``, a client that sends each request once.
+    #[staticmethod]
+    #[pyo3(signature = (base_url, *, credential, clock=None, **options))]
+    fn _once(
+        py: Python<'_>,
+        base_url: Text<'_>,
+        credential: Bound<'_, PyAny>,
+        clock: Option<&PyClock>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Self::made(py, base_url.0, credential, clock, options, true)
+    }
+
+    /// Such a client as ``from_profile()``, or without a name as ``from_env()``.
+    #[staticmethod]
+    #[pyo3(signature = (profile=None, **options))]
+    fn _once_from<'py>(
+        py: Python<'py>,
+        profile: Option<Text<'_>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let make = py.get_type::<Self>().getattr("_once")?;
+        let name = profile.as_ref().map(|name| name.0);
+        from_outside(&make, options, |environment, given| read(name, environment, given))
+    }
+
+    /// Such a client with the settings, the ledger and the tokens of this one.
+    fn _sending_once(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self {
+            client: self.client.sending_once()?,
+            credential: Mutex::new(self.credential.lock().clone_ref(py)),
+            pickled: self.pickled.clone_ref(py),
+            sandbox: PyOnceLock::new(),
+        })
+    }
+
+    /// Its :class:`Credential` or :class:`MutualTls`.
+    #[getter]
+    fn _credential(&self, py: Python<'_>) -> Py<PyAny> {
+        self.credential.lock().clone_ref(py)
+    }
+
+    /// Its settings as far as they are no secret.
+    fn _settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let settings = self.client.settings();
+        let told = PyDict::new(py);
+        told.set_item("given", self.pickled.bind(py).keys())?;
+        told.set_item("scopes", settings.scopes.iter().collect::<Vec<_>>())?;
+        told.set_item("audience", settings.audience.as_deref())?;
+        told.set_item("ledger", settings.ledger_file.clone().map(PathBuf::into_os_string))?;
+        told.set_item("now", self.client.time().clock().wall())?;
+        Ok(told)
+    }
+
+    /// The header and the claims of an assertion of ours, which is not sent; ``None`` for a certificate.
+    fn _own_assertion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client.clone();
+        let made = block_on(py, &Arc::default(), async move { client.own_assertion().await })?;
+        dict(py, &made?)
+    }
+
+    /// What is known of the token, by one token request at most; ``None`` if none is needed.
+    fn _token_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let client = self.client.clone();
+        let asked = block_on(py, &Arc::default(), async move { client.token_once().await })?;
+        dict(py, &asked?)
+    }
+
+    /// The proxy and the trusted certificates that requests use. Opens nothing.
+    fn _planned_path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, &guarded(|| Ok(self.client.planned_path()?))?)
+    }
+
+    /// How far the way to the service goes, and the exception of the step that failed.
+    fn _walk_path<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+        let client = self.client.clone();
+        let walk = async move { client.walk_path().await };
+        let (path, error) = block_on(py, &Arc::default(), walk)?;
+        let raised = |error: Error| raise(py, &error).into_value(py).into_bound(py).into_any();
+        Ok((dict(py, &path)?, error.map(raised)))
+    }
+
+    /// Whether the file of the ledger is there; ``None`` if requests are counted in memory.
+    fn _look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        Ok(detached(py, || self.client.look_at_ledger())??)
+    }
+}
