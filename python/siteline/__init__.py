@@ -45,6 +45,7 @@ from siteline._siteline import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
+    from siteline._doctor import Check, Diagnosis, doctor
     from siteline._siteline import Sandbox
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
     from siteline.allowance import Allowance
@@ -95,6 +96,8 @@ if TYPE_CHECKING:
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
         AllowanceDict,
+        CheckDict,
+        DiagnosisDict,
         FeedReportDict,
         PageReport,
         Provenance,
@@ -128,6 +131,8 @@ __all__ = [
     "BodyTooLarge",
     "Bookmark",
     "BookmarkError",
+    "Check",
+    "CheckDict",
     "Client",
     "Clock",
     "ClockSkewError",
@@ -141,6 +146,8 @@ __all__ = [
     "CursorRejected",
     "DeadlineExceeded",
     "Delays",
+    "Diagnosis",
+    "DiagnosisDict",
     "Discovery",
     "EndlessChain",
     "Feed",
@@ -205,12 +212,14 @@ __all__ = [
     "TruncatedBody",
     "UnreadRange",
     "__version__",
+    "doctor",
     "errors",
 ]
 
 # Each module is imported when one of its names is first used, so that importing siteline takes only
 # about two milliseconds.
 _MODULES = {
+    "_doctor": ("Check", "Diagnosis", "doctor"),
     "_sandbox": ("Sandbox",),
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
     "allowance": ("Allowance",),
@@ -223,6 +232,8 @@ _MODULES = {
     "progress": ("Progress", "StoreProgress"),
     "reports": (
         "AllowanceDict",
+        "CheckDict",
+        "DiagnosisDict",
         "FeedReportDict",
         "PageReport",
         "Provenance",

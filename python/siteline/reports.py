@@ -16,6 +16,8 @@ from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
     "AllowanceDict",
+    "CheckDict",
+    "DiagnosisDict",
     "FeedReportDict",
     "PageReport",
     "Provenance",
@@ -506,3 +508,51 @@ class SandboxStats(TypedDict):
     """The ``User-Agent`` headers, sorted."""
     log: list[SandboxRequest]
     """The requests, in order."""
+
+
+class CheckDict(TypedDict):
+    """A :class:`Check` of :meth:`Diagnosis.to_dict`.
+
+    The attributes of the check, by their names.
+
+    >>> check: siteline.CheckDict = siteline.doctor(client, offline=True).to_dict()["checks"][0]
+    >>> check["id"], check["status"], check["do"]
+    ('settings', 'ok', None)
+    """
+
+    id: str
+    """Its name, which stays."""
+    title: str
+    """The same in words."""
+    status: Literal["ok", "warn", "fail", "skipped"]
+    """How it ended."""
+    seen: str
+    """What was seen, or why it was skipped."""
+    do: str | None
+    """What to do."""
+    error: str | None
+    """The class of the exception that a client raises for it, where it failed."""
+
+
+class DiagnosisDict(TypedDict):
+    """:meth:`Diagnosis.to_dict`: plain values.
+
+    The attributes of the diagnosis, by their names; ``first_fail`` is the ``id`` of that check.
+
+    >>> told: siteline.DiagnosisDict = siteline.doctor(client, offline=True).to_dict()
+    >>> told["ok"], told["first_fail"], told["sends"]
+    (True, None, 'nothing: it is offline')
+    """
+
+    ok: bool
+    """Whether no check failed."""
+    first_fail: str | None
+    """The ``id`` of the first check that failed."""
+    base_url: str | None
+    """The address of the service."""
+    subject: str | None
+    """The subject of the credential."""
+    sends: str
+    """What it may send."""
+    checks: list[CheckDict]
+    """The checks, in the order of cause."""

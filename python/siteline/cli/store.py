@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._store_files import size
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
 from siteline.cli.output import Outcome, aligned
-from siteline.cli.stores import add_store, read, size
+from siteline.cli.stores import add_store, read
 
 if TYPE_CHECKING:
     import argparse
@@ -75,7 +76,7 @@ def _backup(options: argparse.Namespace) -> Outcome:
 
 
 def _info(options: argparse.Namespace) -> Outcome:
-    from siteline.cli.store_files import files_of, free_bytes, permissions_of
+    from siteline._store_files import files_of, free_bytes, permissions_of
 
     path, feeds = read(
         options.store,

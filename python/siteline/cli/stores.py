@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from siteline import Store
 
-__all__ = ["add_feeds", "add_store", "feeds_of", "read", "size"]
+__all__ = ["add_feeds", "add_store", "feeds_of", "read"]
 
 _Given = TypeVar("_Given")
 _TRIES = 3
@@ -49,11 +49,3 @@ def read(path: str, work: Callable[[Store], _Given]) -> _Given:
 def feeds_of(store: Store, names: Iterable[str]) -> list[str]:
     """Return the names of the feeds that were asked for, each once; all without any."""
     return list(dict.fromkeys(names)) or list(store.feeds)
-
-
-def size(count: int) -> str:
-    """Write a number of bytes, as ``35.5 MB``."""
-    for unit, one in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= one:
-            return f"{count / one:,.1f} {unit}"
-    return f"{count} bytes"

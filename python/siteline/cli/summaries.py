@@ -7,6 +7,7 @@ __all__ = ["SUMMARIES"]
 SUMMARIES = {
     "keygen": "make a key to enroll",
     "profile": "make, list and show profiles",
+    "doctor": "look for what is wrong, in the order of cause",
     "token": "check that the service gives a token",
     "discover": "list what may be read, and what of that is new",
     "plan": "show what a read or a sync would cost",

@@ -70,13 +70,10 @@ impl Client {
 
     /// Goes the way to the service, and sends no request on it.
     pub(crate) async fn walk_path(&self) -> (Path, Option<Error>) {
-        match self.renewed_identity().await {
-            Ok(identity) => {
-                let access = identity.access(None);
-                path_probe::walk(&self.0.transport, access.certificate.as_ref()).await
-            }
-            Err(error) => (Path::default(), Some(error)),
-        }
+        // A certificate that cannot be used is no part of the way.
+        let access = self.renewed_identity().await.ok().map(|identity| identity.access(None));
+        let certificate = access.as_ref().and_then(|access| access.certificate.as_ref());
+        path_probe::walk(&self.0.transport, certificate).await
     }
 
     /// Opens, locks and reads the file of the ledger as a count does; whether it is there. `None` if

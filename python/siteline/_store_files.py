@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Permissions", "files_of", "free_bytes", "permissions_of"]
+__all__ = ["Permissions", "files_of", "free_bytes", "permissions_of", "size"]
 
 # Beside the store: see docs/sync.md.
 _SUFFIXES = ("", "-wal", "-shm", "-lock")
@@ -33,19 +33,19 @@ def files_of(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def free_bytes(path: Path) -> int:
+def free_bytes(path: str | Path) -> int:
     """Return how much this user may still write to the disk of the store."""
     import shutil
 
-    return shutil.disk_usage(path.parent).free
+    return shutil.disk_usage(Path(path).parent).free
 
 
-def permissions_of(path: Path) -> Permissions:
+def permissions_of(path: str | Path) -> Permissions:
     """Return the owner, the group and the mode of the store's file, and what they mean."""
     if os.name != "posix":
         none = {"mode": None, "owner": None, "group": None, "may_read": None, "may_write": None}
         return Permissions(none, "as the permissions of its file say")
-    status = path.stat()
+    status = os.stat(path)
     owner, group = _owner(status.st_uid), _group(status.st_gid)
     mode = status.st_mode & 0o7777
     shifts = {"owner": 6, "group": 3, "others": 0}
@@ -81,3 +81,11 @@ def _group(number: int) -> str:
         return grp.getgrgid(number).gr_name
     except KeyError:
         return str(number)
+
+
+def size(count: int) -> str:
+    """Write a number of bytes, as ``35.5 MB``."""
+    for unit, one in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= one:
+            return f"{count / one:,.1f} {unit}"
+    return f"{count} bytes"

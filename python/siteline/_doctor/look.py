@@ -1,0 +1,147 @@
+"""What the checks look at, and what they send: each request once, for all that ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from siteline._siteline import Client
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from siteline._siteline import Credential, MutualTls, Page, _Way
+    from siteline.aio import AsyncClient
+    from siteline.discovery import Discovery
+
+__all__: list[str] = []
+
+_PAGE_SIZE = 10
+
+
+class Exchange(NamedTuple):
+    """What came of the one token request, if one was needed."""
+
+    facts: dict[str, Any] | None
+    """What is known of the token; ``None`` where the certificate alone authorises, or it failed."""
+    error: Exception | None
+
+
+class Read(NamedTuple):
+    """What came of a discovery or data request."""
+
+    answer: Discovery | Page | None
+    error: Exception | None
+
+
+class Look:
+    """One examination: its settings, its client, and the outcomes that several checks need."""
+
+    def __init__(
+        self,
+        client: Client | AsyncClient | None,
+        *,
+        profile: str | None,
+        offline: bool,
+        enrolled_jwk: Mapping[str, Any] | str | PathLike[str] | None,
+        stores: list[str],
+    ) -> None:
+        """Look at nothing yet."""
+        self.given = getattr(client, "_client", client)
+        self.profile, self.offline = profile, offline
+        self.enrolled_jwk, self.stores = enrolled_jwk, stores
+        self.key_error: Exception | None = None
+        """Why the credential cannot be made: then the client has one that nothing is signed with."""
+        self.is_subject_known = True
+        self.warnings: list[str] = []
+        """What was warned of while the client was made."""
+        self._client: Client | None = None
+        self._way: tuple[_Way, Exception | None] | None = None
+        self._exchange: Exchange | None = None
+        self._discovery: Read | None = None
+        self._page: Read | None = None
+
+    def __enter__(self) -> Self:
+        """Keep the client open."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close its connections; the client that was given has its own."""
+        if self._client is not None:
+            self._client.close()
+
+    def use(self, client: Client) -> None:
+        """Look at this client, which sends each request once."""
+        self._client = client
+
+    @property
+    def has_client(self) -> bool:
+        """Whether the settings made one."""
+        return self._client is not None
+
+    @property
+    def client(self) -> Client:
+        """The client of the settings. The check of the settings comes before all that ask for it."""
+        assert self._client is not None
+        return self._client
+
+    @property
+    def credential(self) -> Credential | MutualTls:
+        """Its credential."""
+        return self.client._credential
+
+    @property
+    def sends(self) -> str:
+        """What the checks may send."""
+        if self.offline:
+            return "nothing: it is offline"
+        return "at most one token, one discovery and one data request"
+
+    def way(self) -> tuple[_Way, Exception | None]:
+        """Go the way to the service; how far it went, and why not further."""
+        if self._way is None:
+            self._way = self.client._walk_path()
+        return self._way
+
+    def exchange(self) -> Exchange:
+        """Take the token that is there, or ask for one."""
+        if self._exchange is None:
+            try:
+                self._exchange = Exchange(self.client._token_once(), None)
+            except Exception as error:
+                self._exchange = Exchange(None, error)
+        return self._exchange
+
+    def asked_for_token(self) -> bool:
+        """Whether the token request was answered, or could have been."""
+        facts, error = self.exchange()
+        return error is not None or (facts is not None and not facts["was_cached"])
+
+    def discovery(self) -> Read:
+        """Ask what may be read."""
+        if self._discovery is None:
+            try:
+                self._discovery = Read(self.client.discover(), None)
+            except Exception as error:
+                self._discovery = Read(None, error)
+        return self._discovery
+
+    def page(self) -> Read:
+        """Ask for a small page of the newest hour that is settled."""
+        if self._page is None:
+            try:
+                start, end = self.hour()
+                scan = self.client.data(start=start, end=end, page_size=_PAGE_SIZE)
+                self._page = Read(next(scan.pages()), None)
+            except Exception as error:
+                self._page = Read(None, error)
+        return self._page
+
+    def hour(self) -> tuple[datetime, datetime]:
+        """Return the newest whole hour that lies behind the settle lag."""
+        newest = self.client.data(start=None).query.end
+        assert newest is not None
+        end = newest.replace(minute=0, second=0, microsecond=0)
+        return end - timedelta(hours=1), end

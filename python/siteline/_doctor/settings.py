@@ -1,0 +1,66 @@
+"""The settings: which file was read, and which variable won; and the client that they make."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from siteline._doctor.seen import Seen, fail, ok, warn
+from siteline._siteline import Client, Credential, PrivateKey, _paths, _sources
+from siteline.errors import ConfigError, CredentialError, SitelineWarning
+
+if TYPE_CHECKING:
+    from siteline._doctor.look import Look
+
+__all__: list[str] = []
+
+
+def settings(look: Look) -> Seen:
+    """Make the client, or take the one that was given."""
+    if look.given is not None:
+        look.use(look.given._sending_once())
+        names = ["base_url", "credential", *look.client._settings()["given"]]
+        return ok(f"{_whose(look)}; given in the program: {', '.join(names)}")
+    try:
+        told = _sources(look.profile)
+        _make(look, told)
+    except ConfigError as error:
+        return fail(error)
+    seen = f"{_whose(look)}; {_read(told)}"
+    return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
+
+
+def _make(look: Look, told: dict[str, Any]) -> None:
+    """Make the client; with a key that cannot be used the rest is still looked at."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SitelineWarning)
+        try:
+            look.use(Client._once_from(look.profile))
+        except CredentialError as error:
+            look.key_error = error
+            subject = told["subject"]
+            look.is_subject_known = subject is not None
+            nothing = Credential(subject or "unknown", PrivateKey.generate(2048))
+            look.use(Client._once_from(look.profile, credential=nothing))
+    file = getattr(look.credential, "_key_file", None)
+    texts = dict.fromkeys(str(warning.message) for warning in caught)
+    # The check of the key looks at its file by itself.
+    look.warnings = [text for text in texts if file is None or str(file) not in text]
+
+
+def _whose(look: Look) -> str:
+    subject = f", subject {look.client.subject}" if look.is_subject_known else ""
+    return f"{look.client.base_url}{subject}"
+
+
+def _read(told: dict[str, Any]) -> str:
+    by_variables = [variable for _, variable in told["settings"] if variable]
+    by_profile = [name for name, variable in told["settings"] if not variable]
+    parts = [f"set by {', '.join(by_variables)}"] if by_variables else []
+    if told["profile"] is None:
+        file = _paths()["profiles"]
+        parts.append("no profile" if file is None else f"no profile is read of {file}")
+    else:
+        names = f": {', '.join(by_profile)}" if by_profile else " has nothing that counts"
+        parts.append(f'the profile "{told["profile"]}" of {told["file"]}{names}')
+    return "; ".join(parts)
