@@ -63,6 +63,8 @@ fn members(part: &str) -> Option<Map<String, Value>> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
     use std::time::Duration;
 
     use super::*;

@@ -115,11 +115,12 @@ impl ClientSettings {
         let Some(path) = named else {
             if !self.base_url.is_loopback() && !self.clock.is_manual() {
                 let path = default(&integration.file_name());
-                let make = |path| match self.sends_once {
-                    true => Ok(DefaultLedger::unopened(path, integration, terms)),
-                    false => DefaultLedger::new(path, integration, terms),
+                let ledger = if self.sends_once {
+                    DefaultLedger::unopened(path.as_deref(), integration, terms)
+                } else {
+                    DefaultLedger::new(path.as_deref(), integration, terms)?
                 };
-                self.ledger = Some(Arc::new(make(path.as_deref())?));
+                self.ledger = Some(Arc::new(ledger));
                 self.ledger_file = path;
             }
             return Ok(None);
@@ -130,9 +131,10 @@ impl ClientSettings {
         if !names_file(path) {
             return Ok(Some(path.to_owned()));
         }
-        let ledger = match self.sends_once {
-            true => FileLedger::unopened(path, integration, terms),
-            false => FileLedger::open(path, integration, terms)?,
+        let ledger = if self.sends_once {
+            FileLedger::unopened(path, integration, terms)
+        } else {
+            FileLedger::open(path, integration, terms)?
         };
         let path = ledger.path().to_owned();
         self.ledger = Some(Arc::new(ledger));

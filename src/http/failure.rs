@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Phase, excerpt};
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
-pub(super) const NOT_REACHED: &str = "no connection to it";
+const NOT_REACHED: &str = "no connection to it";
 const NEEDS_A_USER: &str = "it requires another user or password (407)";
 
 /// The alert that ended a connection of HTTP/2, which keeps only the text of what ended it.
@@ -162,7 +162,12 @@ pub(super) fn unresolved(host: &str) -> Error {
 
 /// An address that accepts no connection.
 pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
-    unconnected(address, how(&causes(error)))
+    unconnected(address, why_unreached(error))
+}
+
+/// The same in a few words.
+pub(super) fn why_unreached(error: &io::Error) -> &'static str {
+    how(&causes(error))
 }
 
 fn unconnected(address: &str, why: &str) -> Error {

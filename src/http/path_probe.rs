@@ -143,8 +143,11 @@ impl Walk<'_> {
         };
         path.addresses = found.iter().map(SocketAddr::ip).collect();
         let address = base.host_and_port();
-        let stream =
-            self.in_time(connected(&found, &address)).await.map_err(|error| (Step::Tcp, error))?;
+        let connecting = async {
+            let stream = TcpStream::connect(&found[..]).await;
+            stream.map_err(|error| failure::unreached(&address, &error))
+        };
+        let stream = self.in_time(connecting).await.map_err(|error| (Step::Tcp, error))?;
         path.connected = stream.peer_addr().ok();
         Ok(Box::new(stream))
     }
@@ -158,10 +161,11 @@ impl Walk<'_> {
             .await
             .map_err(|_| lost("its host name could not be resolved"))?;
         path.addresses = found.iter().map(SocketAddr::ip).collect();
-        let stream = self
-            .in_time(connected(&found, &tunnel.host_and_port))
-            .await
-            .map_err(|_| lost(failure::NOT_REACHED))?;
+        let connecting = async {
+            let stream = TcpStream::connect(&found[..]).await;
+            stream.map_err(|error| lost(failure::why_unreached(&error)))
+        };
+        let stream = self.in_time(connecting).await?;
         path.connected = stream.peer_addr().ok();
         let mut stream: Box<dyn Stream> = Box::new(stream);
         if tunnel.is_tls {
@@ -198,13 +202,11 @@ impl Walk<'_> {
 
     async fn in_time<T>(&self, step: impl Future<Output = Result<T>>) -> Result<T> {
         let limit: Duration = self.transport.settings().connect_timeout;
-        match tokio::time::timeout(limit, step).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let address = self.transport.base_url().host_and_port();
-                Err(failure::connect_timeout(&address, self.connections.proxy.as_deref()))
-            }
-        }
+        let Ok(outcome) = tokio::time::timeout(limit, step).await else {
+            let address = self.transport.base_url().host_and_port();
+            return Err(failure::connect_timeout(&address, self.connections.proxy.as_deref()));
+        };
+        outcome
     }
 }
 
@@ -214,11 +216,6 @@ async fn looked_up(host_and_port: &str, host: &str) -> Result<Vec<SocketAddr>> {
         Err(_) => Vec::new(),
     };
     if found.is_empty() { Err(failure::unresolved(host)) } else { Ok(found) }
-}
-
-async fn connected(addresses: &[SocketAddr], address: &str) -> Result<TcpStream> {
-    let stream = TcpStream::connect(addresses).await;
-    stream.map_err(|error| failure::unreached(address, &error))
 }
 
 /// The status of the proxy's reply; `None` if it closes the connection.

@@ -137,4 +137,18 @@ mod tests {
         }
         assert!(check("http://proxy.example.com:3128").is_ok());
     }
+
+    #[test]
+    fn a_tunnel_asks_with_the_user_and_the_password_of_the_setting() {
+        let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+        let named = Some("https://user:hunter2@proxy.example.com");
+        let tunnel = tunnel(&base, named).expect("a proxy");
+        assert_eq!((tunnel.host_and_port.as_str(), tunnel.is_tls), ("proxy.example.com:443", true));
+        assert!(!tunnel.address.contains("hunter2"));
+        let head = String::from_utf8(tunnel.request("customer.example.com:443")).expect("text");
+        assert!(head.starts_with("CONNECT customer.example.com:443 HTTP/1.1\r\nHost: customer."));
+        assert!(head.ends_with("\r\nProxy-Authorization: Basic dXNlcjpodW50ZXIy\r\n\r\n"));
+        let plain = super::tunnel(&base, Some("http://127.0.0.1:3128")).expect("a proxy");
+        assert!(!plain.is_tls && !plain.request("h:1").windows(5).any(|part| part == b"Proxy"));
+    }
 }

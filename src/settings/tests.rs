@@ -303,3 +303,51 @@ fn a_subject_and_a_certificate_are_refused() {
     let text = refused(profile("default", &[(CONFIG, FILE)], Some(without)));
     assert!(text.contains("client_id belongs to certificate_file"), "{text}");
 }
+
+fn sources(settings: &Settings) -> Vec<(&'static str, Option<&'static str>)> {
+    let mut sources = settings.sources.clone();
+    sources.sort_unstable();
+    sources
+}
+
+#[test]
+fn the_source_of_each_setting_is_the_variable_that_won_or_the_profile() {
+    let settings = variables(
+        &[(CONFIG, FILE), (BASE_URL, "https://b.example.com"), (SCOPES, "a.read")],
+        Some(PROFILES),
+    );
+    let settings = settings.expect("the profile has the rest");
+    assert_eq!(
+        sources(&settings),
+        [
+            ("base_url", Some(BASE_URL)),
+            ("daily_allowance", None),
+            ("password_command", None),
+            ("private_key_file", None),
+            ("scopes", Some(SCOPES)),
+            ("settle_lag", None),
+            ("subject", None),
+        ]
+    );
+    assert_eq!(settings.subject(), Some("subject-of-default"));
+    // A key of the variables takes nothing of the profile's own.
+    let pairs = [(CONFIG, FILE), (PROFILE, "plant-a"), (PRIVATE_KEY_FILE, "k.pem")];
+    let settings = variables(&pairs, Some(PROFILES)).expect("settings");
+    assert!(sources(&settings).contains(&("private_key_file", Some(PRIVATE_KEY_FILE))));
+    assert!(!sources(&settings).contains(&("strict", None)));
+    // A certificate of the variables takes the place of the profile's subject and key.
+    let pairs = [(CONFIG, FILE), (CERTIFICATE_FILE, "plant.pem"), (CLIENT_ID, "plant-7")];
+    let settings = variables(&pairs, Some(PROFILES)).expect("settings");
+    let named: Vec<_> = sources(&settings).into_iter().map(|(name, _)| name).collect();
+    let expected = ["base_url", "certificate_file", "client_id", "daily_allowance", "scopes"];
+    assert_eq!(named, [&expected[..], &["settle_lag"]].concat());
+    assert_eq!(settings.subject(), None);
+}
+
+#[test]
+fn a_profile_that_is_named_is_the_source_of_all() {
+    let pairs = [(CONFIG, FILE), (BASE_URL, "https://b.example.com")];
+    let settings = profile("plant-a", &pairs, Some(PROFILES)).expect("the profile");
+    assert!(settings.sources.iter().all(|(_, variable)| variable.is_none()));
+    assert_eq!(settings.sources.len(), 9);
+}

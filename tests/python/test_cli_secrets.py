@@ -1,6 +1,8 @@
 """Nothing that the command prints or writes beside its output has a secret, at ``-vv`` either."""
 
 import base64
+import json
+import pickle
 import re
 import urllib.parse
 
@@ -74,6 +76,7 @@ def _outputs(sandbox, env, folder):
     yield from outputs("profile", "list")
     yield from outputs("keygen", "other.pem", "--bits", "2048", "--overwrite")
     yield from outputs("token", "--check")
+    yield from _diagnoses(sandbox, outputs, env, folder)
     yield from outputs("discover", "--diff")
     yield from outputs("plan", feeds, store)
     sandbox.fault(on="data", nth=2, status=503)
@@ -97,7 +100,31 @@ def _outputs(sandbox, env, folder):
     yield from outputs("allowance")
     sandbox.revoke(env["SITELINE_SUBJECT"])
     yield from outputs("discover", status=3)
+    yield from outputs("doctor", "--store", store, status=3)
     yield from outputs("completion", "bash")
+
+
+def _diagnoses(sandbox, outputs, env, folder):
+    """What the doctor says and draws, where all is well and where a request is refused."""
+    jwk = siteline.PrivateKey(folder / "plain.pem").public_jwk
+    (folder / "jwk.json").write_text(json.dumps(jwk))
+    yield from outputs("doctor", "--enrolled-jwk", "jwk.json")
+    yield from outputs("doctor", "--offline")
+    for on, status in (("token", 3), ("discovery", 3), ("data", 4)):
+        body = '{"error": "invalid_client", "error_description": "no"}'
+        sandbox.fault(on=on, times=2, status=401 if status == 3 else 503, body=body)
+        yield from outputs("doctor", status=status)
+        sandbox.clear_faults()
+    credential = siteline.Credential(
+        env["SITELINE_SUBJECT"], folder / "key.pem", passphrase=PASSPHRASE
+    )
+    options = {"credential": credential, "clock": sandbox.clock}
+    client = siteline.Client(sandbox.base_url, **options)
+    diagnosis = siteline.doctor(client, enrolled_jwk=jwk)
+    assert diagnosis.ok, diagnosis
+    yield from (str(diagnosis), repr(diagnosis), diagnosis._repr_html_())
+    yield repr(diagnosis.checks) + json.dumps(diagnosis.to_dict())
+    yield pickle.dumps(diagnosis).decode("latin-1")
 
 
 def test_no_output_of_a_command_has_a_secret(printed):

@@ -118,11 +118,11 @@ def test_every_public_class_shows_an_example(thing):
     assert doctest.DocTestParser().get_examples(thing.__doc__)
 
 
-def test_every_public_name_is_a_class_the_errors_or_the_version():
+def test_every_public_name_is_a_class_the_doctor_the_errors_or_the_version():
     others = {name for name in siteline.__all__ if not inspect.isclass(getattr(siteline, name))}
-    assert others == {"__version__", "errors"}
-    for module in (siteline, siteline.errors, siteline.testing):
-        assert module.__doc__
+    assert others == {"__version__", "doctor", "errors"}
+    for thing in (siteline, siteline.doctor, siteline.errors, siteline.testing):
+        assert thing.__doc__
 
 
 def test_a_name_without_a_docstring_is_detected():
@@ -140,7 +140,7 @@ def test_a_name_without_a_docstring_is_detected():
 
 
 def _documented():
-    for thing in [siteline, siteline.testing, *CLASSES]:
+    for thing in [siteline, siteline.doctor, siteline.testing, *CLASSES]:
         yield thing.__name__, thing.__doc__
         for name, member in _own(thing).items() if inspect.isclass(thing) else ():
             doc = inspect.getdoc(member)

@@ -100,6 +100,8 @@ def examples(sandbox, tmp_path):
     key = siteline.PrivateKey.generate(2048)
     with_key = siteline.Credential("subject", key)
     vault = siteline.Credential("subject", signer=bytes, public_jwk=key.public_jwk)
+    diagnoses = [siteline.doctor(), siteline.doctor(sandbox.client())]
+    told = [diagnosis.to_dict() for diagnosis in diagnoses]
     return {
         "PageReport": [page.report for page in pages(sandbox.client())],
         "TableReport": [table.report for table in read],
@@ -115,6 +117,8 @@ def examples(sandbox, tmp_path):
         "SetAsideDict": reports[-1]["feeds"][0]["set_aside"],
         "TaskDict": [one for report in reports for one in report["todo"]],
         "AllowanceDict": [report["allowance"] for report in reports],
+        "DiagnosisDict": told,
+        "CheckDict": [check for one in told for check in one["checks"]],
         "SandboxStats": [sandbox.stats, siteline.Sandbox().stats],
         "SandboxRequest": sandbox.stats["log"],
     }

@@ -68,6 +68,15 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(client.plan(parts).pages, int | None)
 
 
+def check_doctor(client: siteline.AsyncClient, path: Path) -> None:
+    diagnosis = siteline.doctor(client, offline=True, enrolled_jwk={"kty": "RSA"}, store=[path])
+    assert_type(siteline.doctor(profile="plant-a", store=path), siteline.Diagnosis)
+    assert_type(diagnosis.first_fail, siteline.Check | None)
+    assert_type(diagnosis["tls"].do, str | None)
+    assert_type(diagnosis.to_dict(), siteline.DiagnosisDict)
+    assert_type(diagnosis.to_dict()["checks"], list[siteline.CheckDict])
+
+
 def check_sync(client: siteline.Client, path: Path) -> None:
     feed = siteline.Feed("line-2", site="S1", interval="1m", since="2026-01-01T00:00Z")
     with siteline.Store(path) as store:

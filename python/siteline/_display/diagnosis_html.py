@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from siteline._counts import counted
-from siteline._display.elements import (
-    AMBER,
-    LEFT,
-    RED,
-    WRAPPED,
-    card,
-    html_table,
-    muted,
-    text,
-)
+from siteline._display.elements import LEFT, WRAPPED, card, html_table, muted, text
 
 if TYPE_CHECKING:
     from siteline._display.protocols import Check, Diagnosis
@@ -22,7 +13,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _LONGEST = 500
-_COLOURS = {"fail": RED, "warn": AMBER}
+_BOLD = ("fail", "warn")
+_TOP, _TOP_WRAPPED = (style.replace("middle", "top") for style in (LEFT, WRAPPED))
 
 
 def diagnosis(shown: Diagnosis) -> str:
@@ -38,19 +30,22 @@ def diagnosis(shown: Diagnosis) -> str:
 def _row(check: Check) -> list[tuple[str, str]]:
     seen = _lines(check.seen)
     if check.status == "skipped":
-        seen = muted(seen)
+        seen = muted(seen, "div")
     if check.do:
         seen += f'<div style="padding-left:12px">{_lines(check.do)}</div>'
-    title = f"{text(check.id)} {muted(text(check.title))}"
-    return [(_status(check.status), LEFT), (title, WRAPPED), (seen, WRAPPED)]
+    title = f"<div>{text(check.id)}</div>{_muted_title(check)}"
+    return [(_status(check.status), _TOP), (title, _TOP), (seen, _TOP_WRAPPED)]
 
 
 def _status(status: str) -> str:
-    colour = _COLOURS.get(status)
-    if colour is not None:
-        return f'<b style="color:{colour}">{text(status)}</b>'
+    if status in _BOLD:
+        return f"<b>{text(status)}</b>"
     return muted(text(status)) if status == "skipped" else text(status)
 
 
 def _lines(content: str) -> str:
-    return "<br>".join(text(line, _LONGEST) for line in content.splitlines())
+    return "".join(f"<div>{text(line, _LONGEST)}</div>" for line in content.splitlines())
+
+
+def _muted_title(check: Check) -> str:
+    return "" if check.title == check.id else muted(text(check.title), "div")

@@ -3,8 +3,8 @@
 - ``diagnosis``: what comes of it; ``seen``: what one check has seen
 - ``look``: what the checks look at, and what they send, each request once
 - ``checks``: the list of the checks, in the order of cause, and how they are run
-- ``settings``, ``agent``, ``key``, ``assertion``, ``ledger``, ``path``, ``answer``, ``reads``, ``store``,
-  ``versions``: the checks themselves
+- ``settings``, ``agent``, ``key``, ``assertion``, ``ledger``, ``path``, ``answer``, ``reads``,
+  ``store``, ``versions``: the checks themselves
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def doctor(
     request and one request for a page; each is sent once and counted as always. It makes no file
     beside the ledger that a request is counted in, and changes none.
 
-    - ``client``: whose settings, ledger and token are looked at; ``None`` takes those of ``profile``,
-      else those that :meth:`Client.from_env` would take
+    - ``client``: whose settings, ledger and token are looked at; ``None`` takes those of
+      ``profile``, else those that :meth:`Client.from_env` would take
     - ``offline``: open no connection
-    - ``enrolled_jwk``: the public key that was enrolled, as a ``dict`` or the path of its file; it is
-      compared with the key
+    - ``enrolled_jwk``: the public key that was enrolled, as a ``dict`` or the path of its file; it
+      is compared with the key
     - ``store``: the path of a store to look at, or several
 
-    What is wrong is a check that failed, not an exception. For a signer or a ``password_command`` the
-    program of the client runs.
+    What is wrong is a check that failed, not an exception. A signer and a ``password_command`` are
+    run, as for a client.
 
     >>> diagnosis = siteline.doctor(client)
     >>> diagnosis.ok, diagnosis.first_fail

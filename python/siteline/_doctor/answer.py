@@ -10,6 +10,8 @@ from siteline._siteline import MutualTls
 from siteline.errors import (
     AuthenticationError,
     ClockSkewError,
+    ConfigError,
+    CredentialError,
     ProtocolError,
     RequestRejected,
     ScopeError,
@@ -41,7 +43,8 @@ def service(look: Look) -> Seen:
     if isinstance(error, TransportError):
         return fail(error)
     if not isinstance(error, ServiceError):
-        return ok("not asked")
+        # Nothing was sent. A signer that only asyncio awaits is no fault.
+        return skipped(told(error), blocks=True) if _is_unsigned(error) else fail(error)
     if isinstance(error, AuthenticationError) and error.code is None:
         return warn(f"it answers {error.status} without a code (§7)", _ANOTHER)
     return ok(f"it answers: {error.code or error.status or told(error)}")
@@ -49,6 +52,10 @@ def service(look: Look) -> Seen:
 
 def _has_no_endpoint(error: Exception) -> bool:
     return isinstance(error, RequestRejected) and error.status in _NO_SUCH_ENDPOINT
+
+
+def _is_unsigned(error: Exception) -> bool:
+    return isinstance(error, ConfigError) and not isinstance(error, CredentialError)
 
 
 def clock(look: Look) -> Seen:

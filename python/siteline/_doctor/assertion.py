@@ -33,7 +33,9 @@ def assertion(look: Look) -> Seen:
     assert made is not None
     wrong = list(_wrong(made, look.credential.kid, look.client.subject))
     if wrong:
-        return fail(InternalError(f"An assertion of ours is not as §2.1 has it: {', '.join(wrong)}."))
+        return fail(
+            InternalError(f"An assertion of ours is not as §2.1 has it: {', '.join(wrong)}.")
+        )
     usual = look.client.base_url + _TOKEN_PATH
     aud, lifetime = made["claims"]["aud"], _lifetime(made["claims"])
     seen = f"signed by the key, as §2.1 has it, for {lifetime} s; aud {aud}"

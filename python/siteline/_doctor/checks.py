@@ -35,7 +35,7 @@ class _Planned(NamedTuple):
     title: str
     look: _Look
     after: tuple[str, ...] = ()
-    """Where one of these failed, it is the cause, and this one is skipped."""
+    """Where one of these failed, or could not be looked at, it is the cause of a skip."""
     opens: bool = False
     """Whether it opens a connection."""
 
@@ -67,6 +67,7 @@ def examine(look: Look) -> Diagnosis:
     """Run all checks; of those that follow from another that failed, say so."""
     checks: list[Check] = []
     errors: list[BaseException] = []
+    # Why what follows a check cannot be looked at.
     causes: dict[str, str] = {}
     for planned in _CHECKS:
         cause = next((causes[one] for one in planned.after if one in causes), None)
@@ -74,7 +75,9 @@ def examine(look: Look) -> Diagnosis:
             if seen.error is not None:
                 errors.append(seen.error)
             if seen.status == "fail":
-                cause = planned.id
+                cause = f"{planned.id} failed"
+            elif seen.blocks:
+                cause = seen.seen
             checks.append(_check(planned.id, title, seen))
         if cause is not None:
             causes[planned.id] = cause
@@ -86,7 +89,7 @@ def examine(look: Look) -> Diagnosis:
 
 def _outcomes(planned: _Planned, look: Look, cause: str | None) -> Iterable[tuple[str, Seen]]:
     if cause is not None:
-        return [(planned.title, skipped(f"{cause} failed"))]
+        return [(planned.title, skipped(cause))]
     if planned.opens and look.offline:
         return [(planned.title, skipped("offline"))]
     try:

@@ -61,11 +61,12 @@ class Check:
 class Diagnosis:
     """What :func:`siteline.doctor` has found; it prints as a list, and notebooks draw it.
 
-    - ``checks``: each :class:`Check`, in the order of cause; ``diagnosis["tls"]`` is the first of that
-      ``id``
-    - ``ok``: whether none failed; ``first_fail``: the first that did, which is the cause, or ``None``
-    - ``sends``: what it may send; ``base_url``, ``subject``: whose settings, ``None`` where they could
-      not be read
+    - ``checks``: each :class:`Check`, in the order of cause; ``diagnosis["tls"]`` is the first of
+      that ``id``
+    - ``ok``: whether none failed; ``first_fail``: the first that did, which is the cause, or
+      ``None``
+    - ``sends``: what it may send; ``base_url``, ``subject``: whose settings, ``None`` where they
+      could not be read
 
     >>> sandbox.revoke(client.subject)
     >>> diagnosis = siteline.doctor(client)
@@ -125,7 +126,7 @@ class Diagnosis:
         return "\n".join([*map(str, self.checks), "", self._sum()])
 
     def _sum(self) -> str:
-        counts = Counter(check.status for check in self.checks)
+        counts: Counter[str] = Counter(check.status for check in self.checks)
         parts = [f"{counts[status]} {noun}" for status, noun in _NOUNS.items() if counts[status]]
         text = f"{counted(len(self.checks), 'check')}: {', '.join(parts)}"
         first = self.first_fail

@@ -49,11 +49,12 @@ class Look:
         stores: list[str],
     ) -> None:
         """Look at nothing yet."""
-        self.given = getattr(client, "_client", client)
+        # An AsyncClient has one inside.
+        self.given: Client | None = client if isinstance(client, Client | None) else client._client
         self.profile, self.offline = profile, offline
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
         self.key_error: Exception | None = None
-        """Why the credential cannot be made: then the client has one that nothing is signed with."""
+        """Why there is no credential: then the client has one that nothing is signed with."""
         self.is_subject_known = True
         self.warnings: list[str] = []
         """What was warned of while the client was made."""
@@ -83,7 +84,7 @@ class Look:
 
     @property
     def client(self) -> Client:
-        """The client of the settings. The check of the settings comes before all that ask for it."""
+        """The client of the settings, whose check comes before all that ask for it."""
         assert self._client is not None
         return self._client
 

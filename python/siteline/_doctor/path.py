@@ -1,4 +1,4 @@
-"""The way to the service: proxy, name, connection, TLS. It goes as a request does, and sends none."""
+"""The way to the service: proxy, name, connection, TLS. It goes as a request does; none is sent."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from siteline._times import to_minute
 from siteline.errors import ScopeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from siteline._doctor.look import Look
     from siteline.reports import PageReport
 
@@ -35,7 +37,8 @@ def discovery(look: Look) -> Seen:
         return warn(told(error), f"The scope {_SCOPE} is not asked for.")
     if error is not None:
         return fail(error)
-    assert listed is not None and not isinstance(listed, Page)
+    assert listed is not None
+    assert not isinstance(listed, Page)
     return ok(f"it lists {_some(list(listed)) or 'nothing'}")
 
 
@@ -66,7 +69,7 @@ def shape(look: Look) -> Seen:
     return warn(f"{seen}; {unusual}", "Ask whoever runs the service.") if unusual else ok(seen)
 
 
-def _found(what: str, names: list[str]) -> str:
+def _found(what: str, names: Sequence[str]) -> str:
     return f"{what} {', '.join(names)}, found by its form" if names else ""
 
 

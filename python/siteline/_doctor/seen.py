@@ -17,6 +17,8 @@ class Seen(NamedTuple):
     do: str | None = None
     error: BaseException | None = None
     """What a client would raise, where it failed."""
+    blocks: bool = False
+    """Whether what comes after it cannot be looked at, although it did not fail."""
 
 
 def ok(seen: str) -> Seen:
@@ -29,9 +31,9 @@ def warn(seen: str, do: str | None = None) -> Seen:
     return Seen("warn", seen, do)
 
 
-def skipped(why: str) -> Seen:
+def skipped(why: str, *, blocks: bool = False) -> Seen:
     """Return why it was not looked at."""
-    return Seen("skipped", why)
+    return Seen("skipped", why, blocks=blocks)
 
 
 def fail(error: BaseException, seen: str | None = None, do: str | None = None) -> Seen:

@@ -38,7 +38,7 @@ def _lowest() -> Iterator[tuple[str, str]]:
     except metadata.PackageNotFoundError:  # a source tree that nobody installed
         return
     found = (_REQUIREMENT.match(one) for one in stated)
-    yield from dict(match.groups() for match in found if match).items()
+    yield from {match[1]: match[2] for match in found if match}.items()
 
 
 def _installed(name: str) -> str | None:

@@ -34,12 +34,12 @@ impl TokenSource {
     /// # Errors
     /// Those of the exchange.
     pub(crate) async fn once(&self, exchange: &Exchange<'_>) -> Result<TokenFacts> {
-        exchange.proof.check()?;
         let flight = self.flight();
         let _flight = flight.lock().await;
         if let Some(cached) = self.usable() {
             return Ok(self.facts(&cached, true));
         }
+        exchange.proof.check()?;
         let issued = exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::Only).await?;
         let cached = CachedToken::new(issued, &self.clock);
         let facts = self.facts(&cached, false);

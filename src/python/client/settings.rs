@@ -32,7 +32,7 @@ pub(crate) fn from_outside<'py>(
         credential: options.contains("credential")?,
     };
     let settings = guarded(|| Ok(read(&Environment::of_process(), given)?))?;
-    let made = || {
+    let call = || {
         let keywords = PyDict::new(py);
         if let Some(base_url) = settings.base_url {
             keywords.set_item("base_url", base_url)?;
@@ -52,7 +52,7 @@ pub(crate) fn from_outside<'py>(
         keywords.update(options.as_mapping())?;
         make.call((), Some(&keywords))
     };
-    made().inspect_err(|error| {
+    call().inspect_err(|error| {
         if let Some((file, name)) = &settings.profile
             && error.is_instance_of::<PyValueError>(py)
         {

@@ -20,7 +20,7 @@ _siteline_describe() {
     commands="" options="" valued=""
     case $command in
     "")
-        commands="keygen profile token discover plan pull sync coverage lateness changes store allowance sandbox completion"
+        commands="keygen profile doctor token discover plan pull sync coverage lateness changes store allowance sandbox completion"
         options="-h --help --version"
         valued=""
         ;;
@@ -48,6 +48,11 @@ _siteline_describe() {
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress"
         valued="--profile"
+        ;;
+    "doctor")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --offline --enrolled-jwk --store"
+        valued="--profile --enrolled-jwk --store"
         ;;
     "token")
         commands=""
@@ -136,6 +141,8 @@ _siteline_value() {
     "profile init --certificate-file") _siteline_paths -f ;;
     "profile init --ledger") _siteline_paths -f ;;
     "profile init --ca-bundle") _siteline_paths -f ;;
+    "doctor --enrolled-jwk") _siteline_paths -f ;;
+    "doctor --store") _siteline_paths -f ;;
     "plan --estimate-from") _siteline_paths -f ;;
     "plan "2) _siteline_paths -f ;;
     "pull -o"|"pull --output") _siteline_paths -f ;;

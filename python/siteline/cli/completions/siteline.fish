@@ -1,7 +1,7 @@
 # Completion of siteline for fish. Made from its parser: python -m siteline.cli.completions --write
 
-set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' sandbox' ' completion'
-set -g __siteline_valued --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --subject --tag --tries --unread --until --wait -o
+set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' doctor' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' sandbox' ' completion'
+set -g __siteline_valued --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --enrolled-jwk --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --store --subject --tag --tries --unread --until --wait -o
 
 function __siteline_at --description 'Whether the words so far are of this command'
     set -l command
@@ -24,6 +24,7 @@ complete -c siteline -f
 
 complete -c siteline -n '__siteline_at \'\'' -a keygen -d 'make a key to enroll'
 complete -c siteline -n '__siteline_at \'\'' -a profile -d 'make, list and show profiles'
+complete -c siteline -n '__siteline_at \'\'' -a doctor -d 'look for what is wrong, in the order of cause'
 complete -c siteline -n '__siteline_at \'\'' -a token -d 'check that the service gives a token'
 complete -c siteline -n '__siteline_at \'\'' -a discover -d 'list what may be read, and what of that is new'
 complete -c siteline -n '__siteline_at \'\'' -a plan -d 'show what a read or a sync would cost'
@@ -96,6 +97,14 @@ complete -c siteline -n '__siteline_at \' profile show\'' -l profile -x -d 'a pr
 complete -c siteline -n '__siteline_at \' profile show\'' -l json -d 'one JSON document on stdout'
 complete -c siteline -n '__siteline_at \' profile show\'' -s v -l verbose -d 'log to stderr what is done; twice: every request'
 complete -c siteline -n '__siteline_at \' profile show\'' -l no-progress -d 'show no progress'
+complete -c siteline -n '__siteline_at \' doctor\'' -s h -l help -d 'show this help message and exit'
+complete -c siteline -n '__siteline_at \' doctor\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
+complete -c siteline -n '__siteline_at \' doctor\'' -l json -d 'one JSON document on stdout'
+complete -c siteline -n '__siteline_at \' doctor\'' -s v -l verbose -d 'log to stderr what is done; twice: every request'
+complete -c siteline -n '__siteline_at \' doctor\'' -l no-progress -d 'show no progress'
+complete -c siteline -n '__siteline_at \' doctor\'' -l offline -d 'open no connection'
+complete -c siteline -n '__siteline_at \' doctor\'' -l enrolled-jwk -r -F -d 'the public key that was enrolled, to compare with'
+complete -c siteline -n '__siteline_at \' doctor\'' -l store -r -F -d 'a store; again for more'
 complete -c siteline -n '__siteline_at \' token\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' token\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
 complete -c siteline -n '__siteline_at \' token\'' -l json -d 'one JSON document on stdout'

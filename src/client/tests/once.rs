@@ -1,0 +1,93 @@
+//! A client for a diagnosis: each request is sent once, and only where it is asked for.
+
+use jiff::SignedDuration;
+
+use super::*;
+
+const REFUSED: &str = r#"{"error":"invalid_client"}"#;
+
+/// A client that sends once, beside the usual one of the bench.
+fn once(bench: &Bench) -> Client {
+    bench.client.sending_once().expect("the settings are valid")
+}
+
+fn all(bench: &Bench) -> (usize, usize) {
+    (bench.server.token_requests().len(), bench.server.other_requests().len())
+}
+
+#[tokio::test]
+async fn it_asks_for_a_token_only_where_that_is_asked_for_and_then_once() {
+    let bench = Bench::new(vec![]).await;
+    let client = once(&bench);
+    let error = client.get_object(None).await.expect_err("no token");
+    assert_eq!((error.kind(), all(&bench)), (Kind::AuthenticationError, (0, 0)));
+    let facts = client.token_once().await.expect("a token").expect("one is needed");
+    assert_eq!((facts.was_cached, facts.lifetime), (false, 600));
+    assert_eq!(facts.scopes.map(|scopes| scopes.len()), Some(2));
+    assert!(client.token_once().await.expect("a token").expect("one is needed").was_cached);
+    client.get_object(None).await.expect("a page");
+    // The clients share the token, and the ledger.
+    bench.get().await.expect("a page");
+    assert_eq!(all(&bench), (1, 2));
+    assert_eq!(bench.client.allowance().expect("a count").used, 2);
+}
+
+#[tokio::test]
+async fn it_repeats_nothing() {
+    for act in [refused(), Act::json(503, "{}"), Act::close()] {
+        let bench = Bench::new(vec![act.clone(), act]).await;
+        let client = once(&bench);
+        client.token_once().await.expect("a token");
+        client.get_object(None).await.expect_err("it fails");
+        client.discover(None).await.expect_err("it fails");
+        assert_eq!(all(&bench), (1, 2));
+    }
+}
+
+#[tokio::test]
+async fn its_token_request_is_not_repeated_by_a_corrected_clock_and_its_refusal_not_remembered() {
+    // Ten minutes after the clock of the client.
+    let date = "Date: Sun, 01 Nov 2026 12:10:00 GMT";
+    let refusal = || Act::with_headers(401, &[date], REFUSED);
+    let bench = Bench::with(vec![refusal(), refusal()], vec![], |_| {}).await;
+    let client = once(&bench);
+    let error = client.token_once().await.expect_err("refused");
+    assert_eq!((error.kind(), all(&bench)), (Kind::AuthenticationError, (1, 0)));
+    assert_eq!(client.time().skew(), Some(SignedDuration::from_millis(600_500)));
+    // The usual client repeats it with a corrected clock.
+    bench.get().await.expect("a page");
+    assert_eq!(all(&bench), (3, 1));
+}
+
+#[tokio::test]
+async fn it_waits_for_no_pause() {
+    let slow = Act::with_headers(429, &["Retry-After: 40"], "{}");
+    let bench = Bench::with(vec![slow], vec![], |_| {}).await;
+    let (client, before) = (once(&bench), bench.clock().monotonic());
+    for _ in 0..2 {
+        let error = client.token_once().await.expect_err("a pause");
+        assert_eq!(error.kind(), Kind::RateLimited);
+    }
+    assert_eq!((all(&bench), bench.clock().monotonic()), ((1, 0), before));
+}
+
+#[tokio::test]
+async fn its_ledger_is_made_by_the_first_count() {
+    let file = std::env::temp_dir().join(format!("siteline-{}.txt", uuid::Uuid::new_v4()));
+    let bench = Bench::with(vec![], vec![], |settings| {
+        settings.send_once();
+        settings.choose_ledger(Some(&file), |_| unreachable!()).expect("named");
+    })
+    .await;
+    assert_eq!(bench.client.look_at_ledger().expect("looked"), Some(false));
+    assert_eq!(bench.client.allowance().expect("a count").used, 0);
+    assert!(!file.exists());
+    bench.client.token_once().await.expect("a token");
+    assert_eq!(bench.client.look_at_ledger().expect("looked"), Some(true));
+    std::fs::write(&file, "damaged").expect("written");
+    let error = bench.client.look_at_ledger().expect_err("damaged");
+    assert_eq!(error.kind(), Kind::StoreCorrupt);
+    std::fs::remove_file(&file).expect("removed");
+    let memory = Bench::new(vec![]).await;
+    assert_eq!(memory.client.look_at_ledger().expect("memory"), None);
+}

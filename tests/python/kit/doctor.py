@@ -1,0 +1,36 @@
+"""Runs `siteline doctor` where something is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .command import run_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDS = [
+    *("settings", "agent", "key", "assertion", "ledger", "allowance"),
+    *("proxy", "name", "tcp", "tls"),
+    *("service", "clock", "token", "scopes", "discovery", "data", "shape"),
+    *("store", "versions"),
+]
+
+
+def diagnosed(*arguments, status=0, first=None, env=None, **options) -> dict[str, dict[str, Any]]:
+    """The checks by their ids; `first` is the first that must fail."""
+    document = run_json("doctor", *arguments, status=status, env=env, **options)
+    checks = document["checks"]
+    assert list(dict.fromkeys(check["id"] for check in checks)) == IDS
+    assert document["first_fail"] == first
+    assert document["ok"] == (first is None)
+    return {check["id"]: check for check in checks}
+
+
+def profile(folder: Path, **members) -> dict[str, str]:
+    """The variables for a profile with these members."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in members.items()]
+    file = folder / "config.toml"
+    file.write_text("\n".join(["[default]", *lines, ""]))
+    return {"SITELINE_CONFIG": str(file)}

@@ -1,0 +1,173 @@
+"""`siteline doctor` where something is wrong on the way: name, proxy, TLS."""
+
+import os
+import ssl
+import subprocess
+import warnings
+
+import pytest
+import siteline
+from kit import systems
+from kit.certificates import Issuer
+from kit.doctor import diagnosed, profile
+from kit.resolver import SOURCE
+from kit.tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
+
+PASSWORD = "hunter2"
+
+
+@pytest.fixture
+def service(authority):
+    """A sandbox behind TLS, on the machine's clock."""
+    with (
+        siteline.Sandbox() as sandbox,
+        TlsRelay(authority, int(sandbox.base_url.rsplit(":", 1)[1])) as relay,
+    ):
+        relay.sandbox = sandbox
+        yield relay
+
+
+@pytest.fixture
+def settings(service, key, key_file, tmp_path, authority):
+    """Make the variables of a profile that is right but for these members."""
+
+    def make(**members):
+        usual = {
+            "base_url": f"https://127.0.0.1:{service.port}",
+            "subject": service.sandbox.enroll(key.public_jwk),
+            "private_key_file": str(key_file),
+            "audience": f"{service.sandbox.base_url}/api/customer/oauth/token",
+            "ca_bundle": str(authority.file),
+            "ledger": "memory",
+        }
+        env = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"), "")
+        return {**env, **profile(tmp_path, **(usual | members))}
+
+    return make
+
+
+def test_a_certificate_is_verified_by_the_trust_of_the_client(settings, service, authority):
+    checks = diagnosed(env=settings())
+    seen = checks["tls"]["seen"]
+    assert seen.startswith(f"TLS 1.3, verified by ca_bundle={authority.file}")
+    assert "CN=siteline test authority" in seen
+    assert checks["tcp"]["seen"] == f"127.0.0.1:{service.port} accepts connections"
+    assert service.sandbox.stats["token_requests"] == 1
+
+
+@pytest.mark.parametrize(("days", "status"), [(13, "warn"), (15, "ok")])
+def test_a_certificate_that_ends_within_two_weeks_is_warned_of(
+    settings, service, tmp_path, days, status
+):
+    authority = Authority(tmp_path / "soon", days=(-1, days))
+    port = int(service.sandbox.base_url.rsplit(":", 1)[1])
+    with TlsRelay(authority, port) as relay:
+        env = settings(base_url=f"https://127.0.0.1:{relay.port}", ca_bundle=str(authority.file))
+        assert diagnosed(env=env)["tls"]["status"] == status
+
+
+def test_an_authority_that_is_not_trusted_is_named_by_the_handshake(settings, service, tmp_path):
+    other = tmp_path / "other.pem"
+    other.write_bytes(Issuer("another authority").pem)
+    checks = diagnosed(env=settings(ca_bundle=str(other)), status=2, first="tls")
+    assert checks["tls"]["error"] == "TlsError"
+    assert "unknown authority" in checks["tls"]["seen"]
+    assert "SSL_CERT_FILE" in checks["tls"]["do"]
+    assert checks["service"]["seen"] == checks["token"]["seen"] == "tls failed"
+    assert service.sandbox.stats["token_requests"] == 0
+
+
+def test_certificates_that_cannot_be_read_are_told_before_anything_is_opened(settings, service):
+    env = {**settings(), "SSL_CERT_FILE": "absent", "SSL_CERT_DIR": ""}
+    file = env["SITELINE_CONFIG"]
+    with open(file) as text:
+        lines = [line for line in text if not line.startswith("ca_bundle")]
+    with open(file, "w") as text:
+        text.writelines(lines)
+    checks = diagnosed(env=env, status=2, first="tls")
+    assert "SSL_CERT_FILE" in checks["tls"]["seen"]
+    assert checks["tcp"]["status"] == "skipped"
+    assert service.connections == 0
+
+
+def test_a_service_with_tls_that_is_too_old_is_told(settings, authority, tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.chain)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    outdated = Authority(tmp_path / "old")
+    outdated.context = context
+    with TlsRelay(outdated, unused_port()) as relay:
+        env = settings(base_url=f"https://127.0.0.1:{relay.port}")
+        checks = diagnosed(env=env, status=2, first="tls")
+    assert "no version of TLS" in checks["tls"]["seen"]
+
+
+def test_a_port_where_nobody_listens_is_told(settings):
+    env = settings(base_url=f"https://127.0.0.1:{unused_port()}")
+    checks = diagnosed(env=env, status=4, first="tcp")
+    assert checks["name"]["status"] == "ok"
+    assert checks["tls"]["seen"] == checks["service"]["seen"] == "tcp failed"
+
+
+def test_a_proxy_is_gone_by_and_named_without_its_password(settings, service):
+    with Proxy(service.port) as proxy:
+        address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
+        checks = diagnosed(env=settings(base_url=f"https://{HOST}", proxy=address))
+        assert [head.split()[1] for head in proxy.heads] == [f"{HOST}:443"] * len(proxy.heads)
+        assert "Proxy-Authorization: Basic " in proxy.heads[0]
+    assert checks["proxy"]["seen"].startswith(f"http://127.0.0.1:{proxy.port}, which connects to")
+    assert checks["name"]["status"] == checks["tcp"]["status"] == "skipped"
+    assert checks["tls"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "connection refused"),
+        (b"HTTP/1.1 407 No\r\n\r\n", "407"),
+        (b"HTTP/1.1 403 No\r\n\r\n", "it refused"),
+        (b"\r\n", "it closed the connection"),
+    ],
+    ids=["dead", "user", "refused", "closed"],
+)
+def test_a_proxy_that_does_not_connect_is_the_first_fail(settings, service, answer, why):
+    with Proxy(service.port, answer or b"") as proxy:
+        port = unused_port() if answer is None else proxy.port
+        address = f"http://user:{PASSWORD}@127.0.0.1:{port}"
+        env = settings(base_url=f"https://{HOST}", proxy=address)
+        document = diagnosed(env=env, status=2, first="proxy")
+    assert why in document["proxy"]["seen"]
+    assert document["proxy"]["error"] == "ProxyError"
+    assert document["tls"]["seen"] == document["token"]["seen"] == "proxy failed"
+    assert PASSWORD not in str(document)
+    assert service.sandbox.stats["token_requests"] == 0
+
+
+@systems.PRELOAD
+def test_a_name_without_an_address_is_told(settings, tmp_path):
+    library, file = tmp_path / "resolver.so", tmp_path / "addresses"
+    compiler = os.environ.get("CC", "cc")
+    command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"]
+    subprocess.run(command, check=True, timeout=120)
+    file.write_text("")
+    env = {
+        **settings(base_url=f"https://{HOST}:{unused_port()}"),
+        **{"LD_PRELOAD": str(library), "RESOLVER_FILE": str(file)},
+    }
+    checks = diagnosed(env=env, status=4, first="name")
+    assert checks["name"]["error"] == "TransportError"
+    assert HOST in checks["name"]["seen"]
+    assert checks["tcp"]["seen"] == "name failed"
+
+
+def test_plain_http_beyond_this_machine_is_warned_of(settings, service):
+    port = service.sandbox.base_url.rsplit(":", 1)[1]
+    address = f"http://{SELF}:{port}"
+    env = settings(base_url=address, allow_http=True)
+    checks = diagnosed(env=env)
+    assert checks["tls"]["status"] == "warn"
+    assert checks["tls"]["seen"].startswith("plain HTTP")
