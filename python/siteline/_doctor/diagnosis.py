@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from siteline._counts import counted
 
@@ -20,8 +20,7 @@ _STATUS, _ID = 9, 11
 _NOUNS = {"ok": "ok", "warn": "to look at", "fail": "failed", "skipped": "skipped"}
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One thing that was looked at.
 
     - ``id``: its name, which stays: ``"key"``, ``"tls"``
@@ -46,6 +45,16 @@ class Check:
     """What to do."""
     error: str | None = None
     """The class of the exception that a client raises for it, by name, where it failed."""
+
+    def _plain(self) -> CheckDict:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "status": self.status,
+            "seen": self.seen,
+            "do": self.do,
+            "error": self.error,
+        }
 
     def __str__(self) -> str:
         """Print it in lines of 80 characters at most, where words allow it."""
@@ -110,7 +119,7 @@ class Diagnosis:
             "base_url": self.base_url,
             "subject": self.subject,
             "sends": self.sends,
-            "checks": [_plain(check) for check in self.checks],
+            "checks": [check._plain() for check in self.checks],
         }
 
     def __str__(self) -> str:
@@ -137,17 +146,6 @@ class Diagnosis:
         from siteline._display import diagnosis_html
 
         return diagnosis_html.diagnosis(self)
-
-
-def _plain(check: Check) -> CheckDict:
-    return {
-        "id": check.id,
-        "title": check.title,
-        "status": check.status,
-        "seen": check.seen,
-        "do": check.do,
-        "error": check.error,
-    }
 
 
 def _wrapped(text: str, first: str, then: str) -> Iterator[str]:
