@@ -373,7 +373,7 @@ impl Client {
             ledger: &*inner.ledger,
         };
         let token = if inner.settings.sends_once {
-            tokens.cached().ok_or_else(once::without_token)?
+            tokens.cached().ok_or_else(reply::without_token)?
         } else {
             call.untimed(tokens.token(&exchange)).await?
         };

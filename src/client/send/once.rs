@@ -2,15 +2,9 @@
 
 use super::Client;
 use crate::auth::{Authentication, Exchange, OwnAssertion, TokenFacts};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::http::path_probe::{self, Path};
 use crate::http::{Deadline, FileLedger};
-
-/// A data request does not ask for a token on its own account.
-pub(super) fn without_token() -> Error {
-    Error::new(Kind::AuthenticationError, "there is no access token, and none was requested")
-        .with(|context| context.unsent = true)
-}
 
 impl Client {
     /// A client with the same settings, ledger and tokens, and connections of its own, that sends each
