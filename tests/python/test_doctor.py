@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pickle
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -230,6 +231,22 @@ def test_the_shape_of_the_page_is_told_as_it_was_seen(sandbox):
     assert "array items" in seen
     assert "timestamps epoch_milliseconds" in seen
     assert "unknown members" in seen
+
+
+def test_without_the_scope_of_discovery_its_refusal_is_no_fault(sandbox):
+    diagnosis = siteline.doctor(sandbox.client(scopes="customer.data.read"))
+    assert diagnosis.ok, diagnosis
+    assert diagnosis["discovery"].status == "warn"
+    assert diagnosis["data"].status == "ok"
+
+
+def test_a_package_that_is_older_than_siteline_needs_is_warned_of(sandbox, monkeypatch):
+    from importlib import metadata
+
+    monkeypatch.setattr(metadata, "version", lambda name: "1.9.12" if name == "polars" else "9999")
+    check = siteline.doctor(sandbox.client(), offline=True)["versions"]
+    assert check.status == "warn"
+    assert re.fullmatch(r"Update to at least polars 1\.[0-9.]+\.", check.do)
 
 
 def test_it_prints_in_eighty_columns_and_is_drawn_and_pickled(sandbox):

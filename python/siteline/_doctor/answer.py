@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siteline._doctor.assertion import overridden
+from siteline._doctor.assertion import UNSIGNED, overridden
 from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
 from siteline._siteline import MutualTls
 from siteline.errors import (
@@ -43,8 +43,8 @@ def service(look: Look) -> Seen:
     if isinstance(error, TransportError):
         return fail(error)
     if not isinstance(error, ServiceError):
-        # Nothing was sent. A signer that only asyncio awaits is no fault.
-        return skipped(told(error), blocks=True) if _is_unsigned(error) else fail(error)
+        # Nothing was sent. A signer that is not awaited is no fault.
+        return skipped(UNSIGNED, blocks=True) if _is_unsigned(error) else fail(error)
     if isinstance(error, AuthenticationError) and error.code is None:
         return warn(f"it answers {error.status} without a code (§7)", _ANOTHER)
     return ok(f"it answers: {error.code or error.status or told(error)}")

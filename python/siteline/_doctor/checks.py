@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from siteline._doctor import (
     agent,
@@ -21,11 +20,11 @@ from siteline._doctor.diagnosis import Check, Diagnosis
 from siteline._doctor.seen import Seen, fail, skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from siteline._doctor.look import Look
 
 __all__: list[str] = []
-
-_Look: TypeAlias = "Callable[[Look], Seen | list[tuple[str, Seen]]]"
 
 
 class _Planned(NamedTuple):
@@ -33,7 +32,7 @@ class _Planned(NamedTuple):
 
     id: str
     title: str
-    look: _Look
+    look: Callable[[Look], Seen | list[tuple[str, Seen]]]
     after: tuple[str, ...] = ()
     """Where one of these failed, or could not be looked at, it is the cause of a skip."""
     opens: bool = False
