@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from siteline.gathered import Gathered
     from siteline.lateness import Delays, Lateness
     from siteline.maintenance import Freed
+    from siteline.notes import RequestNote
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
         AllowanceDict,
@@ -171,6 +172,7 @@ __all__ = [
     "Record",
     "RecordIterator",
     "RedirectRefused",
+    "RequestNote",
     "RequestRejected",
     "Sandbox",
     "SandboxRequest",
@@ -220,6 +222,7 @@ _MODULES = {
     "gathered": ("Gathered",),
     "lateness": ("Delays", "Lateness"),
     "maintenance": ("Freed",),
+    "notes": ("RequestNote",),
     "progress": ("Progress", "StoreProgress"),
     "reports": (
         "AllowanceDict",

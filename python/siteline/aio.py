@@ -175,8 +175,13 @@ class AsyncClient:
         )
         callback = run._progress_callback()
         try:
-            while await run._fetch():
-                progress = await _completed(run._apply())
+            while True:
+                try:
+                    if not await run._fetch():
+                        break
+                    progress = await _completed(run._apply())
+                finally:
+                    run._tell()
                 if callback is not None:
                     callback(progress)
             return await _completed(run._report())
@@ -403,12 +408,13 @@ class AsyncScan:
         :meth:`siteline.Scan.collect`.
         """
         callback = self._scan._progress_callback()
-        if callback is None:
+        if callback is None and not self._scan._is_told():
             return await self._scan._collect()
         collecting = self._scan._collecting()
         try:
             while isinstance(step := await self._scan._step(collecting), Progress):
-                callback(step)
+                if callback is not None:
+                    callback(step)
             return step
         finally:
             self._scan._stop_prefetch()

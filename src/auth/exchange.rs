@@ -14,7 +14,9 @@ use super::{Credential, Proof, ScopeSet};
 use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
-use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
+use crate::http::{
+    Call, Deadline, Ledger, OpenNote, Policy, Request, RequestKind, RetryQuota, Transport,
+};
 
 /// A refusal is attributed to the clocks only if they differ by more than this.
 const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
@@ -88,13 +90,16 @@ impl Exchange<'_> {
             }
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
-            let mut error = match call.attempt(Box::pin(self.attempt(scopes))).await {
+            let mut note = call.note(self.transport.observer(), RequestKind::Token);
+            let attempt = call.attempt(Box::pin(self.attempt(scopes, &mut note))).await;
+            let mut error = match attempt {
                 Ok(grant) => {
                     call.succeeded();
                     return Ok(Issued { grant, asked, asked_wall });
                 }
                 Err(error) => error,
             };
+            note.failed(&error);
             gate.close(clock, &error);
             self.share_pause(&error);
             if is_invalid_client(&error) {
@@ -132,19 +137,23 @@ impl Exchange<'_> {
     }
 
     /// One attempt with a new assertion.
-    async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
+    async fn attempt(&self, scopes: &ScopeSet, note: &mut OpenNote) -> Result<Grant> {
         let form = self.proof.form(scopes, self.time).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
+        let trace = note.begin(&url);
         let request = Request {
             url,
             authorization: None,
             form: Some(form),
             certificate: self.proof.certificate().cloned(),
+            trace,
         };
         let clock = self.time.clock();
         self.ledger.count_token_request(clock.moment())?;
-        let reply = self.transport.send(request, self.time).await?;
+        let mut outcome = self.transport.send(request, self.time).await;
+        note.replied(&mut outcome);
+        let reply = outcome?;
         if let Some(reading) = reply.reading {
             self.ledger.observe(reading, clock.moment());
         }

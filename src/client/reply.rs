@@ -249,6 +249,8 @@ mod tests {
             status,
             headers: HeaderMap::new(),
             body: body.to_owned().into(),
+            received: 0,
+            points: Default::default(),
             broken_body: None,
             reading: None,
             presented: false,

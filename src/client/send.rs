@@ -22,8 +22,8 @@ use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{Outcome, Permit, exhausted};
 use crate::http::{
-    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, Reply, Request, RetryQuota,
-    Transport,
+    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, OpenNote, Reply, Request,
+    RequestKind, RetryQuota, Transport,
 };
 use crate::lock::Mutex;
 
@@ -276,7 +276,9 @@ impl Client {
             if let (Some(refusal), Some(token)) = (&refusal, &access.token) {
                 call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
             }
-            let attempted = call.attempt(Box::pin(self.attempt(request, &access))).await;
+            let mut note = self.note(&call, request);
+            let attempt = self.attempt(request, &access, &mut note);
+            let attempted = call.attempt(Box::pin(attempt)).await;
             drop(slot);
             let outcome = match attempted {
                 // `read` may wait for its caller, so it does not count against the limit of the call.
@@ -293,6 +295,7 @@ impl Client {
                 }
                 Err(error) => error,
             };
+            note.failed(&error);
             request.is_retry = true;
             if error.kind() != Kind::AuthenticationError {
                 if let Some(spending) = request.spending {
@@ -346,7 +349,9 @@ impl Client {
                 } else {
                     // Without tokens a discovery request is the one that costs nothing; whatever the
                     // reply, it has a date.
-                    let _ = call.untimed(Box::pin(self.attempt(DISCOVERY, &access))).await;
+                    let mut note = self.note(call, DISCOVERY);
+                    let attempt = self.attempt(DISCOVERY, &access, &mut note);
+                    let _ = call.untimed(Box::pin(attempt)).await;
                 }
             }
         }
@@ -372,14 +377,30 @@ impl Client {
         Ok(identity.access(Some(token)))
     }
 
+    /// The note of the next attempt, for whoever observes the client.
+    fn note(&self, call: &Call<'_>, parts: RequestParts<'_>) -> OpenNote {
+        let (kind, feed) = match parts.spending {
+            Some(spending) => (RequestKind::Data, spending.feed.as_ref()),
+            None => (RequestKind::Discovery, None),
+        };
+        call.note(self.0.transport.observer(), kind).for_feed(feed)
+    }
+
     /// Sends one request, which is counted before, and given back only if no byte was sent.
-    async fn attempt(&self, parts: RequestParts<'_>, access: &Access) -> Result<Reply> {
+    async fn attempt(
+        &self,
+        parts: RequestParts<'_>,
+        access: &Access,
+        note: &mut OpenNote,
+    ) -> Result<Reply> {
         let inner = &*self.0;
-        let request = Request {
-            url: inner.settings.base_url.join(parts.path, parts.query),
+        let url = inner.settings.base_url.join(parts.path, parts.query);
+        let mut request = Request {
+            url,
             authorization: access.token.as_ref().map(AccessToken::authorization),
             form: None,
             certificate: access.certificate.clone(),
+            trace: None,
         };
         let reservation = match parts.spending {
             Some(_) => Some(inner.ledger.reserve(self.moment(), parts.must_remain())?),
@@ -390,7 +411,9 @@ impl Client {
         for count in counts() {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let outcome = inner.transport.send(request, &inner.time).await;
+        request.trace = note.begin(&request.url);
+        let mut outcome = inner.transport.send(request, &inner.time).await;
+        note.replied(&mut outcome);
         let now = self.moment();
         let what = reply::outcome_of(&outcome);
         if what == Outcome::Unsent {
@@ -404,6 +427,9 @@ impl Client {
                 inner.ledger.observe(reading, now);
             }
             _ => {}
+        }
+        if parts.spending.is_some() {
+            note.allowance_left(|| inner.ledger.state(now).ok()?.left);
         }
         let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
         if let Err(error) = &checked

@@ -17,6 +17,7 @@
 //! | `problem` | error replies of the service |
 //! | `certificate_refusal` | refusals of the client certificate |
 //! | `certificate_probe` | whether a service refuses it in the handshake, where HTTP/2 lost the alert |
+//! | `note` | what an observer of a client is told of each request |
 //! | `retry` | the retry policy |
 //! | `retry_after` | the header `Retry-After` |
 //! | `allowance` | the daily allowance, counted before a request is sent, in memory or in a file |
@@ -31,6 +32,7 @@ mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+mod note;
 pub(crate) mod problem;
 pub(crate) mod proxy;
 mod retry;
@@ -48,6 +50,8 @@ pub use allowance::{FileLedger, Integration, Ledger, Outcome, Permit, Terms};
 pub use base_url::BaseUrl;
 pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use connections::provider;
+pub(crate) use note::OpenNote;
+pub use note::{Observer, Recipient, RequestKind, RequestNote};
 pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};
 pub use retry::{Deadline, Policy};

@@ -70,6 +70,7 @@ mod _siteline {
         module.add("__version__", crate::VERSION)?;
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::logging::install();
+        super::bridge::notes::export(module)?;
         super::bridge::process::watch(module)?;
         super::client::own_files::export(module)?;
         #[cfg(debug_assertions)]

@@ -22,6 +22,7 @@ use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{CALLER, Caller};
 use crate::python::bridge::delivery::Finish;
 use crate::python::bridge::logging::LogBuffer;
+use crate::python::bridge::notes::tell_before;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
@@ -67,7 +68,7 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    buffer.learn_level(py)?;
+    buffer.begin(py)?;
     buffer.set_awaited(false);
     let runtime = runtime(py)?;
     let handles_signals = is_main_thread(py)?;
@@ -82,6 +83,7 @@ where
     // A child that was forked meanwhile leaves the records to its parent.
     if process.is_current() {
         buffer.flush(py)?;
+        return tell_before(py, buffer.notes_to_tell(), outcome);
     }
     outcome
 }
@@ -102,7 +104,7 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    buffer.learn_level(py)?;
+    buffer.begin(py)?;
     let future = CALLER.scope(Some(Caller::running(py)?), future);
     if is_ending_here() {
         // No other thread may attach to the interpreter, so this thread waits for the outcome.

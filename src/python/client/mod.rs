@@ -16,6 +16,7 @@ pub(crate) mod shape;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -27,6 +28,7 @@ use crate::lock::Mutex;
 use crate::python::auth::argument::authentication;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::modules::import_for_clients;
+use crate::python::bridge::notes::ClientNotes;
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
 use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
@@ -73,6 +75,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///   ``NO_PROXY`` names the host; never used for loopback
 /// - ``clock``: a :class:`Clock`, for tests; ``None`` is that of the sandbox at this ``base_url``, if
 ///   ``SITELINE_SANDBOX_CLOCK`` names one (:meth:`Sandbox.env`), else the machine's
+/// - ``on_request``: a callable that gets a :class:`RequestNote` of each request that has ended; ``None``
+///   tells nobody
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. ``None`` is the default everywhere. A
 /// wrong setting is a :class:`ConfigError`, before any request.
@@ -94,7 +98,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///
 /// The pickle of a client has its settings, the path of its ledger, and a credential that says where
 /// the key is; the process that loads it requests its own token. A pickle contains no secret: a client
-/// that would need one raises ``TypeError`` that says what to do. Copies are the client itself.
+/// that would need one raises ``TypeError`` that says what to do. It has no ``on_request``. Copies are
+/// the client itself.
 ///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
@@ -103,6 +108,8 @@ pub(crate) struct PyClient {
     pub(crate) client: Client,
     /// The current one.
     credential: Mutex<Py<PyAny>>,
+    /// Whom its requests are told to.
+    pub(crate) notes: Arc<ClientNotes>,
     /// The other keywords, in the form that is pickled.
     pickled: Py<PyDict>,
     /// The sandbox that handed it out, which serves as long as the client exists. It holds nothing that
@@ -112,21 +119,38 @@ pub(crate) struct PyClient {
 
 copies_are_itself!(PyClient);
 
+/// Whom a client's requests are told to.
+///
+/// # Errors
+/// `ConfigError` for anything but a plain callable.
+fn client_notes(
+    py: Python<'_>,
+    on_request: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Arc<ClientNotes>> {
+    let checked = on_request.map(|given| {
+        py.import("siteline.notes")?.getattr("checked")?.call1((given,)).map(Bound::unbind)
+    });
+    Ok(ClientNotes::new(checked.transpose()?, LogBuffer::current_notes))
+}
+
 #[pymethods]
 impl PyClient {
     #[new]
-    #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, **options), text_signature = "(base_url, \
+    #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, on_request=None,
+        **options), text_signature = "(base_url, \
         *, credential, scopes=('customer.discovery.read', 'customer.data.read'), audience=None, \
         daily_allowance=None, allowance_resets=None, ledger=None, settle_lag='5m', \
         assertion_lifetime='2m', clock_tolerance='0s', typ=False, max_retry_after='1m', tries=4, \
         connect_timeout='5s', response_timeout='30s', idle_timeout='15s', max_connections=64, \
-        max_body_bytes=67108864, application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None)")]
+        max_body_bytes=67108864, application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None, \
+        on_request=None)")]
     fn new(
         py: Python<'_>,
         base_url: Text<'_>,
         surplus: &Bound<'_, PyTuple>,
         credential: Option<Bound<'_, PyAny>>,
         clock: Option<&PyClock>,
+        on_request: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let Some(credential) = credential.filter(|_| surplus.is_empty()) else {
@@ -138,6 +162,8 @@ impl PyClient {
         let authentication = authentication(&credential)?;
         let (mut settings, pickled) = settings_with(py, base_url.0, authentication, options)?;
         settings.spawner = Arc::new(spawn_task);
+        let notes = client_notes(py, on_request)?;
+        settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(clock), _) => settings.clock = clock.0.clone(),
             (_, Some(name)) => {
@@ -150,7 +176,7 @@ impl PyClient {
         choose_ledger(&mut settings, &pickled)?;
         let client = guarded(|| Ok(Client::new(settings)?))?;
         let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());
-        Ok(Self { client, credential, pickled, sandbox: PyOnceLock::new() })
+        Ok(Self { client, credential, notes, pickled, sandbox: PyOnceLock::new() })
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and from a profile for those not set.
@@ -188,7 +214,7 @@ impl PyClient {
     /// The file is that of ``SITELINE_CONFIG``, else ``siteline/config.toml`` in ``$XDG_CONFIG_HOME``,
     /// else in ``~/.config`` (on macOS and Windows, not tested, in the platform's folder). No other
     /// variable is read. Keywords are those of :class:`Client` and override the profile. Its members are
-    /// the keywords of :class:`Client` except ``credential`` and ``clock``, and ``base_url``,
+    /// the keywords of :class:`Client` except ``credential``, ``clock`` and ``on_request``, and ``base_url``,
     /// ``subject`` or ``certificate_file`` (with ``client_id``), ``private_key_file``,
     /// ``password_command``, ``kid``, ``strict``. A path is relative
     /// to the file's folder, or begins with ``~/``. A passphrase is not allowed. A :class:`ConfigError`
@@ -299,17 +325,19 @@ impl PyClient {
     }
 
     /// Close the client: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
-    fn close(&self) {
+    /// Requests that ``on_request`` was not told of yet are told now.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.client.close();
+        guarded(|| self.notes.tell(py, None))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
-        self.client.close();
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(exception.py())
     }
 
     fn __getnewargs_ex__<'py>(
@@ -332,6 +360,17 @@ impl PyClient {
     /// What notebooks show.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "client")
+    }
+
+    /// Traces and counts its requests: `siteline.otel`. ``None`` ends that.
+    fn _instrument(&self, instrument: Option<Py<PyAny>>) {
+        self.notes.set_instrument(instrument);
+    }
+
+    /// For the garbage collector: ``on_request=`` may be a method of an object that keeps the client.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.notes.on_request())
     }
 
     /// Whether the client was closed.
