@@ -15,7 +15,7 @@ fn reply(body: &str) -> Reply {
         headers: reqwest::header::HeaderMap::new(),
         body: body.to_owned().into(),
         received: 0,
-        points: Default::default(),
+        points: crate::http::PointCount::default(),
         broken_body: None,
         reading: None,
         presented: false,

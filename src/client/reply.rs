@@ -250,7 +250,7 @@ mod tests {
             headers: HeaderMap::new(),
             body: body.to_owned().into(),
             received: 0,
-            points: Default::default(),
+            points: crate::http::PointCount::default(),
             broken_body: None,
             reading: None,
             presented: false,

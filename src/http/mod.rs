@@ -51,6 +51,8 @@ pub use base_url::BaseUrl;
 pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use connections::provider;
 pub(crate) use note::OpenNote;
+#[cfg(test)]
+pub(crate) use note::PointCount;
 pub use note::{Observer, Recipient, RequestKind, RequestNote};
 pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};

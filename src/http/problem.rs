@@ -239,7 +239,7 @@ mod tests {
             headers: reqwest::header::HeaderMap::new(),
             body: body.into(),
             received: 0,
-            points: Default::default(),
+            points: crate::http::PointCount::default(),
             broken_body: None,
             reading: None,
             presented: false,

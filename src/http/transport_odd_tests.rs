@@ -285,7 +285,7 @@ fn cut(status: u16) -> Reply {
         headers: HeaderMap::new(),
         body: Bytes::from_static(b"s3cret"),
         received: 0,
-        points: Default::default(),
+        points: PointCount::default(),
         broken_body: Some(Error::new(Kind::TruncatedBody, "cut")),
         reading: None,
         presented: false,

@@ -230,7 +230,7 @@ impl Delivery {
         let mut settled = Ok(());
         for (waiter, (outcome, notes)) in waiters.iter().zip(outcomes) {
             // The others get theirs even if this one fails.
-            settled = settled.and(settle_pending(&waiter, outcome, notes));
+            settled = settled.and(settle_pending(&waiter, outcome, notes.as_ref()));
         }
         settled
     }
@@ -239,7 +239,7 @@ impl Delivery {
 fn settle_pending(
     waiter: &Bound<'_, PyAny>,
     outcome: PyResult<Py<PyAny>>,
-    notes: Option<Arc<CallNotes>>,
+    notes: Option<&Arc<CallNotes>>,
 ) -> PyResult<()> {
     let py = waiter.py();
     // It was cancelled meanwhile, and the loop has already resumed the task that awaited it.
@@ -247,7 +247,7 @@ fn settle_pending(
     if is_done()? {
         return Ok(());
     }
-    let outcome = tell_before(py, notes.as_ref(), outcome);
+    let outcome = tell_before(py, notes, outcome);
     // What is told may have cancelled it.
     if is_done()? { outcome.map(drop) } else { settle(waiter, outcome) }
 }

@@ -63,9 +63,9 @@ impl PyRun {
             let run = Arc::clone(&run);
             Ok::<_, PyErr>(block_on(py, &self.buffer.get(), async move { run.fetch().await })??)
         };
-        let applied = || match fetched()? {
-            true => self.target.step(py, || run.apply()).map(Some),
-            false => Ok(None),
+        let applied = || {
+            let is_pending = fetched()?;
+            is_pending.then(|| self.target.step(py, || run.apply())).transpose()
         };
         while let Some(progress) = self.tell_before(py, applied())? {
             if let Some(callback) = &self.callback {
