@@ -96,7 +96,7 @@ def note(
     others: tuple[str | None, int | None, bool],
 ) -> RequestNote:
     """Return the note with these fields, in their order."""
-    return RequestNote(*request, *times, *body, *attempt, *others)
+    return RequestNote._make((*request, *times, *body, *attempt, *others))
 
 
 def checked(on_request: Any) -> Any:
