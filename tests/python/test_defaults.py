@@ -36,6 +36,7 @@ DECIDED_ELSEWHERE = {
     "ca_bundle",
     "proxy",
     "clock",
+    "on_request",
 }
 
 

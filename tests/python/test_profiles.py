@@ -134,7 +134,11 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
         "ca_bundle": "ca.pem",
         "proxy": "http://proxy.example.com:3128",
     }
-    keywords = set(inspect.signature(siteline.Client).parameters) - {"credential", "clock"}
+    keywords = set(inspect.signature(siteline.Client).parameters) - {
+        "credential",
+        "clock",
+        "on_request",
+    }
     assert keywords <= full.keys()
     shutil.copy(CERTIFICATE, config.parent / "ca.pem")
     write(config, full=full)
