@@ -15,8 +15,12 @@ Token requests are traced likewise. The header names a trace and a span, and not
 
 from __future__ import annotations
 
+import threading
+import weakref
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from siteline import _siteline
@@ -43,6 +47,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # Those of OpenTelemetry's conventions for HTTP.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+_COUNTED = {
+    "siteline.requests": ("{request}", "Attempts, repeats included."),
+    "siteline.exchanges": ("{exchange}", "Access tokens issued."),
+    "siteline.pages": ("{page}", "Pages read."),
+    "siteline.points": ("{point}", "Points on them, repeats included."),
+    "siteline.points.revised": ("{point}", "Points to which a sync gave other values."),
+    "siteline.received": ("By", "Bytes of bodies, as they came."),
+}
+_Counts: TypeAlias = dict[tuple[tuple[str, str | int | None], ...], int]
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
@@ -109,7 +122,7 @@ class _Instrument:
     ) -> None:
         version = _siteline.__version__
         self._tracer = trace.get_tracer("siteline", version, tracer_provider)
-        self._meters = _Meters(metrics.get_meter("siteline", version, meter_provider))
+        self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
         # What follows from an address, which a client has three of.
         self._places: dict[str, _Place] = {}
 
@@ -166,57 +179,85 @@ class _Place:
         self.span = {
             **self.common,
             "url.full": note.url,
-            "url.template": address.path,
             "siteline.request.kind": note.kind,
         }
 
 
 class _Meters:
-    """The metrics."""
+    """The metrics. Counts are kept here, and read when they are exported."""
 
     def __init__(self, meter: metrics.Meter) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[str, _Counts] = {name: defaultdict(int) for name in _COUNTED}
+        self._left: _Counts = {}
         self._duration = meter.create_histogram(
             "http.client.request.duration",
             "s",
             "Duration of HTTP client requests.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        count = meter.create_counter
-        self._requests = count("siteline.requests", "{request}", "Attempts, repeats included.")
-        self._exchanges = count("siteline.exchanges", "{exchange}", "Access tokens issued.")
-        self._pages = count("siteline.pages", "{page}", "Pages read.")
-        self._points = count("siteline.points", "{point}", "Points on them, repeats included.")
-        self._revised = count("siteline.points.revised", "{point}", "Points with other values.")
-        self._received = count("siteline.received", "By", "Bytes of bodies, as they came.")
-        self._left = meter.create_gauge(
-            "siteline.allowance.left", "{request}", "Requests left today."
+        for name, (unit, description) in _COUNTED.items():
+            observe = partial(self._observed, self._counts[name])
+            meter.create_observable_counter(name, [observe], unit, description)
+        meter.create_observable_gauge(
+            "siteline.allowance.left",
+            [partial(self._observed, self._left)],
+            "{request}",
+            "Requests left today.",
         )
 
     def request(self, note: RequestNote, place: _Place, error: str | None) -> None:
         """Count one request."""
-        common, by_kind = dict(place.common), {"siteline.request.kind": note.kind}
-        kind: dict[str, Any] = dict(by_kind)
+        attributes = place.common
         if note.status is not None:
-            common["http.response.status_code"] = kind["http.response.status_code"] = note.status
+            attributes = {**attributes, "http.response.status_code": note.status}
         if error is not None:
-            common["error.type"] = kind["error.type"] = error
-        self._duration.record(note.duration, common)
-        self._requests.add(1, kind)
-        self._received.add(note.bytes, by_kind)
-        if note.kind == "token" and error is None:
-            self._exchanges.add(1)
-        if note.points is not None:
-            of_feed = {} if note.feed is None else {"siteline.feed": note.feed}
-            self._pages.add(1, of_feed)
-            self._points.add(note.points, of_feed)
-        if note.allowance_left is not None:
-            self._left.set(note.allowance_left, {"server.address": place.common["server.address"]})
+            attributes = {**attributes, "error.type": error}
+        self._duration.record(note.duration, attributes)
+        of_kind = (("siteline.request.kind", note.kind),)
+        of_status = (("http.response.status_code", note.status), ("error.type", error))
+        counts = self._counts
+        with self._lock:
+            counts["siteline.requests"][*of_kind, *of_status] += 1
+            counts["siteline.received"][of_kind] += note.bytes
+            if note.kind == "token" and error is None:
+                counts["siteline.exchanges"][()] += 1
+            if note.points is not None:
+                of_feed = (("siteline.feed", note.feed),)
+                counts["siteline.pages"][of_feed] += 1
+                counts["siteline.points"][of_feed] += note.points
+            if note.allowance_left is not None:
+                self._left[(("server.address", place.common["server.address"]),)] = (
+                    note.allowance_left
+                )
 
     def revise(self, feeds: Sequence[tuple[str, int]]) -> None:
         """Count revised points."""
-        for feed, points in feeds:
-            if points:
-                self._revised.add(points, {"siteline.feed": feed})
+        with self._lock:
+            for feed, points in feeds:
+                self._counts["siteline.points.revised"][(("siteline.feed", feed),)] += points
+
+    def _observed(self, counts: _Counts, _: metrics.CallbackOptions) -> list[metrics.Observation]:
+        with self._lock:
+            known = list(counts.items())
+        return [
+            metrics.Observation(
+                count, {name: value for name, value in attributes if value is not None}
+            )
+            for attributes, count in known
+        ]
+
+
+# One for each provider: a second one would count under the same names.
+_meters: weakref.WeakKeyDictionary[metrics.MeterProvider, _Meters] = weakref.WeakKeyDictionary()
+
+
+def _meters_of(provider: metrics.MeterProvider) -> _Meters:
+    known = _meters.get(provider)
+    if known is None:
+        meter = metrics.get_meter("siteline", _siteline.__version__, provider)
+        known = _meters[provider] = _Meters(meter)
+    return known
 
 
 def _error_type(note: RequestNote) -> str | None:

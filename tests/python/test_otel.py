@@ -92,7 +92,6 @@ def test_each_attempt_is_a_client_span_under_that_of_its_caller(sandbox, recorde
         "server.address": address,
         "server.port": int(port),
         "url.full": f"{sandbox.base_url}/api/customer/v1/data",
-        "url.template": "/api/customer/v1/data",
         "siteline.request.kind": "data",
         "siteline.points": 30,
     }
@@ -259,6 +258,15 @@ def test_after_the_end_nothing_is_sent_or_recorded(sandbox):
         sandbox.client().discover()
     assert recorded.spans() == []
     assert sent_headers(sandbox) == []
+
+
+def test_counts_go_on_where_the_same_provider_is_given_again(sandbox, recorded, caplog):
+    client = sandbox.client()
+    client.discover()
+    siteline.otel.instrument(**recorded.providers)
+    client.discover()
+    assert recorded.total("siteline.requests") == 3
+    assert caplog.text == "", "no instrument is made twice"
 
 
 def test_the_callable_of_a_client_is_told_as_well(sandbox, recorded):
