@@ -38,8 +38,7 @@ fn briefly(notes: &Notes) -> Vec<(RequestKind, Option<u16>, Option<Kind>, u32)> 
 
 #[tokio::test]
 async fn each_attempt_is_noted_once_with_what_came_before_it() {
-    let (bench, notes) =
-        observed(vec![Act::json(503, "{}"), refused(), Act::close()], true).await;
+    let (bench, notes) = observed(vec![Act::json(503, "{}"), refused(), Act::close()], true).await;
     bench.get().await.expect("a page");
     let unavailable = Some(Kind::ServiceUnavailable);
     assert_eq!(

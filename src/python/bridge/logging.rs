@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use crate::fork::Owned;
 use crate::lock::Mutex;
-use crate::python::bridge::notes::{CallNotes, is_anyone_told};
+use crate::python::bridge::notes::{CallNotes, Origin, is_anyone_told};
 use crate::python::bridge::process::{attached, detached};
 
 /// Most records in a buffer. A full one drops its oldest: memory stays bounded if a handler hangs.
@@ -122,6 +122,11 @@ impl LogBuffer {
     /// What is told of its requests.
     pub(crate) fn notes(&self) -> &Arc<CallNotes> {
         self.notes.get_or_init(Arc::default)
+    }
+
+    /// Where the latest call comes from, if anyone is told of its requests.
+    pub(crate) fn origin(&self) -> Option<Arc<Origin>> {
+        self.notes.get().and_then(|notes| notes.origin())
     }
 
     /// What is told of the requests of the call whose step runs on this thread.

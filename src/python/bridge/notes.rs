@@ -62,14 +62,38 @@ pub(crate) struct CallNotes {
     clients: Mutex<Vec<Arc<ClientNotes>>>,
     /// Where its latest call comes from.
     origin: Mutex<Option<Arc<Origin>>>,
-    /// Whether what is told makes the call.
-    is_silent: AtomicBool,
 }
 
 /// The context variables of a call, and the headers of its requests.
-struct Origin {
+pub(crate) struct Origin {
     context: Py<PyAny>,
     headers: Option<Arc<HeaderMap>>,
+    /// Whether what is told makes the call.
+    is_silent: bool,
+}
+
+tokio::task_local! {
+    /// Where the polled future of the core comes from. The tasks that it starts come from there too, also
+    /// where a later call has begun when they are first polled.
+    static ORIGIN: Option<Arc<Origin>>;
+}
+
+/// A future that comes from there.
+pub(crate) fn from_origin<F: Future>(
+    origin: Option<Arc<Origin>>,
+    future: F,
+) -> impl Future<Output = F::Output> + use<F> {
+    ORIGIN.scope(origin, future)
+}
+
+/// Runs a step that comes from there.
+pub(crate) fn step_from_origin<T>(origin: Option<Arc<Origin>>, step: impl FnOnce() -> T) -> T {
+    ORIGIN.sync_scope(origin, step)
+}
+
+/// Where the future or step that runs on this thread comes from.
+pub(crate) fn current_origin() -> Option<Arc<Origin>> {
+    ORIGIN.try_with(Clone::clone).ok().flatten()
 }
 
 /// Whether somebody may be told of a request.
@@ -83,14 +107,19 @@ impl CallNotes {
     /// # Errors
     /// What a signal handler raised.
     pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        self.is_silent.store(TELLING.get(), Ordering::Relaxed);
         let headers = if TRACERS.load(Ordering::Relaxed) > 0 { headers(py)? } else { None };
         let context = py.import(intern!(py, "contextvars"))?;
         let context = context.call_method0(intern!(py, "copy_context"))?.unbind();
-        let origin = Some(Arc::new(Origin { context, headers }));
+        let is_silent = TELLING.get();
+        let origin = Some(Arc::new(Origin { context, headers, is_silent }));
         // The old one is dropped after the lock is released, because that may run Python code.
         let _old = std::mem::replace(&mut *self.origin.lock(), origin);
         Ok(())
+    }
+
+    /// Where its latest call comes from.
+    pub(crate) fn origin(&self) -> Option<Arc<Origin>> {
+        self.origin.lock().clone()
     }
 
     /// At the end of a call, on its own thread, without a lock.
@@ -219,12 +248,12 @@ impl Observer for ClientNotes {
         if !self.is_told() {
             return None;
         }
-        let call = (self.current)();
-        if call.is_silent.load(Ordering::Relaxed) {
+        let origin = current_origin();
+        if origin.as_ref().is_some_and(|origin| origin.is_silent) {
             return None;
         }
+        let call = (self.current)();
         call.remember(self.me.upgrade()?);
-        let origin = call.origin.lock().clone();
         let headers = origin.as_ref().and_then(|origin| origin.headers.clone());
         let (waiting, call) = (Arc::clone(&self.waiting), Arc::downgrade(&call));
         let give = move |note| {
