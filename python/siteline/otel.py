@@ -29,11 +29,11 @@ from siteline._siteline import Client
 try:
     from opentelemetry import metrics, trace
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-except ImportError as missing:
+except ImportError as _missing:
     raise ImportError(
         "siteline.otel needs the package opentelemetry-api: pip install siteline[otel]",
         name="opentelemetry",
-    ) from missing
+    ) from _missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

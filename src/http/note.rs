@@ -1,8 +1,5 @@
 //! [`RequestNote`]: what an [`Observer`] of a client is told of one request. Never a token, an assertion
 //! or a cursor: of the address it has no query.
-//!
-//! Each attempt that begins is noted once, when it ends, also one whose caller gave up. Without an
-//! observer there is no note, and nothing is allocated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
-use url::Url;
 
-use super::transport::Reply;
-use crate::clock::Clock;
-use crate::error::{Error, Kind, Result};
+use crate::error::Kind;
 
 /// What was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,7 +75,7 @@ pub struct RequestNote {
 }
 
 impl RequestNote {
-    fn new(kind: RequestKind) -> Self {
+    pub(super) fn new(kind: RequestKind) -> Self {
         Self {
             kind,
             url: String::new(),
@@ -121,117 +115,21 @@ pub struct Recipient {
 pub(crate) struct PointCount(Option<Arc<AtomicU64>>);
 
 impl PointCount {
+    /// Keeps the number.
+    pub(super) fn kept() -> Self {
+        Self(Some(Arc::new(AtomicU64::new(u64::MAX))))
+    }
+
+    /// The number, if points were read.
+    pub(super) fn get(&self) -> Option<u64> {
+        let count = self.0.as_ref()?.load(Ordering::Relaxed);
+        (count < u64::MAX).then_some(count)
+    }
+
     /// So many points were read, where somebody wants to know.
     pub(crate) fn set(&self, points: usize) {
         if let Some(count) = &self.0 {
             count.store(points as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The note of an attempt under way: given when it is dropped, if the attempt has begun.
-pub(crate) struct OpenNote(Option<Box<Open>>);
-
-struct Open {
-    note: RequestNote,
-    recipient: Recipient,
-    clock: Clock,
-    began: Option<Duration>,
-    ended: Option<Duration>,
-    points: Option<Arc<AtomicU64>>,
-}
-
-impl OpenNote {
-    /// The note of the next attempt, if an observer wants it. `describe` completes it.
-    pub(crate) fn new(
-        observer: Option<&dyn Observer>,
-        clock: &Clock,
-        kind: RequestKind,
-        describe: impl FnOnce(&mut RequestNote),
-    ) -> Self {
-        Self(observer.and_then(Observer::recipient).map(|recipient| {
-            let mut note = RequestNote::new(kind);
-            describe(&mut note);
-            let (clock, began, ended, points) = (clock.clone(), None, None, None);
-            Box::new(Open { note, recipient, clock, began, ended, points })
-        }))
-    }
-
-    /// As a request of a feed.
-    pub(crate) fn for_feed(mut self, feed: Option<&Arc<str>>) -> Self {
-        if let Some(open) = &mut self.0 {
-            open.note.feed = feed.cloned();
-        }
-        self
-    }
-
-    /// Before the request is sent: the headers that it has for its caller.
-    pub(crate) fn begin(&mut self, url: &Url) -> Option<Arc<HeaderMap>> {
-        let open = self.0.as_mut()?;
-        let mut url = url.clone();
-        url.set_query(None);
-        open.note.url = url.into();
-        open.note.started = open.clock.wall();
-        open.began = Some(open.clock.monotonic());
-        open.recipient.headers.clone()
-    }
-
-    /// After its reply, or its failure.
-    pub(crate) fn replied(&mut self, outcome: &mut Result<Reply>) {
-        let Some(open) = &mut self.0 else { return };
-        open.ended = Some(open.clock.monotonic());
-        let note = &mut open.note;
-        match outcome {
-            Ok(reply) => {
-                (note.status, note.bytes) = (Some(reply.status), reply.received);
-                note.error = reply.broken_body.as_ref().map(Error::kind);
-                let points = Arc::new(AtomicU64::new(u64::MAX));
-                reply.points = PointCount(Some(Arc::clone(&points)));
-                open.points = Some(points);
-            }
-            Err(error) => open.fail(error),
-        }
-    }
-
-    /// What is left of the allowance, which is asked for only if somebody gets the note.
-    pub(crate) fn allowance_left(&mut self, left: impl FnOnce() -> Option<u64>) {
-        if let Some(open) = &mut self.0 {
-            open.note.allowance_left = left();
-        }
-    }
-
-    /// The attempt has failed.
-    pub(crate) fn failed(mut self, error: &Error) {
-        if let Some(open) = &mut self.0 {
-            open.fail(error);
-        }
-    }
-}
-
-impl Open {
-    fn fail(&mut self, error: &Error) {
-        let context = error.context();
-        self.note.error = Some(error.kind());
-        self.note.status = self.note.status.or(context.status);
-        self.note.is_sent = !context.unsent;
-    }
-
-    fn finish(mut self) {
-        let Some(began) = self.began else { return };
-        let ended = self.ended.unwrap_or_else(|| self.clock.monotonic());
-        let note = &mut self.note;
-        note.duration = ended.saturating_sub(began);
-        note.is_abandoned = self.ended.is_none() && note.error.is_none();
-        let points = self.points.map(|points| points.load(Ordering::Relaxed));
-        note.points = points.filter(|points| *points < u64::MAX && note.error.is_none());
-        (self.recipient.give)(self.note);
-    }
-}
-
-impl Drop for OpenNote {
-    fn drop(&mut self) {
-        if let Some(open) = self.0.take() {
-            open.finish();
         }
     }
 }

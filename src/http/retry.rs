@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use super::note::{Observer, OpenNote, RequestKind};
+use super::note::{Observer, RequestKind};
+use super::open_note::OpenNote;
 use crate::clock::Clock;
 use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
 use crate::lock::Mutex;
