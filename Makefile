@@ -139,7 +139,7 @@ test-python: $(VENV)/ready $(VENV)/installed
 
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
 test-pythons: $(VENV)/installed
-	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign" --numprocesses=$(WORKERS) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign and not once" --numprocesses=$(WORKERS) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
 # The build of a gateway, in a folder that the tests put before the wheel above.
 $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
@@ -282,7 +282,7 @@ lock: $(LOCKING)/ready
 
 # The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
 test-lowest: $(VENV)/installed
-	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign" --numprocesses=$(WORKERS) $(PYTEST_ARGS)
+	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign and not once" --numprocesses=$(WORKERS) $(PYTEST_ARGS)
 
 # NIGHTLY_INDEX: a second index, with builds of each night; without it, what is published as a
 # pre-release. What is not replaced is as locked.

@@ -38,6 +38,8 @@ pub enum Kind {
     ProxyError,
     /// The body is truncated.
     TruncatedBody,
+    /// The agent that holds the key and the count does not answer.
+    AgentUnavailable,
     /// The reply violates the interface.
     ProtocolError,
     /// The body is larger than the cap.
@@ -268,7 +270,7 @@ impl Error {
                     Transience::Transient
                 }
             }
-            Kind::ServiceUnavailable => Transience::Transient,
+            Kind::ServiceUnavailable | Kind::AgentUnavailable => Transience::Transient,
             Kind::RateLimited => Transience::Throttled,
             Kind::ProtocolError if self.0.context.broken_framing => Transience::Once,
             _ => Transience::Never,

@@ -19,10 +19,11 @@
 //! | [`clock`] | time, and the estimate of the service's time | fork, lock |
 //! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
 //! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
+//! | [`agent`] | tokens and an allowance that another process holds | fork, lock, files, error, clock, http, auth |
 //! | [`data`] | query, cursor, chain, decoding, merging | lock, error |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
-//! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, data |
+//! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, agent, data |
 //! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | a client's options from environment variables and profiles | error |
@@ -55,6 +56,8 @@
 //! | log records | log, whose records have fields, emitted by `python/bridge/logging.rs` | pyo3-log 0.13: it turns each field into text |
 //! | asyncio: user coroutines that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |
 //! | asyncio: awaitables that Python awaits | a bridge of our own (`python/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop was closed it prints a traceback and sets `sys.last_value`; an awaitable whose result is `StopIteration` never completes; a panic becomes a separate exception without its message |
+//! | the agent | hyper serves it; its clients make one connection for each call, over a blocking socket, and read the answer with httparse: at the end of a process and in a drop nothing can be awaited | reqwest: its pool is of one runtime |
+//! | the socket that systemd hands over | listenfd | the standard library: `unsafe` |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte; tokio-rustls and rcgen for TLS with an authority of its own | axum |
 
 #![cfg_attr(
@@ -66,6 +69,7 @@
     expect(dead_code, reason = "only the sandbox uses it")
 )]
 
+pub mod agent;
 pub mod auth;
 pub mod client;
 pub mod clock;

@@ -27,6 +27,7 @@ PEERS = (
     "duckdb",
     "msgspec",
     "numpy",
+    "opentelemetry-sdk",
     "orjson",
     "pandas",
     "polars",

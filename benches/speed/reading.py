@@ -140,6 +140,13 @@ def _wide() -> list[Row]:
     return rows
 
 
+def _told() -> list[Row]:
+    return [
+        Row(f"a page whose request is told to {whom}", "microseconds", by, unit="µs", bar=50)
+        for whom, by in (("a callable", "told:on_request"), ("OpenTelemetry", "told:otel"))
+    ]
+
+
 def _compared(row: Row) -> Row:
     return replace(row, compared=True)
 
@@ -168,6 +175,8 @@ ROWS = [
     ),
     *_memory(),
     *_wide(),
+    *_told(),
+    Row("a lease of an agent over a socket", "milliseconds", "agent:lease", unit="ms", bar=0.3),
     _compared(
         Row(
             "1,000 small scans at once in asyncio, beside aiohttp",

@@ -58,12 +58,12 @@ def parameters(pages: str, stop: datetime | None = None) -> dict[str, str]:
     }
 
 
-def ours() -> tuple[Any, Callable[..., Any]]:
+def ours(**options: Any) -> tuple[Any, Callable[..., Any]]:
     """A client with a token and an open connection, and a function that scans a set of pages."""
     import siteline
 
     credential = siteline.Credential("bench", folder() / "key.pem")
-    client = siteline.Client(base_url(), credential=credential)
+    client = siteline.Client(base_url(), credential=credential, **options)
 
     def scan(pages: str, stop: datetime | None = None) -> Any:
         return client.data(

@@ -15,14 +15,15 @@ error.
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
 :class:`MutualTls` in place of a credential for a platform-managed integration;
 :class:`Feed` and :class:`Store` for data that stay up to date while the service revises them;
-:class:`Sandbox` for tests; all exceptions are in :mod:`siteline.errors`, the types of the dicts in
-:mod:`siteline.reports`.
+:class:`Agent` for many processes; :class:`Sandbox` for tests; all exceptions are in
+:mod:`siteline.errors`, the types of the dicts in :mod:`siteline.reports`.
 """
 
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._siteline import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._siteline import (
+    Agent,
     Bookmark,
     Client,
     Clock,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from siteline.coverage import Coverage, CoverageWindow
     from siteline.discovery import Discovery
     from siteline.errors import (
+        AgentUnavailable,
         AllowanceExhausted,
         Attempt,
         AuthenticationError,
@@ -93,8 +95,11 @@ if TYPE_CHECKING:
     from siteline.gathered import Gathered
     from siteline.lateness import Delays, Lateness
     from siteline.maintenance import Freed
+    from siteline.notes import RequestNote
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
+        AgentAllowanceDict,
+        AgentStateDict,
         AllowanceDict,
         CheckDict,
         DiagnosisDict,
@@ -118,6 +123,10 @@ if TYPE_CHECKING:
 _unpicklable.register_refusals()
 
 __all__ = [
+    "Agent",
+    "AgentAllowanceDict",
+    "AgentStateDict",
+    "AgentUnavailable",
     "Allowance",
     "AllowanceDict",
     "AllowanceExhausted",
@@ -178,6 +187,7 @@ __all__ = [
     "Record",
     "RecordIterator",
     "RedirectRefused",
+    "RequestNote",
     "RequestRejected",
     "Sandbox",
     "SandboxRequest",
@@ -229,8 +239,11 @@ _MODULES = {
     "gathered": ("Gathered",),
     "lateness": ("Delays", "Lateness"),
     "maintenance": ("Freed",),
+    "notes": ("RequestNote",),
     "progress": ("Progress", "StoreProgress"),
     "reports": (
+        "AgentAllowanceDict",
+        "AgentStateDict",
         "AllowanceDict",
         "CheckDict",
         "DiagnosisDict",

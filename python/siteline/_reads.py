@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from siteline.errors import SitelineError
 
 
-def collect(scan: Scan, callback: Callable[[Progress], object]) -> Table:
+def collect(scan: Scan, callback: Callable[[Progress], object] | None) -> Table:
     """Read all pages of a scan. An exception of the callback leaves the read where it is."""
     collecting = scan._collecting()
     try:
         while isinstance(step := scan._wait(collecting), Progress):
-            callback(step)
+            if callback is not None:
+                callback(step)
         return step
     finally:
         scan._stop_prefetch()
@@ -58,8 +59,10 @@ class Reads:
                 finish(callback)
 
     def report(self, index: int, progress: Progress) -> None:
-        """Call the callback of one scan."""
-        self._callbacks[index](progress)
+        """Call the callback of one scan, where it has one."""
+        callback = self._callbacks[index]
+        if callback is not None:
+            callback(progress)
 
     def gathered(self) -> Gathered:
         """Return the tables, after the last step."""

@@ -35,8 +35,16 @@ from siteline.frames import Record
 from siteline.gathered import Gathered
 from siteline.lateness import Lateness
 from siteline.maintenance import Freed
+from siteline.notes import RequestNote
 from siteline.progress import Progress, StoreProgress
-from siteline.reports import PageReport, PublicJwk, SandboxStats, ScanReport, TableReport
+from siteline.reports import (
+    AgentStateDict,
+    PageReport,
+    PublicJwk,
+    SandboxStats,
+    ScanReport,
+    TableReport,
+)
 from siteline.sync import FeedReport, Plan, SyncReport
 from siteline.targets import AsyncStoreTarget, StoreTarget
 
@@ -45,6 +53,7 @@ HAS_SANDBOX: bool
 
 __all__ = [
     "HAS_SANDBOX",
+    "Agent",
     "Bookmark",
     "Client",
     "Clock",
@@ -84,6 +93,7 @@ _Unread: TypeAlias = Literal["error", "warn", "keep"]
 _Since: TypeAlias = SyncReport | FeedReport | int
 _Row_co = TypeVar("_Row_co", covariant=True)
 
+def _instrument(instrument: _Instrument | None) -> None: ...
 def _paths() -> dict[str, str | None]: ...
 def _profile_members() -> list[str]: ...
 def _sources(profile: str | None = None) -> dict[str, Any]: ...
@@ -329,6 +339,7 @@ class Scan:
     def records(self, *, named: Literal[True], fresh: bool = False) -> RecordIterator[Record]: ...
     def collect(self) -> Table: ...
     def _collect(self) -> Awaitable[Table]: ...
+    def _is_told(self) -> bool: ...
     def _progress_callback(self) -> Callable[[Progress], object] | None: ...
     def _collecting(self) -> _Collecting: ...
     def _wait(self, collecting: _Collecting) -> Progress | Table: ...
@@ -499,6 +510,7 @@ class Points:
 class _Run:
     def _progress_callback(self) -> Callable[[Progress], object] | None: ...
     def _fetch(self) -> Awaitable[bool]: ...
+    def _tell(self) -> None: ...
     def _apply(self) -> Future[Progress]: ...
     def _report(self) -> Future[SyncReport]: ...
     def _end(self) -> Future[None] | None: ...
@@ -545,6 +557,7 @@ class _BaseOptions(TypedDict, total=False):
     daily_allowance: int | None
     allowance_resets: str | time | None
     ledger: str | PathLike[str] | None
+    agent: str | None
     settle_lag: _Duration | None
     assertion_lifetime: _Duration | None
     clock_tolerance: _Duration | None
@@ -561,15 +574,13 @@ class _BaseOptions(TypedDict, total=False):
     ca_bundle: str | PathLike[str] | _Bytes | None
     proxy: str | None
     clock: Clock | None
+    on_request: Callable[[RequestNote], object] | None
 
 class _ClientOptions(_BaseOptions, total=False):
-    credential: Credential | MutualTls
+    credential: Credential | MutualTls | None
 
 class _OutsideOptions(_ClientOptions, total=False):
     base_url: str
-
-class _NewClientOptions(_BaseOptions):
-    credential: Credential | MutualTls
 
 class _DataOptions(TypedDict, total=False):
     start: Required[_Instant | None]
@@ -587,18 +598,54 @@ class _DataOptions(TypedDict, total=False):
     keep_raw: bool
     progress: _ProgressArg
 
+def _forbid_core_dumps() -> None: ...
+def _give_all_back() -> None: ...
+
+@final
+class Agent:
+    def __new__(
+        cls,
+        client: Client,
+        *,
+        listen: str | None = None,
+        allow_uids: Sequence[int] = (),
+        tls_certificate: str | PathLike[str] | None = None,
+        tls_key: str | PathLike[str] | None = None,
+        client_authority: str | PathLike[str] | None = None,
+        names: Sequence[str] = (),
+    ) -> Self: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def state(self) -> AgentStateDict: ...
+    def env(self) -> dict[str, str]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = ...,
+        value: BaseException | None = ...,
+        trace: TracebackType | None = ...,
+    ) -> None: ...
+    def _wait(self, seconds: float) -> None: ...
+
+class _Instrument(Protocol):
+    def request(self, note: RequestNote) -> None: ...
+    def revised(self, feeds: Sequence[tuple[str, int]], /) -> None: ...
+
 @final
 class Client:
     def __new__(
         cls,
         base_url: str,
         *,
-        credential: Credential | MutualTls,
+        credential: Credential | MutualTls | None = None,
         scopes: str | Sequence[str] | None = ("customer.discovery.read", "customer.data.read"),
         audience: str | None = None,
         daily_allowance: int | None = None,
         allowance_resets: str | time | None = None,
         ledger: str | PathLike[str] | None = None,
+        agent: str | None = None,
         settle_lag: _Duration | None = "5m",
         assertion_lifetime: _Duration | None = "2m",
         clock_tolerance: _Duration | None = "0s",
@@ -615,6 +662,7 @@ class Client:
         ca_bundle: str | PathLike[str] | _Bytes | None = None,
         proxy: str | None = None,
         clock: Clock | None = None,
+        on_request: Callable[[RequestNote], object] | None = None,
     ) -> Self: ...
     @classmethod
     def from_env(cls, **options: Unpack[_OutsideOptions]) -> Client: ...
@@ -693,15 +741,17 @@ class Client:
         traceback: TracebackType | None = None,
     ) -> None: ...
     def _repr_html_(self) -> str: ...
+    def _instrument(self, instrument: _Instrument | None) -> None: ...
     def _is_closed(self) -> bool: ...
     @staticmethod
-    def _once(base_url: str, **options: Unpack[_NewClientOptions]) -> Client: ...
+    def _once(base_url: str, **options: Unpack[_ClientOptions]) -> Client: ...
     @staticmethod
     def _once_from(profile: str | None = None, **options: Unpack[_OutsideOptions]) -> Client: ...
     def _sending_once(self) -> Client: ...
     @property
     def _credential(self) -> Credential | MutualTls: ...
     def _settings(self) -> dict[str, Any]: ...
+    def _agent_state(self) -> AgentStateDict: ...
     def _own_assertion(self) -> dict[str, Any] | None: ...
     def _token_once(self) -> dict[str, Any] | None: ...
     def _planned_path(self) -> _Way: ...

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
         Scan,
         Store,
         Table,
+        _ClientOptions,
         _DataOptions,
         _Feeds,
-        _NewClientOptions,
         _OutsideOptions,
         _PlanOptions,
         _SyncOptions,
@@ -101,9 +101,7 @@ class AsyncClient:
     __slots__ = ("_client",)
     __signature__: ClassVar[inspect.Signature]
 
-    def __init__(
-        self, base_url: str, *surplus: Never, **options: Unpack[_NewClientOptions]
-    ) -> None:
+    def __init__(self, base_url: str, *surplus: Never, **options: Unpack[_ClientOptions]) -> None:
         """Make a client; costs no request. The arguments are those of :class:`siteline.Client`."""
         self._client = Client(base_url, *surplus, **options)
 
@@ -175,8 +173,13 @@ class AsyncClient:
         )
         callback = run._progress_callback()
         try:
-            while await run._fetch():
-                progress = await _completed(run._apply())
+            while True:
+                try:
+                    if not await run._fetch():
+                        break
+                    progress = await _completed(run._apply())
+                finally:
+                    run._tell()
                 if callback is not None:
                     callback(progress)
             return await _completed(run._report())
@@ -403,12 +406,13 @@ class AsyncScan:
         :meth:`siteline.Scan.collect`.
         """
         callback = self._scan._progress_callback()
-        if callback is None:
+        if callback is None and not self._scan._is_told():
             return await self._scan._collect()
         collecting = self._scan._collecting()
         try:
             while isinstance(step := await self._scan._step(collecting), Progress):
-                callback(step)
+                if callback is not None:
+                    callback(step)
             return step
         finally:
             self._scan._stop_prefetch()

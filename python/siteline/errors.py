@@ -10,6 +10,7 @@
     │   ├── TransportTimeout (TimeoutError)   … in the phase .phase
     │   ├── TlsError                          … in the TLS handshake
     │   ├── ProxyError                        … at the proxy
+    │   ├── AgentUnavailable                  … to the agent that has the key and the count
     │   └── TruncatedBody                     … before the end of the body
     ├── ProtocolError (ValueError)            the reply breaks the interface, at .path
     │   ├── BodyTooLarge                      more decoded bytes than the cap
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from siteline._siteline import Bookmark, Table
 
 __all__ = [
+    "AgentUnavailable",
     "AllowanceExhausted",
     "Attempt",
     "AuthenticationError",
@@ -292,6 +294,22 @@ class ProxyError(TransportError):
     ...     table = scan.collect()
     ... except siteline.ProxyError as error:
     ...     print("ask the administrator of the proxy:", error)
+    """
+
+
+class AgentUnavailable(TransportError):
+    """The agent of ``SITELINE_AGENT`` or ``agent=`` does not answer; no request was sent.
+
+    It has the key and the count, so that nothing goes on without it. It was asked again for a
+    moment: one that is started again at the same address is found.
+
+    >>> address = f"unix:/nowhere#{client.base_url}#subject"
+    >>> lost = siteline.Client(client.base_url, agent=address)
+    >>> try:
+    ...     lost.discover()
+    ... except siteline.AgentUnavailable as error:
+    ...     print(error.hint)
+    It holds the key and the count, so nothing goes on without it: ...
     """
 
 

@@ -15,6 +15,8 @@ from datetime import datetime
 from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
+    "AgentAllowanceDict",
+    "AgentStateDict",
     "AllowanceDict",
     "CheckDict",
     "DiagnosisDict",
@@ -310,6 +312,52 @@ class AllowanceDict(TypedDict):
     """Requests left today; ``None`` where no limit is known."""
     resets_at: str
     """When the count is reset: ISO 8601 text in UTC."""
+
+
+class AgentAllowanceDict(AllowanceDict):
+    """The daily allowance in :class:`AgentStateDict`, with the token requests (§5.4).
+
+    >>> with siteline.Agent(client) as agent:
+    ...     allowance: siteline.AgentAllowanceDict = agent.state["allowance"]
+    ...     allowance["token_requests"]
+    0
+    """
+
+    token_requests: int
+    """Token requests of the day."""
+    token_requests_this_hour: int
+    """Token requests of the hour."""
+
+
+class AgentStateDict(TypedDict):
+    """What an :class:`Agent` tells of itself, in :attr:`Agent.state`.
+
+    - ``base_url``, ``subject``, ``scopes``: what its tokens are for
+    - ``allowance``: as it counts, the pages that it granted included
+    - ``lent``: pages that were granted, and of which it has not heard what became of them
+    - ``leases``: how often pages or a token were granted
+    - ``version``: that of siteline
+
+    >>> with siteline.Agent(client) as agent:
+    ...     state: siteline.AgentStateDict = agent.state
+    ...     state["lent"], state["allowance"]["used"]
+    (0, 0)
+    """
+
+    base_url: str
+    """The address of the service."""
+    subject: str
+    """The subject of the credential."""
+    scopes: str
+    """The scopes that may be asked for, separated by spaces."""
+    allowance: AgentAllowanceDict
+    """The count, the pages that were granted included."""
+    lent: int
+    """Pages that were granted and not reported yet."""
+    leases: int
+    """Leases that were granted since the start."""
+    version: str
+    """The version of siteline."""
 
 
 class TaskDict(TypedDict):

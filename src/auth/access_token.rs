@@ -5,10 +5,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 
-use super::exchange::Issued;
+use super::issuer::Issued;
 use super::scope::ScopeSet;
 use crate::clock::Clock;
 
@@ -28,6 +31,8 @@ pub(crate) struct AccessToken {
     authorization: HeaderValue,
     generation: u64,
     obtained: Duration,
+    obtained_wall: Timestamp,
+    lifetime: Duration,
     clock: Clock,
 }
 
@@ -54,6 +59,27 @@ impl AccessToken {
     pub(crate) fn age(&self) -> Duration {
         self.clock.monotonic().saturating_sub(self.obtained)
     }
+
+    /// From its request to its end.
+    #[must_use]
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine is
+    /// suspended, the monotonic clock cannot be set back.
+    #[must_use]
+    pub(crate) fn left(&self) -> Duration {
+        let wall = self.clock.wall().duration_since(self.obtained_wall);
+        let wall = Duration::try_from(wall).unwrap_or_default();
+        self.lifetime.saturating_sub(self.age().max(wall))
+    }
+
+    /// The SHA-256 of the token: it tells two tokens apart where neither may be shown.
+    #[must_use]
+    pub(crate) fn digest(&self) -> String {
+        URL_SAFE_NO_PAD.encode(digest(&SHA256, self.secret().as_bytes()))
+    }
 }
 
 impl fmt::Debug for AccessToken {
@@ -66,8 +92,6 @@ impl fmt::Debug for AccessToken {
 #[derive(Clone)]
 pub(super) struct CachedToken {
     pub(super) access: AccessToken,
-    obtained_wall: Timestamp,
-    pub(super) lifetime: Duration,
     /// The granted scopes; `None` if the service did not name them.
     pub(super) scopes: Option<ScopeSet>,
     /// With less time left, it is renewed.
@@ -83,34 +107,26 @@ impl CachedToken {
             authorization: grant.authorization,
             generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
             obtained: asked,
+            obtained_wall: asked_wall,
+            lifetime: grant.lifetime,
             clock: clock.clone(),
         };
         Self {
             access,
-            obtained_wall: asked_wall,
-            lifetime: grant.lifetime,
             renew_at: RENEW.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),
             scopes: grant.scopes,
             renewal_failed: false,
         }
     }
 
-    /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine is
-    /// suspended, the monotonic clock cannot be set back.
-    pub(super) fn left(&self, clock: &Clock) -> Duration {
-        let wall = clock.wall().duration_since(self.obtained_wall);
-        let wall = Duration::try_from(wall).unwrap_or_default();
-        self.lifetime.saturating_sub(self.access.age().max(wall))
-    }
-
     /// With less time left, callers wait for its renewal.
     pub(super) fn renew_first_at(&self) -> Duration {
-        RENEW_FIRST.min(self.lifetime / 8)
+        RENEW_FIRST.min(self.access.lifetime / 8)
     }
 
     /// With less time left, it is no longer used.
     pub(super) fn unusable_at(&self) -> Duration {
-        UNUSABLE.min(self.lifetime / 20)
+        UNUSABLE.min(self.access.lifetime / 20)
     }
 }
 

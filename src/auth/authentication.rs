@@ -1,6 +1,7 @@
 //! [`Authentication`]: how a client proves to be its integration, in the two modes of §1.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::{Credential, MutualTls};
 
@@ -11,6 +12,8 @@ pub enum Authentication {
     Assertion(Credential),
     /// Platform-managed: mutual TLS (§5.6).
     MutualTls(MutualTls),
+    /// Customer-managed, with the key in another process, an agent; by its subject.
+    Leased(Arc<str>),
 }
 
 impl Authentication {
@@ -21,6 +24,7 @@ impl Authentication {
         match self {
             Self::Assertion(credential) => credential.subject(),
             Self::MutualTls(certificate) => certificate.subject(),
+            Self::Leased(subject) => subject,
         }
     }
 }
@@ -42,6 +46,7 @@ impl fmt::Debug for Authentication {
         match self {
             Self::Assertion(credential) => credential.fmt(f),
             Self::MutualTls(certificate) => certificate.fmt(f),
+            Self::Leased(subject) => write!(f, "Leased({subject:?})"),
         }
     }
 }

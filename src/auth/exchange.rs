@@ -5,16 +5,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::assertion::AssertionSettings;
 use super::grant::{self, Grant};
-use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
+use super::issuer::{Issued, Issuer, TokenWish, Tries};
+use super::retry_after_gate::LONGEST_PAUSE;
 use super::{Credential, Proof, ScopeSet};
 use crate::clock::{CORRECTED_SKEW, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
-use crate::http::{Call, Deadline, Ledger, Policy, Request, RetryQuota, Transport};
+use crate::http::{Call, Deadline, Ledger, OpenNote, Policy, Request, RequestKind, Transport};
 
 /// A refusal is attributed to the clocks only if they differ by more than this.
 const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
@@ -43,34 +44,14 @@ pub(crate) struct Exchange<'a> {
     pub ledger: &'a dyn Ledger,
 }
 
-/// The number of attempts of an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tries {
-    /// All attempts of the policy: no caller can continue without a token.
-    All,
-    /// One attempt: the old token is still valid.
-    One,
-    /// One attempt that waits for no pause and is not repeated by a corrected clock either: a diagnosis
-    /// looks at what one request brings.
-    Only,
-}
+impl Issuer for Exchange<'_> {
+    fn check(&self) -> Result<()> {
+        self.proof.check()
+    }
 
-/// A grant, and when it was requested, which is not later than the start of the token's lifetime.
-pub(super) struct Issued {
-    pub(super) grant: Grant,
-    pub(super) asked: Duration,
-    pub(super) asked_wall: Timestamp,
-}
-
-impl Exchange<'_> {
     /// Requests a token with these scopes when the gate is open.
-    pub(super) async fn run(
-        &self,
-        scopes: &ScopeSet,
-        quota: &RetryQuota,
-        gate: &RetryAfterGate,
-        tries: Tries,
-    ) -> Result<Issued> {
+    async fn issue(&self, wish: &TokenWish<'_>) -> Result<Issued> {
+        let TokenWish { scopes, quota, gate, tries, .. } = *wish;
         let clock = self.time.clock();
         // Before the call, whose limits do not count the wait.
         if tries == Tries::All {
@@ -94,13 +75,16 @@ impl Exchange<'_> {
             }
             let applied = self.time.correction();
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
-            let mut error = match call.attempt(Box::pin(self.attempt(scopes))).await {
+            let mut note = call.note(self.transport.observer(), RequestKind::Token);
+            let attempt = call.attempt(Box::pin(self.attempt(scopes, &mut note))).await;
+            let mut error = match attempt {
                 Ok(grant) => {
                     call.succeeded();
                     return Ok(Issued { grant, asked, asked_wall });
                 }
                 Err(error) => error,
             };
+            note.failed(&error);
             gate.close(clock, &error);
             self.share_pause(&error);
             if is_invalid_client(&error) {
@@ -122,7 +106,9 @@ impl Exchange<'_> {
             call.pause_after(error).await?;
         }
     }
+}
 
+impl Exchange<'_> {
     /// Where many processes begin at the same time, each waits a random part of a few seconds, because
     /// token requests are limited over the whole integration (§5.4). The first ones never wait, nor does
     /// a caller for more than a part of the time that it has.
@@ -138,19 +124,23 @@ impl Exchange<'_> {
     }
 
     /// One attempt with a new assertion.
-    async fn attempt(&self, scopes: &ScopeSet) -> Result<Grant> {
+    async fn attempt(&self, scopes: &ScopeSet, note: &mut OpenNote) -> Result<Grant> {
         let form = self.proof.form(scopes, self.time).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
+        let trace = note.begin(&url);
         let request = Request {
             url,
             authorization: None,
             form: Some(form),
             certificate: self.proof.certificate().cloned(),
+            trace,
         };
         let clock = self.time.clock();
         self.ledger.count_token_request(clock.moment())?;
-        let reply = self.transport.send(request, self.time).await?;
+        let mut outcome = self.transport.send(request, self.time).await;
+        note.replied(&mut outcome);
+        let reply = outcome?;
         if let Some(reading) = reply.reading {
             self.ledger.observe(reading, clock.moment());
         }

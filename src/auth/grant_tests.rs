@@ -14,6 +14,8 @@ fn reply(body: &str) -> Reply {
         status: 200,
         headers: reqwest::header::HeaderMap::new(),
         body: body.to_owned().into(),
+        received: 0,
+        points: crate::http::PointCount::default(),
         broken_body: None,
         reading: None,
         presented: false,

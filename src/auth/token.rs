@@ -15,7 +15,8 @@ use std::time::Duration;
 pub(crate) use self::once::TokenFacts;
 use super::ScopeSet;
 use super::access_token::{AccessToken, CachedToken};
-use super::exchange::{Exchange, Tries, is_invalid_client};
+use super::exchange::is_invalid_client;
+use super::issuer::{Issuer, TokenWish, Tries};
 use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -62,6 +63,8 @@ pub(crate) struct TokenSource {
 struct TokenState {
     flight: Owned<Arc<tokio::sync::Mutex<()>>>,
     token: Option<CachedToken>,
+    /// The digest of the token that was refused last: whoever else has it must not give it again.
+    refused: Option<String>,
     failure: Option<Failure>,
     /// The number of failed flights; `last_error` is the error of the last one.
     failed_flights: u64,
@@ -106,6 +109,7 @@ impl TokenSource {
         let state = TokenState {
             flight: Owned::empty(),
             token: None,
+            refused: None,
             failure: None,
             failed_flights: 0,
             last_error: None,
@@ -121,13 +125,13 @@ impl TokenSource {
     /// Those of the exchange, for all callers that waited for it, and for a while also for later
     /// callers, without a request. [`Kind::ConfigError`] if there is no valid token and this call
     /// cannot await the credential's signer.
-    pub(crate) async fn token(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
+    pub(crate) async fn token(&self, issuer: &impl Issuer) -> Result<AccessToken> {
         let seen = self.state.lock().failed_flights;
         match self.status() {
             TokenStatus::Valid(token) => return Ok(token),
             // A call that cannot get a signature leaves the renewal to other calls.
             TokenStatus::ShouldRenew(token) | TokenStatus::MustRenew(token)
-                if exchange.proof.check().is_err() =>
+                if issuer.check().is_err() =>
             {
                 return Ok(token);
             }
@@ -135,12 +139,12 @@ impl TokenSource {
                 let flight = self.flight();
                 // Another caller is renewing it.
                 let Ok(_flight) = flight.try_lock() else { return Ok(token) };
-                return Ok(self.renew(exchange, token).await);
+                return Ok(self.renew(issuer, token).await);
             }
             TokenStatus::MustRenew(_) => {}
             TokenStatus::Missing => {
                 self.check_remembered_failure()?;
-                exchange.proof.check()?;
+                issuer.check()?;
             }
         }
         let flight = self.flight();
@@ -149,9 +153,9 @@ impl TokenSource {
         match (self.status(), error_of_the_flight) {
             (TokenStatus::Valid(token) | TokenStatus::ShouldRenew(token), _)
             | (TokenStatus::MustRenew(token), Some(_)) => Ok(token),
-            (TokenStatus::MustRenew(token), None) => Ok(self.renew(exchange, token).await),
+            (TokenStatus::MustRenew(token), None) => Ok(self.renew(issuer, token).await),
             (TokenStatus::Missing, Some(error)) => Err(error),
-            (TokenStatus::Missing, None) => self.obtain(exchange).await,
+            (TokenStatus::Missing, None) => self.obtain(issuer).await,
         }
     }
 
@@ -160,6 +164,15 @@ impl TokenSource {
     pub(crate) fn invalidate(&self, refused: &AccessToken) {
         let mut state = self.state.lock();
         if state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation()) {
+            state.token = None;
+            state.refused = Some(refused.digest());
+        }
+    }
+
+    /// As [`TokenSource::invalidate`], for a token of another process that is known by its digest.
+    pub(crate) fn invalidate_digest(&self, refused: &str) {
+        let mut state = self.state.lock();
+        if state.token.as_ref().is_some_and(|t| t.access.digest() == refused) {
             state.token = None;
         }
     }
@@ -182,9 +195,9 @@ impl TokenSource {
         }
     }
 
-    async fn obtain(&self, exchange: &Exchange<'_>) -> Result<AccessToken> {
-        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::All).await {
-            Ok(issued) => Ok(self.keep(CachedToken::new(issued, &self.clock))),
+    async fn obtain(&self, issuer: &impl Issuer) -> Result<AccessToken> {
+        match issuer.issue(&self.wish(Tries::All)).await {
+            Ok(new) => Ok(self.keep(CachedToken::new(new, &self.clock))),
             Err(error) => {
                 self.remember(&error);
                 Err(error)
@@ -193,10 +206,10 @@ impl TokenSource {
     }
 
     /// Makes one attempt. Returns the new token, or the old one, which is still valid.
-    async fn renew(&self, exchange: &Exchange<'_>, old: AccessToken) -> AccessToken {
+    async fn renew(&self, issuer: &impl Issuer, old: AccessToken) -> AccessToken {
         self.state.lock().last_renewal = Some(self.clock.monotonic());
-        match exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::One).await {
-            Ok(issued) => self.keep(CachedToken::new(issued, &self.clock)),
+        match issuer.issue(&self.wish(Tries::One)).await {
+            Ok(new) => self.keep(CachedToken::new(new, &self.clock)),
             Err(error) => {
                 self.renewal_failed(&old, &error);
                 old
@@ -204,8 +217,14 @@ impl TokenSource {
         }
     }
 
+    fn wish(&self, tries: Tries) -> TokenWish<'_> {
+        let refused = self.state.lock().refused.clone();
+        let Self { key, quota, gate, .. } = self;
+        TokenWish { scopes: &key.scopes, refused, quota, gate, tries }
+    }
+
     fn keep(&self, cached: CachedToken) -> AccessToken {
-        let (access, lifetime) = (cached.access.clone(), cached.lifetime);
+        let (access, lifetime) = (cached.access.clone(), cached.access.lifetime());
         let mut state = self.state.lock();
         state.failure = None;
         state.token = Some(cached);
@@ -221,7 +240,7 @@ impl TokenSource {
         let now = self.clock.monotonic();
         let state = self.state.lock();
         let Some(cached) = &state.token else { return TokenStatus::Missing };
-        let left = cached.left(&self.clock);
+        let left = cached.access.left();
         if left <= cached.unusable_at() {
             return TokenStatus::Missing;
         }
@@ -242,7 +261,7 @@ impl TokenSource {
     /// Whether the cached token is not about to expire.
     fn has_usable_token(&self) -> bool {
         let state = self.state.lock();
-        state.token.as_ref().is_some_and(|t| t.left(&self.clock) > t.renew_first_at())
+        state.token.as_ref().is_some_and(|t| t.access.left() > t.renew_first_at())
     }
 
     /// Records a failed flight: its waiters get its error, and so do later callers for a while if the
@@ -283,7 +302,7 @@ impl TokenSource {
         if std::mem::replace(&mut cached.renewal_failed, true) {
             return;
         }
-        let left = cached.left(&self.clock).as_secs();
+        let left = cached.access.left().as_secs();
         drop(state);
         log::warn!(
             target: "siteline::token",

@@ -5,6 +5,7 @@
 use jiff::SignedDuration;
 
 use super::*;
+use crate::auth::Exchange;
 use crate::auth::test_harness::{Harness, good, noon, warnings};
 use crate::clock::ServiceTime;
 use crate::http::test_server::{Act, TestServer};
@@ -134,7 +135,7 @@ async fn t24_the_lifetime_of_a_token_begins_with_its_request() {
     let token = harness.token().await.expect("a token");
     assert_eq!(token.age(), 100 * SECOND);
     let state = harness.source.state.lock();
-    let left = state.token.as_ref().map(|token| token.left(&harness.clock));
+    let left = state.token.as_ref().map(|token| token.access.left());
     assert_eq!(left, Some(500 * SECOND));
 }
 

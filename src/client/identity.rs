@@ -33,6 +33,11 @@ impl Identity {
                 Some(TokenSource::shared(key, &settings.clock))
             }
             Authentication::MutualTls(_) => None,
+            Authentication::Leased(subject) => {
+                let agent = settings.agent.as_ref().map(|agent| agent.place().to_string());
+                let key = token_key(settings, subject, &agent.unwrap_or_default());
+                Some(TokenSource::shared(key, &settings.clock))
+            }
         };
         Self { authentication, tokens, certificate: None }
     }
@@ -58,7 +63,7 @@ impl Identity {
         Ok(Some(Self { authentication, tokens, certificate: Some(certificate) }))
     }
 
-    /// What its token requests prove; `None` if it has none.
+    /// What its token requests prove; `None` if it sends none.
     pub(super) fn proof<'a>(&'a self, settings: &'a AssertionSettings) -> Option<Proof<'a>> {
         match &self.authentication {
             Authentication::Assertion(credential) => {
@@ -69,6 +74,7 @@ impl Identity {
                     mutual_tls.client_id().zip(self.certificate.as_ref())?;
                 Some(Proof::Certificate { client_id, certificate })
             }
+            Authentication::Leased(_) => None,
         }
     }
 

@@ -32,6 +32,7 @@ pub(crate) mod density;
 mod end;
 pub(crate) mod gather;
 mod identity;
+mod lessor;
 mod listed;
 pub(crate) mod page_request;
 pub(crate) mod page_stream;
@@ -46,6 +47,7 @@ pub mod split;
 pub(crate) mod table;
 
 pub use self::end::End;
+pub(crate) use self::lessor::ClientLessor;
 pub(crate) use self::scan_input::{ScanInput, start_left_out};
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;

@@ -68,7 +68,7 @@ impl PageCall {
         let read = |reply: &Reply| {
             let body = reply.body.clone();
             let is_awaited = send_cursor(&body, decoding, &edge);
-            let handover = handover.clone();
+            let (handover, points) = (handover.clone(), reply.points.clone());
             async move {
                 if let Some(handover) = &handover {
                     handover.reached().await;
@@ -82,7 +82,9 @@ impl PageCall {
                 if let (Err(_), Some(handover)) = (&decoded, &handover) {
                     handover.repeat();
                 }
-                Ok((if keep_raw { body } else { Bytes::new() }, decoded?))
+                let decoded = decoded?;
+                points.set(decoded.points.rows());
+                Ok((if keep_raw { body } else { Bytes::new() }, decoded))
             }
         };
         self.client.get(DATA_PATH, &self.wire, self.deadline, &self.spending, read).await
@@ -181,11 +183,23 @@ impl Sender {
         self.spending.requests.load(Ordering::Relaxed)
     }
 
+    async fn get<T: Send>(
+        &self,
+        wire: &str,
+        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let read = |reply: &Reply| ready(read(reply));
+        self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await
+    }
+
     /// The request for a page, which is sent when its reply is awaited.
     pub(crate) fn in_place(self, wire: String, decoding: Decoding) -> PageReply {
         Box::pin(async move {
-            let decoded = self.fetch(&wire, |body| decoding.decode(body)).await;
-            (decoded, self.client.now())
+            let read = |reply: &Reply| {
+                let decoded = decoding.decode(&reply.body);
+                decoded.inspect(|decoded| reply.points.set(decoded.points.rows()))
+            };
+            (self.get(&wire, read).await, self.client.now())
         })
     }
 
@@ -210,7 +224,6 @@ impl Fetch for Sender {
         wire_query: &str,
         read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
     ) -> Result<T> {
-        let read = |reply: &Reply| ready(read(&reply.body));
-        self.client.get(DATA_PATH, wire_query, self.deadline, &self.spending, read).await
+        self.get(wire_query, |reply| read(&reply.body)).await
     }
 }

@@ -378,7 +378,7 @@ impl PageStream {
     fn receive(&self, fetched: Fetched, next: Option<PageRequest>) -> Result<()> {
         let requests = self.spending.requests.load(Ordering::Relaxed);
         // If the ledger fails now, the page is not lost.
-        let allowance_left = self.client.allowance().ok().and_then(|state| state.left);
+        let allowance_left = self.client.allowance_left();
         let position = &mut *self.position.lock();
         position.prefetched = None;
         let page = position.chain.accept(fetched)?;

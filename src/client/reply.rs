@@ -255,6 +255,8 @@ mod tests {
             status,
             headers: HeaderMap::new(),
             body: body.to_owned().into(),
+            received: 0,
+            points: crate::http::PointCount::default(),
             broken_body: None,
             reading: None,
             presented: false,

@@ -19,13 +19,14 @@ use super::listed::ListedIds;
 use super::reply::{self, RequestParts};
 use super::settings::ClientSettings;
 use super::spending::Spending;
+use crate::agent::{AgentIssuer, AgentLedger};
 use crate::auth::{AccessToken, AssertionSettings, Authentication, Exchange};
 use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{Outcome, Permit, exhausted};
 use crate::http::{
-    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, Reply, Request, RetryQuota,
-    Transport,
+    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, OpenNote, Reply, Request,
+    RequestKind, RetryQuota, Transport,
 };
 use crate::lock::Mutex;
 
@@ -34,7 +35,7 @@ pub(crate) const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
 /// The path of the data endpoint below the base URL (§4.3).
 pub const DATA_PATH: &str = "/api/customer/v1/data";
 /// The request for the discovery document.
-const DISCOVERY: RequestParts<'static> =
+pub(super) const DISCOVERY: RequestParts<'static> =
     RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false };
 
 /// If a younger token is refused, tokens may need time to reach all servers of the service ...
@@ -75,6 +76,9 @@ impl Client {
         };
         assertion.check()?;
         identity::check(&settings.base_url, &settings.authentication)?;
+        if let Some(agent) = &settings.agent {
+            settings.ledger = Some(Arc::new(AgentLedger(Arc::clone(agent))));
+        }
         let terms = settings.terms();
         let ledger =
             settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
@@ -154,6 +158,12 @@ impl Client {
         self.0.ledger.state(self.moment())
     }
 
+    /// What is left of the allowance, for those who show it: without a question to another process.
+    #[must_use]
+    pub(crate) fn allowance_left(&self) -> Option<u64> {
+        self.0.ledger.left(self.moment())
+    }
+
     /// The service's time, as well as it is known: by evidence, and failing that by the earlier of what
     /// one reply and this machine's clock say. So it is not in the service's future.
     #[must_use]
@@ -222,6 +232,7 @@ impl Client {
     /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.
     pub fn close(&self) {
         self.0.closed.send_replace(true);
+        self.0.ledger.close();
     }
 
     /// Whether [`Client::close`] was called.
@@ -278,7 +289,9 @@ impl Client {
             if let (Some(refusal), Some(token)) = (&refusal, &access.token) {
                 call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
             }
-            let attempted = call.attempt(Box::pin(self.attempt(request, &access))).await;
+            let mut note = self.note(&call, request);
+            let attempt = self.attempt(request, &access, &mut note);
+            let attempted = call.attempt(Box::pin(attempt)).await;
             drop(slot);
             let outcome = match attempted {
                 // `read` may wait for its caller, so it does not count against the limit of the call.
@@ -295,6 +308,7 @@ impl Client {
                 }
                 Err(error) => error,
             };
+            note.failed(&error);
             request.is_retry = true;
             if error.kind() != Kind::AuthenticationError {
                 if let Some(spending) = request.spending {
@@ -317,7 +331,34 @@ impl Client {
         }
     }
 
-    /// Checks the allowance and gets a token, if one is needed. If no request is left, no token is
+    /// Counts the requests of this client.
+    pub(super) fn ledger(&self) -> &dyn Ledger {
+        &*self.0.ledger
+    }
+
+    pub(super) fn quota(&self) -> &RetryQuota {
+        &self.0.quota
+    }
+
+    /// A token for a request that another process sends.
+    pub(super) async fn ready_for(
+        &self,
+        request: RequestParts<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<Option<AccessToken>> {
+        let identity = self.identity();
+        Ok(self.ready(&identity, request, call).await?.token)
+    }
+
+    /// Drops the token that has this digest.
+    pub(super) fn refuse(&self, digest: &str) {
+        if let Some(tokens) = &self.identity().tokens {
+            tokens.invalidate_digest(digest);
+        }
+    }
+
+    /// Checks the allowance and gets a token, if one is needed; then another process may have to grant
+    /// the request. If no request is left, no token is
     /// requested; the request is counted only when there is a token.
     async fn ready(
         &self,
@@ -333,7 +374,8 @@ impl Client {
             None => Ok(Permit::Granted),
         };
         let mut unknown = permit()? != Permit::Granted && !self.0.settings.sends_once;
-        let mut access = self.access(identity, call).await?;
+        let must_remain = request.spending.map(|_| request.must_remain());
+        let mut access = self.access(identity, must_remain, call).await?;
         // The reply of a token request costs no data request and shows the service's day, if another
         // one confirms it. The first token may have been requested before. Without any date one data
         // request asks.
@@ -346,20 +388,38 @@ impl Client {
             if unknown {
                 if access.token.is_some() {
                     identity.invalidate(&access);
-                    access = self.access(identity, call).await?;
+                    access = self.access(identity, must_remain, call).await?;
                 } else {
                     // Without tokens a discovery request is the one that costs nothing; whatever the
                     // reply, it has a date.
-                    let _ = call.untimed(Box::pin(self.attempt(DISCOVERY, &access))).await;
+                    let mut note = self.note(call, DISCOVERY);
+                    let attempt = self.attempt(DISCOVERY, &access, &mut note);
+                    let _ = call.untimed(Box::pin(attempt)).await;
                 }
             }
+        }
+        if request.spending.is_some()
+            && let Some(prepared) = self.0.ledger.prepare(self.moment(), request.must_remain())
+        {
+            call.untimed(prepared).await?;
         }
         Ok(access)
     }
 
-    /// A token, or the certificate alone.
-    async fn access(&self, identity: &Identity, call: &mut Call<'_>) -> Result<Access> {
+    /// A token, or the certificate alone. `must_remain`: the requests to be left after the one that it is
+    /// for, if that is counted.
+    async fn access(
+        &self,
+        identity: &Identity,
+        must_remain: Option<u64>,
+        call: &mut Call<'_>,
+    ) -> Result<Access> {
         let inner = &*self.0;
+        if let Some((tokens, link)) = identity.tokens.as_ref().zip(inner.settings.agent.as_ref()) {
+            let issuer = AgentIssuer { link, must_remain, deadline: call.deadline() };
+            let token = call.untimed(tokens.token(&issuer)).await?;
+            return Ok(identity.access(Some(token)));
+        }
         let proof = identity.proof(&inner.assertion);
         let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else {
             return Ok(identity.access(None));
@@ -380,14 +440,30 @@ impl Client {
         Ok(identity.access(Some(token)))
     }
 
+    /// The note of the next attempt, for whoever observes the client.
+    fn note(&self, call: &Call<'_>, parts: RequestParts<'_>) -> OpenNote {
+        let (kind, feed) = match parts.spending {
+            Some(spending) => (RequestKind::Data, spending.feed.as_ref()),
+            None => (RequestKind::Discovery, None),
+        };
+        call.note(self.0.transport.observer(), kind).for_feed(feed)
+    }
+
     /// Sends one request, which is counted before, and given back only if no byte was sent.
-    async fn attempt(&self, parts: RequestParts<'_>, access: &Access) -> Result<Reply> {
+    async fn attempt(
+        &self,
+        parts: RequestParts<'_>,
+        access: &Access,
+        note: &mut OpenNote,
+    ) -> Result<Reply> {
         let inner = &*self.0;
-        let request = Request {
-            url: inner.settings.base_url.join(parts.path, parts.query),
+        let url = inner.settings.base_url.join(parts.path, parts.query);
+        let mut request = Request {
+            url,
             authorization: access.token.as_ref().map(AccessToken::authorization),
             form: None,
             certificate: access.certificate.clone(),
+            trace: None,
         };
         let reservation = match parts.spending {
             Some(_) => Some(inner.ledger.reserve(self.moment(), parts.must_remain())?),
@@ -398,7 +474,9 @@ impl Client {
         for count in counts() {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let outcome = inner.transport.send(request, &inner.time).await;
+        request.trace = note.begin(&request.url);
+        let mut outcome = inner.transport.send(request, &inner.time).await;
+        note.replied(&mut outcome);
         let now = self.moment();
         let what = reply::outcome_of(&outcome);
         if what == Outcome::Unsent {
@@ -412,6 +490,9 @@ impl Client {
                 inner.ledger.observe(reading, now);
             }
             _ => {}
+        }
+        if parts.spending.is_some() {
+            note.allowance_left(|| inner.ledger.left(now));
         }
         let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
         if let Err(error) = &checked

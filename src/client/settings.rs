@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::background::Spawner;
+use crate::agent::AgentLink;
 use crate::auth::{Authentication, ScopeSet};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
@@ -49,6 +50,8 @@ pub struct ClientSettings {
     /// The ledger that counts requests; in memory by default. A ledger has its own [`Terms`]; the two
     /// settings above apply only to the default one.
     pub ledger: Option<Arc<dyn Ledger>>,
+    /// The agent that has the key and the ledger.
+    pub(crate) agent: Option<Arc<AgentLink>>,
     /// How long before the service's time a query without an end ends (§4.5.1); 5 minutes.
     pub settle_lag: Duration,
     /// The settings of the connections.
@@ -83,6 +86,7 @@ impl ClientSettings {
             daily_allowance: None,
             allowance_resets: None,
             ledger: None,
+            agent: None,
             settle_lag: Duration::from_secs(300),
             transport: TransportSettings::default(),
             retry: Policy::data(),

@@ -23,6 +23,8 @@ pub struct Spending {
     pub must_remain_after_retries: AtomicU64,
     /// The pause that the service requested of this read, or of one beside it.
     pub(crate) pause: SharedPause,
+    /// The feed that is read, if it is one.
+    pub(crate) feed: Option<Arc<str>>,
 }
 
 impl Spending {

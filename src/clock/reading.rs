@@ -44,6 +44,18 @@ impl Reading {
         quick.then_some(Self { service: date, boot: received.boot })
     }
 
+    /// What another process read so long before `now`, or longer.
+    pub(crate) fn seen_before(service: Timestamp, ago: Duration, now: Moment) -> Self {
+        let elapsed = now.boot.elapsed.saturating_sub(ago);
+        Self { service, boot: BootTime { elapsed, ..now.boot } }
+    }
+
+    /// The time since then. `None` where that is not known.
+    pub(crate) fn age(&self, now: Moment) -> Option<Duration> {
+        let passed = now.boot.since(self.boot)?;
+        Some(Duration::from_nanos(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
+    }
+
     /// The service's time then: by this reading and the time that has passed. `None` where that is
     /// not known: the machine was started since, or it is another one.
     pub(crate) fn service_at(&self, boot: BootTime) -> Option<Timestamp> {

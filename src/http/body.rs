@@ -25,15 +25,16 @@ pub(super) struct Limits {
     pub(super) window: Duration,
 }
 
-/// Reads a body to its end. The caller adds the status to an error.
+/// Reads a body to its end, and counts its bytes as they come. The caller adds the status to an error.
 pub(super) async fn read(
     mut response: Response,
     limits: Limits,
     buffers: &Buffers,
+    total: &mut u64,
 ) -> Result<Bytes> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     let mut inflater = Inflater::new(encoding(response.headers())?, announced, limits.cap, buffers);
-    while !read_window(&mut response, &mut inflater, limits).await? {}
+    while !read_window(&mut response, &mut inflater, limits, total).await? {}
     inflater.finish()
 }
 
@@ -42,6 +43,7 @@ async fn read_window(
     response: &mut Response,
     inflater: &mut Inflater,
     limits: Limits,
+    total: &mut u64,
 ) -> Result<bool> {
     let enough = async {
         let mut received = 0;
@@ -52,6 +54,7 @@ async fn read_window(
             match chunk {
                 Ok(Some(chunk)) => {
                     received += chunk.len();
+                    *total += chunk.len() as u64;
                     inflater.push(&chunk)?;
                 }
                 Ok(None) => return Ok(true),
@@ -116,9 +119,11 @@ mod tests {
         let limits = Limits { cap: 1_000, idle: hour, window_bytes: 20, window: hour };
         let mut inflater = Inflater::new(Encoding::Identity, None, 1_000, &Buffers::default());
         // Each is given its whole time for twenty bytes.
-        for (pieces, ends) in [(2, false), (4, false), (5, true)] {
-            let ended = read_window(&mut response, &mut inflater, limits).await.expect("a body");
-            assert_eq!((taken.load(Ordering::Relaxed), ended), (pieces, ends));
+        for (pieces, bytes, ends) in [(2, 20, false), (4, 20, false), (5, 10, true)] {
+            let mut total = 0;
+            let read = read_window(&mut response, &mut inflater, limits, &mut total);
+            let ended = read.await.expect("a body");
+            assert_eq!((taken.load(Ordering::Relaxed), total, ended), (pieces, bytes, ends));
         }
         assert_eq!(inflater.finish().expect("a body").len(), 50);
     }

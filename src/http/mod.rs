@@ -18,6 +18,8 @@
 //! | `problem` | error replies of the service |
 //! | `certificate_refusal` | refusals of the client certificate |
 //! | `certificate_probe` | whether a service refuses it in the handshake, where HTTP/2 lost the alert |
+//! | `note` | what an observer of a client is told of each request |
+//! | `open_note` | its making, from the beginning of an attempt to its end |
 //! | `retry` | the retry policy |
 //! | `retry_after` | the header `Retry-After` |
 //! | `allowance` | the daily allowance, counted before a request is sent, in memory or in a file |
@@ -32,6 +34,8 @@ mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+mod note;
+mod open_note;
 pub(crate) mod path_probe;
 pub(crate) mod problem;
 pub(crate) mod proxy;
@@ -46,10 +50,16 @@ mod trust;
 pub(crate) mod test_server;
 
 pub(crate) use allowance::{AllowanceState, DefaultLedger, MemoryLedger, TimeOfDay};
-pub use allowance::{FileLedger, Integration, Ledger, Outcome, Permit, Terms};
+pub use allowance::{
+    FileLedger, Integration, Ledger, Lent, Outcome, Permit, Reservation, Terms, Wish,
+};
 pub use base_url::BaseUrl;
 pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use connections::provider;
+#[cfg(test)]
+pub(crate) use note::PointCount;
+pub use note::{Observer, Recipient, RequestKind, RequestNote};
+pub(crate) use open_note::OpenNote;
 pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};
 pub use retry::{Deadline, Policy};

@@ -238,6 +238,8 @@ mod tests {
             status,
             headers: reqwest::header::HeaderMap::new(),
             body: body.into(),
+            received: 0,
+            points: crate::http::PointCount::default(),
             broken_body: None,
             reading: None,
             presented: false,

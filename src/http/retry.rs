@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use super::note::{Observer, RequestKind};
+use super::open_note::OpenNote;
 use crate::clock::Clock;
 use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
 use crate::lock::Mutex;
@@ -263,6 +265,17 @@ impl<'a> Call<'a> {
         let outcome = self.deadline.bound(self.clock, future).await;
         self.uncounted += self.clock.monotonic().saturating_sub(before);
         outcome
+    }
+
+    /// The note of the next attempt, for whoever observes the client.
+    pub(crate) fn note(&self, observer: Option<&dyn Observer>, kind: RequestKind) -> OpenNote {
+        OpenNote::new(observer, self.clock, kind, |note| {
+            note.attempt = u32::try_from(self.attempts.len() + 1).unwrap_or(u32::MAX);
+            if let Some(earlier) = self.attempts.last() {
+                note.reason = Some(earlier.outcome.clone());
+                note.waited = earlier.wait.unwrap_or_default();
+            }
+        })
     }
 
     /// Records a failed attempt that is retried after this pause.

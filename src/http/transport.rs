@@ -23,6 +23,7 @@ use super::certificate_probe;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
 use super::failure;
+use super::note::{Observer, PointCount};
 use super::retry_after::{date, single};
 use super::tls_probe;
 use super::transport_settings::TransportSettings;
@@ -44,6 +45,8 @@ pub(crate) struct Request {
     pub form: Option<Zeroizing<String>>,
     /// What the connection presents where the service asks for a certificate.
     pub certificate: Option<Arc<ClientCertificate>>,
+    /// Headers for whoever traces the call: none of those that are set here.
+    pub trace: Option<Arc<HeaderMap>>,
 }
 
 /// A complete reply of any status.
@@ -55,12 +58,16 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body, inflated.
     pub body: Bytes,
+    /// The bytes of the body as they came.
+    pub received: u64,
     /// Why the body could not be read. The status and the headers came, and may suffice.
     pub broken_body: Option<Error>,
     /// The service's time by its `Date`, unless a proxy may have produced or cached the reply.
     pub reading: Option<Reading>,
     /// Whether its connection had a client certificate to present.
     pub presented: bool,
+    /// Where whoever reads a page says how many points it has.
+    pub(crate) points: PointCount,
 }
 
 impl Reply {
@@ -134,6 +141,12 @@ impl Transport {
     #[must_use]
     pub(super) fn settings(&self) -> &TransportSettings {
         &self.settings
+    }
+
+    /// Who is told of each request.
+    #[must_use]
+    pub(crate) fn observer(&self) -> Option<&dyn Observer> {
+        self.settings.observer.as_deref()
     }
 
     /// Waits until fewer requests than `max_connections` are under way; the next one may be sent until the
@@ -224,7 +237,9 @@ impl Transport {
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
         }
-        let (body, error) = match body::read(response, self.limits(), &buffers).await {
+        let mut received = 0;
+        let read = body::read(response, self.limits(), &buffers, &mut received).await;
+        let (body, error) = match read {
             Ok(body) => (body, None),
             Err(error) => (Bytes::new(), Some(error)),
         };
@@ -238,7 +253,8 @@ impl Transport {
             })
         });
         let presented = presenter.certificate.is_some();
-        Ok(Reply { status, headers, body, broken_body, reading, presented })
+        let points = PointCount::default();
+        Ok(Reply { status, headers, body, received, broken_body, reading, presented, points })
     }
 
     /// The pool of this certificate. Requests that are in flight with another one are not affected.
@@ -314,6 +330,9 @@ fn build_request(request: Request) -> reqwest::Request {
     let method = if request.form.is_some() { Method::POST } else { Method::GET };
     let mut built = reqwest::Request::new(method, request.url);
     let headers = built.headers_mut();
+    if let Some(trace) = request.trace {
+        headers.extend(trace.as_ref().clone());
+    }
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     if let Some(authorization) = request.authorization {

@@ -284,6 +284,8 @@ fn cut(status: u16) -> Reply {
         status,
         headers: HeaderMap::new(),
         body: Bytes::from_static(b"s3cret"),
+        received: 0,
+        points: PointCount::default(),
         broken_body: Some(Error::new(Kind::TruncatedBody, "cut")),
         reading: None,
         presented: false,

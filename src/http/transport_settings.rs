@@ -1,10 +1,12 @@
 //! [`TransportSettings`]: the limits of a connection, whom it trusts, and which proxy it uses.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderValue;
 
+use super::note::Observer;
 use super::proxy;
 use super::trust::Trust;
 use crate::error::{Error, Kind, Result};
@@ -36,6 +38,8 @@ pub struct TransportSettings {
     /// The address of a proxy; `None` for that of the environment. Requests to loopback never use a
     /// proxy.
     pub proxy: Option<String>,
+    /// Who is told of each request.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl Default for TransportSettings {
@@ -52,6 +56,7 @@ impl Default for TransportSettings {
             application: None,
             trust: Trust::default(),
             proxy: None,
+            observer: None,
         }
     }
 }

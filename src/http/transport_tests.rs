@@ -31,7 +31,7 @@ fn patient() -> TransportSettings {
 
 fn get(base: &BaseUrl) -> Request {
     let url = base.join("/data", Some("cursor=s3cret"));
-    Request { url, authorization: None, form: None, certificate: None }
+    Request { url, authorization: None, form: None, certificate: None, trace: None }
 }
 
 /// One attempt against a server that acts in this way.

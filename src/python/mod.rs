@@ -11,10 +11,12 @@
 //! | [`client`] | the client, its scans and their pages |
 //! | [`store`] | a store and its points |
 //! | [`sync`] | a sync and its plan |
+//! | [`agent`] | the agent, which serves a client to other processes |
 //! | [`sandbox`] | the service on loopback |
 
 #![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
 
+mod agent;
 mod auth;
 mod bridge;
 mod client;
@@ -29,6 +31,8 @@ use pyo3::prelude::*;
 /// The core of siteline. Everything public is exported by the package ``siteline``.
 #[pymodule(gil_used = false)]
 mod _siteline {
+    #[pymodule_export]
+    use super::agent::{PyAgent, forbid, give_back};
     #[pymodule_export]
     use super::auth::credential::PyCredential;
     #[pymodule_export]
@@ -70,6 +74,7 @@ mod _siteline {
         module.add("__version__", crate::VERSION)?;
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::logging::install();
+        super::bridge::notes::export(module)?;
         super::bridge::process::watch(module)?;
         super::client::own_files::export(module)?;
         #[cfg(debug_assertions)]

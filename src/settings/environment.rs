@@ -132,6 +132,12 @@ impl Environment<'_> {
         self.get(SANDBOX_CLOCK)
     }
 
+    /// A variable that names an agent, or what proves a client to it.
+    #[must_use]
+    pub(crate) fn agent(&self, name: &str) -> Option<String> {
+        self.get(name).map(|text| text.trim().to_owned())
+    }
+
     fn home(&self) -> Option<PathBuf> {
         let name = if self.platform == Platform::Windows { "USERPROFILE" } else { "HOME" };
         self.get(name).map(PathBuf::from).or_else(|| (self.home)())

@@ -37,8 +37,9 @@ use self::profile::Profile;
 pub(crate) use self::profile::profile_members;
 pub(crate) use self::sources::Source;
 pub(crate) use self::variables::{
-    AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY,
-    PRIVATE_KEY_FILE, PROFILE, SCOPES,
+    AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, AUDIENCE, BASE_URL,
+    DAILY_ALLOWANCE, LEDGER, PASSPHRASE, PASSWORD_COMMAND, PRIVATE_KEY, PRIVATE_KEY_FILE, PROFILE,
+    SCOPES,
 };
 use crate::error::{Error, Kind, Result};
 

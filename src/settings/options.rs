@@ -4,12 +4,13 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub(crate) const OPTIONS: [(&str, Form); 20] = [
+pub(crate) const OPTIONS: [(&str, Form); 21] = [
     ("scopes", Form::Words),
     ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
     ("allowance_resets", Form::TimeOfDay),
     ("ledger", Form::Ledger),
+    ("agent", Form::Text),
     ("settle_lag", Form::Duration),
     ("assertion_lifetime", Form::Duration),
     ("clock_tolerance", Form::Duration),

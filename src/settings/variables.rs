@@ -33,6 +33,17 @@ pub(crate) const PROFILE: &str = "SITELINE_PROFILE";
 /// setting: each client without a clock of its own reads it.
 pub(crate) const SANDBOX_CLOCK: &str = "SITELINE_SANDBOX_CLOCK";
 
+/// The address of an agent that has the key and the count. Not a setting: each client for the agent's
+/// service and subject uses it.
+pub(crate) const AGENT: &str = "SITELINE_AGENT";
+/// The secret that an agent over TLS asks for.
+pub(crate) const AGENT_SECRET: &str = "SITELINE_AGENT_SECRET";
+/// Path of the certificates of the authority of an agent's certificate.
+pub(crate) const AGENT_CA: &str = "SITELINE_AGENT_CA";
+/// Paths of the certificate, and of its key, that an agent over TLS asks for.
+pub(crate) const AGENT_CERTIFICATE_FILE: &str = "SITELINE_AGENT_CERTIFICATE_FILE";
+pub(crate) const AGENT_KEY_FILE: &str = "SITELINE_AGENT_KEY_FILE";
+
 /// All that are settings.
 pub(super) const ALL: [&str; 14] = [
     BASE_URL,

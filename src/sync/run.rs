@@ -209,6 +209,13 @@ impl Run {
         })
     }
 
+    /// How many points of each feed it has given other values.
+    #[must_use]
+    pub(crate) fn revised(&self) -> Vec<(String, u64)> {
+        let reports = self.work().reports();
+        reports.into_iter().map(|feed| (feed.name, feed.applied.revised)).collect()
+    }
+
     /// The progress of the run: applied pages and points, and the pages that the plan expects. The
     /// fraction is unknown before the end.
     #[must_use]
@@ -219,7 +226,7 @@ impl Run {
             pages: work.pages,
             points: work.points,
             requests: work.requests(),
-            allowance_left: self.client.allowance().ok().and_then(|state| state.left),
+            allowance_left: self.client.allowance_left(),
             newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
             fraction: done.then_some(1.0),
             done,

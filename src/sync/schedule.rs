@@ -99,7 +99,8 @@ impl RunState {
         let Some(step) = self.may_begin() else { return Ok(None) };
         self.know_reset(&allowance()?);
         let pause = Arc::clone(&self.pause);
-        let spending = Arc::new(Spending { pause, ..Spending::default() });
+        let feed = Some(self.state(step.feed).feed().name().into());
+        let spending = Arc::new(Spending { pause, feed, ..Spending::default() });
         self.under_way.insert(step.feed, UnderWay { step, spending });
         self.replan(step.feed);
         self.hold_back();

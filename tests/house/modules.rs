@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Each module, and the modules that it may know. A re-export at the crate's root counts as its module.
-pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
     ("fork", &[]),
     ("lock", &[]),
     ("files", &[]),
@@ -11,10 +11,11 @@ pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
     ("clock", &["fork", "lock"]),
     ("http", &["fork", "lock", "files", "error", "clock"]),
     ("auth", &["fork", "lock", "files", "error", "clock", "http"]),
+    ("agent", &["fork", "lock", "files", "error", "clock", "http", "auth"]),
     ("data", &["lock", "error"]),
     ("preview", &["data"]),
     ("duration", &["error"]),
-    ("client", &["fork", "lock", "error", "clock", "http", "auth", "data"]),
+    ("client", &["fork", "lock", "error", "clock", "http", "auth", "agent", "data"]),
     ("store", &["fork", "lock", "files", "error", "data"]),
     ("sync", &["fork", "lock", "error", "clock", "http", "data", "client", "store"]),
     ("settings", &["error"]),
@@ -23,13 +24,14 @@ pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
 ];
 
 /// Each folder of `src/python`, and the folders of `src/python` that it may know.
-pub(crate) const FOLDERS: [(&str, &[&str]); 7] = [
+pub(crate) const FOLDERS: [(&str, &[&str]); 8] = [
     ("python/bridge", &[]),
     ("python/convert", &["python/bridge"]),
     ("python/auth", &["python/bridge", "python/convert"]),
     ("python/client", &["python/bridge", "python/convert", "python/auth"]),
     ("python/store", &["python/bridge", "python/convert", "python/client"]),
     ("python/sync", &["python/bridge", "python/convert", "python/client", "python/store"]),
+    ("python/agent", &["python/bridge", "python/convert", "python/client"]),
     ("python/sandbox", &["python/bridge", "python/convert", "python/auth", "python/client"]),
 ];
 

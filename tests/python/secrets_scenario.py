@@ -238,7 +238,7 @@ assert warned
 show(key), show(siteline.Credential("subject", key))
 with siteline.Sandbox(now="2026-11-20T00:00:00Z", record_wire=True) as sandbox:
     show(sandbox)
-    client = sandbox.client()
+    client = sandbox.client(on_request=show)
     settings(sandbox.base_url)
     reads(client)
     wire = "\n".join(sandbox.wire)

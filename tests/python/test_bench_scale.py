@@ -11,6 +11,8 @@ pytest.importorskip("numpy")
 from scale import count, plant
 from scale.allowance import fill_days
 
+pytestmark = pytest.mark.once
+
 HISTORY = 3
 
 

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+pytestmark = pytest.mark.once
+
 LINE = {"site": "S1", "line": "L1", "interval": "1h", "start": "2026-11-17"}
 DAYS = ("2026-11-18", "2026-11-19")
 NOW = "2026-11-20T12:00Z"

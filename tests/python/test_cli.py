@@ -29,6 +29,7 @@ ERRORS = [
 ]
 
 STATUSES = {
+    "AgentUnavailable": 4,
     "AllowanceExhausted": 5,
     "AuthenticationError": 3,
     "BodyTooLarge": 7,

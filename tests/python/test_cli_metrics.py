@@ -16,7 +16,10 @@ from kit.feeds_file import write_feeds
 from kit.waiting import wait_until
 from siteline.cli.metrics import MetricsFile, RunFacts
 
-SAMPLE = re.compile(r'([a-z_]+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
+SAMPLE = re.compile(
+    r'([a-z_]+)\{store="(?:[^"\\]|\\.)*"(?:,feed="((?:[^"\\]|\\.)*)")?'
+    r'(?:,kind="([a-z]+)",status="(\w+)")?\} (\S+)'
+)
 
 
 @pytest.fixture
@@ -25,7 +28,10 @@ def feeds(tmp_path):
 
 
 def read_metrics(path):
-    """Read the file as Prometheus does: a dict of (name without prefix, feed) to number."""
+    """Read the file as Prometheus does: a dict of (name without prefix, feed) to number.
+
+    In the place of the feed, counts of requests have their kind and status.
+    """
     read, described = {}, set()
     text = path.read_text(encoding="utf-8")
     assert text.endswith("\n")
@@ -37,9 +43,9 @@ def read_metrics(path):
         elif line.startswith("# TYPE "):
             assert line == f"# TYPE {help_of} gauge"
         else:
-            name, _, feed, value = SAMPLE.fullmatch(line).groups()
+            name, feed, kind, status, value = SAMPLE.fullmatch(line).groups()
             assert name == help_of
-            key = (name.removeprefix("siteline_"), feed)
+            key = (name.removeprefix("siteline_"), feed or (kind and (kind, status)))
             assert key not in read
             read[key] = float(value)
     return read
@@ -57,6 +63,11 @@ def test_a_run_is_told_with_its_feeds_and_the_allowance(sandbox, feeds, tmp_path
         ("sync_exit_status", None): 0,
         ("sync_requests", None): report["requests"],
         ("sync_pages", None): report["pages"],
+        ("sync_http_requests", ("data", "200")): report["requests"],
+        ("sync_http_requests", ("token", "200")): 1,
+        ("sync_exchanges", None): 1,
+        ("sync_received_bytes", None): told["sync_received_bytes", None],
+        ("sync_points", None): sum(feed["inserted"] for feed in report["feeds"]),
         ("allowance_used", None): report["requests"],
         ("allowance_limit", None): 500,
         ("allowance_left", None): 500 - report["requests"],
@@ -69,6 +80,7 @@ def test_a_run_is_told_with_its_feeds_and_the_allowance(sandbox, feeds, tmp_path
         expected[("sync_read_through_timestamp_seconds", feed["name"])] = 1_795_132_500
         expected[("sync_set_aside_ranges", feed["name"])] = 0
     assert told == expected
+    assert told["sync_received_bytes", None] > 1_000
     assert f'{{store="{tmp_path / "plant"}"}}' in path.read_text()
 
 
@@ -108,6 +120,8 @@ def test_a_failed_run_keeps_what_it_did_not_change(sandbox, feeds, tmp_path):
         name = ("sync_read_through_timestamp_seconds", feed)
         assert second[name] == first[name]
     assert ("sync_pages", None) not in second
+    assert second["sync_http_requests", ("data", "503")] == 4
+    assert second["sync_points", None] == 0
     assert ("sync_points_inserted", "line-1") not in second
     assert ("allowance_used", None) in second
 

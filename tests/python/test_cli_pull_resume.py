@@ -15,6 +15,8 @@ from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
 from kit.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 RANGE = {"site": "S1", "line": "L2", "start": "2026-11-01T00:00Z", "end": "2026-11-08T00:00Z"}
 QUERY = [part for name, value in RANGE.items() for part in (f"--{name}", value)]
 QUERY += ["--interval", "1h", "--page-size", "100"]

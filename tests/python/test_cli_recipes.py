@@ -27,7 +27,8 @@ FOLDERS = ("/opt/siteline", "/etc/siteline", "/var/lib/siteline", "/var/log/site
 BACKUPS = "/var/backups/siteline"
 COMMAND_PATH = "/opt/siteline/bin/siteline"
 
-pytestmark = systems.SIGNALS  # all are of POSIX: shells, signals, paths
+# All are of POSIX: shells, signals, paths.
+pytestmark = [pytest.mark.once, systems.SIGNALS]
 
 
 class Machine:

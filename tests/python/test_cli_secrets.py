@@ -12,6 +12,8 @@ from kit.command import run_command
 from kit.ranges import NOW
 from kit.secret_forms import found
 
+pytestmark = pytest.mark.once
+
 PASSPHRASE = "correct horse battery staple"
 QUERY = ("--site", "S1", "--line", "L2", "--interval", "5m", "--page-size", "300")
 RANGE = ("--start", "2026-11-01", "--end", "2026-11-02")

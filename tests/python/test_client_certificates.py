@@ -15,6 +15,8 @@ from kit.certificates import Issuer
 from kit.ranges import NOW
 from kit.tls_service import Relay, Server
 
+pytestmark = pytest.mark.once
+
 HOUR = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "1h"}
 MODES = pytest.mark.parametrize("mode", ["data", "token"])
 

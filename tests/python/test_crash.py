@@ -17,9 +17,13 @@ from crash.reached import Reached
 IS_LONG = bool(os.environ.get("SITELINE_LONG"))
 """Set by ``make faults-long``."""
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="the library that makes calls fail needs LD_PRELOAD of Linux"
-)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(
+        sys.platform != "linux",
+        reason="the library that makes calls fail needs LD_PRELOAD of Linux",
+    ),
+]
 
 
 @pytest.mark.fault("S1", "B7")

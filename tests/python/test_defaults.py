@@ -28,6 +28,8 @@ SHOWN = {
     "allow_http": False,
 }
 DECIDED_ELSEWHERE = {
+    "agent",
+    "credential",
     "audience",
     "daily_allowance",
     "allowance_resets",
@@ -36,6 +38,7 @@ DECIDED_ELSEWHERE = {
     "ca_bundle",
     "proxy",
     "clock",
+    "on_request",
 }
 
 
@@ -43,7 +46,7 @@ DECIDED_ELSEWHERE = {
 def test_k21_help_shows_the_defaults_of_a_client_and_the_docstring_says_what_none_is(client, key):
     parameters = inspect.signature(client).parameters.values()
     needed = [one.name for one in parameters if one.default is one.empty]
-    assert needed == ["base_url", "credential"]
+    assert needed == ["base_url"]
     defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
     assert {name: given for name, given in defaults.items() if given is not None} == SHOWN
     assert {name for name, given in defaults.items() if given is None} == DECIDED_ELSEWHERE
@@ -52,8 +55,8 @@ def test_k21_help_shows_the_defaults_of_a_client_and_the_docstring_says_what_non
             part for part in siteline.Client.__doc__.split("\n- ") if part.startswith(f"``{name}``")
         ]
         assert "``None``" in line, name
-    credential = siteline.Credential("subject", key)
-    assert client(URL, credential=credential, **defaults).base_url == URL
+    defaults["credential"] = siteline.Credential("subject", key)
+    assert client(URL, **defaults).base_url == URL
 
 
 @pytest.mark.parametrize("name", ["data", "sync", "plan"])

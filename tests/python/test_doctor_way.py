@@ -13,6 +13,8 @@ from kit.doctor import diagnosed, profile
 from kit.resolver import SOURCE
 from kit.tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
 
+pytestmark = pytest.mark.once
+
 PASSWORD = "hunter2"
 
 

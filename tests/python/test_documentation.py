@@ -76,7 +76,7 @@ def test_every_python_block_of_a_page_runs(path, tmp_path, monkeypatch, capsys):
 
 def test_the_readme_and_the_how_to_pages_have_python_blocks():
     pages = {name_of(path) for path in WITH_BLOCKS}
-    names = ("credentials", "reading", "runtime", "settings", "sync", "testing")
+    names = ("credentials", "observability", "reading", "runtime", "settings", "sync", "testing")
     assert pages >= {"README.md", *(f"docs/{name}.md" for name in names)}
     assert len(python_blocks(ROOT / "README.md")) >= 3
 

@@ -10,7 +10,7 @@ from kit.h2_service import H2Service
 from pandas.testing import assert_frame_equal
 
 # The sandbox uses the machine's clock.
-pytestmark = pytest.mark.sandbox(now=None)
+pytestmark = [pytest.mark.once, pytest.mark.sandbox(now=None)]
 
 END = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(days=3)
 RANGE = {"site": "S1", "start": END - timedelta(hours=24), "end": END, "interval": "1m"}

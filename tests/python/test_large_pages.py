@@ -14,6 +14,8 @@ from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 from pandas.testing import assert_frame_equal
 
+pytestmark = pytest.mark.once
+
 # Pages of 200 kB, 21 of them.
 RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-03T12:00Z", "interval": "1m"}
 QUERY = {**RANGE, "page_size": 2_000}

@@ -22,6 +22,8 @@ from kit.certificates import Issuer, now
 from kit.platform_service import Platform, Terminator
 from kit.tls_service import Server
 
+pytestmark = pytest.mark.once
+
 SECRET = b"hunter2 hunter2"
 HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z", "interval": "1m"}
 VERSIONS = ("TLSv1.2", "TLSv1.3")

@@ -102,7 +102,11 @@ def examples(sandbox, tmp_path):
     vault = siteline.Credential("subject", signer=bytes, public_jwk=key.public_jwk)
     diagnoses = [siteline.doctor(), siteline.doctor(sandbox.client())]
     told = [diagnosis.to_dict() for diagnosis in diagnoses]
+    with siteline.Agent(sandbox.client()) as agent:
+        agents = [agent.state]
     return {
+        "AgentStateDict": agents,
+        "AgentAllowanceDict": [state["allowance"] for state in agents],
         "PageReport": [page.report for page in pages(sandbox.client())],
         "TableReport": [table.report for table in read],
         "ScanReport": [sandbox.client().data(**RANGE).report],

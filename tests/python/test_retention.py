@@ -19,6 +19,8 @@ from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
 from kit.ranges import NOW
 
+pytestmark = pytest.mark.once
+
 BEFORE = "2026-11-17T00:00Z"
 LATE = "2026-11-19T00:00Z"
 

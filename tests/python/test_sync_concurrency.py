@@ -15,6 +15,8 @@ from kit.feeds import make_feed, stored_points, true_points
 from kit.memory_store import LockedStore
 from kit.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 NAMES = [f"feed-{number}" for number in range(8)]
 
 

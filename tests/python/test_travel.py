@@ -14,7 +14,7 @@ from kit.interpreter import run_script
 
 PASSPHRASE = "correct horse battery"
 QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
-pytestmark = [pytest.mark.fault("R12"), pytest.mark.sandbox(now=None)]
+pytestmark = [pytest.mark.once, pytest.mark.fault("R12"), pytest.mark.sandbox(now=None)]
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import siteline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.once
+
 QUERY = {"start": "2026-11-01T00:00:00Z", "end": "2026-11-08T00:00:00Z"}
 IDENTITY = {"siteId": "S1", "lineId": "L1", "machineId": "M1", "deviceId": "D1", "tagGuid": "T1"}
 

@@ -23,6 +23,8 @@ _LONGEST_LIFETIME, _LARGEST_TOLERANCE, _LONGEST_JTI = 300, 60, 128
 
 def assertion(look: Look) -> Seen:
     """Whether it is signed by our key, and its header and claims are those of §2.1."""
+    if look.has_agent:
+        return skipped("the agent signs it")
     if isinstance(look.credential, MutualTls):
         return skipped("a client certificate proves who we are")
     try:

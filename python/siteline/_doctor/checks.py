@@ -46,7 +46,7 @@ _CHECKS = (
     _Planned("assertion", "our own assertion", assertion.assertion, ("key",)),
     _Planned("ledger", "ledger", ledger.ledger, ("settings", "agent")),
     _Planned("allowance", "daily allowance", ledger.allowance, ("ledger",)),
-    _Planned("proxy", "proxy", path.proxy, ("settings",)),
+    _Planned("proxy", "proxy", path.proxy, ("settings", "agent")),
     _Planned("name", "host name", path.name, ("proxy",), opens=True),
     _Planned("tcp", "connection", path.tcp, ("name",), opens=True),
     _Planned("tls", "TLS", path.tls, ("tcp",), opens=True),

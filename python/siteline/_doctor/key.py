@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.seen import Seen, fail, ok, told, warn
+from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
 from siteline._siteline import Credential, MutualTls
 from siteline._times import to_second
 from siteline.errors import ConfigError, CredentialError
@@ -28,6 +28,8 @@ def key(look: Look) -> Seen | list[tuple[str, Seen]]:
     """Whether the key opens, is long enough, is ours alone, and is the enrolled one."""
     if look.key_error is not None:
         return fail(look.key_error)
+    if look.has_agent:
+        return skipped("the agent has it")
     credential = look.credential
     if isinstance(credential, MutualTls):
         return [("client certificate", _certificate(look, credential))]

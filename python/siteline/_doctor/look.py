@@ -55,6 +55,8 @@ class Look:
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
         self.key_error: Exception | None = None
         """Why there is no credential: then the client has one that nothing is signed with."""
+        self.agent_error: Exception | None = None
+        """Why the agent could not be asked whose tokens it has: then there is no client."""
         self.is_subject_known = True
         self.warnings: list[str] = []
         """What was warned of while the client was made."""
@@ -87,6 +89,11 @@ class Look:
         """The client of the settings, whose check comes before all that ask for it."""
         assert self._client is not None
         return self._client
+
+    @property
+    def has_agent(self) -> bool:
+        """Whether an agent has the key and the count."""
+        return self._client is not None and bool(self._client._settings()["agent"])
 
     @property
     def credential(self) -> Credential | MutualTls:

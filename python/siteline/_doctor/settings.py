@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.seen import Seen, fail, ok, warn
 from siteline._siteline import Client, Credential, PrivateKey, _paths, _sources
-from siteline.errors import ConfigError, CredentialError, SitelineWarning
+from siteline.errors import AgentUnavailable, ConfigError, CredentialError, SitelineWarning
 
 if TYPE_CHECKING:
     from siteline._doctor.look import Look
@@ -21,16 +21,27 @@ def settings(look: Look) -> Seen:
         look.use(look.given._sending_once())
         names = ["base_url", "credential", *look.client._settings()["given"]]
         return ok(f"{_whose(look)}; given in the program: {', '.join(names)}")
+    told = _told(look)
     try:
-        told = _sources(look.profile)
         _make(look, told)
+    except AgentUnavailable as error:
+        look.agent_error = error
+        return ok("an agent is set, which is to say for which service and subject")
     except ConfigError as error:
         return fail(error)
     seen = f"{_whose(look)}; {_read(told)}"
     return warn(seen, "\n".join(look.warnings)) if look.warnings else ok(seen)
 
 
-def _make(look: Look, told: dict[str, Any]) -> None:
+def _told(look: Look) -> dict[str, Any] | None:
+    """Return where the settings are from; ``None`` where an agent may have what is missing."""
+    try:
+        return _sources(look.profile)
+    except ConfigError:
+        return None
+
+
+def _make(look: Look, told: dict[str, Any] | None) -> None:
     """Make the client; with a key that cannot be used the rest is still looked at."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SitelineWarning)
@@ -38,11 +49,11 @@ def _make(look: Look, told: dict[str, Any]) -> None:
             look.use(Client._once_from(look.profile))
         except CredentialError as error:
             look.key_error = error
-            subject = told["subject"]
+            subject = told["subject"] if told else None
             look.is_subject_known = subject is not None
             nothing = Credential(subject or "unknown", PrivateKey.generate(2048))
             look.use(Client._once_from(look.profile, credential=nothing))
-    file = getattr(look.credential, "_key_file", None)
+    file = None if look.has_agent else getattr(look.credential, "_key_file", None)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key looks at its file by itself.
     look.warnings = [text for text in texts if file is None or str(file) not in text]
@@ -53,7 +64,9 @@ def _whose(look: Look) -> str:
     return f"{look.client.base_url}{subject}"
 
 
-def _read(told: dict[str, Any]) -> str:
+def _read(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return "what is missing is the agent's"
     by_variables = [variable for _, variable in told["settings"] if variable]
     by_profile = [name for name, variable in told["settings"] if not variable]
     parts = [f"set by {', '.join(by_variables)}"] if by_variables else []

@@ -5,19 +5,22 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
-    from siteline import Client, Store
+    from siteline import Client, RequestNote, Store
 
 __all__ = ["client_of", "existing_store", "progress_of"]
 
 
-def client_of(options: argparse.Namespace) -> Client:
+def client_of(
+    options: argparse.Namespace, on_request: Callable[[RequestNote], object] | None = None
+) -> Client:
     """Make the client of ``--profile``, else of the ``SITELINE_*`` variables. Sends nothing."""
     from siteline import Client
 
     if options.profile is not None:
-        return Client.from_profile(options.profile)
-    return Client.from_env()
+        return Client.from_profile(options.profile, on_request=on_request)
+    return Client.from_env(on_request=on_request)
 
 
 def progress_of(options: argparse.Namespace) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from siteline import Allowance, Client, Feed, Progress, SyncReport
+    from siteline.cli.request_counts import RequestCounts
 
 __all__ = ["Job", "job_of", "judged"]
 
@@ -34,11 +35,15 @@ class Job(NamedTuple):
     """The names of all feeds of the file."""
     store: str
     arguments: dict[str, Any]
+    counts: RequestCounts | None = None
+    """The requests of its last run, where metrics tell of them."""
 
     def run(self, progress: bool | Callable[[Progress], object]) -> SyncReport:
         """Sync once. The store is open no longer than that."""
         from siteline import Store
 
+        if self.counts is not None:
+            self.counts.clear()
         if not is_there(self.store):
             self._check_ranges()
         with Store(self.store) as store:
@@ -56,7 +61,7 @@ class Job(NamedTuple):
         # A damaged ledger is the error of the run, and not of what tells of it.
         with suppress(Exception):
             allowance = self.client.allowance
-        return RunFacts(status, report, allowance, self.names)
+        return RunFacts(status, report, allowance, self.names, self.counts)
 
 
 def job_of(options: argparse.Namespace) -> Job:
@@ -72,7 +77,13 @@ def job_of(options: argparse.Namespace) -> Job:
     arguments = {**ranges_of(options), **given}
     options.profile = options.profile or file.profile
     names = tuple(feed.name for feed in file.feeds)
-    return Job(client_of(options), feeds, names, options.store, arguments)
+    counts = None
+    if options.metrics is not None:
+        from siteline.cli.request_counts import RequestCounts
+
+        counts = RequestCounts()
+    client = client_of(options, on_request=counts)
+    return Job(client, feeds, names, options.store, arguments, counts)
 
 
 def judged(report: SyncReport) -> Exit:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from siteline import Allowance, SyncReport
+    from siteline.cli.request_counts import RequestCounts
 
 __all__ = ["MetricsFile", "RunFacts"]
 
@@ -30,6 +31,10 @@ _HELP = {
     "siteline_sync_exit_status": "The exit status of the last run, before --skip-code.",
     "siteline_sync_requests": "Requests of the last run, repeats included.",
     "siteline_sync_pages": "Pages that the last run read.",
+    "siteline_sync_http_requests": "Requests of the last run, by kind and by status or error.",
+    "siteline_sync_exchanges": "Access tokens that the last run was issued.",
+    "siteline_sync_received_bytes": "Bytes of bodies in the last run, as they came.",
+    "siteline_sync_points": "Points on the pages of the last run, repeats included.",
     "siteline_sync_points_inserted": "Points that were new in the last run.",
     "siteline_sync_points_revised": "Points that had other values in the last run.",
     "siteline_sync_points_unchanged": "Points that the last run read with the same values.",
@@ -57,6 +62,8 @@ class RunFacts(NamedTuple):
     allowance: Allowance | None = None
     names: Sequence[str] | None = None
     """The names of all feeds of the file; ``None`` where it could not be read."""
+    requests: RequestCounts | None = None
+    """``None`` where none could be made."""
 
 
 class _Sample(NamedTuple):
@@ -64,6 +71,8 @@ class _Sample(NamedTuple):
     feed: str | None
     """The feed's name in the file's own writing, escaped."""
     value: str
+    labels: str = ""
+    """Further ones, each after a comma."""
 
 
 class MetricsFile:
@@ -109,7 +118,8 @@ class MetricsFile:
                 lines += [f"# HELP {name} {help}", f"# TYPE {name} gauge"]
             for one in of_name:
                 feed = "" if one.feed is None else f',feed="{one.feed}"'
-                lines.append(f'{name}{{store="{self._store}"{feed}}} {one.value}')
+                labels = f'store="{self._store}"{feed}{one.labels}'
+                lines.append(f"{name}{{{labels}}} {one.value}")
         return "\n".join([*lines, ""])
 
 
@@ -127,6 +137,8 @@ def _samples(facts: RunFacts, now: float, earlier: Sequence[_Sample]) -> Iterato
         yield from _report_samples(facts.report)
         told = set(map(_escaped, facts.report.feeds))
     known = None if facts.names is None else set(map(_escaped, facts.names))
+    if facts.requests is not None:
+        yield from _request_samples(facts.requests)
     for one in earlier:
         if one.name in _KEPT and one.feed not in told and (known is None or one.feed in known):
             yield one
@@ -148,6 +160,15 @@ def _report_samples(report: SyncReport) -> Iterator[_Sample]:
         if one.read_through is not None:
             yield _Sample(_READ, feed, _seconds(one.read_through))
         yield _Sample(_ASIDE, feed, str(len(one.set_aside)))
+
+
+def _request_samples(counts: RequestCounts) -> Iterator[_Sample]:
+    for (kind, status), count in sorted(counts.requests.items()):
+        labels = f',kind="{kind}",status="{status}"'
+        yield _Sample("siteline_sync_http_requests", None, str(count), labels)
+    yield _Sample("siteline_sync_exchanges", None, str(counts.exchanges))
+    yield _Sample("siteline_sync_received_bytes", None, str(counts.bytes))
+    yield _Sample("siteline_sync_points", None, str(counts.points))
 
 
 def _allowance_samples(allowance: Allowance) -> Iterator[_Sample]:

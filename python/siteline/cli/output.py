@@ -45,13 +45,13 @@ class Outcome:
         self,
         members: dict[str, Any],
         text: str,
-        status: Exit = Exit.DONE,
+        status: int = Exit.DONE,
         has_written: bool = False,
     ) -> None:
         """Keep them."""
         self.members: dict[str, Any] = members
         self.text: str = text
-        self.status: Exit = status
+        self.status: int = status
         self.has_written: bool = has_written
 
 

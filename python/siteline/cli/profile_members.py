@@ -62,6 +62,7 @@ MEMBERS = {
     "daily_allowance": _Member(_requests, "N", "the data requests of a day"),
     "allowance_resets": _Member(str, "TIME", "when the day begins, as 06:00Z"),
     "ledger": _Member(_ledger, "FILE", "the file that counts requests, or memory"),
+    "agent": _Member(str, "WHERE", "the agent that has the key and counts, as unix:PATH"),
     "settle_lag": _Member(_duration, "TIME", "how far behind now a read without an end stops"),
     "assertion_lifetime": _Member(_duration, "TIME", "the lifetime of assertions (§2.1)"),
     "clock_tolerance": _Member(_duration, "TIME", "how far back their nbf is set"),

@@ -18,6 +18,7 @@ SUMMARIES = {
     "changes": "write what has changed in a store",
     "store": "check a store, copy it, describe it",
     "allowance": "show the daily allowance as the ledger has counted it",
+    "agent": "sign and count for many processes",
     "sandbox": "run the service on this machine, for trying out",
     "completion": "print the completion of a shell",
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::TokenSource;
 use crate::auth::access_token::{AccessToken, CachedToken};
-use crate::auth::exchange::{Exchange, Tries};
+use crate::auth::issuer::{Issuer, Tries};
 use crate::error::Result;
 
 /// What is known of a token, without the token.
@@ -33,32 +33,32 @@ impl TokenSource {
     ///
     /// # Errors
     /// Those of the exchange.
-    pub(crate) async fn once(&self, exchange: &Exchange<'_>) -> Result<TokenFacts> {
+    pub(crate) async fn once(&self, issuer: &impl Issuer) -> Result<TokenFacts> {
         let flight = self.flight();
         let _flight = flight.lock().await;
         if let Some(cached) = self.usable() {
-            return Ok(self.facts(&cached, true));
+            return Ok(facts(&cached, true));
         }
-        exchange.proof.check()?;
-        let issued = exchange.run(&self.key.scopes, &self.quota, &self.gate, Tries::Only).await?;
-        let cached = CachedToken::new(issued, &self.clock);
-        let facts = self.facts(&cached, false);
+        issuer.check()?;
+        let new = issuer.issue(&self.wish(Tries::Only)).await?;
+        let cached = CachedToken::new(new, &self.clock);
+        let facts = facts(&cached, false);
         self.keep(cached);
         Ok(facts)
     }
 
     fn usable(&self) -> Option<CachedToken> {
         let state = self.state.lock();
-        state.token.clone().filter(|cached| cached.left(&self.clock) > cached.renew_first_at())
+        state.token.clone().filter(|cached| cached.access.left() > cached.renew_first_at())
     }
+}
 
-    fn facts(&self, cached: &CachedToken, was_cached: bool) -> TokenFacts {
-        let scopes = cached.scopes.as_ref();
-        TokenFacts {
-            was_cached,
-            scopes: scopes.map(|scopes| scopes.iter().map(str::to_owned).collect()),
-            lifetime: cached.lifetime.as_secs(),
-            left: cached.left(&self.clock).as_secs(),
-        }
+fn facts(cached: &CachedToken, was_cached: bool) -> TokenFacts {
+    let scopes = cached.scopes.as_ref();
+    TokenFacts {
+        was_cached,
+        scopes: scopes.map(|scopes| scopes.iter().map(str::to_owned).collect()),
+        lifetime: cached.access.lifetime().as_secs(),
+        left: cached.access.left().as_secs(),
     }
 }

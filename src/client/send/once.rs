@@ -1,6 +1,7 @@
 //! A client that looks at what is wrong: each request is sent once, and only where it is asked for.
 
 use super::Client;
+use crate::agent::AgentIssuer;
 use crate::auth::{Authentication, Exchange, OwnAssertion, TokenFacts};
 use crate::error::{Error, Result};
 use crate::http::path_probe::{self, Path};
@@ -41,6 +42,10 @@ impl Client {
     pub(crate) async fn token_once(&self) -> Result<Option<TokenFacts>> {
         let inner = &*self.0;
         let identity = self.renewed_identity().await?;
+        if let Some((tokens, link)) = identity.tokens.as_ref().zip(inner.settings.agent.as_ref()) {
+            let issuer = AgentIssuer { link, must_remain: None, deadline: Deadline::NEVER };
+            return tokens.once(&issuer).await.map(Some);
+        }
         let proof = identity.proof(&inner.assertion);
         let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else { return Ok(None) };
         let exchange = Exchange {

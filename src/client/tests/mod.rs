@@ -5,6 +5,7 @@
 mod background_call;
 mod gather;
 mod limits;
+mod notes;
 mod once;
 mod prefetch;
 mod reads;

@@ -55,7 +55,8 @@ async fn dated(local: Timestamp, date: &str) {
     let transport = Transport::new(base.clone(), TransportSettings::default()).expect("settings");
     for _ in 0..3 {
         let url = base.join(DATA_PATH, None);
-        let request = Request { url, authorization: None, form: None, certificate: None };
+        let request =
+            Request { url, authorization: None, form: None, certificate: None, trace: None };
         transport.send(request, &time).await.expect("a reply");
     }
 }

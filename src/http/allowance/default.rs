@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::count::Terms;
 use super::file::{FileLedger, Integration, LedgerFailure};
 use super::ledger::Ledger;
+use super::lend::{Lent, Wish};
 use super::locked::FileFailure;
 use super::memory::MemoryLedger;
 use super::new_file::create_folder;
@@ -110,6 +111,10 @@ impl Ledger for DefaultLedger {
         if let Ok(ledger) = self.ledger() {
             ledger.settle(reservation, outcome, now);
         }
+    }
+
+    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
+        self.ledger()?.lend(wish, now)
     }
 
     fn observe(&self, reading: Reading, now: Moment) {

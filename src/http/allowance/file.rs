@@ -18,6 +18,7 @@ use jiff::Timestamp;
 
 use super::count::{Count, Terms};
 use super::ledger::Ledger;
+use super::lend::{Lent, Wish};
 use super::locked::{FileFailure, LockedFile};
 use super::new_file;
 use super::outcome::{Outcome, Permit, Reservation};
@@ -238,6 +239,10 @@ impl Ledger for FileLedger {
         {
             log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
         }
+    }
+
+    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
+        self.update(|count| count.lend(self.terms, wish, now))
     }
 
     fn observe(&self, reading: Reading, now: Moment) {

@@ -3,8 +3,10 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
+use super::lend::{Lent, Wish};
 use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
@@ -20,6 +22,12 @@ pub trait Ledger: Send + Sync + Debug {
     /// Those of the ledger.
     fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit>;
 
+    /// What has to be awaited so that [`Ledger::reserve`] need not wait for another process; `None` where
+    /// nothing has.
+    fn prepare(&self, _now: Moment, _must_remain: u64) -> Option<BoxFuture<'_, Result<()>>> {
+        None
+    }
+
     /// Counts one request if `must_remain` more are left after it.
     ///
     /// # Errors
@@ -29,6 +37,12 @@ pub trait Ledger: Send + Sync + Debug {
     /// Takes into account what became of a request: one of which no byte was sent is subtracted. If that
     /// fails, the count is one too high.
     fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment);
+
+    /// Counts requests for another process, in one step.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent>;
 
     /// Takes into account what a reply that is not counted showed of the service's time.
     fn observe(&self, reading: Reading, now: Moment);
@@ -45,6 +59,11 @@ pub trait Ledger: Send + Sync + Debug {
     /// # Errors
     /// Those of the ledger, if the count cannot be read.
     fn state(&self, now: Moment) -> Result<AllowanceState>;
+
+    /// What is left, to be shown; `None` where no limit is known.
+    fn left(&self, now: Moment) -> Option<u64> {
+        self.state(now).ok()?.left
+    }
 
     /// The service's time, as well as it is known: where there is no evidence, the earlier of what one
     /// reply and this machine's clock say.
@@ -71,6 +90,9 @@ pub trait Ledger: Send + Sync + Debug {
     /// # Errors
     /// Those of the ledger.
     fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()>;
+
+    /// Its client was closed: nothing is kept that another could use.
+    fn close(&self) {}
 
     /// The rest and the end of the pause of token requests, which any process may have recorded.
     ///

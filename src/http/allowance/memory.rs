@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::count::{Count, Terms};
 use super::ledger::Ledger;
+use super::lend::{Lent, Wish};
 use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
@@ -39,6 +40,10 @@ impl Ledger for MemoryLedger {
 
     fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
         self.count.lock().settle(self.terms, &reservation, outcome, now);
+    }
+
+    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
+        Ok(self.count.lock().lend(self.terms, wish, now))
     }
 
     fn observe(&self, reading: Reading, now: Moment) {

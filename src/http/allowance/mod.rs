@@ -19,6 +19,7 @@
 //! | `count` | the arithmetic: requests, pins and pauses |
 //! | `days` | how its days begin |
 //! | `ledger` | the trait |
+//! | `lend` | requests that are counted for other processes |
 //! | `memory` | the ledger in memory |
 //! | `text` | the text format of a count |
 //! | `locked` | an open and locked file |
@@ -31,6 +32,7 @@ mod days;
 mod default;
 mod file;
 mod ledger;
+mod lend;
 mod locked;
 mod memory;
 mod new_file;
@@ -51,8 +53,9 @@ pub use self::count::Terms;
 pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;
+pub use self::lend::{Lent, Wish};
 pub(crate) use self::memory::MemoryLedger;
-pub use self::outcome::{Outcome, Permit};
+pub use self::outcome::{Outcome, Permit, Reservation};
 pub(crate) use self::state::AllowanceState;
 pub(crate) use self::state::exhausted;
 pub(crate) use self::time_of_day::TimeOfDay;

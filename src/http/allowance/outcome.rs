@@ -30,6 +30,18 @@ pub struct Reservation {
     pub(super) certain: bool,
 }
 
+impl Reservation {
+    /// Of a request that another process counts, by a number of one's own.
+    pub(crate) fn elsewhere(serial: u64) -> Self {
+        Self { serial, asks: false, certain: true }
+    }
+
+    /// The number that tells it from others.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+}
+
 /// What became of a counted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

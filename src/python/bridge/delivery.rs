@@ -16,6 +16,7 @@ use pyo3::types::PyList;
 use crate::fork::Owned;
 use crate::lock::Mutex;
 use crate::python::bridge::logging::LogBuffer;
+use crate::python::bridge::notes::{CallNotes, tell_before};
 use crate::python::bridge::process::{Inside, attached, panicked, without_fork};
 
 /// Makes the result of a task, a Python object or an exception, with the interpreter held.
@@ -161,8 +162,11 @@ fn deliver_alone(py: Python<'_>, result: TaskResult) {
 struct Batch<'py> {
     event_loop: Bound<'py, PyAny>,
     waiters: Vec<Bound<'py, PyAny>>,
-    outcomes: Vec<PyResult<Py<PyAny>>>,
+    outcomes: Vec<Delivered>,
 }
+
+/// The outcome of a call, and what its loop tells before.
+type Delivered = (PyResult<Py<PyAny>>, Option<Arc<CallNotes>>);
 
 /// Makes the result, unless it is no longer awaited, and adds it to the batch of its loop.
 fn finish_into<'py>(
@@ -171,7 +175,7 @@ fn finish_into<'py>(
     result: TaskResult,
     log: impl FnOnce(Python<'py>) -> PyResult<()>,
 ) {
-    let TaskResult { receiver: Receiver { event_loop, waiter, task }, finish, .. } = result;
+    let TaskResult { receiver: Receiver { event_loop, waiter, task }, finish, buffer } = result;
     let event_loop = event_loop.into_bound(py);
     match waiter.into_bound(py).call0() {
         Ok(waiter) if waiter.is_none() || is_closed(&event_loop) => {}
@@ -184,7 +188,7 @@ fn finish_into<'py>(
                 batches.len() - 1
             });
             batches[at].waiters.push(waiter);
-            batches[at].outcomes.push(outcome);
+            batches[at].outcomes.push((outcome, buffer.notes_to_tell().cloned()));
         }
         Err(raised) => raised.write_unraisable(py, None),
     }
@@ -215,7 +219,7 @@ fn schedule(py: Python<'_>, batches: Vec<Batch<'_>>) {
 
 /// The results of tasks. The loop calls it in its thread, with the awaitables.
 #[pyclass(frozen)]
-struct Delivery(Mutex<Vec<PyResult<Py<PyAny>>>>);
+struct Delivery(Mutex<Vec<Delivered>>);
 
 #[pymethods]
 impl Delivery {
@@ -224,20 +228,28 @@ impl Delivery {
         let _inside = Inside::enter(py);
         let outcomes = std::mem::take(&mut *self.0.lock());
         let mut settled = Ok(());
-        for (waiter, outcome) in waiters.iter().zip(outcomes) {
+        for (waiter, (outcome, notes)) in waiters.iter().zip(outcomes) {
             // The others get theirs even if this one fails.
-            settled = settled.and(settle_pending(&waiter, outcome));
+            settled = settled.and(settle_pending(&waiter, outcome, notes.as_ref()));
         }
         settled
     }
 }
 
-fn settle_pending(waiter: &Bound<'_, PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<()> {
+fn settle_pending(
+    waiter: &Bound<'_, PyAny>,
+    outcome: PyResult<Py<PyAny>>,
+    notes: Option<&Arc<CallNotes>>,
+) -> PyResult<()> {
+    let py = waiter.py();
     // It was cancelled meanwhile, and the loop has already resumed the task that awaited it.
-    if waiter.call_method0(intern!(waiter.py(), "done"))?.is_truthy()? {
+    let is_done = || waiter.call_method0(intern!(py, "done"))?.is_truthy();
+    if is_done()? {
         return Ok(());
     }
-    settle(waiter, outcome)
+    let outcome = tell_before(py, notes, outcome);
+    // What is told may have cancelled it.
+    if is_done()? { outcome.map(drop) } else { settle(waiter, outcome) }
 }
 
 /// Completes an awaitable of the loop that runs in this thread.

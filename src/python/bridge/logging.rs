@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use log::kv::{Key, Value, VisitSource};
@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 
 use crate::fork::Owned;
 use crate::lock::Mutex;
+use crate::python::bridge::notes::{CallNotes, Origin, is_anyone_told};
 use crate::python::bridge::process::{attached, detached};
 
 /// Most records in a buffer. A full one drops its oldest: memory stays bounded if a handler hangs.
@@ -37,7 +38,7 @@ thread_local! {
     static EMITTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The records of one call, or of one iterator.
+/// The records of one call, or of one iterator, and what is told of its requests.
 #[derive(Default)]
 pub(crate) struct LogBuffer {
     records: Mutex<Records>,
@@ -49,6 +50,9 @@ pub(crate) struct LogBuffer {
     lowest: AtomicU8,
     /// Whether its latest call was begun in asyncio.
     is_awaited: AtomicBool,
+    notes: OnceLock<Arc<CallNotes>>,
+    /// Whether whoever makes the call tells its notes, after its end.
+    tells_later: bool,
 }
 
 #[derive(Default)]
@@ -110,9 +114,37 @@ impl LogBuffer {
     ///
     /// # Errors
     /// What a signal handler raised.
-    pub(crate) fn learn_level(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn begin(&self, py: Python<'_>) -> PyResult<()> {
         self.lowest.store(lowest_level(py)?, Ordering::Relaxed);
-        Ok(())
+        if is_anyone_told() { self.notes().begin(py) } else { Ok(()) }
+    }
+
+    /// What is told of its requests.
+    pub(crate) fn notes(&self) -> &Arc<CallNotes> {
+        self.notes.get_or_init(Arc::default)
+    }
+
+    /// Where the latest call comes from, if anyone is told of its requests.
+    pub(crate) fn origin(&self) -> Option<Arc<Origin>> {
+        self.notes.get().and_then(|notes| notes.origin())
+    }
+
+    /// What is told of the requests of the call whose step runs on this thread.
+    pub(crate) fn current_notes() -> Arc<CallNotes> {
+        Arc::clone(Self::current().notes())
+    }
+
+    /// What the end of the call tells, on the thread of the caller.
+    pub(crate) fn notes_to_tell(&self) -> Option<&Arc<CallNotes>> {
+        self.notes.get().filter(|_| !self.tells_later)
+    }
+
+    /// Tells the notes of its requests, on the thread of the caller, without a lock.
+    ///
+    /// # Errors
+    /// What was raised by what is told. The other notes wait for the next call.
+    pub(crate) fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        self.notes.get().map_or(Ok(()), |notes| notes.tell(py))
     }
 
     pub(crate) fn set_awaited(&self, is_awaited: bool) {
@@ -269,12 +301,22 @@ impl LogBuffer {
 /// A buffer that several calls share, such as the steps of one read. Records that are pushed between
 /// two calls are emitted by the later one.
 #[derive(Default)]
-pub(crate) struct SharedLogBuffer(Owned<Arc<LogBuffer>>);
+pub(crate) struct SharedLogBuffer {
+    buffer: Owned<Arc<LogBuffer>>,
+    tells_later: bool,
+}
 
 impl SharedLogBuffer {
+    /// Its notes are told by [`LogBuffer::tell`] alone.
+    pub(crate) fn that_tells_later() -> Self {
+        Self { tells_later: true, ..Self::default() }
+    }
+
     /// A forked child has its own: a thread that the child does not have may have locked the parent's.
     pub(crate) fn get(&self) -> Arc<LogBuffer> {
-        Arc::clone(self.0.get_or_init(Arc::default))
+        let tells_later = self.tells_later;
+        let new = || Arc::new(LogBuffer { tells_later, ..LogBuffer::default() });
+        Arc::clone(self.buffer.get_or_init(new))
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod errors;
 pub(crate) mod logging;
 pub(crate) mod long_work;
 pub(crate) mod modules;
+pub(crate) mod notes;
 pub(crate) mod process;
 pub(crate) mod runtime;
 mod steps;

@@ -23,6 +23,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict as _;
 
+use crate::agent::give_all_back;
 use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::python::bridge::errors::raise;
@@ -222,6 +223,7 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
             thread::sleep(POLL_INTERVAL);
             waited += POLL_INTERVAL;
         }
+        give_all_back();
         Clock::unshare_all();
     })
 }

@@ -22,6 +22,7 @@ use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{CALLER, Caller};
 use crate::python::bridge::delivery::Finish;
 use crate::python::bridge::logging::LogBuffer;
+use crate::python::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
@@ -67,12 +68,13 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    buffer.learn_level(py)?;
+    buffer.begin(py)?;
     buffer.set_awaited(false);
     let runtime = runtime(py)?;
     let handles_signals = is_main_thread(py)?;
     let process = Process::current();
     let outcome = py.detach(|| {
+        let future = from_origin(buffer.origin(), future);
         let steps = Steps::new(future, Arc::clone(buffer));
         let outcome = waited_for(runtime, steps, handles_signals);
         stay_if_ending();
@@ -82,6 +84,7 @@ where
     // A child that was forked meanwhile leaves the records to its parent.
     if process.is_current() {
         buffer.flush(py)?;
+        return tell_before(py, buffer.notes_to_tell(), outcome);
     }
     outcome
 }
@@ -102,7 +105,7 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    buffer.learn_level(py)?;
+    buffer.begin(py)?;
     let future = CALLER.scope(Some(Caller::running(py)?), future);
     if is_ending_here() {
         // No other thread may attach to the interpreter, so this thread waits for the outcome.
@@ -111,6 +114,7 @@ where
     }
     buffer.set_awaited(true);
     let runtime = runtime(py)?;
+    let future = from_origin(buffer.origin(), future);
     let steps = Steps::new(future, Arc::clone(&buffer));
     awaitable::start(py, runtime, buffer, async move {
         let outcome = steps.complete().await;
@@ -130,7 +134,8 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let steps = Steps::new(CALLER.scope(Caller::current(), work), LogBuffer::current());
+    let work = CALLER.scope(Caller::current(), from_origin(current_origin(), work));
+    let steps = Steps::new(work, LogBuffer::current());
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
@@ -214,10 +219,13 @@ pub(crate) fn step_in_runtime<T: Send>(
 ) -> PyResult<T> {
     let _inside = Inside::enter(py);
     let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
+    let origin = buffer.origin();
     let buffer = LogBuffer::for_call(Arc::clone(buffer));
     let done = detached(py, || {
         let _entered = without_fork(own_runtime)?.enter();
-        Ok::<_, Error>(without_fork(|| buffer.run(|| CALLER.sync_scope(caller, work))))
+        let work = || CALLER.sync_scope(caller, work);
+        let work = || buffer.run(|| step_from_origin(origin, work));
+        Ok::<_, Error>(without_fork(work))
     })?;
     Ok(done?)
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, Kind};
 use crate::lock::Mutex;
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::logging::SharedLogBuffer;
+use crate::python::bridge::notes::ClientNotes;
 use crate::python::bridge::process::{attached, guarded};
 use crate::python::bridge::runtime::{block_on, drop_detached, spawn};
 use crate::python::client::PyClient;
@@ -28,6 +29,7 @@ pub(crate) struct PyGathering {
     scans: Vec<Py<PyScan>>,
     /// A step takes it; a step that fails or is cancelled drops it.
     gathering: Mutex<Option<Gathering>>,
+    notes: Arc<ClientNotes>,
     buffer: SharedLogBuffer,
 }
 
@@ -35,17 +37,19 @@ pub(crate) struct PyGathering {
 type Stepped = (Gathering, Option<(usize, Progress)>);
 
 impl PyGathering {
-    /// Reads until a page of a scan that is `reported` has arrived, or all is read.
+    /// Reads until a page of a scan that is `reported` has arrived, or all is read; until any page has,
+    /// where requests are told with their page.
     fn step(
         &self,
         reported: Vec<bool>,
     ) -> Result<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>, Error> {
         let over = || Error::new(Kind::ClosedError, "this gathering is over");
         let mut gathering = self.gathering.lock().take().ok_or_else(over)?;
+        let is_told = self.notes.is_told();
         Ok(async move {
             loop {
                 match gathering.step().await? {
-                    Some((index, _)) if !reported[index] => {}
+                    Some((index, _)) if !reported[index] && !is_told => {}
                     page => return Ok((gathering, page)),
                 }
             }
@@ -139,8 +143,8 @@ impl PyClient {
             most.transpose()?.map_or(CONCURRENCY, |most| most.try_into().unwrap_or(usize::MAX));
         let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
         let gathering = guarded(|| Ok(Gathering::new(&self.client, collects, most)?))?;
-        let buffer = SharedLogBuffer::default();
-        Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), buffer })
+        let (notes, buffer) = (Arc::clone(&self.notes), SharedLogBuffer::default());
+        Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), notes, buffer })
     }
 }
 

@@ -1,5 +1,6 @@
 //! `siteline.Client`.
 
+pub(crate) mod agent;
 pub(crate) mod bookmark;
 pub(crate) mod failure;
 pub(crate) mod gather;
@@ -17,19 +18,23 @@ pub(crate) mod shape;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use crate::auth::Authentication;
 use crate::client::Client;
 use crate::error::{Error, Kind};
-use crate::http::AllowanceState;
+use crate::http::{AllowanceState, BaseUrl};
 use crate::lock::Mutex;
 use crate::python::auth::argument::authentication;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::modules::import_for_clients;
+use crate::python::bridge::notes::ClientNotes;
 use crate::python::bridge::process::{Inside, detached, guarded};
-use crate::python::bridge::runtime::{block_on, spawn, spawn_task};
+use crate::python::bridge::runtime::{block_on, spawn, spawn_task, step};
+use crate::python::client::agent::{FoundAgent, refuse_settings};
 use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
@@ -46,7 +51,7 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///
 /// - ``base_url``: such as ``"https://customer.example.com"``
 /// - ``credential``: a :class:`Credential`, or the client certificate of a platform-managed integration,
-///   a :class:`MutualTls`
+///   a :class:`MutualTls`; ``None`` for a client of an agent
 /// - ``scopes``: the scopes of the token (§5.5)
 /// - ``audience``: ``aud`` of the assertion; ``None`` is ``{base_url}/api/customer/oauth/token``
 /// - ``daily_allowance``: requests allowed per day; no more are sent (§8). ``None`` leaves the limit to
@@ -55,6 +60,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///   ``datetime.time``; ``None`` is midnight UTC. A long ``Retry-After`` that shows another time wins
 /// - ``ledger``: the file in which all processes that name it count requests, or ``"memory"``; ``None``
 ///   is explained below
+/// - ``agent``: the address of an :class:`Agent`, which has the credential and the count in the place of
+///   this client; ``""`` is none, and ``None`` is explained below
 /// - ``settle_lag``: a query without ``end`` ends this long before now (§4.5)
 /// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
 ///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
@@ -74,6 +81,8 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///   ``NO_PROXY`` names the host; never used for loopback
 /// - ``clock``: a :class:`Clock`, for tests; ``None`` is that of the sandbox at this ``base_url``, if
 ///   ``SITELINE_SANDBOX_CLOCK`` names one (:meth:`Sandbox.env`), else the machine's
+/// - ``on_request``: a callable that gets a :class:`RequestNote` of each request that has ended; ``None``
+///   tells nobody
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. ``None`` is the default everywhere. A
 /// wrong setting is a :class:`ConfigError`, before any request.
@@ -93,9 +102,17 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// A new day begins by evidence of the service's time alone, never by a step of this machine's clock
 /// or by one reply whose ``Date`` contradicts what is known.
 ///
+/// Where ``SITELINE_AGENT`` names an agent (or ``agent`` does), it signs and counts for all clients of its
+/// ``base_url`` and subject: no key and no ledger is read here, and settings that it decides are a
+/// :class:`ConfigError`, as is a ``credential`` for the same. Clients of another ``base_url`` or subject
+/// ignore the variable. Tokens are used until they expire; pages are counted in batches of up to 16, of
+/// which a client that is closed gives back the rest. An agent that does not answer is
+/// :class:`AgentUnavailable`: no client goes on by itself.
+///
 /// The pickle of a client has its settings, the path of its ledger, and a credential that says where
 /// the key is; the process that loads it requests its own token. A pickle contains no secret: a client
-/// that would need one raises ``TypeError`` that says what to do. Copies are the client itself.
+/// that would need one raises ``TypeError`` that says what to do. It has no ``on_request``. Copies are
+/// the client itself.
 ///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
@@ -104,6 +121,8 @@ pub(crate) struct PyClient {
     pub(crate) client: Client,
     /// The current one.
     credential: Mutex<Py<PyAny>>,
+    /// Whom its requests are told to.
+    pub(crate) notes: Arc<ClientNotes>,
     /// The other keywords, in the form that is pickled.
     pickled: Py<PyDict>,
     /// The sandbox that handed it out, which serves as long as the client exists. It holds nothing that
@@ -113,25 +132,70 @@ pub(crate) struct PyClient {
 
 copies_are_itself!(PyClient);
 
+/// The agent of a client with this address, credential and keywords.
+fn agent_for(
+    py: Python<'_>,
+    base_url: &str,
+    credential: Option<&Authentication>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Option<FoundAgent>> {
+    let option = |name| options.map_or(Ok(None), |options| options.get_item(name));
+    let named = option("agent")?.filter(|given| !given.is_none());
+    let named = named.map(|given| given.extract::<Text<'_>>().map(|text| text.0.to_owned()));
+    let allow_http = option("allow_http")?.is_some_and(|given| given.is_truthy().unwrap_or(false));
+    let base_url = BaseUrl::parse(base_url, allow_http)?;
+    let found = FoundAgent::find(py, named.transpose()?, Some(&base_url))?;
+    let Some(agent) = found else { return Ok(None) };
+    let agent = agent.for_client(&base_url, credential)?;
+    if let (Some(_), Some(options)) = (&agent, options) {
+        refuse_settings(options)?;
+    }
+    Ok(agent)
+}
+
+/// Whom a client's requests are told to.
+///
+/// # Errors
+/// `ConfigError` for anything but a plain callable.
+fn client_notes(
+    py: Python<'_>,
+    on_request: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Arc<ClientNotes>> {
+    let checked = on_request.map(|given| {
+        py.import("siteline.notes")?.getattr("checked")?.call1((given,)).map(Bound::unbind)
+    });
+    Ok(ClientNotes::new(checked.transpose()?, LogBuffer::current_notes))
+}
+
 impl PyClient {
     /// The client of these arguments; one that `sends_once` is for a diagnosis.
     pub(super) fn made(
         py: Python<'_>,
         base_url: &str,
-        credential: Bound<'_, PyAny>,
+        credential: Option<Bound<'_, PyAny>>,
         clock: Option<&PyClock>,
+        on_request: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
         sends_once: bool,
     ) -> PyResult<Self> {
         // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
         import_for_clients(py)?;
-        let authentication = authentication(&credential)?;
+        let credential = credential.filter(|given| !given.is_none());
+        let given = credential.as_ref().map(authentication).transpose()?;
+        let agent = agent_for(py, base_url, given.as_ref(), options)?;
+        let authentication = match (&agent, given) {
+            (Some(agent), _) => Authentication::Leased(agent.holder.subject.as_str().into()),
+            (None, Some(given)) => given,
+            (None, None) => return Err(PyTypeError::new_err(CREDENTIAL_BY_NAME)),
+        };
         let (mut settings, pickled) = settings_with(py, base_url, authentication, options)?;
         if sends_once {
             settings.send_once();
         }
         settings.spawner = Arc::new(spawn_task);
+        let notes = client_notes(py, on_request)?;
+        settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(clock), _) => settings.clock = clock.0.clone(),
             (_, Some(name)) => {
@@ -141,34 +205,47 @@ impl PyClient {
             }
             _ => {}
         }
-        choose_ledger(&mut settings, &pickled)?;
+        match agent {
+            Some(agent) => {
+                let clock = settings.clock.clone();
+                let link = step(py, || agent.link(clock))?;
+                pickled.set_item("agent", link.address().to_string())?;
+                settings.agent = Some(link);
+                py.import("siteline._pools")?.call_method0("give_back_at_end")?;
+            }
+            None => choose_ledger(&mut settings, &pickled)?,
+        }
         let client = guarded(|| Ok(Client::new(settings)?))?;
-        let (credential, pickled) = (Mutex::new(credential.unbind()), pickled.unbind());
-        Ok(Self { client, credential, pickled, sandbox: PyOnceLock::new() })
+        let credential = credential.map_or_else(|| py.None(), Bound::unbind);
+        let (credential, pickled) = (Mutex::new(credential), pickled.unbind());
+        Ok(Self { client, credential, notes, pickled, sandbox: PyOnceLock::new() })
     }
 }
 
 #[pymethods]
 impl PyClient {
     #[new]
-    #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, **options), text_signature = "(base_url, \
-        *, credential, scopes=('customer.discovery.read', 'customer.data.read'), audience=None, \
-        daily_allowance=None, allowance_resets=None, ledger=None, settle_lag='5m', \
+    #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, on_request=None,
+        **options), text_signature = "(base_url, \
+        *, credential=None, scopes=('customer.discovery.read', 'customer.data.read'), audience=None, \
+        daily_allowance=None, allowance_resets=None, ledger=None, agent=None, settle_lag='5m', \
         assertion_lifetime='2m', clock_tolerance='0s', typ=False, max_retry_after='1m', tries=4, \
         connect_timeout='5s', response_timeout='30s', idle_timeout='15s', max_connections=64, \
-        max_body_bytes=67108864, application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None)")]
+        max_body_bytes=67108864, application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None, \
+        on_request=None)")]
     fn new(
         py: Python<'_>,
         base_url: Text<'_>,
         surplus: &Bound<'_, PyTuple>,
         credential: Option<Bound<'_, PyAny>>,
         clock: Option<&PyClock>,
+        on_request: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let Some(credential) = credential.filter(|_| surplus.is_empty()) else {
+        if !surplus.is_empty() {
             return Err(PyTypeError::new_err(CREDENTIAL_BY_NAME));
-        };
-        Self::made(py, base_url.0, credential, clock, options, false)
+        }
+        Self::made(py, base_url.0, credential, clock, on_request, options, false)
     }
 
     /// A client from the ``SITELINE_*`` environment variables, and from a profile for those not set.
@@ -206,7 +283,7 @@ impl PyClient {
     /// The file is that of ``SITELINE_CONFIG``, else ``siteline/config.toml`` in ``$XDG_CONFIG_HOME``,
     /// else in ``~/.config`` (on macOS and Windows, not tested, in the platform's folder). No other
     /// variable is read. Keywords are those of :class:`Client` and override the profile. Its members are
-    /// the keywords of :class:`Client` except ``credential`` and ``clock``, and ``base_url``,
+    /// the keywords of :class:`Client` except ``credential``, ``clock`` and ``on_request``, and ``base_url``,
     /// ``subject`` or ``certificate_file`` (with ``client_id``), ``private_key_file``,
     /// ``password_command``, ``kid``, ``strict``. A path is relative
     /// to the file's folder, or begins with ``~/``. A passphrase is not allowed. A :class:`ConfigError`
@@ -317,8 +394,10 @@ impl PyClient {
     }
 
     /// Close the client: later calls, and calls that wait in other threads, raise :class:`ClosedError`.
-    fn close(&self) {
-        self.client.close();
+    /// Requests that ``on_request`` was not told of yet are told now.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.client.close())?;
+        guarded(|| self.notes.tell(py, None))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -326,8 +405,8 @@ impl PyClient {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
-        self.client.close();
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.close(py)
     }
 
     fn __getnewargs_ex__<'py>(
@@ -337,7 +416,10 @@ impl PyClient {
         let why_not = self.client.settings().why_not_pickled();
         why_not.map_or(Ok(()), |why_not| Err(PyTypeError::new_err(why_not)))?;
         let keywords = self.pickled.bind(py).copy()?;
-        keywords.set_item("credential", self.credential.lock().clone_ref(py))?;
+        let credential = self.credential.lock().clone_ref(py);
+        if !credential.is_none(py) {
+            keywords.set_item("credential", credential)?;
+        }
         Ok((PyTuple::new(py, [self.client.base_url().as_str()])?, keywords))
     }
 
@@ -350,6 +432,17 @@ impl PyClient {
     /// What notebooks show.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         html(slf.as_any(), "client")
+    }
+
+    /// Traces and counts its requests: `siteline.otel`. ``None`` ends that.
+    fn _instrument(&self, instrument: Option<Py<PyAny>>) {
+        self.notes.set_instrument(instrument);
+    }
+
+    /// For the garbage collector: ``on_request=`` may be a method of an object that keeps the client.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.notes.on_request())
     }
 
     /// Whether the client was closed.

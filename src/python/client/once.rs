@@ -55,15 +55,15 @@ fn read(
 impl PyClient {
     /// As ``Client()``, a client that sends each request once.
     #[staticmethod]
-    #[pyo3(signature = (base_url, *, credential, clock=None, **options))]
+    #[pyo3(signature = (base_url, *, credential=None, clock=None, **options))]
     fn _once(
         py: Python<'_>,
         base_url: Text<'_>,
-        credential: Bound<'_, PyAny>,
+        credential: Option<Bound<'_, PyAny>>,
         clock: Option<&PyClock>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        Self::made(py, base_url.0, credential, clock, options, true)
+        Self::made(py, base_url.0, credential, clock, None, options, true)
     }
 
     /// Such a client as ``from_profile()``, or without a name as ``from_env()``.
@@ -84,6 +84,7 @@ impl PyClient {
         Ok(Self {
             client: self.client.sending_once()?,
             credential: Mutex::new(self.credential.lock().clone_ref(py)),
+            notes: Arc::clone(&self.notes),
             pickled: self.pickled.clone_ref(py),
             sandbox: PyOnceLock::new(),
         })
@@ -103,8 +104,16 @@ impl PyClient {
         told.set_item("scopes", settings.scopes.iter().collect::<Vec<_>>())?;
         told.set_item("audience", settings.audience.as_deref())?;
         told.set_item("ledger", settings.ledger_file.clone().map(PathBuf::into_os_string))?;
+        told.set_item("agent", self.pickled.bind(py).get_item("agent")?)?;
         told.set_item("now", self.client.time().clock().wall())?;
         Ok(told)
+    }
+
+    /// What the client's agent tells of itself, in the form of :attr:`Agent.state`.
+    fn _agent_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let agent = self.client.settings().agent.clone();
+        let state = detached(py, || agent.map(|agent| agent.state()).transpose())??;
+        dict(py, &state)
     }
 
     /// The header and the claims of an assertion of ours, which is not sent; ``None`` for a certificate.

@@ -65,7 +65,7 @@ impl PointSource for PageReader {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         // If every page is already here, nothing below would handle Ctrl-C.
         py.check_signals()?;
-        self.buffer.get().learn_level(py)?;
+        self.buffer.get().begin(py)?;
         if self.report(py)? {
             return Ok(());
         }
@@ -103,6 +103,7 @@ impl PointSource for PageReader {
             return Ok(false);
         }
         buffer.flush(py)?;
+        buffer.tell(py)?;
         filled.unwrap_or(Ok(())).map_err(|failure| self.failed(py, failure))?;
         let Some(progress) = self.stream.take_progress() else { return Ok(false) };
         self.callback.as_ref().map_or(Ok(()), |callback| callback.report(py, &progress))?;

@@ -231,8 +231,11 @@ impl PyScan {
             return Ok(table);
         }
         guarded(|| {
-            if let Some(callback) = scan.callback(py)? {
-                let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
+            let callback = scan.callback(py)?;
+            // Page by page, so that requests are told with their page.
+            if callback.is_some() || scan.is_told() {
+                let callback = callback.map(|callback| callback.0);
+                let table = reads(py)?.call_method1("collect", (slf, callback))?;
                 return Ok(table.cast_into()?.unbind());
             }
             let collect = Arc::clone(&scan.collect);
@@ -253,6 +256,12 @@ impl PyScan {
     fn _progress_callback(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let callback = if self.table.get(py).is_some() { None } else { self.callback(py)? };
         Ok(callback.map(|callback| callback.0))
+    }
+
+    /// Whether somebody is told of the requests of its client.
+    #[pyo3(name = "_is_told")]
+    fn is_told(&self) -> bool {
+        self.client.get().notes.is_told()
     }
 
     /// A read that begins now, for ``_wait()`` and ``_step()``.

@@ -14,16 +14,17 @@ use crate::http::{BaseUrl, Trust, certificates_of};
 use crate::python::auth::credential::PyCredential;
 use crate::python::auth::mutual_tls::PyMutualTls;
 use crate::python::bridge::process::{detached, guarded};
+use crate::python::client::agent::{FoundAgent, is_of_the_agent};
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
 use crate::settings::{
-    CredentialSettings, Environment, Given, OPTIONS, Settings, read_certificates,
+    CredentialSettings, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
 /// What `make` makes of the settings that `read` finds, a client; keywords override them.
 pub(crate) fn from_outside<'py>(
     make: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
-    read: impl FnOnce(&Environment<'_>, Given) -> crate::Result<Settings>,
+    read: impl Fn(&Environment<'_>, Given) -> crate::Result<Settings>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = make.py();
     let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
@@ -31,7 +32,29 @@ pub(crate) fn from_outside<'py>(
         base_url: options.contains("base_url")?,
         credential: options.contains("credential")?,
     };
-    let settings = guarded(|| Ok(read(&Environment::of_process(), given)?))?;
+    let environment = Environment::of_process();
+    let settings = guarded(|| Ok(read(&environment, given)))?;
+    // Where an agent has them, neither credential nor address need be there.
+    let unneeded = Given { base_url: true, credential: true };
+    let lenient = if settings.is_err() { read(&environment, unneeded).ok() } else { None };
+    let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
+    let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
+    let address = options.get_item("base_url")?.map(|text| text.extract::<String>()).transpose()?;
+    let agent = agent
+        .filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), address.as_deref()));
+    let mut settings = match &agent {
+        None => settings?,
+        // Without its key.
+        Some(agent) => {
+            let mut settings = guarded(|| Ok(read(&environment, unneeded)?))?;
+            settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
+            settings.options.retain(|(name, _)| !is_of_the_agent(name));
+            settings
+        }
+    };
+    if given.base_url {
+        settings.base_url = None;
+    }
     let call = || {
         let keywords = PyDict::new(py);
         if let Some(base_url) = settings.base_url {
@@ -59,6 +82,19 @@ pub(crate) fn from_outside<'py>(
             add_note(py, error, &format!("The profile {name:?} of {} was read.", file.display()));
         }
     })
+}
+
+/// The agent that a keyword names, else the profile.
+fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResult<Option<String>> {
+    match options.get_item("agent")?.filter(|given| !given.is_none()) {
+        Some(given) => given.extract().map(Some),
+        None => Ok(settings.and_then(|settings| {
+            settings.options.iter().find_map(|(name, value)| match (*name, value) {
+                ("agent", Value::Text(text)) => Some(text.clone()),
+                _ => None,
+            })
+        })),
+    }
 }
 
 /// Adds a note to the exception, if that is possible.
@@ -172,6 +208,7 @@ fn set<'py>(
         "proxy" => keep(py, &mut transport.proxy, Some(given.extract()?)),
         "ca_bundle" => set_bundle(&mut transport.trust, given),
         "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
+        "agent" => given.extract::<String>()?.into_bound_py_any(py),
         // `allow_http` is a setting of the address.
         _ => given.extract::<bool>()?.into_bound_py_any(py),
     }

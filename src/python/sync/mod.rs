@@ -8,14 +8,16 @@ mod target;
 use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Error, Kind};
 use crate::lock::Mutex;
 use crate::python::bridge::logging::SharedLogBuffer;
+use crate::python::bridge::notes::{ClientNotes, tell_before};
 use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::{block_on, drop_detached, spawn};
+use crate::python::bridge::runtime::{block_on, drop_detached, spawn, step};
 use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
 use crate::python::convert::state::{dict, python_object};
@@ -33,14 +35,21 @@ pub(crate) struct PyRun {
     target: SyncTarget,
     run: Mutex<Option<Arc<Run>>>,
     callback: Option<ProgressCallback>,
-    /// A request may be under way between two calls.
+    notes: Arc<ClientNotes>,
+    /// A request may be under way between two calls. What is told of requests is told when their page was
+    /// applied, so that an exception there costs no page.
     buffer: SharedLogBuffer,
 }
 
 impl PyRun {
-    fn new(target: SyncTarget, run: Run, callback: Option<ProgressCallback>) -> Self {
-        let (run, buffer) = (Mutex::new(Some(Arc::new(run))), SharedLogBuffer::default());
-        Self { target, run, callback, buffer }
+    fn new(
+        target: SyncTarget,
+        run: Run,
+        callback: Option<ProgressCallback>,
+        notes: Arc<ClientNotes>,
+    ) -> Self {
+        let run = Mutex::new(Some(Arc::new(run)));
+        Self { target, run, callback, notes, buffer: SharedLogBuffer::that_tells_later() }
     }
 
     fn run(&self) -> PyResult<Arc<Run>> {
@@ -54,8 +63,11 @@ impl PyRun {
             let run = Arc::clone(&run);
             Ok::<_, PyErr>(block_on(py, &self.buffer.get(), async move { run.fetch().await })??)
         };
-        while fetched()? {
-            let progress = self.target.step(py, || run.apply())?;
+        let applied = || {
+            let is_pending = fetched()?;
+            is_pending.then(|| self.target.step(py, || run.apply())).transpose()
+        };
+        while let Some(progress) = self.tell_before(py, applied())? {
             if let Some(callback) = &self.callback {
                 callback.report(py, &progress)?;
             }
@@ -66,10 +78,25 @@ impl PyRun {
         report_object(py, &report)
     }
 
+    fn tell_before<T>(&self, py: Python<'_>, outcome: PyResult<T>) -> PyResult<T> {
+        tell_before(py, Some(self.buffer.get().notes()), outcome)
+    }
+
+    /// Tells how many points the run has revised.
+    fn tell_revised(&self, py: Python<'_>) -> PyResult<()> {
+        let (Some(instrument), Some(run)) = (self.notes.instrument(), self.run.lock().clone())
+        else {
+            return Ok(());
+        };
+        let revised = step(py, || run.revised())?;
+        instrument.call_method1(py, intern!(py, "revised"), (revised,)).map(drop)
+    }
+
     /// Releases the feeds. An awaitable where the store is async.
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let told = self.tell_revised(py);
         let run = self.run.lock().take();
-        let ended = finish(py, self.callback.as_ref());
+        let ended = finish(py, self.callback.as_ref()).and(told);
         let under_way = run.as_ref().and_then(|run| run.stop());
         let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests)).and(ended);
         let release = || {
@@ -100,6 +127,11 @@ impl PyRun {
         spawn(py, self.buffer.get(), async move { run.fetch().await }, |py, more| {
             Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
+    }
+
+    /// After the page was applied, or could not be read: tells the requests.
+    fn _tell(&self, py: Python<'_>) -> PyResult<()> {
+        guarded(|| self.tell_before(py, Ok(())))
     }
 
     /// An awaitable: applies the page; a ``Progress``. It completes even where it is cancelled.
@@ -174,7 +206,7 @@ impl PyClient {
                 Begin::AtOnce(begin) => target.step(py, begin)?,
                 Begin::WhenFree(begin) => block_on(py, &Arc::default(), begin)??,
             };
-            let run = PyRun::new(target, run, callback);
+            let run = PyRun::new(target, run, callback, Arc::clone(&self.notes));
             let report = run.finish(py);
             run.end(py)?;
             report
@@ -191,8 +223,10 @@ impl PyClient {
         let SyncArgs { target, callback, begin } =
             SyncArgs::new(&self.client, feeds, store, Some(options))?;
         let (py, shared) = (options.py(), target.clone());
-        let finish =
-            |py: Python<'_>, run| Ok(Py::new(py, PyRun::new(target, run, callback))?.into_any());
+        let notes = Arc::clone(&self.notes);
+        let finish = |py: Python<'_>, run| {
+            Ok(Py::new(py, PyRun::new(target, run, callback, notes))?.into_any())
+        };
         match begin {
             Begin::AtOnce(begin) => shared.spawn(py, begin, finish),
             Begin::WhenFree(begin) => {

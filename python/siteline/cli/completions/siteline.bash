@@ -20,7 +20,7 @@ _siteline_describe() {
     commands="" options="" valued=""
     case $command in
     "")
-        commands="keygen profile doctor token discover plan pull sync coverage lateness changes store allowance sandbox completion"
+        commands="keygen profile doctor token discover plan pull sync coverage lateness changes store allowance agent sandbox completion"
         options="-h --help --version"
         valued=""
         ;;
@@ -36,8 +36,8 @@ _siteline_describe() {
         ;;
     "profile init")
         commands=""
-        options="-h --help --profile --json -v --verbose --no-progress --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --strict --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --typ --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --allow-http --ca-bundle --proxy"
-        valued="--profile --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --scopes --audience --daily-allowance --allowance-resets --ledger --settle-lag --assertion-lifetime --clock-tolerance --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --ca-bundle --proxy"
+        options="-h --help --profile --json -v --verbose --no-progress --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --strict --scopes --audience --daily-allowance --allowance-resets --ledger --agent --settle-lag --assertion-lifetime --clock-tolerance --typ --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --allow-http --ca-bundle --proxy"
+        valued="--profile --base-url --subject --private-key-file --password-command --kid --certificate-file --client-id --scopes --audience --daily-allowance --allowance-resets --ledger --agent --settle-lag --assertion-lifetime --clock-tolerance --max-retry-after --tries --connect-timeout --response-timeout --idle-timeout --max-connections --max-body-bytes --application --ca-bundle --proxy"
         ;;
     "profile list")
         commands=""
@@ -119,6 +119,11 @@ _siteline_describe() {
         options="-h --help --profile --json -v --verbose --no-progress"
         valued="--profile"
         ;;
+    "agent")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress --listen --allow-uid --tls-cert --tls-key --client-ca --name"
+        valued="--profile --listen --allow-uid --tls-cert --tls-key --client-ca --name"
+        ;;
     "sandbox")
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress --port --env-file --now --daily-allowance --seed --data --utc --bucket --site --line --machine --device --tag"
@@ -159,6 +164,9 @@ _siteline_value() {
     "store check "1) _siteline_paths -f ;;
     "store backup "1) _siteline_paths -f ;;
     "store info "1) _siteline_paths -f ;;
+    "agent --tls-cert") _siteline_paths -f ;;
+    "agent --tls-key") _siteline_paths -f ;;
+    "agent --client-ca") _siteline_paths -f ;;
     "sandbox --env-file") _siteline_paths -f ;;
     "sandbox --data") _siteline_paths -f ;;
     "completion "1) _siteline_words 'bash zsh fish' ;;

@@ -1,7 +1,7 @@
 # Completion of siteline for fish. Made from its parser: python -m siteline.cli.completions --write
 
-set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' doctor' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' sandbox' ' completion'
-set -g __siteline_valued --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --enrolled-jwk --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --store --subject --tag --tries --unread --until --wait -o
+set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' doctor' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' agent' ' sandbox' ' completion'
+set -g __siteline_valued --agent --allow-uid --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-ca --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --enrolled-jwk --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --listen --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --name --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --store --subject --tag --tls-cert --tls-key --tries --unread --until --wait -o
 
 function __siteline_at --description 'Whether the words so far are of this command'
     set -l command
@@ -35,6 +35,7 @@ complete -c siteline -n '__siteline_at \'\'' -a lateness -d 'show how late the p
 complete -c siteline -n '__siteline_at \'\'' -a changes -d 'write what has changed in a store'
 complete -c siteline -n '__siteline_at \'\'' -a store -d 'check a store, copy it, describe it'
 complete -c siteline -n '__siteline_at \'\'' -a allowance -d 'show the daily allowance as the ledger has counted it'
+complete -c siteline -n '__siteline_at \'\'' -a agent -d 'sign and count for many processes'
 complete -c siteline -n '__siteline_at \'\'' -a sandbox -d 'run the service on this machine, for trying out'
 complete -c siteline -n '__siteline_at \'\'' -a completion -d 'print the completion of a shell'
 complete -c siteline -n '__siteline_at \'\'' -s h -l help -d 'show this help message and exit'
@@ -72,6 +73,7 @@ complete -c siteline -n '__siteline_at \' profile init\'' -l audience -x -d 'the
 complete -c siteline -n '__siteline_at \' profile init\'' -l daily-allowance -x -d 'the data requests of a day'
 complete -c siteline -n '__siteline_at \' profile init\'' -l allowance-resets -x -d 'when the day begins, as 06:00Z'
 complete -c siteline -n '__siteline_at \' profile init\'' -l ledger -r -F -d 'the file that counts requests, or memory'
+complete -c siteline -n '__siteline_at \' profile init\'' -l agent -x -d 'the agent that has the key and counts, as unix:PATH'
 complete -c siteline -n '__siteline_at \' profile init\'' -l settle-lag -x -d 'how far behind now a read without an end stops'
 complete -c siteline -n '__siteline_at \' profile init\'' -l assertion-lifetime -x -d 'the lifetime of assertions (§2.1)'
 complete -c siteline -n '__siteline_at \' profile init\'' -l clock-tolerance -x -d 'how far back their nbf is set'
@@ -222,6 +224,17 @@ complete -c siteline -n '__siteline_at \' allowance\'' -l profile -x -d 'a profi
 complete -c siteline -n '__siteline_at \' allowance\'' -l json -d 'one JSON document on stdout'
 complete -c siteline -n '__siteline_at \' allowance\'' -s v -l verbose -d 'log to stderr what is done; twice: every request'
 complete -c siteline -n '__siteline_at \' allowance\'' -l no-progress -d 'show no progress'
+complete -c siteline -n '__siteline_at \' agent\'' -s h -l help -d 'show this help message and exit'
+complete -c siteline -n '__siteline_at \' agent\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
+complete -c siteline -n '__siteline_at \' agent\'' -l json -d 'one JSON document on stdout'
+complete -c siteline -n '__siteline_at \' agent\'' -s v -l verbose -d 'log to stderr what is done; twice: every request'
+complete -c siteline -n '__siteline_at \' agent\'' -l no-progress -d 'show no progress'
+complete -c siteline -n '__siteline_at \' agent\'' -l listen -x -d 'unix:PATH, https://HOST:PORT, or systemd for the socket of a socket unit; without it a socket in $XDG_RUNTIME_DIR, or for `run` one of its own'
+complete -c siteline -n '__siteline_at \' agent\'' -l allow-uid -x -d 'another user who may use the socket; again for more'
+complete -c siteline -n '__siteline_at \' agent\'' -l tls-cert -r -F -d 'its certificate with its chain, PEM'
+complete -c siteline -n '__siteline_at \' agent\'' -l tls-key -r -F -d 'the key of the certificate, PEM'
+complete -c siteline -n '__siteline_at \' agent\'' -l client-ca -r -F -d 'the authority of its clients\' certificates; without it they tell the secret of SITELINE_AGENT_SECRET'
+complete -c siteline -n '__siteline_at \' agent\'' -l name -x -d 'a name by which clients call it, where WHERE has another; again for more'
 complete -c siteline -n '__siteline_at \' sandbox\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' sandbox\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
 complete -c siteline -n '__siteline_at \' sandbox\'' -l json -d 'one JSON document on stdout'

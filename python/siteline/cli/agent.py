@@ -1,0 +1,245 @@
+"""``siteline agent``: one token and one allowance for many processes."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from siteline.cli.arguments import add_command
+from siteline.cli.output import Outcome, document, hint
+from siteline.cli.summaries import SUMMARIES
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+    from siteline import Agent
+    from siteline.cli.arguments import _Commands
+
+__all__ = ["add"]
+
+_OF_THE_KEY = (
+    "SITELINE_PRIVATE_KEY",
+    "SITELINE_PRIVATE_KEY_FILE",
+    "SITELINE_PASSPHRASE",
+    "SITELINE_PASSWORD_COMMAND",
+)
+"""The variables that the agent needs, and no process that uses it."""
+_DAY = 86_400.0
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    made = add_command(
+        commands,
+        "agent",
+        _run,
+        SUMMARIES["agent"],
+        "It has the key and the count; every siteline client whose environment has "
+        "SITELINE_AGENT, which is printed first, asks it for access tokens and pages. It serves "
+        "until Ctrl-C or SIGTERM, which end it with status 0. `agent run -- COMMAND` serves one "
+        "command and ends with its status; options stand before `run`.",
+    )
+    made.add_argument(
+        "--listen",
+        metavar="WHERE",
+        help="unix:PATH, https://HOST:PORT, or systemd for the socket of a socket unit; without it "
+        "a socket in $XDG_RUNTIME_DIR, or for `run` one of its own",
+    )
+    made.add_argument(
+        "--allow-uid",
+        metavar="N",
+        type=_user,
+        action="append",
+        default=[],
+        help="another user who may use the socket; again for more",
+    )
+    tls = made.add_argument_group("over a network (https://)")
+    tls.add_argument("--tls-cert", metavar="FILE", help="its certificate with its chain, PEM")
+    tls.add_argument("--tls-key", metavar="FILE", help="the key of the certificate, PEM")
+    tls.add_argument(
+        "--client-ca",
+        metavar="FILE",
+        help="the authority of its clients' certificates; without it they tell the secret of "
+        "SITELINE_AGENT_SECRET",
+    )
+    tls.add_argument(
+        "--name",
+        metavar="HOST",
+        action="append",
+        default=[],
+        help="a name by which clients call it, where WHERE has another; again for more",
+    )
+    made.add_argument(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="run -- COMMAND",
+        help="the command to serve, with its arguments",
+    )
+
+
+def _user(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 2**32):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a user")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> Outcome:
+    command = _command(options)
+    if command is not None:
+        options.action = "run"
+        with _started(options, options.listen) as agent:
+            status = _served(command, agent)
+        return Outcome({}, "", status, has_written=True)
+    from siteline.cli.stopping import Stop, Stopped
+    from siteline.cli.systemd import Notifier
+
+    with Stop(until_exit=True) as stop, _started(options, options.listen or _socket()) as agent:
+        _say(options, agent)
+        systemd = Notifier()
+        systemd.ready()
+        try:
+            with stop.at_once():
+                while True:
+                    agent._wait(_DAY)
+        except Stopped:
+            systemd.stopping()
+        finally:
+            systemd.close()
+        leases = agent.state["leases"]
+    # The address was printed at the beginning, for those who wait for it.
+    return Outcome({}, f"ended after {leases:,} leases", has_written=True)
+
+
+def _command(options: argparse.Namespace) -> list[str] | None:
+    """Return the command to run; ``None`` to serve whoever comes."""
+    from siteline.errors import ConfigError
+
+    words: list[str] = options.words
+    if not words:
+        return None
+    command = words[2:] if words[1:2] == ["--"] else words[1:]
+    if words[0] != "run" or not command:
+        raise ConfigError(
+            f"siteline agent takes `run -- COMMAND`, not {' '.join(words)!r}.",
+            hint="siteline agent --profile NAME run -- python nightly.py",
+        )
+    if command[0].startswith("-"):
+        raise ConfigError(
+            f"{command[0]} stands after `run`, where the command to run begins.",
+            hint="The options of siteline agent stand before `run`.",
+        )
+    return command
+
+
+def _started(options: argparse.Namespace, listen: str | None) -> Agent:
+    import os
+
+    from siteline import Agent, Client
+    from siteline.errors import ConfigError
+
+    over_network = listen is not None and listen.startswith("https:")
+    told = options.client_ca is not None or "SITELINE_AGENT_SECRET" in os.environ
+    if over_network and not told and not options.words:
+        raise ConfigError(
+            "Over a network clients prove themselves, by a certificate or by a secret.",
+            hint="--client-ca FILE; or in SITELINE_AGENT_SECRET, here and for them, the output of: "
+            'python -c "import secrets; print(secrets.token_urlsafe(32))"',
+        )
+    # Whatever agent the profile or the variable names for others.
+    if options.profile is None:
+        client = Client.from_env(agent="")
+    else:
+        client = Client.from_profile(options.profile, agent="")
+    agent = Agent(
+        client,
+        listen=listen,
+        allow_uids=options.allow_uid,
+        tls_certificate=options.tls_cert,
+        tls_key=options.tls_key,
+        client_authority=options.client_ca,
+        names=options.name,
+    )
+    _forbid_core_dumps()
+    return agent
+
+
+def _forbid_core_dumps() -> None:
+    """Write no key to a disk when this process crashes. Commands that it runs may dump theirs."""
+    from siteline._siteline import _forbid_core_dumps as forbid
+
+    forbid()
+
+
+def _socket() -> str:
+    """Return where an agent listens that others find: in the user's own folder of sockets."""
+    import os
+    import tempfile
+
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(folder):
+        return f"unix:{os.path.join(folder, 'siteline', 'agent.sock')}"
+    user = os.getuid() if hasattr(os, "getuid") else ""
+    return f"unix:{os.path.join(tempfile.gettempdir(), f'siteline-{user}', 'agent.sock')}"
+
+
+def _say(options: argparse.Namespace, agent: Agent) -> None:
+    import os
+
+    address = agent.address
+    if options.json:
+        told = document(options.command, 0, {"agent": address, "pid": os.getpid()})
+    else:
+        told = f"SITELINE_AGENT={address}"
+    # Whoever reads it waits for it, and the command does not end now.
+    print(told, flush=True)
+    hint("Set it for the processes that are to use the agent. Ctrl-C ends it.")
+
+
+def _served(command: list[str], agent: Agent) -> int:
+    """Run the command with the agent's variables and without those of the key."""
+    import os
+    import subprocess
+
+    from siteline.errors import ConfigError
+
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_THE_KEY}
+    try:
+        process = subprocess.Popen(command, env={**kept, **agent.env()})
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ConfigError(f"{command[0]} cannot be run: {why}.") from None
+    with process, _forwarded(process):
+        while True:
+            try:
+                status = process.wait(_LOGS)
+                break
+            except subprocess.TimeoutExpired:
+                agent._wait(0.0)
+    # As a shell has it: 128 and the signal.
+    return 128 - status if status < 0 else status
+
+
+_LOGS = 1.0
+"""Seconds between two looks at what the agent has logged."""
+
+
+@contextmanager
+def _forwarded(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Hand signals that ask to end to the command; the terminal sends it Ctrl-C itself."""
+    import signal
+
+    def forward(number: int, _frame: object) -> None:
+        if number != signal.SIGINT:
+            process.send_signal(number)
+
+    names = ("SIGTERM", "SIGHUP", "SIGINT")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, forward) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,163 @@
+//! [`AgentAddress`]: where an agent listens, and whose tokens it has.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use url::Url;
+
+use crate::error::{Error, Kind, Result, excerpt};
+use crate::http::BaseUrl;
+
+/// What a subject may not contain in a variable: the separator, spaces, and the escape itself.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b'#').add(b'%').add(b' ').add(b'"').add(b'\'');
+const FORMS: &str =
+    "An agent is at unix:PATH, or at https://HOST:PORT; `siteline agent` prints its address.";
+
+/// The value of `SITELINE_AGENT`: the place, and after `#` the base URL and the subject, each of which
+/// may be missing where a user writes it: then the agent is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentAddress {
+    /// Where it listens.
+    pub place: Place,
+    /// The address of the service that its tokens are for.
+    pub base_url: Option<String>,
+    /// The subject of its credential.
+    pub subject: Option<String>,
+}
+
+/// Where an agent listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A socket of this machine, by its absolute path.
+    Unix(PathBuf),
+    /// TLS, at this host and port.
+    Tls {
+        /// A name or an address; that of IPv6 without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+impl AgentAddress {
+    /// Reads the value of `SITELINE_AGENT` or `agent=`.
+    ///
+    /// # Errors
+    /// `ConfigError`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut parts = text.trim().splitn(3, '#');
+        let place = Place::parse(parts.next().unwrap_or_default())?;
+        let mut given = || parts.next().map(str::trim).filter(|text| !text.is_empty());
+        // In the form in which a client has it. Whether it may be plain HTTP, the agent has decided.
+        let base_url = given().map(|text| BaseUrl::parse(text, true)).transpose()?;
+        let base_url = base_url.map(|base_url| base_url.as_str().to_owned());
+        let subject = given();
+        let subject = subject.map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned());
+        Ok(Self { place, base_url, subject })
+    }
+}
+
+impl Place {
+    /// Reads a place, without what follows it.
+    ///
+    /// # Errors
+    /// `ConfigError`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let refused = |what: &str| {
+            let text = excerpt(text);
+            Error::new(Kind::ConfigError, format!("{text:?} is no address of an agent: {what}."))
+                .with_hint(FORMS)
+        };
+        if let Some(path) = text.strip_prefix("unix:") {
+            // As in a URL without a host.
+            let path = Path::new(path.strip_prefix("//").unwrap_or(path));
+            if path.as_os_str().is_empty() || text.contains('#') {
+                return Err(refused("it names no path"));
+            }
+            let path = std::path::absolute(path).map_err(|_| refused("it names no path"))?;
+            return Ok(Self::Unix(path));
+        }
+        let url =
+            Url::parse(text).map_err(|_| refused("it begins with neither unix: nor https://"))?;
+        let plain = url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && matches!(url.path(), "" | "/");
+        match (url.scheme(), url.host_str(), url.port_or_known_default()) {
+            ("https", Some(host), Some(port)) if plain => {
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                Ok(Self::Tls { host, port })
+            }
+            ("https", ..) => Err(refused("it is more than a host and a port")),
+            _ => Err(refused("it begins with neither unix: nor https://")),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tls { host, port } if host.contains(':') => write!(f, "https://[{host}]:{port}"),
+            Self::Tls { host, port } => write!(f, "https://{host}:{port}"),
+        }
+    }
+}
+
+impl fmt::Display for AgentAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place.fmt(f)?;
+        if self.base_url.is_some() || self.subject.is_some() {
+            write!(f, "#{}", self.base_url.as_deref().unwrap_or_default())?;
+        }
+        match &self.subject {
+            Some(subject) => write!(f, "#{}", utf8_percent_encode(subject, ESCAPED)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_is_written() {
+        for text in [
+            "unix:/run/siteline.sock",
+            "unix:/run/siteline.sock#https://customer.example.com",
+            "unix:/run/siteline.sock#https://customer.example.com#integration-7",
+            "https://agent.example.com:8443#https://customer.example.com/eu#a%20b%23c%25",
+            "https://[::1]:8443",
+        ] {
+            assert_eq!(AgentAddress::parse(text).expect("an address").to_string(), text);
+        }
+        let subject = AgentAddress::parse("unix:/a##a%20b%23").expect("an address").subject;
+        assert_eq!(subject.as_deref(), Some("a b#"));
+        let default = AgentAddress::parse("https://agent.example.com/").expect("an address");
+        assert_eq!(default.to_string(), "https://agent.example.com:443");
+        let written = "unix:/a# HTTPS://Customer.example.com:443/ # integration-7 ";
+        let read = AgentAddress::parse(written).expect("an address").to_string();
+        assert_eq!(read, "unix:/a#https://customer.example.com#integration-7");
+        let slashes = AgentAddress::parse("unix:///run/a").expect("an address");
+        assert_eq!(slashes.to_string(), "unix:/run/a");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "unix:",
+            "unix:/a#customer.example.com",
+            "/run/siteline.sock",
+            "http://127.0.0.1:8443",
+            "https://user:word@host:1",
+            "https://host:1/path",
+            "https://host:1?query",
+        ] {
+            let error = AgentAddress::parse(text).expect_err(text);
+            assert_eq!(error.kind(), Kind::ConfigError);
+        }
+    }
+}

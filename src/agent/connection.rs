@@ -1,0 +1,238 @@
+//! [`Connection`]: how a client reaches its agent: one connection for each call, so that nothing is open
+//! between calls, forks are safe, and a call may be made where nothing can be awaited.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use zeroize::Zeroizing;
+
+use super::address::Place;
+use super::message::{Failure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
+use super::trust::ClientTls;
+use crate::error::{Error, Kind, Result, excerpt};
+use crate::lock::Mutex;
+
+/// An answer is not longer than this.
+const LONGEST_ANSWER: u64 = 1 << 20;
+/// Longest time to connect.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Most headers of an answer.
+const MOST_HEADERS: usize = 32;
+
+/// How an agent is reached.
+pub(super) struct Connection {
+    place: Place,
+    tls: ClientTls,
+    /// Made for the first call: before it, no file is read.
+    config: Mutex<Option<Arc<ClientConfig>>>,
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+impl Connection {
+    pub(super) fn new(place: Place, tls: ClientTls) -> Self {
+        Self { place, tls, config: Mutex::default() }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Makes one call: a POST with this body, or a GET. `patience`: the longest wait for the answer.
+    ///
+    /// # Errors
+    /// `AgentUnavailable`, `TlsError`, and those that the agent tells.
+    pub(super) fn call<A: serde::de::DeserializeOwned>(
+        &self,
+        route: &str,
+        body: Option<&impl serde::Serialize>,
+        patience: Duration,
+    ) -> Result<A> {
+        let mut stream = self.open(patience)?;
+        let answer = self
+            .send(&mut *stream, route, body)
+            .and_then(|()| read(&mut *stream))
+            .map_err(|error| self.failed(&error))?;
+        let (status, body) = split(&answer).ok_or_else(|| self.not_understood())?;
+        if status == 200 {
+            return serde_json::from_slice(body).map_err(|_| self.not_understood());
+        }
+        match serde_json::from_slice::<Failure>(body) {
+            Ok(told) => Err(told.error.into()),
+            Err(_) => Err(self.not_understood()),
+        }
+    }
+
+    fn send(
+        &self,
+        stream: &mut dyn Stream,
+        route: &str,
+        body: Option<&impl serde::Serialize>,
+    ) -> io::Result<()> {
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+        let host = match &self.place {
+            Place::Unix(_) => LOCAL_HOST.to_owned(),
+            Place::Tls { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Place::Tls { host, port } => format!("{host}:{port}"),
+        };
+        let mut request = Zeroizing::new(format!(
+            "{method} {route} HTTP/1.1\r\nhost: {host}\r\n{HEADER}: {VERSION}\r\n\
+             connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        ));
+        if let Some(secret) = &self.tls.secret {
+            request.reserve(SECRET_HEADER.len() + secret.len() + 8);
+            request.push_str(SECRET_HEADER);
+            request.push_str(": ");
+            request.push_str(secret);
+            request.push_str("\r\n");
+        }
+        request.push_str("\r\n");
+        stream.write_all(request.as_bytes())?;
+        stream.write_all(&body)?;
+        stream.flush()
+    }
+
+    #[cfg(unix)]
+    fn open_local(
+        &self,
+        path: &std::path::Path,
+        patience: Duration,
+    ) -> Result<Box<dyn Stream + Send>> {
+        use socket2::{Domain, SockAddr, Socket, Type};
+        // A stopped agent whose queue is full would keep a usual connect waiting without end.
+        let opened = || {
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            let connected = socket.connect_timeout(&SockAddr::unix(path)?, CONNECT);
+            // A full queue is said in this way.
+            connected.map_err(|error| match error.kind() {
+                io::ErrorKind::Other => io::ErrorKind::WouldBlock.into(),
+                _ => error,
+            })?;
+            socket.set_read_timeout(Some(patience))?;
+            socket.set_write_timeout(Some(CONNECT))?;
+            Ok(std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(socket)))
+        };
+        let stream: io::Result<_> = opened();
+        Ok(Box::new(stream.map_err(|error| self.failed(&error))?))
+    }
+
+    #[cfg(windows)]
+    fn open_local(
+        &self,
+        _path: &std::path::Path,
+        _patience: Duration,
+    ) -> Result<Box<dyn Stream + Send>> {
+        let message = format!("The agent at {} cannot be reached from Windows.", self.place);
+        Err(Error::new(Kind::ConfigError, message).with_hint("Use one at https://HOST:PORT."))
+    }
+
+    fn open(&self, patience: Duration) -> Result<Box<dyn Stream + Send>> {
+        let (host, port) = match &self.place {
+            Place::Unix(path) => return self.open_local(path, patience),
+            Place::Tls { host, port } => (host, *port),
+        };
+        let config = self.config()?;
+        let name = ServerName::try_from(host.clone()).map_err(|_| self.not_understood())?;
+        let connected = || {
+            let mut last = io::Error::from(io::ErrorKind::NotFound);
+            for address in (host.as_str(), port).to_socket_addrs()? {
+                match TcpStream::connect_timeout(&address, CONNECT) {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        };
+        let tcp = connected().map_err(|error| self.failed(&error))?;
+        let limited = tcp
+            .set_nodelay(true)
+            .and_then(|()| tcp.set_read_timeout(Some(patience)))
+            .and_then(|()| tcp.set_write_timeout(Some(CONNECT)));
+        limited.map_err(|error| self.failed(&error))?;
+        let session = ClientConnection::new(config, name).map_err(|_| self.not_understood())?;
+        let mut stream = StreamOwned::new(session, tcp);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| self.failed(&error))?;
+        }
+        Ok(Box::new(stream))
+    }
+
+    fn config(&self) -> Result<Arc<ClientConfig>> {
+        let mut config = self.config.lock();
+        if let Some(config) = &*config {
+            return Ok(Arc::clone(config));
+        }
+        Ok(Arc::clone(config.insert(self.tls.config()?)))
+    }
+
+    /// The agent cannot be reached, or ended before it answered: what it counted stays counted.
+    fn failed(&self, error: &io::Error) -> Error {
+        let place = &self.place;
+        let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(refused) = refused {
+            let message = format!("The TLS handshake with the agent at {place} failed: {refused}.");
+            return Error::new(Kind::TlsError, message)
+                .with_hint(
+                    "SITELINE_AGENT_CA names the authority of its certificate; \
+                     SITELINE_AGENT_CERTIFICATE_FILE and SITELINE_AGENT_KEY_FILE, what it asks for.",
+                )
+                .with(|context| context.unsent = true);
+        }
+        let why = match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer".to_owned(),
+            io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+            io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
+            kind => kind.to_string(),
+        };
+        let message = format!("The agent at {place} cannot be asked: {why}. No request was sent.");
+        Error::new(Kind::AgentUnavailable, message)
+            .with_hint(
+                "It holds the key and the count, so nothing goes on without it: start it again at the \
+                 same address (`siteline agent`), or unset SITELINE_AGENT.",
+            )
+            .with(|context| context.unsent = true)
+    }
+
+    fn not_understood(&self) -> Error {
+        let message = format!("What answers at {} is not an agent of siteline.", self.place);
+        Error::new(Kind::ConfigError, message)
+            .with_hint("SITELINE_AGENT (or agent=) is the address that `siteline agent` printed.")
+    }
+}
+
+/// Reads to the end of the connection.
+fn read(stream: &mut dyn Stream) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut answer = Zeroizing::new(Vec::with_capacity(8_192));
+    match stream.take(LONGEST_ANSWER).read_to_end(&mut answer) {
+        // A peer that closes TCP without closing TLS: the length tells whether the answer is whole.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !answer.is_empty() => {}
+        Err(error) => return Err(error),
+        Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(_) => {}
+    }
+    Ok(answer)
+}
+
+/// The status and the body of a whole answer.
+fn split(answer: &[u8]) -> Option<(u16, &[u8])> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(head) = response.parse(answer).ok()? else { return None };
+    let length = response.headers.iter().find(|header| header.name == "content-length")?.value;
+    let length: usize = std::str::from_utf8(length).ok()?.parse().ok()?;
+    let body = answer.get(head..)?;
+    (body.len() == length).then_some((response.code?, body))
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Connection({})", excerpt(&self.place.to_string()))
+    }
+}

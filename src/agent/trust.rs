@@ -1,0 +1,98 @@
+//! What proves a client and its agent to each other over a network: certificates, or a secret.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Kind, Result};
+use crate::http::provider;
+
+/// What a client shows to its agent, and whom it trusts. Over a socket of this machine nothing of it is
+/// used. Files are read when the first call is made.
+#[derive(Clone, Default)]
+pub struct ClientTls {
+    /// The certificates (PEM) of the authority of the agent's certificate; `None` for those that the
+    /// machine trusts.
+    pub authority: Option<PathBuf>,
+    /// The certificate (PEM) and the private key that it shows.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// The secret that it tells, in the place of a certificate.
+    pub secret: Option<Zeroizing<String>>,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("authority", &self.authority)
+            .field("identity", &self.identity)
+            .field("secret", &self.secret.is_some())
+            .finish()
+    }
+}
+
+impl ClientTls {
+    pub(super) fn config(&self) -> Result<Arc<ClientConfig>> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|_| unusable("TLS"))?;
+        let builder = if let Some(path) = &self.authority {
+            builder.with_root_certificates(authority(path)?)
+        } else {
+            let verifier =
+                Verifier::new(provider()).map_err(|_| unusable("the machine's trust"))?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        };
+        let config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => builder
+                .with_client_auth_cert(chain(certificate)?, private_key(key)?)
+                .map_err(|_| mismatch(certificate, key))?,
+        };
+        Ok(Arc::new(config))
+    }
+}
+
+/// The certificates of an authority.
+pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
+    let mut store = RootCertStore::empty();
+    for certificate in chain(path)? {
+        store.add(certificate).map_err(|_| unreadable(path, "a certificate of an authority"))?;
+    }
+    Ok(store)
+}
+
+/// A certificate, and those between it and its authority.
+pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let found =
+        CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match found {
+        Ok(chain) if !chain.is_empty() => Ok(chain),
+        _ => Err(unreadable(path, "certificates in PEM form")),
+    }
+}
+
+pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(path).map_err(|_| unreadable(path, "an unencrypted PEM key"))
+}
+
+pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
+    let (certificate, key) = (certificate.display(), key.display());
+    let message = format!("The key {key} does not belong to the certificate {certificate}.");
+    Error::new(Kind::CredentialError, message)
+}
+
+fn unreadable(path: &Path, what: &str) -> Error {
+    let message = format!("{:?} cannot be read as {what}.", path.display());
+    Error::new(Kind::CredentialError, message)
+}
+
+fn unusable(what: &str) -> Error {
+    Error::new(Kind::TlsError, format!("{what} cannot be used for the connection to the agent."))
+        .with_hint("SITELINE_AGENT_CA names a file of the certificates to trust.")
+}

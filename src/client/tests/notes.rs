@@ -1,0 +1,109 @@
+//! What an observer is told of the requests.
+
+use super::*;
+use crate::http::{Observer, Recipient, RequestKind, RequestNote};
+use crate::lock::Mutex;
+use reqwest::header::{HeaderMap, HeaderValue};
+
+/// Keeps the notes; where it does not listen, there are none.
+struct Listener {
+    notes: Arc<Mutex<Vec<RequestNote>>>,
+    listens: bool,
+}
+
+impl Observer for Listener {
+    fn recipient(&self) -> Option<Recipient> {
+        let notes = Arc::clone(&self.notes);
+        let mut headers = HeaderMap::new();
+        headers.insert("traceparent", HeaderValue::from_static("00-1-2-01"));
+        let give = Box::new(move |note| notes.lock().push(note));
+        self.listens.then(|| Recipient { headers: Some(Arc::new(headers)), give })
+    }
+}
+
+type Notes = Arc<Mutex<Vec<RequestNote>>>;
+
+async fn observed(data: Vec<Act>, listens: bool) -> (Bench, Notes) {
+    let notes = Notes::default();
+    let listener = Listener { notes: Arc::clone(&notes), listens };
+    let bench = Bench::with(vec![], data, |settings| {
+        settings.transport.observer = Some(Arc::new(listener));
+    });
+    (bench.await, notes)
+}
+
+fn briefly(notes: &Notes) -> Vec<(RequestKind, Option<u16>, Option<Kind>, u32)> {
+    notes.lock().iter().map(|note| (note.kind, note.status, note.error, note.attempt)).collect()
+}
+
+#[tokio::test]
+async fn each_attempt_is_noted_once_with_what_came_before_it() {
+    let (bench, notes) = observed(vec![Act::json(503, "{}"), refused(), Act::close()], true).await;
+    bench.get().await.expect("a page");
+    let unavailable = Some(Kind::ServiceUnavailable);
+    assert_eq!(
+        briefly(&notes),
+        [
+            (RequestKind::Token, Some(200), None, 1),
+            (RequestKind::Data, Some(503), unavailable, 1),
+            (RequestKind::Data, Some(401), Some(Kind::AuthenticationError), 2),
+            (RequestKind::Token, Some(200), None, 1),
+            (RequestKind::Data, None, Some(Kind::TransportError), 3),
+            (RequestKind::Data, Some(200), None, 4),
+        ]
+    );
+    let notes = notes.lock();
+    let reasons: Vec<_> = notes.iter().filter_map(|note| note.reason.as_deref()).collect();
+    assert_eq!(reasons, ["503", "401 invalid_token", "connection lost"]);
+    assert!(notes[2].waited > Duration::ZERO);
+    let pages = notes.iter().filter(|note| note.kind == RequestKind::Data);
+    assert!(pages.clone().all(|note| note.url.ends_with(DATA_PATH) && note.is_sent));
+    assert_eq!(bench.server.token_requests().len() + bench.server.other_requests().len(), 6);
+}
+
+#[tokio::test]
+async fn each_request_has_the_headers_of_its_caller_and_no_other_loses_one() {
+    let (bench, _) = observed(vec![], true).await;
+    bench.get().await.expect("a page");
+    let sent = [bench.server.token_requests(), bench.server.other_requests()].concat();
+    assert_eq!(sent.len(), 2);
+    for request in sent {
+        assert_eq!(request.header("traceparent"), Some("00-1-2-01"));
+        assert_eq!(request.header("accept"), Some("application/json"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_caller_gives_up_is_noted_as_abandoned() {
+    let (bench, notes) = observed(vec![Act::json(200, "{}"), Act::hang()], true).await;
+    bench.client.discover(None).await.expect("discovery");
+    let waiting = tokio::time::timeout(Duration::from_millis(50), bench.get());
+    waiting.await.expect_err("it hangs");
+    let note = notes.lock().pop().expect("a note");
+    assert!(note.is_abandoned && note.is_sent);
+    assert_eq!((note.status, note.error, note.points), (None, None, None));
+}
+
+#[tokio::test]
+async fn what_the_allowance_forbids_is_no_request_and_has_no_note() {
+    let notes = Notes::default();
+    let listener = Listener { notes: Arc::clone(&notes), listens: true };
+    let bench = Bench::with(vec![], vec![], |settings| {
+        settings.transport.observer = Some(Arc::new(listener));
+        settings.daily_allowance = Some(1);
+    });
+    let bench = bench.await;
+    bench.get().await.expect("a page");
+    let told = notes.lock().len();
+    assert_eq!(bench.error().await.kind(), Kind::AllowanceExhausted);
+    assert_eq!(notes.lock().len(), told);
+    assert_eq!(notes.lock().last().expect("a note").allowance_left, Some(0));
+}
+
+#[tokio::test]
+async fn an_observer_that_does_not_listen_is_given_nothing_and_sends_nothing() {
+    let (bench, notes) = observed(vec![], false).await;
+    bench.get().await.expect("a page");
+    assert!(notes.lock().is_empty());
+    assert!(bench.server.other_requests()[0].header("traceparent").is_none());
+}

@@ -1,0 +1,114 @@
+"""An agent in a process of its own, and processes that use it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+
+from .command import COMMAND, environment
+
+READER = """
+import sys
+import siteline
+client = siteline.Client.from_env()
+scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h",
+                   page_size=30)
+print(len(scan.collect()))
+"""
+"""Reads three pages of 72 points."""
+ONE_PAGE = READER.replace("page_size=30", "page_size=100")
+"""Reads the same on one page."""
+
+
+@contextlib.contextmanager
+def agent_process(env, *options, ended_by="terminate"):
+    """`siteline agent` until the block ends: the value of SITELINE_AGENT, and the process."""
+    command = [*COMMAND, "agent", *map(str, options)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(env)
+    ) as process:
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("SITELINE_AGENT="), process.stderr.read()
+            yield line.strip().partition("=")[2], process
+            getattr(process, ended_by)()
+            rest, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    expected = 0 if ended_by == "terminate" else -9
+    assert (process.returncode, rest, told) == (expected, "", "")
+
+
+def user_of(agent, sandbox=None, **more):
+    """The environment of a process that uses the agent and has no key."""
+    clock = sandbox.env() if sandbox else {}
+    kept = {name: clock[name] for name in ("SITELINE_SANDBOX_CLOCK",) if name in clock}
+    return environment({"SITELINE_AGENT": agent, **kept, **more})
+
+
+def start(script, env):
+    """A process that runs the script."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def printed(script, env):
+    """What the script prints; it must end well."""
+    done = start(script, env)
+    out, told = done.communicate(timeout=120)
+    assert (done.returncode, told) == (0, ""), told
+    return out.strip()
+
+
+def path_of(address):
+    """The path of the socket in an address."""
+    return address.split("#")[0].removeprefix("unix:")
+
+
+class _Local(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("siteline-agent")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(self.path)
+
+
+def ask(address, route, body=None, *, method=None, headers=None, connection=None):
+    """Ask an agent as any program may; the status and the JSON of the answer."""
+    connection = connection or _Local(path_of(address))
+    method = method or ("GET" if body is None else "POST")
+    headers = {"siteline-agent": "1", **(headers or {})}
+    headers = {name: value for name, value in headers.items() if value is not None}
+    connection.request(method, route, None if body is None else json.dumps(body), headers)
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def lease(address, **wanted):
+    """The body of a request for a lease."""
+    _, base_url, subject = address.split("#")
+    own = {"base_url": base_url, "subject": subject}
+    return {**own, "scopes": None, "pages": 0, "must_remain": 0, "reports": [], **wanted}
+
+
+def environ_of(process):
+    """The environment of a running process, as the system shows it."""
+    with open(f"/proc/{process}/environ", "rb") as file:
+        return dict(
+            os.fsdecode(pair).split("=", 1) for pair in file.read().split(b"\0") if b"=" in pair
+        )

@@ -1,0 +1,786 @@
+"""An agent: one process has the key and the count, others ask it."""
+
+import asyncio
+import contextlib
+import os
+import pickle
+import stat
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import siteline
+from kit import systems
+from kit.agents import ask, lease, path_of
+from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.ranges import HOURLY, SIX_HOURS
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="agents of this machine have a socket")
+
+
+@pytest.fixture
+def agent(client):
+    with siteline.Agent(client) as agent:
+        yield agent
+
+
+@pytest.fixture
+def user(sandbox, agent):
+    """Makes a client of the agent."""
+
+    def make(cls=siteline.Client, **options):
+        return cls(sandbox.base_url, agent=agent.address, clock=sandbox.clock, **options)
+
+    return make
+
+
+def token_requests(sandbox):
+    return sandbox.stats["token_requests"]
+
+
+@pytest.mark.fault("A1")
+def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client, agent, user):
+    with user() as one, user() as other:
+        frames = [each.data(**SIX_HOURS).to_pandas() for each in (one, other)]
+        assert frames[0].equals(frames[1])
+        assert (len(frames[0]), one.subject, one.base_url) == (72, client.subject, client.base_url)
+        assert "sites" in one.discover()
+        for each in (one, other, client):
+            assert each.allowance.used == sandbox.stats["data_requests"] == 6
+    assert token_requests(sandbox) == 1
+    assert agent.state["lent"] == 0
+
+
+@pytest.mark.fault("A1")
+def test_an_asynchronous_client_uses_the_agent_too(sandbox, agent, user):
+    async def main():
+        async with user(siteline.AsyncClient) as client:
+            table, found = await asyncio.gather(
+                client.data(**SIX_HOURS).collect(), client.discover()
+            )
+            pages = [len(page) async for page in client.data(**SIX_HOURS).pages()]
+            return len(table), "sites" in found, pages
+
+    assert asyncio.run(main()) == (72, True, [30, 30, 12])
+    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] == 6
+    assert token_requests(sandbox) == 1
+
+
+def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, monkeypatch):
+    for name, value in agent.env().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
+    made = siteline.Client.from_env(), siteline.Client(sandbox.base_url)
+    for one in made:
+        assert "sites" in one.discover()
+    # As a systemd unit has it: without what the tokens are for, which is asked then.
+    monkeypatch.setenv("SITELINE_AGENT", agent.address.split("#")[0])
+    assert siteline.Client.from_env().subject == made[0].subject
+    assert token_requests(sandbox) == 1
+
+
+@pytest.mark.fault("A5")
+def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
+    sandbox, client, agent, monkeypatch, tmp_path
+):
+    profile = tmp_path / "config.toml"
+    profile.write_text(
+        f'[plant]\nbase_url = "{sandbox.base_url}"\nsubject = "{client.subject}"\n'
+        'private_key_file = "absent.pem"\nledger = "absent/ledger.txt"\ndaily_allowance = 3\n'
+        f'[other]\nbase_url = "{sandbox.base_url}"\nsubject = "another"\n'
+        'private_key_file = "absent.pem"\n'
+    )
+    monkeypatch.setenv("SITELINE_CONFIG", str(profile))
+    monkeypatch.setenv("SITELINE_AGENT", agent.address)
+    used = siteline.Client.from_profile("plant", clock=sandbox.clock)
+    assert "sites" in used.discover()
+    named = f'[named]\nbase_url = "{sandbox.base_url}"\nagent = "{agent.address}"\n'
+    profile.write_text(profile.read_text() + named)
+    with monkeypatch.context() as patch:
+        patch.delenv("SITELINE_AGENT")
+        assert "sites" in siteline.Client.from_profile("named", clock=sandbox.clock).discover()
+    assert used.allowance.limit is None, "the agent's own"
+    with pytest.raises(siteline.CredentialError, match=r"absent\.pem"):
+        siteline.Client.from_profile("other")
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SITELINE_SUBJECT", client.subject)
+    monkeypatch.setenv("SITELINE_PRIVATE_KEY", "no key at all")
+    assert "sites" in siteline.Client.from_env().discover()
+    assert token_requests(sandbox) == 1
+
+
+@pytest.mark.fault("A5")
+def test_another_service_or_subject_ignores_the_variable(sandbox, agent, monkeypatch, key):
+    monkeypatch.setenv("SITELINE_AGENT", agent.address)
+    with siteline.Sandbox(now=sandbox.clock.now()) as elsewhere:
+        assert "sites" in elsewhere.client().discover()
+        assert elsewhere.stats["token_requests"] == 1
+    other = siteline.Client(sandbox.base_url, credential=siteline.Credential("another", key))
+    assert other.subject == "another"
+    assert agent.state["leases"] == 0
+
+
+@pytest.mark.fault("A5")
+def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
+    sandbox, client, agent, monkeypatch, key
+):
+    own = siteline.Credential(client.subject, key)
+    for given, options in [
+        ({"agent": agent.address, "credential": own}, {}),
+        ({"credential": own}, {"SITELINE_AGENT": agent.address}),
+        ({"agent": agent.address, "ledger": "ledger.txt"}, {}),
+        ({"agent": agent.address, "daily_allowance": 7}, {}),
+        ({"agent": agent.address, "audience": "https://customer.test/token"}, {}),
+    ]:
+        with monkeypatch.context() as patch:
+            for name, value in options.items():
+                patch.setenv(name, value)
+            with pytest.raises(siteline.ConfigError) as caught:
+                siteline.Client(sandbox.base_url, **given)
+            assert "agent" in str(caught.value)
+    for address in ("unix:", "tcp:1", "https://a:1/b"):
+        with pytest.raises(siteline.ConfigError, match="address of an agent"):
+            siteline.Client(sandbox.base_url, agent=address)
+    with pytest.raises(siteline.ConfigError, match="not for http"):
+        siteline.Client("http://127.0.0.1:9", agent=agent.address)
+    assert token_requests(sandbox) == 0
+
+
+@pytest.mark.fault("A4")
+def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sandbox, agent, user):
+    one = user()
+    assert len(one.data(**SIX_HOURS).collect()) == 72
+    agent.close()
+
+    # The token is still good, and a page may be left; then nothing is counted without the agent.
+    def read():
+        for _ in range(17):
+            one.data(**HOURLY).collect()
+
+    with pytest.raises(siteline.AgentUnavailable, match=r"No request was sent") as caught:
+        read()
+    before = sandbox.stats
+    assert caught.value.retryable
+    assert len(caught.value.attempts) == 4
+    with pytest.raises(siteline.AgentUnavailable):
+        user(scopes="customer.data.read").discover()
+    with pytest.raises(siteline.AgentUnavailable):
+        one.allowance  # noqa: B018
+    assert sandbox.stats == before
+
+
+@pytest.mark.fault("A4")
+def test_something_else_at_the_address_is_told(sandbox, tmp_path):
+    import socket
+
+    path = str(tmp_path / "other.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def answer():
+            connection, _ = listener.accept()
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+            connection.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(siteline.ConfigError, match="not an agent of siteline"):
+            siteline.Client(sandbox.base_url, agent=f"unix:{path}")
+        thread.join()
+
+
+@pytest.mark.fault("A6")
+def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent, user):
+    users = [user() for _ in range(8)]
+    for one in users:
+        one.discover()
+    # Clients of one process share the token; each has its own link to the agent.
+    for rounds in range(2, 22):
+        sandbox.forget_tokens()
+        with ThreadPoolExecutor(16) as pool:
+            done = list(pool.map(lambda nth: "sites" in users[nth % 8].discover(), range(48)))
+        assert all(done)
+        assert token_requests(sandbox) == rounds
+    rounds = token_requests(sandbox)
+    # Somebody who tells of the former token again changes nothing.
+    body = lease(agent.address, scopes="customer.data.read customer.discovery.read")
+    assert ask(agent.address, "/v1/refused", {**body, "digest": "of no token"}) == (200, None)
+    users[0].discover()
+    assert token_requests(sandbox) == rounds
+
+
+@pytest.mark.fault("A6")
+def test_a_client_that_is_always_refused_does_not_ask_for_tokens_without_end(sandbox, user):
+    sandbox.fault(on="data", status=401, times=2)
+    with pytest.raises(siteline.AuthenticationError):
+        user().data(**SIX_HOURS).collect()
+    assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (2, 2)
+
+
+@pytest.mark.fault("A10")
+def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, agent, user):
+    narrow = user(scopes="customer.data.read")
+    assert len(narrow.data(**SIX_HOURS).collect()) == 72
+    assert token_requests(sandbox) == 1
+    user().discover()
+    assert token_requests(sandbox) == 2, "a token serves the scopes that were asked for (§5.4)"
+    with pytest.raises(siteline.ScopeError) as caught:
+        user(scopes="customer.data.read plant.write").discover()
+    assert caught.value.missing == ("plant.write",)
+    assert token_requests(sandbox) == 2
+
+
+@pytest.mark.fault("A10")
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"error": "invalid_client", "status": 401}, siteline.AuthenticationError),
+        ({"error": "invalid_scope", "status": 400}, siteline.ScopeError),
+        ({"status": 404, "body": "none"}, siteline.RequestRejected),
+        ({"error": "slow_down", "status": 429, "retry_after": 600}, siteline.RateLimited),
+        ({"body": "<html>"}, siteline.ProtocolError),
+    ],
+)
+def test_a_failed_exchange_is_told_to_the_client_as_what_it_is(sandbox, user, fault, kind):
+    sandbox.fault(on="token", times=10, **fault)
+    with pytest.raises(kind) as caught:
+        user().discover()
+    assert type(caught.value) is kind
+    assert "agent" in str(caught.value)
+    assert token_requests(sandbox) == 1
+    assert pickle.loads(pickle.dumps(caught.value)).message == caught.value.message
+
+
+@pytest.mark.fault("A9")
+def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(sandbox):
+    def make(agent):
+        return siteline.Client(sandbox.base_url, agent=agent.address, clock=sandbox.clock)
+
+    with siteline.Agent(sandbox.client(daily_allowance=10)) as agent:
+        users = [make(agent) for _ in range(4)]
+        one_page = {**SIX_HOURS, "page_size": 100}
+        for nth in range(10):
+            assert len(users[nth % 4].data(**one_page).collect()) == 72
+        sandbox.forget_tokens()
+        before = token_requests(sandbox)
+        for one in (*users, make(agent)):
+            with pytest.raises(siteline.AllowanceExhausted, match="told by the agent") as caught:
+                one.data(**one_page).collect()
+            assert caught.value.retry_at.isoformat() == "2026-11-21T00:00:00+00:00"
+        assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (before, 10)
+        assert users[0].allowance.left == 0
+        sandbox.clock.advance("1d")
+        assert len(users[0].data(**one_page).collect()) == 72
+
+
+@pytest.mark.fault("A9")
+@pytest.mark.sandbox(daily_allowance=3)
+def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
+    one, other = user(), user()
+    with pytest.raises(siteline.AllowanceExhausted):
+        one.data(**HOURLY, page_size=50).collect()
+    requests = sandbox.stats["data_requests"]
+    for each in (one, other, user()):
+        with pytest.raises(siteline.AllowanceExhausted):
+            each.data(**SIX_HOURS).collect()
+    assert sandbox.stats["data_requests"] - requests <= 16, "pages that were granted before"
+    assert agent.state["allowance"]["left"] == 0
+
+
+@pytest.mark.fault("A8")
+def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, agent, user):
+    pages = {**HOURLY, "page_size": 20}
+    with user() as one:
+        stream = one.data(**pages).pages()
+        lent = []
+        for _ in range(9):
+            next(stream)
+            lent.append(agent.state["allowance"]["used"])
+        assert lent[0] <= 3
+        assert lent == sorted(lent)
+        assert max(lent) <= 9 + 16
+        assert len(list(stream)) > 3
+        # What this client shows is exact: its own pages that are left are not used.
+        assert one.allowance.used == sandbox.stats["data_requests"]
+    state = agent.state
+    assert (state["lent"], state["allowance"]["used"]) == (0, sandbox.stats["data_requests"])
+
+
+@pytest.mark.fault("A8")
+def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, agent, user):
+    one = user()
+    for _page in one.data(**{**SIX_HOURS, "page_size": 10}).pages():
+        if agent.state["lent"] > 1:
+            break
+    used, leases = sandbox.stats["data_requests"], agent.state["leases"]
+    assert agent.state["lent"] > 1
+    sandbox.clock.advance("5m")
+    one.data(**SIX_HOURS).collect()
+    assert agent.state["leases"] > leases
+    one.close()
+    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > used
+
+
+@pytest.mark.fault("A12")
+def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are_sent(
+    sandbox, user, agent
+):
+    one = user()
+    sandbox.clock.advance("23h59m")
+    for _page in one.data(**{**HOURLY, "page_size": 20}).pages():
+        if agent.state["lent"] > 2:
+            break
+    before = agent.state["allowance"]["used"]
+    assert before > sandbox.stats["data_requests"] > 2
+    # Midnight: up to five minutes later the pages are still good.
+    sandbox.clock.advance("2m")
+    today = sandbox.stats["data_requests"]
+    one.data(**SIX_HOURS).collect()
+    sent = sandbox.stats["data_requests"] - today
+    assert one.allowance.used >= sent == 3
+    one.close()
+    # What was lent before midnight may have been sent in either day: too many, never too few.
+    assert sent <= agent.state["allowance"]["used"] <= sent + 16
+
+
+@pytest.mark.fault("A8")
+@systems.FORK
+def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
+    script = """
+        import os, siteline
+        client = siteline.Client.from_env()
+        def read():
+            return len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+                                   interval="1h", page_size=10).collect())
+        read()
+        children = []
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                read()
+                client.close()
+                os._exit(0)
+            children.append(child)
+        read()
+        print([os.waitpid(child, 0)[1] for child in children])
+        client.close()
+    """
+    env = {**agent.env(), "SITELINE_SANDBOX_CLOCK": sandbox.env()["SITELINE_SANDBOX_CLOCK"]}
+    assert run_script(script, *FORK_WITH_THREADS, environment=env) == "[0, 0, 0]"
+    state = agent.state
+    assert state["allowance"]["used"] == sandbox.stats["data_requests"] == 5 * 8
+    assert (state["lent"], token_requests(sandbox)) == (0, 1)
+
+
+@pytest.mark.fault("A9")
+def test_a_count_with_faults_and_many_threads_is_the_services(sandbox, agent, user):
+    sandbox.fault(on="data", status=503, chance=0.1, seed=3)
+    users = [user() for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda n: len(users[n % 4].data(**SIX_HOURS).collect()), range(24)))
+    assert done == [72] * 24
+    for one in users:
+        one.close()
+    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 72
+    assert agent.state["lent"] == 0
+
+
+def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
+    sandbox, client, agent, user, tmp_path
+):
+    feeds = [
+        siteline.Feed(
+            f"line-{line}", site="S1", line=line, interval="1h", since="2026-11-18T00:00Z"
+        )
+        for line in ("L1", "L2")
+    ]
+    with siteline.Store(tmp_path / "own") as own, siteline.Store(tmp_path / "lent") as lent:
+        first = client.sync(feeds, own)
+        with user() as one:
+            report = one.sync(feeds, lent, concurrency=2)
+            plan = one.plan(feeds, lent)
+        assert report.requests == first.requests
+        assert plan.allowance.used == sandbox.stats["data_requests"]
+        for feed in feeds:
+            assert own.points(feed.name).to_pandas().equals(lent.points(feed.name).to_pandas())
+    assert token_requests(sandbox) == 1
+
+
+def test_a_client_of_an_agent_is_pickled_with_its_address(sandbox, agent, monkeypatch):
+    monkeypatch.setenv("SITELINE_AGENT", agent.address)
+    monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
+    one = siteline.Client(sandbox.base_url)
+    scan = one.data(**SIX_HOURS)
+    monkeypatch.delenv("SITELINE_AGENT")
+    other = pickle.loads(pickle.dumps(one))
+    assert (other.subject, other.base_url) == (one.subject, one.base_url)
+    assert len(pickle.loads(pickle.dumps(scan)).collect()) == len(other.data(**SIX_HOURS).collect())
+    assert agent.state["allowance"]["used"] >= sandbox.stats["data_requests"] == 6
+    assert token_requests(sandbox) == 1
+
+
+@pytest.mark.fault("A7")
+@systems.MODES
+def test_the_socket_is_for_its_user_alone(client, agent, tmp_path):
+    path = Path(path_of(agent.address))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    agent.close()
+    assert not path.parent.exists()
+    with pytest.raises(siteline.ClosedError):
+        agent.state  # noqa: B018
+    open_folder = tmp_path / "open"
+    open_folder.mkdir(mode=0o755)
+    open_folder.chmod(0o755)
+    with pytest.raises(siteline.ConfigError, match="mode 0700"):
+        siteline.Agent(client, listen=f"unix:{open_folder}/agent.sock")
+    # Nobody else gets to a folder below one that is its owner's alone.
+    with pytest.raises(siteline.ConfigError, match="Other users do not get to"):
+        siteline.Agent(client, listen=f"unix:{tmp_path}/new/agent.sock", allow_uids=[65_534])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o711)
+        path = Path(folder) / "a" / "b" / "agent.sock"
+        with siteline.Agent(client, listen=f"unix:{path}", allow_uids=[65_534]):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o666
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o711
+            assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o711
+
+
+@pytest.mark.fault("A7")
+def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(client, tmp_path):
+    folder = tmp_path / "sockets"
+    folder.mkdir(mode=0o700)
+    listen = f"unix:{folder}/agent.sock"
+    taken = pytest.raises(siteline.ConfigError, match="another agent does")
+    with siteline.Agent(client, listen=listen), taken:
+        siteline.Agent(client, listen=listen)
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(f"{folder}/agent.sock")
+    with siteline.Agent(client, listen=listen) as agent:
+        assert ask(agent.address, "/v1/state")[0] == 200
+    (folder / "agent.sock").write_text("a file")
+    with pytest.raises(siteline.ConfigError, match="no socket"):
+        siteline.Agent(client, listen=listen)
+    assert (folder / "agent.sock").read_text() == "a file"
+    with pytest.raises(siteline.ConfigError, match="longer than"):
+        siteline.Agent(client, listen=f"unix:{folder}/{'x' * 100}")
+
+
+@pytest.mark.fault("A7")
+@systems.ROOT
+def test_another_user_is_refused_unless_allowed(client, tmp_path):
+    script = """
+        import os, sys, json, socket
+        os.setuid(65_534)
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(sys.argv[1])
+        head = ["GET /v1/state HTTP/1.1", "host: siteline-agent", "siteline-agent: 1", "", ""]
+        s.sendall("\\r\\n".join(head).encode())
+        print(s.makefile().read().splitlines()[0])
+    """
+    import subprocess
+    import sys
+    import tempfile
+    import textwrap
+
+    for allowed, status in (([65_534], "200"), ([65_533], "409")):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o711)
+            listen = f"unix:{folder}/agent.sock"
+            with siteline.Agent(client, listen=listen, allow_uids=allowed):
+                done = subprocess.run(
+                    [sys.executable, "-c", textwrap.dedent(script), f"{folder}/agent.sock"],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+        assert status in done.stdout, done.stdout
+
+
+@pytest.mark.fault("A7")
+def test_a_browser_or_a_stranger_is_refused_and_gets_no_token(sandbox, agent):
+    body = lease(agent.address, scopes="customer.data.read", pages=1)
+    for headers in (
+        {"siteline-agent": None},
+        {"siteline-agent": "2"},
+        {"Host": "customer.example.com"},
+        {"Host": ""},
+    ):
+        status, answer = ask(agent.address, "/v1/lease", body, headers=headers)
+        assert (status, list(answer)) == (409, ["error"]), headers
+    for route, method, sent in (
+        ("/v1/lease", "GET", None),
+        ("/v1/elsewhere", "POST", body),
+        ("/v1/lease", "POST", {**body, "subject": "another"}),
+        ("/v1/lease", "POST", {"subject": body["subject"]}),
+        ("/v1/lease", "POST", [1]),
+        ("/v1/return", "POST", {**body, "reports": [{"lease": 1}]}),
+    ):
+        status, answer = ask(agent.address, route, sent, method=method)
+        assert (status, list(answer)) == (409, ["error"]), (route, sent)
+    assert agent.state["leases"] == 0
+    assert token_requests(sandbox) == 0
+
+
+@pytest.mark.fault("A8")
+def test_reports_of_pages_that_were_never_lent_change_nothing(agent):
+    address = agent.address
+    status, granted = ask(address, "/v1/lease", lease(address, pages=2))
+    assert (status, granted["pages"], "token" in granted) == (200, 2, False)
+    assert set(granted) >= {"lease", "pages", "resets_at", "pause_until", "allowance"}
+    unsent = [
+        {"lease": name, "page": page, "outcome": "unsent"}
+        for name in (granted["lease"], "of nobody")
+        for page in (0, 0, 7, 2**63)
+    ]
+    for _ in range(2):
+        status, allowance = ask(address, "/v1/return", lease(address, reports=unsent))
+        assert (status, allowance["used"]) == (200, 1)
+
+
+def test_a_lease_is_small_where_little_is_left_and_never_more_than_sixteen_pages(sandbox):
+    for limit, expected in ((None, 16), (1_000, 16), (40, 5), (3, 1)):
+        with siteline.Agent(sandbox.client(daily_allowance=limit)) as agent:
+            _, granted = ask(agent.address, "/v1/lease", lease(agent.address, pages=1_000))
+            assert granted["pages"] == expected
+
+
+def test_an_agent_serves_only_a_client_that_has_a_key(sandbox, agent, user):
+    with pytest.raises(siteline.ConfigError, match="itself a client of an agent"):
+        siteline.Agent(user())
+    refused = pytest.raises(siteline.ConfigError, match="client certificate")
+    with siteline.Sandbox(mutual_tls="token") as service, refused:
+        siteline.Agent(service.client())
+    with pytest.raises(siteline.ConfigError, match="tls_certificate"):
+        siteline.Agent(sandbox.client(), listen="https://127.0.0.1:0")
+    with pytest.raises(siteline.ConfigError, match="LISTEN_FDS"):
+        siteline.Agent(sandbox.client(), listen="systemd")
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(agent)
+    assert repr(agent) == f"<Agent {agent.address}>"
+
+
+@systems.FORK
+def test_a_forked_child_leaves_the_agent_to_its_parent(sandbox):
+    script = """
+        import os, siteline
+        with siteline.Agent(siteline.Client.from_env()) as agent:
+            child = os.fork()
+            if child == 0:
+                agent.close()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            with siteline.Client(agent.address.split("#")[1], agent=agent.address) as one:
+                print("sites" in one.discover())
+    """
+    assert run_script(script, *FORK_WITH_THREADS, environment=sandbox.env()) == "True"
+
+
+@pytest.mark.fault("A4")
+def test_an_agent_whose_queue_is_full_is_not_waited_for_without_end(sandbox, tmp_path):
+    import socket
+
+    path = str(tmp_path / "full.sock")
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as waiting:
+        listener.bind(path)
+        listener.listen(0)
+        for _ in range(20):
+            one = waiting.enter_context(socket.socket(socket.AF_UNIX))
+            one.setblocking(False)
+            one.connect_ex(path)
+        with pytest.raises(siteline.AgentUnavailable, match="does not answer"):
+            siteline.Client(sandbox.base_url, agent=f"unix:{path}")
+
+
+@contextlib.contextmanager
+def impostor(path, *answers):
+    """Something at a socket that gives these answers, the last one again and again."""
+    import json
+    import socket
+
+    asked = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def serve():
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    request = connection.recv(65_536).decode()
+                    if request.startswith("END"):
+                        return
+                    asked.append(request.split()[1])
+                    body = json.dumps(answers[min(len(asked), len(answers)) - 1]).encode()
+                    head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n"
+                    connection.sendall(head.encode() + body)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield asked
+        with socket.socket(socket.AF_UNIX) as last:
+            last.connect(path)
+            last.sendall(b"END")
+        thread.join()
+
+
+@pytest.mark.fault("A4")
+@pytest.mark.parametrize("pages", [0, 10**10, 2**64 - 1])
+def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
+    sandbox, client, agent, tmp_path, pages
+):
+    state = agent.state
+    _, granted = ask(agent.address, "/v1/lease", lease(agent.address, scopes=state["scopes"]))
+    path = str(tmp_path / "impostor.sock")
+    address = f"unix:{path}#{sandbox.base_url}#{client.subject}"
+    with impostor(path, state, {**granted, "pages": pages}) as asked:
+        one = siteline.Client(sandbox.base_url, agent=address, clock=sandbox.clock)
+        if pages:
+            for _page in one.data(**SIX_HOURS).pages():
+                break
+        else:
+            with pytest.raises(siteline.ProtocolError, match="no page"):
+                one.data(**SIX_HOURS).collect()
+        del one
+    assert len(asked) < 10
+
+
+def test_with_a_token_and_pages_in_hand_the_agent_is_not_asked(sandbox, client, tmp_path):
+    notes, asked = [], []
+    with siteline.Agent(client) as agent:
+        import socket
+
+        path = str(tmp_path / "counted.sock")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+
+            def relay():
+                while True:
+                    connection, _ = listener.accept()
+                    with connection, socket.socket(socket.AF_UNIX) as behind:
+                        request = connection.recv(65_536)
+                        if request == b"END":
+                            return
+                        asked.append(request.split()[1].decode())
+                        behind.connect(path_of(agent.address))
+                        behind.sendall(request)
+                        while answer := behind.recv(65_536):
+                            connection.sendall(answer)
+
+            thread = threading.Thread(target=relay)
+            thread.start()
+            address = f"unix:{path}#{sandbox.base_url}#{client.subject}"
+            with siteline.Client(
+                sandbox.base_url, agent=address, clock=sandbox.clock, on_request=notes.append
+            ) as one:
+                pages = len(list(one.data(**{**HOURLY, "page_size": 8}).pages()))
+            with socket.socket(socket.AF_UNIX) as last:
+                last.connect(path)
+                last.sendall(b"END")
+            thread.join()
+    assert pages == 36
+    # 1, 2, 4, 8, 16 and 16 pages; the look before the token; and what is given back.
+    assert asked.count("/v1/lease") == 6
+    assert sorted(set(asked)) == ["/v1/lease", "/v1/return", "/v1/state"]
+    assert (asked.count("/v1/state"), asked.count("/v1/return")) == (1, 1)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@systems.FORK
+def test_processes_of_a_pool_give_back_what_they_have_left(sandbox, agent, method, tmp_path):
+    script = tmp_path / "pool.py"
+    script.write_text(
+        "import multiprocessing, sys, siteline\n"
+        "def read(_):\n"
+        "    client = siteline.Client.from_env()\n"
+        "    for count, page in enumerate(client.data(site='S1', start='2026-11-01T00:00Z',\n"
+        "            end='2026-11-02T00:00Z', interval='1h', page_size=20).pages()):\n"
+        "        if count == 4:\n"
+        "            return len(page)\n"
+        "if __name__ == '__main__':\n"
+        "    context = multiprocessing.get_context(sys.argv[1])\n"
+        "    if sys.argv[1] == 'fork':\n"
+        "        inherited = siteline.Client.from_env()\n"
+        "    with context.Pool(3) as pool:\n"
+        "        print(pool.map(read, range(3)))\n"
+        "        pool.close()\n"
+        "        pool.join()\n"
+    )
+    clock = sandbox.env()["SITELINE_SANDBOX_CLOCK"]
+    env = {**os.environ, **agent.env(), "SITELINE_SANDBOX_CLOCK": clock}
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script, method],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "[20, 20, 20]\n"), done.stderr
+    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] >= 15
+
+
+def test_an_empty_agent_is_none_whatever_the_variable_says(sandbox, client, agent, monkeypatch):
+    monkeypatch.setenv("SITELINE_AGENT", agent.address)
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SITELINE_AGENT", "unix:/nowhere")
+    own = siteline.Client.from_env(agent="")
+    assert "sites" in own.discover()
+    assert pickle.loads(pickle.dumps(own)).subject == own.subject
+    assert siteline.doctor(own).ok
+    assert agent.state["leases"] == 0
+
+
+@pytest.mark.fault("A5")
+def test_the_address_of_the_service_is_the_same_however_it_is_written(sandbox, agent, monkeypatch):
+    place, base_url, subject = agent.address.split("#")
+    monkeypatch.setenv("SITELINE_AGENT", f"{place}# {base_url.upper()}/ # {subject} ")
+    with siteline.Client.from_env(clock=sandbox.clock) as one:
+        assert "sites" in one.discover()
+    assert agent.state["leases"] == 1
+    with pytest.raises(siteline.ConfigError):
+        siteline.Client(base_url, agent=f"{place}#no address")
+
+
+def test_an_agent_is_shown_while_another_thread_closes_it(sandbox, key):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def sign(data):
+        begun.set()
+        may_end.wait(20)
+        return key.sign(data)
+
+    subject = sandbox.enroll(key.public_jwk)
+    credential = siteline.Credential(subject, signer=sign, public_jwk=key.public_jwk)
+    agent = siteline.Agent(
+        siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
+    )
+    wanted = lease(agent.address, scopes="customer.data.read")
+    asking = threading.Thread(target=lambda: _ignored(agent.address, wanted))
+    asking.start()
+    begun.wait(20)
+    closing = threading.Thread(target=agent.close)
+    closing.start()
+    assert agent.address in repr(agent)
+    assert agent.env()["SITELINE_AGENT"] == agent.address
+    may_end.set()
+    closing.join(20)
+    asking.join(20)
+    assert not closing.is_alive()
+
+
+def _ignored(address, wanted):
+    with contextlib.suppress(OSError, ValueError):
+        ask(address, "/v1/lease", wanted)

@@ -1,0 +1,165 @@
+"""An agent over a network: TLS, with client certificates or with a secret."""
+
+import base64
+import http.client
+import os
+import ssl
+import subprocess
+import sys
+
+import pytest
+import siteline
+from kit import systems
+from kit.agents import ONE_PAGE, ask, lease, printed, user_of
+from kit.certificates import Issuer
+from kit.command import COMMAND, environment, run_command
+from kit.ranges import SIX_HOURS
+from kit.tls_service import Authority
+
+pytestmark = [pytest.mark.once, pytest.mark.fault("A13")]
+
+
+@pytest.fixture
+def service(tmp_path):
+    """The authority of the agent's certificate, and the files of that."""
+    authority = Authority(tmp_path / "agent")
+    text = authority.chain.read_text()
+    begin = text.index("-----BEGIN PRIVATE")
+    (tmp_path / "cert.pem").write_text(text[:begin])
+    (tmp_path / "key.pem").write_text(text[begin:])
+    return authority
+
+
+@pytest.fixture
+def client_files(tmp_path):
+    """Certificates of clients: of the right authority, and of another."""
+    issuers = Issuer("clients"), Issuer("others")
+    (tmp_path / "clients.pem").write_bytes(issuers[0].pem)
+    files = []
+    for name, issuer in zip(("ours", "theirs"), issuers, strict=True):
+        issued = issuer.issue(name)
+        (tmp_path / f"{name}.pem").write_bytes(issued.pem)
+        (tmp_path / f"{name}-key.pem").write_bytes(issued.key_pem())
+        files.append((tmp_path / f"{name}.pem", tmp_path / f"{name}-key.pem"))
+    return files
+
+
+def listening(client, tmp_path, **options):
+    return siteline.Agent(
+        client,
+        listen="https://127.0.0.1:0",
+        tls_certificate=tmp_path / "cert.pem",
+        tls_key=tmp_path / "key.pem",
+        **options,
+    )
+
+
+def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
+    sandbox, client, service, client_files, tmp_path, monkeypatch
+):
+    with listening(client, tmp_path, client_authority=tmp_path / "clients.pem") as agent:
+        assert list(agent.env()) == ["SITELINE_AGENT"]
+
+        def read(identity, ca=service.file):
+            with monkeypatch.context() as patch:
+                if ca:
+                    patch.setenv("SITELINE_AGENT_CA", str(ca))
+                if identity:
+                    patch.setenv("SITELINE_AGENT_CERTIFICATE_FILE", str(identity[0]))
+                    patch.setenv("SITELINE_AGENT_KEY_FILE", str(identity[1]))
+                with siteline.Client(
+                    sandbox.base_url, agent=agent.address, clock=sandbox.clock
+                ) as one:
+                    return len(one.data(**SIX_HOURS).collect())
+
+        assert read(client_files[0]) == 72
+        for identity, ca in (
+            (None, service.file),
+            (client_files[1], service.file),
+            (client_files[0], None),
+        ):
+            with pytest.raises((siteline.TlsError, siteline.AgentUnavailable)):
+                read(identity, ca)
+        monkeypatch.setenv("SITELINE_AGENT_KEY_FILE", str(client_files[0][1]))
+        with pytest.raises(siteline.ConfigError, match="belong together"):
+            siteline.Client(sandbox.base_url, agent=agent.address)
+    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats["data_requests"] == 3
+
+
+def test_clients_without_certificates_tell_a_secret(
+    sandbox, client, service, tmp_path, monkeypatch
+):
+    with listening(client, tmp_path) as agent:
+        variables = agent.env()
+        secret = variables["SITELINE_AGENT_SECRET"]
+        assert len(base64.urlsafe_b64decode(secret + "=")) == 32
+        assert secret not in repr(agent) + str(agent.state) + agent.address
+        context = ssl.create_default_context(cafile=service.file)
+        port = int(agent.address.split("#")[0].rsplit(":", 1)[1])
+
+        def told(*headers):
+            connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
+            wanted = lease(agent.address, scopes="customer.data.read", pages=1)
+            return ask(
+                agent.address, "/v1/lease", wanted, headers=dict(headers), connection=connection
+            )
+
+        name = "siteline-agent-secret"
+        for headers in ([], [(name, "")], [(name, secret[:-1])], [(name, secret + "=")]):
+            status, answer = told(*headers)
+            assert (status, list(answer)) == (409, ["error"])
+        assert sandbox.stats["token_requests"] == 0
+        assert told((name, secret))[0] == 200
+        assert told((name, secret), ("Host", "localhost:1"))[0] == 409
+        monkeypatch.setenv("SITELINE_AGENT_CA", str(service.file))
+        with pytest.raises(siteline.ConfigError, match="SITELINE_AGENT_SECRET") as caught:
+            siteline.Client(sandbox.base_url, agent=agent.address).discover()
+        assert secret not in str(caught.value)
+        monkeypatch.setenv("SITELINE_AGENT_SECRET", secret)
+        with siteline.Client(sandbox.base_url, agent=agent.address, clock=sandbox.clock) as one:
+            assert len(one.data(**SIX_HOURS).collect()) == 72
+    monkeypatch.setenv("SITELINE_AGENT_SECRET", "short")
+    with pytest.raises(siteline.ConfigError, match="256 bits"):
+        listening(client, tmp_path)
+
+
+@systems.SIGNALS
+@pytest.mark.sandbox(now=None)
+def test_the_command_serves_other_machines(sandbox, service, tmp_path):
+    secret = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+    options = [
+        "--listen",
+        "https://127.0.0.1:0",
+        "--tls-cert",
+        tmp_path / "cert.pem",
+        "--tls-key",
+        tmp_path / "key.pem",
+        "--name",
+        "localhost",
+    ]
+    refused = run_command("agent", *options, env=sandbox.env(), status=2)
+    assert "--client-ca" in refused.stderr
+    env = environment({**sandbox.env(), "SITELINE_AGENT_SECRET": secret})
+    with subprocess.Popen(
+        [*COMMAND, "agent", *map(str, options)], stdout=subprocess.PIPE, text=True, env=env
+    ) as process:
+        agent = process.stdout.readline().strip().partition("=")[2]
+        assert agent.startswith("https://localhost:")
+        told = {"SITELINE_AGENT_SECRET": secret, "SITELINE_AGENT_CA": str(service.file)}
+        assert printed(ONE_PAGE, user_of(agent, **told)) == "72"
+        process.terminate()
+        assert process.wait(60) == 0
+    script = tmp_path / "script.py"
+    script.write_text(ONE_PAGE)
+    done = run_command(
+        "agent",
+        *options,
+        "run",
+        "--",
+        sys.executable,
+        script,
+        env={**sandbox.env(), "SITELINE_AGENT_CA": str(service.file)},
+    )
+    assert done.stdout == "72\n"
+    assert sandbox.stats["token_requests"] == 2
