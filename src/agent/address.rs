@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(subject.as_deref(), Some("a b#"));
         let default = AgentAddress::parse("https://agent.example.com/").expect("an address");
         assert_eq!(default.to_string(), "https://agent.example.com:443");
-        let written = "unix:/a# HTTPS://Customer.example.com:443/ # integration-7 ";
+        let written = "unix:/a# HTTPS://Customer.example.com/ # integration-7 ";
         let read = AgentAddress::parse(written).expect("an address").to_string();
         assert_eq!(read, "unix:/a#https://customer.example.com#integration-7");
         let slashes = AgentAddress::parse("unix:///run/a").expect("an address");
