@@ -217,9 +217,10 @@ pub(crate) fn give_all_back() {
     }
 }
 
-/// How often an agent is asked that does not answer: one that is started again is there in a moment.
+/// How often an agent is asked that does not answer: one that is started again is there in seconds.
 fn policy() -> Policy {
     Policy {
+        tries: 7,
         base: Duration::from_millis(250),
         attempt_limit: None,
         // Each attempt has an end of its own.

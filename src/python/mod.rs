@@ -32,7 +32,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _siteline {
     #[pymodule_export]
-    use super::agent::{PyAgent, forbid, give_back};
+    use super::agent::PyAgent;
     #[pymodule_export]
     use super::auth::credential::PyCredential;
     #[pymodule_export]
@@ -76,6 +76,7 @@ mod _siteline {
         super::bridge::logging::install();
         super::bridge::notes::export(module)?;
         super::bridge::process::watch(module)?;
+        super::agent::export(module)?;
         super::client::own_files::export(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;

@@ -164,7 +164,7 @@ def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sand
         read()
     before = sandbox.stats
     assert caught.value.retryable
-    assert len(caught.value.attempts) == 4
+    assert len(caught.value.attempts) == 7
     with pytest.raises(siteline.AgentUnavailable):
         user(scopes="customer.data.read").discover()
     with pytest.raises(siteline.AgentUnavailable):
@@ -323,7 +323,9 @@ def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, age
     one.data(**SIX_HOURS).collect()
     assert agent.state["leases"] > leases
     one.close()
-    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > used
+    # A page that was read ahead and not taken may be counted although it was never sent.
+    sent = sandbox.stats["data_requests"]
+    assert used < sent <= agent.state["allowance"]["used"] <= sent + 1
 
 
 @pytest.mark.fault("A12")
@@ -728,7 +730,9 @@ def test_processes_of_a_pool_give_back_what_they_have_left(sandbox, agent, metho
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "[20, 20, 20]\n"), done.stderr
-    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] >= 15
+    # Each may have one page under way that nobody waits for.
+    sent = sandbox.stats["data_requests"]
+    assert 15 <= sent <= agent.state["allowance"]["used"] <= sent + 3
 
 
 def test_an_empty_agent_is_none_whatever_the_variable_says(sandbox, client, agent, monkeypatch):

@@ -163,7 +163,6 @@ def test_r19_a_forked_process_shares_the_clock(sandbox):
         import os, siteline
         client = siteline.Client.from_env()
         client.discover()
-        print("made", flush=True)
         ready, go = os.pipe()
         child = os.fork()
         if child == 0:
@@ -172,6 +171,7 @@ def test_r19_a_forked_process_shares_the_clock(sandbox):
             print(client.allowance.resets_at.date(), flush=True)
             os._exit(0)
         siteline.Client.from_env().discover()
+        print("made", flush=True)
         print(input(), flush=True)
         os.write(go, b"x")
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

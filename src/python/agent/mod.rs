@@ -172,7 +172,7 @@ impl Drop for PyAgent {
 /// No core dump of this process is written from now on, where the system can forbid it.
 #[pyfunction]
 #[pyo3(name = "_forbid_core_dumps")]
-pub(crate) fn forbid() {
+fn forbid() {
     // What is read of this process later would be the superuser's.
     let _read = Clock::system().moment();
     forbid_core_dumps();
@@ -181,8 +181,15 @@ pub(crate) fn forbid() {
 /// Gives back the pages that clients of this process were lent and did not use.
 #[pyfunction]
 #[pyo3(name = "_give_all_back")]
-pub(crate) fn give_back(py: Python<'_>) -> PyResult<()> {
+fn give_back(py: Python<'_>) -> PyResult<()> {
     detached(py, give_all_back)
+}
+
+/// Adds functions past `add_function`, which would list them in `__all__`.
+pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let any = module.as_any();
+    any.setattr("_forbid_core_dumps", wrap_pyfunction!(forbid, module)?)?;
+    any.setattr("_give_all_back", wrap_pyfunction!(give_back, module)?)
 }
 
 /// A socket that no other process has, in the user's own folder of such files.
