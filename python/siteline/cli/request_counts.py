@@ -20,11 +20,11 @@ class RequestCounts:
 
     def clear(self) -> None:
         """Forget the last run."""
-        self.requests = Counter[tuple[str, str]]()
+        self.requests: Counter[tuple[str, str]] = Counter()
         """By kind, and by status; without a reply, by the class of the error."""
-        self.bytes = 0
-        self.points = 0
-        self.exchanges = 0
+        self.bytes: int = 0
+        self.points: int = 0
+        self.exchanges: int = 0
 
     def __call__(self, note: RequestNote) -> None:
         """Count one request."""
