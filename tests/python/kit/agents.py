@@ -99,6 +99,19 @@ def ask(address, route, body=None, *, method=None, headers=None, connection=None
     return answer
 
 
+def received(connection):
+    """The whole of one request, which may come in pieces."""
+    request = b""
+    while more := connection.recv(65_536):
+        request += more
+        head, found, body = request.partition(b"\r\n\r\n")
+        lines = [line.lower() for line in head.split(b"\r\n")]
+        [length] = [line[16:] for line in lines if line.startswith(b"content-length: ")] or [b"0"]
+        if request == b"END" or (found and len(body) >= int(length)):
+            break
+    return request
+
+
 def lease(address, **wanted):
     """The body of a request for a lease."""
     _, base_url, subject = address.split("#")
