@@ -188,6 +188,9 @@ impl Connection {
         let why = match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer".to_owned(),
             io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                "nothing listens there".to_owned()
+            }
             io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
             kind => kind.to_string(),
         };

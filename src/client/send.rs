@@ -137,9 +137,14 @@ impl Client {
     /// unless the subject differs.
     ///
     /// # Errors
-    /// `ConfigError` for a client certificate over plain HTTP.
+    /// `ConfigError` for a client certificate over plain HTTP, and for a client of an agent.
     pub(crate) fn replace_credential(&self, credential: impl Into<Authentication>) -> Result<()> {
         let credential = credential.into();
+        if self.0.settings.agent.is_some() {
+            let message = "The client's agent has the credential.";
+            return Err(Error::new(Kind::ConfigError, message)
+                .with_hint("Replace the key where the agent runs, and start that again."));
+        }
         identity::check(&self.0.settings.base_url, &credential)?;
         let new = Identity::new(credential, &self.0.settings, &self.0.assertion);
         let mut identity = self.0.identity.lock();
@@ -358,8 +363,8 @@ impl Client {
     }
 
     /// Checks the allowance and gets a token, if one is needed; then another process may have to grant
-    /// the request. If no request is left, no token is
-    /// requested; the request is counted only when there is a token.
+    /// the request. If no request is left, no token is requested; the request is counted only when there
+    /// is a token.
     async fn ready(
         &self,
         identity: &Identity,

@@ -141,6 +141,11 @@ def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
             with pytest.raises(siteline.ConfigError) as caught:
                 siteline.Client(sandbox.base_url, **given)
             assert "agent" in str(caught.value)
+    with (
+        siteline.Client(sandbox.base_url, agent=agent.address) as one,
+        pytest.raises(siteline.ConfigError, match="agent has the credential"),
+    ):
+        one.replace_credential(own)
     for address in ("unix:", "tcp:1", "https://a:1/b"):
         with pytest.raises(siteline.ConfigError, match="address of an agent"):
             siteline.Client(sandbox.base_url, agent=address)
@@ -160,7 +165,9 @@ def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sand
         for _ in range(17):
             one.data(**HOURLY).collect()
 
-    with pytest.raises(siteline.AgentUnavailable, match=r"No request was sent") as caught:
+    with pytest.raises(
+        siteline.AgentUnavailable, match=r"nothing listens there\. No request was sent"
+    ) as caught:
         read()
     before = sandbox.stats
     assert caught.value.retryable
