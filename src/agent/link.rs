@@ -127,6 +127,37 @@ impl AgentLink {
         self.pages.get_or_init(Pages::default)
     }
 
+    /// Asks on a thread where it may wait, and again where the agent does not answer.
+    async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        deadline: Deadline,
+        tries: Tries,
+        ask: impl Fn(&Self) -> Result<T> + Clone + Send + 'static,
+    ) -> Result<T> {
+        let policy = policy();
+        let mut call = Call::begin(&self.clock, &policy, &self.quota, deadline);
+        loop {
+            let (link, ask) = (Arc::clone(self), ask.clone());
+            let error = match call.attempt(blocking(move || ask(&link))).await {
+                Ok(answer) => {
+                    call.succeeded();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            if tries != Tries::All || error.kind() != Kind::AgentUnavailable {
+                let is_refused = error.context().unsent;
+                // A page that is not granted is no attempt at the service.
+                return Err(if is_refused {
+                    call.with_attempts(error)
+                } else {
+                    call.with_last_attempt(error)
+                });
+            }
+            call.pause_after(error).await?;
+        }
+    }
+
     /// Asks for a page that leaves so many requests, unless there is one.
     fn fill(&self, must_remain: u64) -> Result<()> {
         let pages = self.pages();
@@ -233,22 +264,6 @@ fn policy() -> Policy {
 #[derive(Debug)]
 pub(crate) struct AgentLedger(pub(crate) Arc<AgentLink>);
 
-impl AgentLedger {
-    async fn filled(&self, must_remain: u64) -> Result<()> {
-        let (policy, link) = (policy(), &self.0);
-        let mut call = Call::begin(&link.clock, &policy, &link.quota, Deadline::NEVER);
-        loop {
-            let asked = Arc::clone(link);
-            match blocking(move || asked.fill(must_remain)).await {
-                Err(error) if error.kind() == Kind::AgentUnavailable => {
-                    call.pause_after(error).await?;
-                }
-                filled => return filled,
-            }
-        }
-    }
-}
-
 impl Ledger for AgentLedger {
     /// The agent decides when a page is asked for.
     fn permit(&self, _now: Moment, _must_remain: u64) -> Result<Permit> {
@@ -257,7 +272,9 @@ impl Ledger for AgentLedger {
 
     fn prepare(&self, _now: Moment, must_remain: u64) -> Option<BoxFuture<'_, Result<()>>> {
         let has_page = self.0.pages().batch.lock().has_page(&self.0.clock, must_remain);
-        (!has_page).then(|| Box::pin(self.filled(must_remain)) as BoxFuture<'_, _>)
+        let fill = move |link: &AgentLink| link.fill(must_remain);
+        (!has_page)
+            .then(|| Box::pin(self.0.ask(Deadline::NEVER, Tries::All, fill)) as BoxFuture<'_, _>)
     }
 
     fn reserve(&self, _now: Moment, must_remain: u64) -> Result<Reservation> {
@@ -361,27 +378,14 @@ impl Issuer for AgentIssuer<'_> {
 
     /// The agent has made all attempts at the service itself; only it may be asked again.
     async fn issue(&self, wish: &TokenWish<'_>) -> Result<Issued> {
-        let (policy, clock) = (policy(), &self.link.clock);
-        let mut call = Call::begin(clock, &policy, &self.link.quota, self.deadline);
-        loop {
-            let (link, scopes, must_remain) =
-                (Arc::clone(self.link), wish.scopes.clone(), self.must_remain);
-            let refused = wish.refused.clone();
-            let asked = blocking(move || link.token(&scopes, refused, must_remain));
-            let error = match call.attempt(asked).await {
-                Ok(LeasedToken { token, expires_in, age }) => {
-                    let [age, left] = [age, expires_in]
-                        .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-                    call.succeeded();
-                    return Issued::elsewhere(&token, age, left, clock);
-                }
-                Err(error) => error,
-            };
-            if wish.tries != Tries::All || error.kind() != Kind::AgentUnavailable {
-                return Err(call.with_last_attempt(error));
-            }
-            call.pause_after(error).await?;
-        }
+        let (scopes, refused, must_remain) =
+            (wish.scopes.clone(), wish.refused.clone(), self.must_remain);
+        let token = move |link: &AgentLink| link.token(&scopes, refused.clone(), must_remain);
+        let LeasedToken { token, expires_in, age } =
+            self.link.ask(self.deadline, wish.tries, token).await?;
+        let [age, left] = [age, expires_in]
+            .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        Issued::elsewhere(&token, age, left, &self.link.clock)
     }
 }
 
