@@ -264,3 +264,18 @@ def test_handlers_are_put_back_and_an_ignored_interrupt_stays_ignored():
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_no_sleep_is_so_long_that_a_signal_before_it_is_heard_late(monkeypatch):
+    from siteline.cli import loop
+
+    now, slept = [0.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(loop.time, "sleep", sleep)
+    loop._sleep(2.5)
+    assert slept == [1.0, 1.0, 0.5]

@@ -20,6 +20,13 @@ _LONGEST_SLEEP = 60.0
 _Result = TypeVar("_Result")
 
 
+def _sleep(seconds: float) -> None:
+    """Sleep, by the second: a signal that comes just before a sleep begins is heard after it."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+
+
 class PassedTime:
     """Seconds since it was made, with those in which the machine slept.
 
@@ -59,7 +66,7 @@ class Loop(Generic[_Result]):
         stop: Stop,
         *,
         passed: Callable[[], float] | None = None,
-        sleep: Callable[[float], object] = time.sleep,
+        sleep: Callable[[float], object] = _sleep,
     ) -> None:
         """Take what runs once, and what tells of a run with the seconds until the next."""
         self._run, self._tell = run, tell

@@ -156,9 +156,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 def _wait(ended: threading.Event) -> None:
-    import os
-
-    # On Windows a signal does not end a wait, it is only seen after it.
-    pause = None if os.name == "posix" else 1.0
-    while not ended.wait(pause):
+    # By the second: on Windows a signal does not end a wait, it is only seen after it; so is one that
+    # comes just before a wait begins.
+    while not ended.wait(1.0):
         pass
