@@ -156,7 +156,7 @@ def _asked_to_end() -> Iterator[threading.Event]:
 
 
 def _wait(ended: threading.Event) -> None:
-    # By the second: on Windows a signal does not end a wait, it is only seen after it; so is one that
-    # comes just before a wait begins.
+    # By the second: on Windows a signal does not end a wait, it is only seen after it; so is one
+    # elsewhere that comes just before a wait begins.
     while not ended.wait(1.0):
         pass
