@@ -4,7 +4,7 @@ It answers with rendered pages at little cost: sendfile copies them into the soc
 has a thread; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages; besides the
 rendered sets there are:
 
-- ``a5``: the pages of ``a`` five times, each with its own cursor
+- ``a5``, ``tiny500``: the pages of ``a`` and of ``tiny`` so many times, each with its own cursor
 - ``slow``: an hour of the query's range on each page, answered after 50 ms
 
 Any assertion gets a token (§4.1); the token is not checked.
@@ -28,7 +28,7 @@ from urllib.parse import parse_qs
 
 DELAY = 0.05
 """The response time of a page of ``slow``, in seconds."""
-_LAPS = 5
+_LAPS = {"a5": ("a", 5), "tiny500": ("tiny", 500)}
 _TOKEN = (
     b'{"access_token":"a-token-for-the-benchmark","token_type":"Bearer","expires_in":600,'
     b'"scope":"customer.discovery.read customer.data.read"}'
@@ -121,8 +121,8 @@ class Server:
         if not re.fullmatch(r"[a-z0-9-]+", pages) or not re.fullmatch(r"p\d{3}", cursor):
             return None
         number = int(cursor[1:])
-        if pages == "a5":
-            return self._lap(number)
+        if pages in _LAPS:
+            return self._lap(*_LAPS[pages], number)
         if pages.startswith("gzip") and not zipped:
             pages = pages.replace("gzip-b", "b").replace("gzip", "a")
         for name, encoding in ((f"{number:03d}.json", b""), (f"{number:03d}.json.gz", b"gzip")):
@@ -131,14 +131,14 @@ class Server:
                 return Body(os.open(path, os.O_RDONLY), path.stat().st_size, encoding=encoding)
         return None
 
-    def _lap(self, number: int) -> Body | None:
-        """A page of ``a5``: a page of ``a`` with another cursor."""
-        count = len(list((self._folder / "a").iterdir()))
-        if number >= _LAPS * count:
+    def _lap(self, pages: str, laps: int, number: int) -> Body | None:
+        """A page of a set that is read so many times: with another cursor."""
+        count = len(list((self._folder / pages).iterdir()))
+        if number >= laps * count:
             return None
-        path = self._folder / "a" / f"{number % count:03d}.json"
+        path = self._folder / pages / f"{number % count:03d}.json"
         size = path.read_bytes().rindex(b'"nextCursor":')
-        following = b'"p%03d"' % (number + 1) if number + 1 < _LAPS * count else b"null"
+        following = b'"p%03d"' % (number + 1) if number + 1 < laps * count else b"null"
         return Body(os.open(path, os.O_RDONLY), size, b'"nextCursor":' + following + b"}")
 
     def close(self) -> None:

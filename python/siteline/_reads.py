@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from siteline.errors import SitelineError
 
 
-def collect(scan: Scan, callback: Callable[[Progress], object] | None) -> Table:
+def collect(scan: Scan, callback: Callable[[Progress], object]) -> Table:
     """Read all pages of a scan. An exception of the callback leaves the read where it is."""
     collecting = scan._collecting()
     try:
         while isinstance(step := scan._wait(collecting), Progress):
-            if callback is not None:
-                callback(step)
+            callback(step)
         return step
     finally:
         scan._stop_prefetch()

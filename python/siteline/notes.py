@@ -1,8 +1,8 @@
 """What is told of each request of a client: ``on_request=`` of :class:`siteline.Client`.
 
-The core does not call Python code while it works. A request is told when it has ended, with the
-page that it was made for, on the thread (in asyncio: on the event loop) that waits for that page,
-without a lock and with the context variables of the call that sent it.
+The core does not call Python code while it works. A request is told when it has ended, at the
+latest with the page that it was made for, on the thread (in asyncio: on the event loop) that waits
+for that page, without a lock and with the context variables of the call that sent it.
 """
 
 from __future__ import annotations

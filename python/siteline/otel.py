@@ -36,10 +36,14 @@ except ImportError as _missing:
     ) from _missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from siteline.aio import AsyncClient
     from siteline.notes import RequestNote
+
+    _Attributes: TypeAlias = dict[str, str | int]
+    _Counted: TypeAlias = Callable[["_Tally"], tuple[_Attributes, int | None]]
+    _Observations: TypeAlias = list[metrics.Observation]
 
 __all__ = ["instrument", "uninstrument"]
 
@@ -47,15 +51,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # Those of OpenTelemetry's conventions for HTTP.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-_COUNTED = {
-    "siteline.requests": ("{request}", "Attempts, repeats included."),
-    "siteline.exchanges": ("{exchange}", "Access tokens issued."),
-    "siteline.pages": ("{page}", "Pages read."),
-    "siteline.points": ("{point}", "Points on them, repeats included."),
-    "siteline.points.revised": ("{point}", "Points to which a sync gave other values."),
-    "siteline.received": ("By", "Bytes of bodies, as they came."),
-}
-_Counts: TypeAlias = dict[tuple[tuple[str, str | int | None], ...], int]
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
@@ -113,7 +108,7 @@ def _trace_headers() -> Mapping[str, str]:
 class _Instrument:
     """What the core tells of requests."""
 
-    __slots__ = ("_meters", "_places", "_tracer")
+    __slots__ = ("_meters", "_tracer")
 
     def __init__(
         self,
@@ -123,64 +118,105 @@ class _Instrument:
         version = _siteline.__version__
         self._tracer = trace.get_tracer("siteline", version, tracer_provider)
         self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
-        # What follows from an address, which a client has three of.
-        self._places: dict[str, _Place] = {}
 
     def request(self, note: RequestNote) -> None:
         """Record one request, in the context of the call that sent it."""
-        place = self._places.get(note.url)
-        if place is None:
-            place = self._places[note.url] = _Place(note)
-        error = _error_type(note)
-        self._span(note, place, error)
-        self._meters.request(note, place, error)
+        tally = self._meters.count(note)
+        attributes: dict[str, Any] = {**tally.of_span, "http.response.body.size": note.bytes}
+        if note.attempt > 1:
+            attributes["http.request.resend_count"] = note.attempt - 1
+            attributes["siteline.retry.reason"] = note.reason or ""
+            attributes["siteline.retry.wait"] = note.waited
+        if note.points is not None:
+            attributes["siteline.points"] = note.points
+        start = (note.started - _EPOCH) // _MICROSECOND * 1_000
+        span = self._tracer.start_span(
+            tally.name, kind=trace.SpanKind.CLIENT, attributes=attributes, start_time=start
+        )
+        if tally.error is not None:
+            span.set_status(trace.StatusCode.ERROR)
+        span.end(start + round(note.duration * 1e9))
 
     def revised(self, feeds: Sequence[tuple[str, int]]) -> None:
         """Record how many points of each feed a sync has revised."""
         self._meters.revise(feeds)
 
-    def _span(self, note: RequestNote, place: _Place, error: str | None) -> None:
-        start = (note.started - _EPOCH) // _MICROSECOND * 1_000
-        attributes = {**place.span, "http.response.body.size": note.bytes}
-        if note.status is not None:
-            attributes["http.response.status_code"] = note.status
-        if error is not None:
-            attributes["error.type"] = error
-        if note.attempt > 1:
-            attributes["http.request.resend_count"] = note.attempt - 1
-            attributes["siteline.retry.reason"] = note.reason or ""
-            attributes["siteline.retry.wait"] = note.waited
-        if note.feed is not None:
-            attributes["siteline.feed"] = note.feed
-        if note.points is not None:
-            attributes["siteline.points"] = note.points
-        span = self._tracer.start_span(
-            place.name, kind=trace.SpanKind.CLIENT, attributes=attributes, start_time=start
-        )
-        if error is not None:
-            span.set_status(trace.StatusCode.ERROR)
-        span.end(start + round(note.duration * 1e9))
 
+class _Tally:
+    """The requests that differ in nothing but time and size: counts, and what is said of each."""
 
-class _Place:
-    """What the conventions say of an address."""
-
-    __slots__ = ("common", "name", "span")
+    __slots__ = (
+        "address",
+        "error",
+        "kind",
+        "name",
+        "of_duration",
+        "of_feed",
+        "of_kind",
+        "of_outcome",
+        "of_span",
+        "pages",
+        "points",
+        "received",
+        "requests",
+    )
 
     def __init__(self, note: RequestNote) -> None:
-        address = urlsplit(note.url)
-        port = address.port or (443 if address.scheme == "https" else 80)
-        self.name = f"{note.method} {address.path}"
-        self.common: dict[str, Any] = {
-            "http.request.method": note.method,
-            "server.address": address.hostname or "",
-            "server.port": port,
-        }
-        self.span = {
-            **self.common,
-            "url.full": note.url,
-            "siteline.request.kind": note.kind,
-        }
+        url = urlsplit(note.url)
+        self.kind, self.address = note.kind, url.hostname or ""
+        self.name = f"{note.method} {url.path}"
+        # A status says more than the class of the error that it became.
+        by_status = note.status is not None and note.status >= 400
+        self.error = str(note.status) if by_status else note.error
+        outcome = {"http.response.status_code": note.status, "error.type": self.error}
+        self.of_duration = _known(
+            {
+                "http.request.method": note.method,
+                "server.address": self.address,
+                "server.port": url.port or (443 if url.scheme == "https" else 80),
+                **outcome,
+            }
+        )
+        self.of_kind: _Attributes = {"siteline.request.kind": note.kind}
+        self.of_feed = _known({"siteline.feed": note.feed})
+        self.of_outcome = {**self.of_kind, **_known(outcome)}
+        self.of_span = {**self.of_duration, "url.full": note.url, **self.of_kind, **self.of_feed}
+        self.requests = self.received = self.pages = self.points = 0
+
+
+def _known(attributes: dict[str, str | int | None]) -> _Attributes:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+# Of each metric its unit, what it says, and what a tally has of it: for which attributes how many.
+# Where such requests bring none of it, nothing is said.
+_COUNTED: dict[str, tuple[str, str, _Counted]] = {
+    "siteline.requests": (
+        "{request}",
+        "Attempts, repeats included.",
+        lambda tally: (tally.of_outcome, tally.requests),
+    ),
+    "siteline.exchanges": (
+        "{exchange}",
+        "Access tokens issued.",
+        lambda tally: ({}, tally.requests if tally.kind == "token" and not tally.error else None),
+    ),
+    "siteline.pages": (
+        "{page}",
+        "Pages read.",
+        lambda tally: (tally.of_feed, tally.pages or None),
+    ),
+    "siteline.points": (
+        "{point}",
+        "Points on them, repeats included.",
+        lambda tally: (tally.of_feed, tally.points if tally.pages else None),
+    ),
+    "siteline.received": (
+        "By",
+        "Bytes of bodies, as they came.",
+        lambda tally: (tally.of_kind, tally.received),
+    ),
+}
 
 
 class _Meters:
@@ -188,64 +224,71 @@ class _Meters:
 
     def __init__(self, meter: metrics.Meter) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[str, _Counts] = {name: defaultdict(int) for name in _COUNTED}
-        self._left: _Counts = {}
+        self._tallies: dict[tuple[str, str, int | None, str | None, str | None], _Tally] = {}
+        self._revised: defaultdict[str, int] = defaultdict(int)
+        self._left: dict[str, int] = {}
         self._duration = meter.create_histogram(
             "http.client.request.duration",
             "s",
             "Duration of HTTP client requests.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        for name, (unit, description) in _COUNTED.items():
-            observe = partial(self._observed, self._counts[name])
+        for name, (unit, description, counted) in _COUNTED.items():
+            observe = partial(self._observed, counted)
             meter.create_observable_counter(name, [observe], unit, description)
+        meter.create_observable_counter(
+            "siteline.points.revised",
+            [partial(self._observed_of, "siteline.feed", self._revised)],
+            "{point}",
+            "Points to which a sync gave other values.",
+        )
         meter.create_observable_gauge(
             "siteline.allowance.left",
-            [partial(self._observed, self._left)],
+            [partial(self._observed_of, "server.address", self._left)],
             "{request}",
             "Requests left today.",
         )
 
-    def request(self, note: RequestNote, place: _Place, error: str | None) -> None:
+    def count(self, note: RequestNote) -> _Tally:
         """Count one request."""
-        attributes = place.common
-        if note.status is not None:
-            attributes = {**attributes, "http.response.status_code": note.status}
-        if error is not None:
-            attributes = {**attributes, "error.type": error}
-        self._duration.record(note.duration, attributes)
-        of_kind = (("siteline.request.kind", note.kind),)
-        of_status = (("http.response.status_code", note.status), ("error.type", error))
-        counts = self._counts
+        same = (note.kind, note.url, note.status, note.error, note.feed)
+        tally = self._tallies.get(same)
+        if tally is None:
+            tally = _Tally(note)
         with self._lock:
-            counts["siteline.requests"][*of_kind, *of_status] += 1
-            counts["siteline.received"][of_kind] += note.bytes
-            if note.kind == "token" and error is None:
-                counts["siteline.exchanges"][()] += 1
+            # Another thread may have made it.
+            tally = self._tallies.setdefault(same, tally)
+            tally.requests += 1
+            tally.received += note.bytes
             if note.points is not None:
-                of_feed = (("siteline.feed", note.feed),)
-                counts["siteline.pages"][of_feed] += 1
-                counts["siteline.points"][of_feed] += note.points
+                tally.pages += 1
+                tally.points += note.points
             if note.allowance_left is not None:
-                self._left[(("server.address", place.common["server.address"]),)] = (
-                    note.allowance_left
-                )
+                self._left[tally.address] = note.allowance_left
+        self._duration.record(note.duration, tally.of_duration)
+        return tally
 
     def revise(self, feeds: Sequence[tuple[str, int]]) -> None:
         """Count revised points."""
         with self._lock:
             for feed, points in feeds:
-                self._counts["siteline.points.revised"][(("siteline.feed", feed),)] += points
+                self._revised[feed] += points
 
-    def _observed(self, counts: _Counts, _: metrics.CallbackOptions) -> list[metrics.Observation]:
+    def _observed(self, counted: _Counted, _: metrics.CallbackOptions) -> _Observations:
+        with self._lock:
+            all_counts = [counted(tally) for tally in self._tallies.values()]
+        sums: defaultdict[tuple[tuple[str, Any], ...], int] = defaultdict(int)
+        for attributes, count in all_counts:
+            if count is not None:
+                sums[tuple(attributes.items())] += count
+        return [metrics.Observation(count, dict(attributes)) for attributes, count in sums.items()]
+
+    def _observed_of(
+        self, name: str, counts: dict[str, int], _: metrics.CallbackOptions
+    ) -> _Observations:
         with self._lock:
             known = list(counts.items())
-        return [
-            metrics.Observation(
-                count, {name: value for name, value in attributes if value is not None}
-            )
-            for attributes, count in known
-        ]
+        return [metrics.Observation(count, {name: of}) for of, count in known]
 
 
 # One for each provider: a second one would count under the same names.
@@ -258,10 +301,3 @@ def _meters_of(provider: metrics.MeterProvider) -> _Meters:
         meter = metrics.get_meter("siteline", _siteline.__version__, provider)
         known = _meters[provider] = _Meters(meter)
     return known
-
-
-def _error_type(note: RequestNote) -> str | None:
-    """Return ``error.type``: a status says more than the class of the error that it became."""
-    if note.status is not None and note.status >= 400:
-        return str(note.status)
-    return note.error

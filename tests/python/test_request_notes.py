@@ -108,18 +108,57 @@ def client_of(server, mode, on_request, **options):
     )
 
 
-def test_notes_come_while_the_read_goes_on(sandbox):
-    """Page by page, also where nothing reports progress."""
-    seen, notes = [], []
+READS = {
+    "collect": lambda client, scan: scan.collect(),
+    "pandas": lambda client, scan: scan.to_pandas(),
+    "gather": lambda client, scan: client.gather([scan]),
+}
+
+
+@pytest.mark.parametrize("in_thread", [False, True], ids=["main", "thread"])
+@pytest.mark.parametrize("read", READS)
+def test_requests_are_told_while_the_read_goes_on(read, in_thread):
+    """The third page never comes: the read ends because the callable raises at the second."""
+    notes = []
 
     def on_request(note):
         notes.append(note)
-        seen.append(sandbox.stats["data_requests"])
+        if len(notes) == 3:
+            raise Stop
 
-    sandbox.client(on_request=on_request).data(**{**SIX_HOURS, "page_size": 4}).collect()
-    data = [number for number, note in zip(seen, notes, strict=True) if note.kind == "data"]
-    assert len(data) == 18
-    assert all(number - place <= 2 for place, number in enumerate(data, 1)), "at most one ahead"
+    with Server() as server:
+        client = client_of(server, "two", on_request)
+        scan = client.data(site="S1", start=None)
+
+        def work():
+            with pytest.raises(Stop):
+                READS[read](client, scan)
+
+        run_in_threads(1, work) if in_thread else work()
+        server.await_request("/data", count=3)
+        assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_in_asyncio_requests_are_told_while_the_read_goes_on(read):
+    notes = []
+
+    def on_request(note):
+        notes.append(note)
+        if len(notes) == 3:
+            raise Stop
+
+    async def main(url):
+        credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+        async with siteline.AsyncClient(
+            url, credential=credential, on_request=on_request
+        ) as client:
+            with pytest.raises(Stop):
+                await READS[read](client, client.data(site="S1", start=None))
+
+    with Server() as server:
+        asyncio.run(main(server.url("two")))
+    assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
 
 
 FAULTS = [
@@ -405,20 +444,13 @@ def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store, concur
     assert report.requests == client.allowance.used == counted(notes)["data"][200] + 2
 
 
-def test_scans_that_are_gathered_are_told_while_they_are_read(sandbox):
-    notes, client = [], None
-    seen = []
-
-    def on_request(note):
-        notes.append(note)
-        seen.append(sandbox.stats["data_requests"])
-
-    client = sandbox.client(on_request=on_request)
+def test_scans_that_are_gathered_are_told_of_each_request(sandbox):
+    notes = []
+    client = sandbox.client(on_request=notes.append)
     parts = client.data(**{**HOURLY, "page_size": 12}).split(8)
     tables = client.gather(parts, concurrency=8)
     assert sum(note.points or 0 for note in notes) == sum(map(len, tables)) == 288
     assert counted(notes) == served(sandbox)
-    assert seen[1] < seen[-1], "before the end"
 
 
 def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox):
@@ -434,6 +466,22 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     assert brief(notes) == [("token", 200, None), ("data", 200, None)]
     assert len(inner) == 4
     assert sandbox.stats["discovery_requests"] == 2
+
+
+def test_a_callable_may_read_the_scan_whose_read_waits(sandbox):
+    tables = []
+
+    def on_request(note):
+        if note.status == 503:
+            # The call is waiting for the repeat, which goes on meanwhile.
+            tables.append(scan.collect())
+
+    scan = sandbox.client(on_request=on_request).data(**SIX_HOURS)
+    sandbox.fault(on="data", nth=2, status=503)
+    tables.append(scan.collect())
+    assert len(tables[0]) == 72
+    assert tables[0] is tables[1]
+    assert sandbox.stats["data_requests"] == 4
 
 
 def test_in_asyncio_a_callable_may_begin_a_call(sandbox):

@@ -1,10 +1,11 @@
 //! Tells Python of the requests of a client: `on_request=`, and what `siteline.otel` traces and counts.
 //!
 //! Both are the user's code, so the core never calls them while it works. Its notes wait in the
-//! [`ClientNotes`] of their client. At the end of a call its thread, or its event loop, tells those of
-//! the call's own requests, and those that no call will tell, because theirs was given up;
-//! `Client.close()` tells what is left. What is told runs with the context variables of the call that
-//! sent the request. The requests that it makes itself are not told: it would be called without end.
+//! [`ClientNotes`] of their client. The thread that waits in a call tells those of the call's own
+//! requests, and those that no call will tell, because theirs was given up: from time to time while it
+//! waits, and at the end of the call; an event loop at the end. `Client.close()` tells what is left. What
+//! is told runs with the context variables of the call that sent the request. The requests that it makes
+//! itself are not told: it would be called without end.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -53,6 +54,14 @@ struct Waiting {
     call: Weak<CallNotes>,
     origin: Option<Arc<Origin>>,
     note: RequestNote,
+}
+
+impl Waiting {
+    /// Whether it is told by this call, or with all. One that no call will tell is told by any.
+    fn is_due(&self, call: Option<&Arc<CallNotes>>) -> bool {
+        let is_own = |call| std::ptr::eq(self.call.as_ptr(), Arc::as_ptr(call));
+        self.call.strong_count() == 0 || call.is_none_or(is_own)
+    }
 }
 
 /// A call for which requests are made, or the calls of one iterator.
@@ -122,10 +131,16 @@ impl CallNotes {
         self.origin.lock().clone()
     }
 
-    /// At the end of a call, on its own thread, without a lock.
+    /// Whether [`CallNotes::tell`] has something to tell.
+    pub(crate) fn is_due(self: &Arc<Self>) -> bool {
+        let clients = self.clients.lock().clone();
+        !TELLING.get() && clients.iter().any(|client| client.due(Some(self)) > 0)
+    }
+
+    /// On the thread of the call, without a lock.
     ///
     /// # Errors
-    /// What was raised by what is told; the other notes wait for the next call.
+    /// What was raised by what is told; the other notes wait for the next time.
     pub(crate) fn tell(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let clients = self.clients.lock().clone();
         clients.iter().try_for_each(|client| client.tell(py, Some(self)))
@@ -185,6 +200,13 @@ impl ClientNotes {
             || HAS_OF_ALL.load(Ordering::Relaxed)
     }
 
+    /// The call tells of the requests of this client, even if it makes none itself.
+    pub(crate) fn told_by(&self, call: &CallNotes) {
+        if let Some(me) = self.me.upgrade() {
+            call.remember(me);
+        }
+    }
+
     /// Traces and counts this client with `instrument`, whatever all clients have; `None` ends that.
     pub(crate) fn set_instrument(&self, instrument: Option<Py<PyAny>>) {
         let _old = exchange(&self.instrument, &self.has_instrument, instrument);
@@ -196,7 +218,8 @@ impl ClientNotes {
         own.or_else(|| OF_ALL.lock().clone())
     }
 
-    /// Tells the notes of this call, and those that no call will tell; all without a call.
+    /// Tells the notes of this call, and those that no call will tell; all without a call. Those that
+    /// come meanwhile wait: a read that goes on faster than they are told must not keep the call here.
     ///
     /// # Errors
     /// As [`CallNotes::tell`].
@@ -204,20 +227,24 @@ impl ClientNotes {
         if TELLING.get() {
             return Ok(());
         }
-        while let Some(waiting) = self.take(call) {
+        for _ in 0..self.due(call) {
+            // Another thread may have told it.
+            let Some(waiting) = self.take(call) else { break };
             let _telling = Telling::begin();
             self.give(py, &waiting)?;
         }
         Ok(())
     }
 
+    /// How many notes wait for this call.
+    fn due(&self, call: Option<&Arc<CallNotes>>) -> usize {
+        let waiting = (*self.waiting).get().map(Mutex::lock);
+        waiting.map_or(0, |waiting| waiting.iter().filter(|one| one.is_due(call)).count())
+    }
+
     fn take(&self, call: Option<&Arc<CallNotes>>) -> Option<Waiting> {
         let mut waiting = (*self.waiting).get()?.lock();
-        let is_due = |one: &Waiting| {
-            let is_own = |call| std::ptr::eq(one.call.as_ptr(), Arc::as_ptr(call));
-            one.call.strong_count() == 0 || call.is_none_or(is_own)
-        };
-        let place = waiting.iter().position(is_due)?;
+        let place = waiting.iter().position(|one| one.is_due(call))?;
         waiting.remove(place)
     }
 

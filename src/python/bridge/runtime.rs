@@ -60,9 +60,10 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Waits for `future` with the interpreter released; its log records go to `buffer`. Ctrl-C ends the
-/// wait with the exception that the signal handler raised; the future is dropped, and with it its
-/// request. A panic surfaces as `InternalError`.
+/// Waits for `future` with the interpreter released; its log records go to `buffer`, whose notes are told
+/// here meanwhile. Ctrl-C ends the wait with the exception that the signal handler raised, and so does
+/// what is raised by what is told; the future is dropped, and with it its request. A panic surfaces as
+/// `InternalError`.
 pub(crate) fn block_on<F>(py: Python<'_>, buffer: &Arc<LogBuffer>, future: F) -> PyResult<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -76,7 +77,7 @@ where
     let outcome = py.detach(|| {
         let future = from_origin(buffer.origin(), future);
         let steps = Steps::new(future, Arc::clone(buffer));
-        let outcome = waited_for(runtime, steps, handles_signals);
+        let outcome = waited_for(runtime, steps, handles_signals, buffer);
         stay_if_ending();
         outcome
     });
@@ -139,13 +140,15 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Polls the future on this thread, and handles signals between two polls. A signal handler may itself
-/// use siteline, and may fork: so this thread leaves the runtime while handlers run. A handler may wait
-/// for what this call has locked, a scan or the token: so the future runs in the background meanwhile.
+/// Polls the future on this thread, and handles signals and tells notes between two polls. That is code of
+/// the user, which may itself use siteline, and may fork: so this thread leaves the runtime while it runs.
+/// It may wait for what this call has locked, a scan or the token: so the future runs in the background
+/// meanwhile.
 fn waited_for<F>(
     runtime: &Runtime,
     mut steps: Steps<F>,
     handles_signals: bool,
+    buffer: &LogBuffer,
 ) -> PyResult<Outcome<F::Output>>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -158,13 +161,16 @@ where
             return Ok(outcome);
         }
         stay_if_ending();
-        if !handles_signals {
+        let notes = buffer.notes_to_tell().filter(|notes| notes.is_due());
+        if !handles_signals && notes.is_none() {
             continue;
         }
         let (stop, stopped) = oneshot::channel();
         let background = runtime.spawn(steps.until(stopped));
-        #[expect(clippy::redundant_closure_for_method_calls, reason = "its lifetime is one")]
-        let handled = Python::attach(|py| py.check_signals());
+        let handled = Python::attach(|py| {
+            py.check_signals()?;
+            notes.map_or(Ok(()), |notes| notes.tell(py))
+        });
         if !process.is_current() {
             // No thread runs the runtime in the child, and the connections are the parent's.
             std::mem::forget((stop, background));

@@ -37,19 +37,17 @@ pub(crate) struct PyGathering {
 type Stepped = (Gathering, Option<(usize, Progress)>);
 
 impl PyGathering {
-    /// Reads until a page of a scan that is `reported` has arrived, or all is read; until any page has,
-    /// where requests are told with their page.
+    /// Reads until a page of a scan that is `reported` has arrived, or all is read.
     fn step(
         &self,
         reported: Vec<bool>,
     ) -> Result<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>, Error> {
         let over = || Error::new(Kind::ClosedError, "this gathering is over");
         let mut gathering = self.gathering.lock().take().ok_or_else(over)?;
-        let is_told = self.notes.is_told();
         Ok(async move {
             loop {
                 match gathering.step().await? {
-                    Some((index, _)) if !reported[index] && !is_told => {}
+                    Some((index, _)) if !reported[index] => {}
                     page => return Ok((gathering, page)),
                 }
             }
@@ -167,6 +165,9 @@ impl PyGathering {
     /// As ``_wait()``, an awaitable of the running asyncio loop.
     fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.clone().unbind());
+        // An event loop tells of requests at the end of a step.
+        let is_told = slf.get().notes.is_told();
+        let reported = reported.into_iter().map(|reported| reported || is_told).collect();
         let step = slf.get().step(reported)?;
         spawn(py, slf.get().buffer.get(), step, move |py, stepped| {
             Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())

@@ -16,7 +16,7 @@ use crate::client::table::{ReadFailure, Table};
 use crate::data::{Bookmark, schema};
 use crate::error::{Error, Kind, excerpt};
 use crate::http::Deadline;
-use crate::python::bridge::logging::SharedLogBuffer;
+use crate::python::bridge::logging::{LogBuffer, SharedLogBuffer};
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, spawn, step};
 use crate::python::client::PyClient;
@@ -231,15 +231,15 @@ impl PyScan {
             return Ok(table);
         }
         guarded(|| {
-            let callback = scan.callback(py)?;
-            // Page by page, so that requests are told with their page.
-            if callback.is_some() || scan.is_told() {
-                let callback = callback.map(|callback| callback.0);
-                let table = reads(py)?.call_method1("collect", (slf, callback))?;
+            if let Some(callback) = scan.callback(py)? {
+                let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
                 return Ok(table.cast_into()?.unbind());
             }
-            let collect = Arc::clone(&scan.collect);
-            let read = block_on(py, &Arc::default(), async move { collect.table().await })?;
+            let (collect, buffer) = (Arc::clone(&scan.collect), Arc::<LogBuffer>::default());
+            if scan.is_told() {
+                scan.client.get().notes.told_by(buffer.notes());
+            }
+            let read = block_on(py, &buffer, async move { collect.table().await })?;
             scan.remembered(py, read.map_err(|failure| read_failure(py, failure))?)
         })
     }
