@@ -17,6 +17,7 @@ import pytest
 import siteline
 from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
+from kit.interpreter import run_script
 from kit.ranges import NOW
 from siteline.cli import data_file
 
@@ -62,6 +63,28 @@ def in_shell(env_file, script):
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
+
+
+def test_a_signal_at_any_moment_of_the_wait_ends_it():
+    """A handler that sets an event of threading stands still in one of some hundred."""
+    script = """
+        import os, random, signal, threading, time
+        from siteline.cli import sandbox, stopping
+
+        def ask(after):
+            time.sleep(after)
+            os.kill(os.getpid(), signal.SIGHUP)
+
+        chance = random.Random(7)
+        for _ in range(1_000):
+            with stopping.Stop(hangup=True) as stop:
+                asking = threading.Thread(target=ask, args=[chance.uniform(0, 3e-4)])
+                asking.start()
+                sandbox._wait(stop)
+                asking.join()
+        print("ended")
+    """
+    assert run_script(script).split() == ["ended"]
 
 
 def test_a_shell_that_takes_the_env_file_reads_from_the_service():

@@ -48,4 +48,4 @@ def _lines(content: str) -> str:
 
 
 def _muted_title(check: Check) -> str:
-    return "" if check.title == check.id else muted(text(check.title), "div")
+    return "" if check.title.casefold() == check.id else muted(text(check.title), "div")

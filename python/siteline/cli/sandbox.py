@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from siteline.cli.arguments import add_command
@@ -11,12 +12,11 @@ from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
     import argparse
-    import threading
-    from collections.abc import Iterator
     from pathlib import Path
 
     from siteline import Sandbox
     from siteline.cli.arguments import _Commands
+    from siteline.cli.stopping import Stop
 
 __all__ = ["add"]
 
@@ -62,6 +62,7 @@ def add(commands: _Commands) -> None:
 def _run(options: argparse.Namespace) -> Outcome:
     from siteline._siteline import HAS_SANDBOX
     from siteline.cli.env_file import env_file
+    from siteline.cli.stopping import Stop
     from siteline.errors import ConfigError
 
     if not HAS_SANDBOX:
@@ -71,11 +72,11 @@ def _run(options: argparse.Namespace) -> Outcome:
             hint="Released wheels have it.",
         )
     table = _table(options)
-    with _asked_to_end() as ended, _started(options) as sandbox:
+    with Stop(hangup=True) as stop, _started(options) as sandbox:
         rows = None if table is None else _load(sandbox, table, options)
         with env_file(options.env_file, sandbox.env()) as path:
             _say(options, sandbox, path, rows)
-            _wait(ended)
+            _wait(stop)
     stats = sandbox.stats
     text = f"ended after {stats['data_requests']:,} data requests"
     # The document was printed at the beginning, for those who wait for it.
@@ -131,32 +132,16 @@ def _say(options: argparse.Namespace, sandbox: Sandbox, path: Path, rows: int | 
     hint(f"In another shell: set -a; . {shlex.quote(str(full))}; set +a\nCtrl-C ends it.")
 
 
-@contextmanager
-def _asked_to_end() -> Iterator[threading.Event]:
-    """Have the signals that ask a server to end set an event, unless they are ignored."""
-    import signal
-    import threading
+def _wait(stop: Stop) -> None:
+    """Wait until the command is asked to end.
 
-    ended = threading.Event()
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    wanted = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    # nohup ignores SIGHUP, and a shell SIGINT for what it starts in the background.
-    before = {
-        one: handler
-        for one in wanted
-        if (handler := signal.getsignal(one)) not in (None, signal.SIG_IGN)
-    }
-    for one in before:
-        signal.signal(one, lambda *_: ended.set())
-    try:
-        yield ended
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+    By the second: a signal that comes just before a sleep begins is heard after it. No event is
+    waited for: a signal handler that sets one stands still where it interrupted the wait while that
+    had the event's lock.
+    """
+    from siteline.cli.stopping import Stopped
 
-
-def _wait(ended: threading.Event) -> None:
-    # By the second: on Windows a signal does not end a wait, it is only seen after it; so is one
-    # elsewhere that comes just before a wait begins.
-    while not ended.wait(1.0):
-        pass
+    with suppress(Stopped), stop.at_once():
+        while True:
+            stop.check()
+            time.sleep(1.0)

@@ -29,9 +29,15 @@ class Stop:
     signal.
     """
 
-    def __init__(self, *, until_exit: bool = False) -> None:
-        """Catch nothing yet. ``until_exit``: once asked to end, the process ignores the signals."""
+    def __init__(self, *, until_exit: bool = False, hangup: bool = False) -> None:
+        """Catch nothing yet.
+
+        ``until_exit``: once asked to end, the process ignores the signals. ``hangup``: SIGHUP is
+        one of them, which comes when the terminal goes.
+        """
         self._until_exit = until_exit
+        names = ("SIGTERM", "SIGINT", *(["SIGHUP"] if hangup else []))
+        self._caught = [getattr(signal, name) for name in names if hasattr(signal, name)]
         self.signal: signal.Signals | None = None
         """The signal that came first."""
         self._is_at_once = False
@@ -40,9 +46,9 @@ class Stop:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
-        """Catch SIGTERM, and SIGINT unless the process was started without it, as by nohup."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            if signal.getsignal(number) is not signal.SIG_IGN:
+        """Catch the signals, but for those that the process was started without, as by nohup."""
+        for number in self._caught:
+            if signal.getsignal(number) not in (None, signal.SIG_IGN):
                 self._before[number] = signal.signal(number, self._on_signal)
         if hasattr(signal, "setitimer"):
             self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._on_alarm)
