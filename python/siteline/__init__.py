@@ -39,6 +39,7 @@ from siteline._siteline import (
     Scan,
     Shape,
     Store,
+    SyncPages,
     Table,
     __version__,
 )
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from siteline import errors
     from siteline._doctor import Check, Diagnosis, doctor
     from siteline._siteline import Sandbox
-    from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan
+    from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.coverage import Coverage, CoverageWindow
     from siteline.discovery import Discovery
@@ -135,6 +136,7 @@ __all__ = [
     "AsyncRecords",
     "AsyncScan",
     "AsyncStoreTarget",
+    "AsyncSyncPages",
     "Attempt",
     "AuthenticationError",
     "BodyTooLarge",
@@ -210,6 +212,7 @@ __all__ = [
     "StoreProgress",
     "StoreProvenance",
     "StoreTarget",
+    "SyncPages",
     "SyncReport",
     "SyncReportDict",
     "Table",
@@ -231,7 +234,7 @@ __all__ = [
 _MODULES = {
     "_doctor": ("Check", "Diagnosis", "doctor"),
     "_sandbox": ("Sandbox",),
-    "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"),
+    "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"),
     "allowance": ("Allowance",),
     "coverage": ("Coverage", "CoverageWindow"),
     "discovery": ("Discovery",),

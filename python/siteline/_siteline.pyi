@@ -70,6 +70,7 @@ __all__ = [
     "Scan",
     "Shape",
     "Store",
+    "SyncPages",
     "Table",
     "__version__",
 ]
@@ -278,6 +279,10 @@ class Page:
     @property
     def sequence(self) -> int: ...
     @property
+    def first_sequence(self) -> int: ...
+    @property
+    def feed(self) -> str | None: ...
+    @property
     def is_last(self) -> bool: ...
     @property
     def query(self) -> Query: ...
@@ -461,6 +466,8 @@ class Store:
         unread: _Unread = "error",
     ) -> Points: ...
     def coverage(self, feed: Feed | str, now: _Instant | None = None) -> Coverage: ...
+    @staticmethod
+    def _coverage_of(state: bytes, now: _Instant | None) -> Coverage: ...
     def lateness(self, feed: Feed | str) -> Lateness: ...
     def redefine(self, feed: Feed) -> None: ...
     def state(self, feed: Feed | str) -> bytes | None: ...
@@ -515,6 +522,27 @@ class _Run:
     def _report(self) -> Future[SyncReport]: ...
     def _end(self) -> Future[None] | None: ...
 
+_Handed: TypeAlias = tuple[Page | None, dict[str, bytes]]
+
+@final
+class SyncPages:
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _Handed: ...
+    def applied(self, inserted: int, revised: int, unchanged: int, flagged: int = 0) -> None: ...
+    @property
+    def report(self) -> SyncReport: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None = None,
+        exception: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None: ...
+    def _fetch(self) -> Awaitable[bool]: ...
+    def _take(self, is_more: bool) -> _Handed | None: ...
+    def _is_over(self) -> bool: ...
+
 class _Collecting: ...
 
 class _Gathering:
@@ -543,13 +571,15 @@ class _PlanOptions(TypedDict, total=False):
     now: _Instant | None
     reread: _Range | Iterable[_Range] | None
 
-class _SyncOptions(_PlanOptions, total=False):
+class _PullOptions(_PlanOptions, total=False):
     shape: Shape | None
     progress: _ProgressArg
     deadline: _Duration | None
-    wait: _Duration | None
     concurrency: int | None
     max_pages: int | None
+
+class _SyncOptions(_PullOptions, total=False):
+    wait: _Duration | None
 
 class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
@@ -712,6 +742,20 @@ class Client:
         concurrency: int | None = 1,
         max_pages: int | None = None,
     ) -> SyncReport: ...
+    def sync_pages(
+        self,
+        feeds: _Feeds,
+        states: Mapping[str, bytes] | None = None,
+        *,
+        until: _Instant | None = None,
+        now: _Instant | None = None,
+        reread: _Range | Iterable[_Range] | None = None,
+        shape: Shape | None = None,
+        progress: _ProgressArg = None,
+        deadline: _Duration | None = None,
+        concurrency: int | None = 1,
+        max_pages: int | None = None,
+    ) -> SyncPages: ...
     def _begin(
         self,
         feeds: _Feeds,

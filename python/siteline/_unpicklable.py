@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import copyreg
 
-from siteline._siteline import Agent, Clock, Page, PageIterator, RecordIterator, Table
+from siteline._siteline import (
+    Agent,
+    Clock,
+    Page,
+    PageIterator,
+    RecordIterator,
+    SyncPages,
+    Table,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +25,7 @@ _INSTEAD: dict[type[Any], str] = {
     Page: _FRAMES,
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
+    SyncPages: "pickle the states: a sync that begins with them goes on",
     Agent: "another process uses it by its address",
     Clock: "the clock belongs to this process",
 }

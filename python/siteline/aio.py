@@ -38,7 +38,7 @@ from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import timedelta
     from types import TracebackType
 
@@ -53,12 +53,14 @@ if TYPE_CHECKING:
         Query,
         Scan,
         Store,
+        SyncPages,
         Table,
         _ClientOptions,
         _DataOptions,
         _Feeds,
         _OutsideOptions,
         _PlanOptions,
+        _PullOptions,
         _SyncOptions,
     )
     from siteline.allowance import Allowance
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
     from siteline.sync import Plan, SyncReport
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
-__all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
+__all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
 
 _T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
@@ -187,6 +189,27 @@ class AsyncClient:
             if (ended := run._end()) is not None:
                 await _completed(ended)
 
+    def sync_pages(
+        self,
+        feeds: _Feeds,
+        states: Mapping[str, bytes] | None = None,
+        **options: Unpack[_PullOptions],
+    ) -> AsyncSyncPages:
+        """Sync in the pull form, ``async for``: see :meth:`siteline.Client.sync_pages`.
+
+        >>> import asyncio
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> async def main(states):
+        ...     async with sandbox.async_client() as client:
+        ...         async for page, state in client.sync_pages(feed, states):
+        ...             states.update(state)
+        ...     return list(states)
+        >>> asyncio.run(main({}))
+        ['line-2']
+        """
+        return AsyncSyncPages(self._client.sync_pages(feeds, states, **options))
+
     async def gather(self, scans: Iterable[AsyncScan], *, concurrency: int | None = 8) -> Gathered:
         """Read several scans of this client concurrently: see :meth:`siteline.Client.gather`.
 
@@ -272,7 +295,7 @@ class AsyncClient:
 
 def _show_arguments() -> None:
     """Let ``help()`` show the arguments of :class:`siteline.Client`, with their defaults."""
-    for name in ("data", "sync", "plan"):
+    for name in ("data", "sync", "sync_pages", "plan"):
         shown = inspect.signature(getattr(Client, name))
         getattr(AsyncClient, name).__signature__ = shown
     AsyncClient.__signature__ = inspect.signature(Client)
@@ -340,6 +363,55 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
         return run()
     executor.shutdown(wait=False)
     return await converting
+
+
+class AsyncSyncPages:
+    """The pages of a sync with the states to store with them: :class:`siteline.SyncPages`.
+
+    Made by :meth:`AsyncClient.sync_pages`. Asking for the next page says that the one before was
+    stored: so it is for one task. A cancelled wait loses no page.
+    """
+
+    __slots__ = ("_one_at_a_time", "_pages")
+
+    def __init__(self, pages: SyncPages) -> None:
+        """Wrap the iterator of the core."""
+        self._pages = pages
+        self._one_at_a_time = asyncio.Lock()
+
+    def __aiter__(self) -> Self:
+        """Iterate over the pages."""
+        return self
+
+    async def __anext__(self) -> tuple[Page | None, dict[str, bytes]]:
+        """Return the next page, or ``None`` where only the state changes, and the state."""
+        async with self._one_at_a_time:
+            if not self._pages._is_over():
+                handed = self._pages._take(await self._pages._fetch())
+                if handed is not None:
+                    return handed
+        raise StopAsyncIteration
+
+    def applied(self, inserted: int, revised: int, unchanged: int, flagged: int = 0) -> None:
+        """Say what the last page changed: see :meth:`siteline.SyncPages.applied`."""
+        self._pages.applied(inserted, revised, unchanged, flagged)
+
+    @property
+    def report(self) -> SyncReport:
+        """What the sync has done so far, or had done at its end."""
+        return self._pages.report
+
+    def close(self) -> None:
+        """End the sync here: see :meth:`siteline.SyncPages.close`."""
+        self._pages.close()
+
+    async def __aenter__(self) -> Self:
+        """Enter; leaving ends the sync."""
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """End the sync."""
+        self.close()
 
 
 class AsyncScan:

@@ -30,7 +30,8 @@ class CoverageWindow(NamedTuple):
       :meth:`Store.forget`: it is not read again)
     - ``read_at``: when the newest read of it began, by the service's time, or ``None``
     - ``settled_at``: when the read that settled it began, or ``None``
-    - ``empty``: whether it was read and has no points; ``None`` where it was never read
+    - ``empty``: whether it was read and has no points; ``None`` where it was never read, and where
+      only the state of the feed is known (:meth:`Coverage.from_state`)
     - ``set_aside``: until when a sync does not read it, because the service did not end its chain
 
     >>> store = siteline.Store("plant.siteline")
@@ -58,11 +59,11 @@ class CoverageWindow(NamedTuple):
     """Until when a sync does not read it."""
 
     @classmethod
-    def _restore(cls, record: dict[str, Any], holds_points: bool) -> CoverageWindow:
+    def _restore(cls, record: dict[str, Any], holds_points: bool | None) -> CoverageWindow:
         record = with_times(record, "start", "end", "read_at", "set_aside")
         read_at = record["read_at"]
         settled_at = read_at if record["state"] == "settled" else None
-        empty = None if read_at is None else not holds_points
+        empty = None if read_at is None or holds_points is None else not holds_points
         return cls(**record, settled_at=settled_at, empty=empty)
 
 
@@ -77,7 +78,7 @@ class Coverage(Sequence[CoverageWindow]):
 
     - ``feed``: the :class:`Feed` as the store has it; ``now``: the time that the states are for
 
-    Made by :meth:`Store.coverage`.
+    Made by :meth:`Store.coverage`, and by :meth:`from_state` for a store of yours.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -95,6 +96,28 @@ class Coverage(Sequence[CoverageWindow]):
         self._feed = feed
         self._now = now
         self._windows = tuple(windows)
+
+    @classmethod
+    def from_state(cls, state: bytes, now: datetime | str | None = None) -> Coverage:
+        """Return the coverage that a state has: for a :class:`StoreTarget`, or a pull.
+
+        - ``state``: the bytes that were stored last for the feed; those of a damaged one are a
+          :class:`StoreCorrupt`
+        - ``now``: the time that it is for: this machine's by default, or that of a later read
+
+        ``empty`` of its windows is ``None``: which of them have points, only their store knows.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> states = {}
+        >>> for page, state in client.sync_pages(feed, states):
+        ...     states.update(state)
+        >>> siteline.Coverage.from_state(states["line-2"]).settled_through.isoformat()
+        '2026-11-19T00:00:00+00:00'
+        """
+        from siteline._siteline import Store
+
+        return Store._coverage_of(state, now)
 
     @classmethod
     def _restore(cls, feed: Feed, record: dict[str, Any]) -> Coverage:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
+    from typing import TypeAlias
 
     from siteline._siteline import Page
+
+    _Counts: TypeAlias = tuple[int, int, int] | tuple[int, int, int, int]
 
 __all__ = ["AsyncStoreTarget", "StoreTarget"]
 
@@ -54,13 +57,19 @@ class StoreTarget(Protocol):
     def state(self, feed: str) -> bytes | None:
         """Return the state that was last applied for a feed; ``None`` for an unknown feed."""
 
-    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
+    def apply(self, feed: str, page: Page | None, state: bytes) -> _Counts:
         """Store a page and the state in one transaction; without a page, the state alone.
 
         ``page`` has ``sequence``, ``is_last`` and ``query`` (with the range of its chain); its
         points come from ``records()``, ``to_pandas()`` or the Arrow stream.
 
-        Return how many points were inserted, revised and unchanged.
+        With ``page.is_last`` the range of ``page.query`` is read completely: points in it that were
+        last brought by a page before ``page.first_sequence`` are no longer there. A store that
+        remembers the ``sequence`` of the newest page of each point, unchanged ones too, can flag
+        them.
+
+        Return how many points were inserted, revised and unchanged; a store that flags points
+        returns a fourth count, of those that were flagged.
         """
 
 
@@ -102,7 +111,5 @@ class AsyncStoreTarget(Protocol):
     def state(self, feed: str) -> bytes | Awaitable[bytes | None] | None:
         """See :meth:`StoreTarget.state`."""
 
-    def apply(
-        self, feed: str, page: Page | None, state: bytes
-    ) -> tuple[int, int, int] | Awaitable[tuple[int, int, int]]:
+    def apply(self, feed: str, page: Page | None, state: bytes) -> _Counts | Awaitable[_Counts]:
         """See :meth:`StoreTarget.apply`."""

@@ -66,6 +66,8 @@ mod _siteline {
     use super::store::feed::PyFeed;
     #[pymodule_export]
     use super::store::points::PyPoints;
+    #[pymodule_export]
+    use super::sync::pull::PySyncPages;
 
     use pyo3::prelude::*;
 

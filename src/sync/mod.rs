@@ -66,6 +66,7 @@ mod tests;
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub use self::given_up::SetAside;
+pub(crate) use self::pending_write::NextWrite;
 pub(crate) use self::plan::plan_scans;
 pub use self::plan::{Plan, plan};
 pub use self::range_coverage::{RangeCoverage, Unread};

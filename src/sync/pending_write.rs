@@ -1,11 +1,14 @@
 //! What a run has to apply to its target next: a page, or a change of a chain.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::coverage::Coverage;
 use super::feed::Feed;
 use super::given_up::set_aside_until;
 use super::ranges::Range;
+use super::state::FeedState;
 use super::unfinished::UnfinishedChain;
 use crate::data::{Page, Query};
 use crate::error::{Error, Kind};
@@ -31,6 +34,30 @@ pub(super) enum PendingWrite {
     Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
     /// An audit of a settled range found nothing: the range is settled again.
     Settled { feed: usize, coverage: Coverage },
+}
+
+/// A pending write, and the state that is kept with it.
+#[derive(Debug)]
+pub(crate) struct NextWrite {
+    pub(super) pending: Arc<PendingWrite>,
+    pub(super) state: FeedState,
+}
+
+impl NextWrite {
+    /// The name of its feed.
+    pub(crate) fn feed(&self) -> &str {
+        self.state.feed().name()
+    }
+
+    /// The state after it, encoded.
+    pub(crate) fn state(&self) -> Vec<u8> {
+        self.state.to_bytes()
+    }
+
+    /// The page; `None` where only the state changes.
+    pub(crate) fn delivery(&self) -> Option<Delivery<'_>> {
+        self.pending.delivery(self.state.feed())
+    }
 }
 
 impl PendingWrite {

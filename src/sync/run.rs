@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::feed::Feed;
 use super::following::{Followed, Waiting};
+use super::pending_write::NextWrite;
 use super::report::SyncReport;
 use super::run_state::RunState;
 use super::settings::SyncSettings;
@@ -19,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::Deadline;
 use crate::lock::Mutex;
-use crate::store::Target;
+use crate::store::{Applied, Target};
 
 /// A run in progress. Each page takes two steps: [`Run::fetch`] waits for the service and may be
 /// cancelled at any time, [`Run::apply`] writes. The feeds are locked until the run is dropped.
@@ -123,23 +124,29 @@ impl Run {
         if locks.lock().is_empty() {
             return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
         }
-        let (pending, state) = {
-            let work = self.work();
-            let Some(pending) = work.pending.front().cloned() else {
-                drop(work);
-                return Ok(self.progress());
-            };
-            let state = work.after(&pending);
-            (pending, state)
-        };
-        let feed = state.feed().clone();
-        let delivery = pending.delivery(&feed);
-        let applied = self.target.apply(feed.name(), delivery.as_ref(), &state.to_bytes())?;
-        self.work().applied(&pending, state, applied);
-        if let Some((query, pages, points, on_last)) = pending.ended(&feed) {
-            self.client.densities().learn(&query, pages, points, on_last);
+        if let Some(write) = self.next_write() {
+            let delivery = write.delivery();
+            let applied = self.target.apply(write.feed(), delivery.as_ref(), &write.state())?;
+            self.written(write, applied);
         }
         Ok(self.progress())
+    }
+
+    /// The first pending write, for whoever applies it; [`Run::written`] says that it was.
+    pub(crate) fn next_write(&self) -> Option<NextWrite> {
+        let work = self.work();
+        let pending = Arc::clone(work.pending.front()?);
+        let state = work.after(&pending);
+        Some(NextWrite { pending, state })
+    }
+
+    /// The first pending write was applied, with these counts.
+    pub(crate) fn written(&self, write: NextWrite, applied: Applied) {
+        let ended = write.pending.ended(write.state.feed());
+        self.work().applied(&write.pending, write.state, applied);
+        if let Some((query, pages, points, on_last)) = ended {
+            self.client.densities().learn(&query, pages, points, on_last);
+        }
     }
 
     /// Reads and applies everything that is left.
@@ -175,14 +182,23 @@ impl Run {
     /// # Errors
     /// `ForkError` in a forked child; those of the target.
     pub fn keep(&self) -> Result<()> {
+        for (feed, state) in self.new_states()? {
+            self.target.apply(&feed, None, &state)?;
+        }
+        Ok(())
+    }
+
+    /// The states of feeds without a page that the target does not know yet, by their names.
+    ///
+    /// # Errors
+    /// As [`Run::keep`].
+    pub(crate) fn new_states(&self) -> Result<Vec<(String, Vec<u8>)>> {
         self.check_process()?;
         let new = self.work().without_a_page();
         let names: Vec<&str> = new.iter().map(|state| state.feed().name()).collect();
         let known = self.target.states(&names)?;
-        for (state, _) in new.iter().zip(known).filter(|(_, known)| known.is_none()) {
-            self.target.apply(state.feed().name(), None, &state.to_bytes())?;
-        }
-        Ok(())
+        let unknown = new.iter().zip(known).filter(|(_, known)| known.is_none());
+        Ok(unknown.map(|(state, _)| (state.feed().name().to_owned(), state.to_bytes())).collect())
     }
 
     /// What the run has done so far.

@@ -107,8 +107,9 @@ pub struct FeedCoverage {
     pub feed: Feed,
     /// The time that the windows' states are for.
     pub now: Timestamp,
-    /// The windows, ascending, without gaps; each with whether the store has any point in it.
-    pub windows: Vec<(Window, bool)>,
+    /// The windows, ascending, without gaps; each with whether the store has any point in it, if that
+    /// is known.
+    pub windows: Vec<(Window, Option<bool>)>,
 }
 
 impl FeedCoverage {
@@ -117,16 +118,26 @@ impl FeedCoverage {
     /// # Errors
     /// `StoreError` for an unknown feed; the others.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
-        let state = read_state(store, feed)?;
+        let mut coverage = Self::of_state(&read_state(store, feed)?, now);
+        let windows = coverage.windows.iter();
+        let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
+        let ranges: Vec<_> = windows.map(|(window, _)| range(window)).collect();
+        for ((_, holds), known) in coverage.windows.iter_mut().zip(store.holds(feed, &ranges)?) {
+            *holds = Some(known);
+        }
+        Ok(coverage)
+    }
+
+    /// The coverage that a state has, at a time as of [`FeedCoverage::read`]. Whether a window has points
+    /// is not known.
+    #[must_use]
+    pub fn of_state(state: &FeedState, now: Option<Timestamp>) -> Self {
         let now = now.unwrap_or_else(|| {
             let newest = state.newest_read().unwrap_or(Timestamp::MIN);
             Clock::system().wall().max(newest)
         });
-        let windows = state.windows(now);
-        let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
-        let holds = store.holds(feed, &windows.iter().map(range).collect::<Vec<_>>())?;
-        let windows = windows.into_iter().zip(holds).collect();
-        Ok(Self { feed: state.feed().clone(), now, windows })
+        let windows = state.windows(now).into_iter().map(|window| (window, None)).collect();
+        Self { feed: state.feed().clone(), now, windows }
     }
 }
 

@@ -5,7 +5,15 @@ import threading
 
 import pytest
 import siteline
-from kit.feeds import FEED, make_feed, true_points
+from kit.feeds import (
+    FEED,
+    load_series,
+    make_feed,
+    stored_points,
+    true_points,
+    withdraw_point,
+)
+from kit.flagging_store import FlaggingStore
 from kit.memory_store import LockedStore, MemoryStore
 
 
@@ -107,7 +115,24 @@ def test_an_exception_of_state_is_raised_unchanged_too(sandbox):
     assert sandbox.stats["data_requests"] == 0
 
 
-@pytest.mark.parametrize("counts", [None, 3, (1, 2), (1, 2, "x"), (1, -2, 3), [1, 2, 3]])
+def test_a_target_that_is_told_where_a_chain_began_flags_what_a_store_flags(sandbox, store):
+    load_series(sandbox)
+    target, client, feed = FlaggingStore(), sandbox.client(), make_feed(page_size=300)
+    for step in range(4):
+        if step == 2:
+            withdraw_point(sandbox)
+        reports = [client.sync(feed, one) for one in (store, target)]
+        counts = [(one.inserted, one.revised, one.unchanged, one.flagged) for one in reports]
+        assert counts[0] == counts[1]
+        sandbox.clock.advance("16h")
+    flagged = target.points(flagged=True)
+    assert flagged == stored_points(store, flagged="only", unread="keep") != {}
+    assert target.points() == stored_points(store, unread="keep")
+
+
+@pytest.mark.parametrize(
+    "counts", [None, 3, (1, 2), (1, 2, "x"), (1, -2, 3), [1, 2, 3], (1, 2, 3, 4, 5), (1, 2, 3, -4)]
+)
 def test_invalid_counts_are_an_error(sandbox, counts):
     class Wrong(MemoryStore):
         def apply(self, feed, page, state):

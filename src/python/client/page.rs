@@ -31,8 +31,14 @@ use crate::store::ChainRange;
 pub(crate) struct PyPage {
     pub(crate) page: Page,
     pub(crate) provenance: Provenance,
-    /// Its chain, if a sync read it.
-    pub(crate) chain: Option<ChainRange>,
+    /// Where it belongs, if a sync read it.
+    pub(crate) synced: Option<Synced>,
+}
+
+/// The feed and the chain of a page that a sync read.
+pub(crate) struct Synced {
+    pub(crate) feed: String,
+    pub(crate) chain: ChainRange,
 }
 
 frame_methods!(PyPage);
@@ -67,6 +73,20 @@ impl PyPage {
     #[getter]
     fn sequence(&self) -> u64 {
         self.page.sequence
+    }
+
+    /// The ``sequence`` of the first page of its chain. When the last page of a chain is stored, a point
+    /// in the range of ``query`` whose newest page came before this one is no longer brought by the
+    /// service.
+    #[getter]
+    fn first_sequence(&self) -> u64 {
+        self.synced.as_ref().map_or(1, |synced| synced.chain.first)
+    }
+
+    /// The name of its feed, if a sync read it; else ``None``.
+    #[getter]
+    fn feed(&self) -> Option<&str> {
+        self.synced.as_ref().map(|synced| &*synced.feed)
     }
 
     /// Whether it is the last page of its chain: then the complete range has been read.
@@ -132,7 +152,7 @@ impl PageIterator {
             resumed_after_pages: page.sequence.saturating_sub(1),
             ..self.0.provenance().clone()
         };
-        PyPage { page, provenance, chain: None }
+        PyPage { page, provenance, synced: None }
     }
 }
 

@@ -141,9 +141,19 @@ impl PyStore {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
         let now = optional(now, "now", instant)?;
-        let coverage = self.work(py, |store| FeedCoverage::read(store, &name, now))?;
-        let record = dict(py, &coverage)?;
-        python_object(py, ("siteline.coverage", "Coverage"), (PyFeed(coverage.feed), record))
+        coverage_object(py, self.work(py, |store| FeedCoverage::read(store, &name, now))?)
+    }
+
+    /// The coverage that a state has, for ``Coverage.from_state``.
+    #[staticmethod]
+    fn _coverage_of<'py>(
+        py: Python<'py>,
+        state: &[u8],
+        now: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let now = optional(now, "now", instant)?;
+        let coverage = guarded(|| Ok(FeedCoverage::of_state(&FeedState::from_bytes(state)?, now)))?;
+        coverage_object(py, coverage)
     }
 
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
@@ -238,6 +248,12 @@ impl PyStore {
     }
 }
 
+/// A `siteline.Coverage`.
+fn coverage_object(py: Python<'_>, coverage: FeedCoverage) -> PyResult<Bound<'_, PyAny>> {
+    let record = dict(py, &coverage)?;
+    python_object(py, ("siteline.coverage", "Coverage"), (PyFeed(coverage.feed), record))
+}
+
 /// How far a feed has been read, as a dict.
 #[derive(IntoPyObject)]
 struct FeedOverview {
@@ -250,9 +266,9 @@ struct FeedOverview {
 
 /// A page as a target is given it.
 fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
-    let PyPage { page, provenance, chain } = page;
+    let PyPage { page, provenance, synced } = page;
     let message = "page= is of a scan: give one that client.sync() gave to a store of yours.";
-    let chain = chain.ok_or_else(|| refuse(py, Kind::QueryError, message))?;
+    let chain = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?.chain;
     let interval_seconds = provenance.query.interval_seconds();
     Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })
 }

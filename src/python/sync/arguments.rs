@@ -1,6 +1,7 @@
 //! The arguments of `client.sync` and `client.plan`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -32,6 +33,15 @@ pub(crate) struct SyncArgs {
     pub(crate) target: SyncTarget,
     pub(crate) callback: Option<ProgressCallback>,
     pub(crate) begin: Begin,
+}
+
+/// The checked arguments but for where the points go.
+pub(crate) struct RunArgs {
+    pub(crate) feeds: Vec<Feed>,
+    pub(crate) settings: SyncSettings,
+    pub(crate) callback: Option<ProgressCallback>,
+    /// How long to wait for feeds that another run writes to.
+    pub(crate) wait: Option<Duration>,
 }
 
 /// Begins the run.
@@ -105,19 +115,20 @@ impl SyncTarget {
     }
 }
 
-impl SyncArgs {
+impl RunArgs {
     /// # Errors
-    /// `QueryError` for wrong arguments, `TypeError` for a keyword that is not known. `ClosedError`
-    /// for a closed client: a run with nothing to read would send no request and not notice it.
+    /// `QueryError` for wrong arguments, `TypeError` for a keyword that `method` does not know.
+    /// `ClosedError` for a closed client: a run with nothing to read would send no request and not
+    /// notice it.
     pub(crate) fn new<'py>(
+        method: &str,
         client: &Client,
         given: &Bound<'py, PyAny>,
-        store: &Bound<'py, PyAny>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         let py = given.py();
         let [until, now, again, shape, progress, deadline, wait, most, max_pages] =
-            keywords("sync", KEYWORDS, options)?;
+            keywords(method, KEYWORDS, options)?;
         let counted = |given: Option<Bound<'_, PyAny>>, name| {
             given.map(|given| count(&given, name, Kind::QueryError)).transpose()
         };
@@ -136,9 +147,25 @@ impl SyncArgs {
             concurrency: most.map_or(1, |most| most.try_into().unwrap_or(usize::MAX)),
             ..plan_settings([until, now, again])?
         };
-        let target = SyncTarget::new(store, &feeds, client)?;
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
+        Ok(Self { feeds, settings, callback: callback.flatten(), wait })
+    }
+}
+
+impl SyncArgs {
+    /// # Errors
+    /// As [`RunArgs::new`], and as [`SyncTarget::new`].
+    pub(crate) fn new<'py>(
+        client: &Client,
+        given: &Bound<'py, PyAny>,
+        store: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Self> {
+        let py = given.py();
+        let RunArgs { feeds, settings, callback, wait } =
+            RunArgs::new("sync", client, given, options)?;
+        let target = SyncTarget::new(store, &feeds, client)?;
         let (client, shared) = (client.clone(), Arc::clone(&target.target));
         let begin = match wait {
             None => Begin::AtOnce(Box::new(move || Run::begin(&client, shared, &feeds, settings))),
@@ -150,7 +177,7 @@ impl SyncArgs {
                 Run::begin_when_free(&client, shared, &feeds, settings, wait).await
             })),
         };
-        Ok(Self { target, callback: callback.flatten(), begin })
+        Ok(Self { target, callback, begin })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod plan;
+pub(crate) mod pull;
 mod target;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
 use crate::python::convert::state::{dict, python_object};
 use crate::python::sync::arguments::{Begin, SyncArgs, SyncTarget};
+use crate::python::sync::pull::PySyncPages;
 use crate::sync::{Run, SyncReport};
 
 /// A `siteline.SyncReport`.
@@ -211,6 +213,48 @@ impl PyClient {
             run.end(py)?;
             report
         })
+    }
+
+    /// The same sync in the pull form: an iterator of pages and states, for whoever is asked for data
+    /// instead of asking (dlt, Kafka, Spark), and keeps the states (§4.5.2).
+    ///
+    /// ``for page, state in client.sync_pages(feeds, states)``: store the page and ``state`` in one
+    /// transaction, both or neither, and keep ``states.update(state)`` for the next sync. Asking for the
+    /// next page says that this one was stored.
+    /// - ``feeds``: a :class:`Feed` or a list of them, planned together
+    /// - ``states``: a mapping of feed names to the bytes that were kept last; those of a feed that is
+    ///   not in it begin anew. They are opaque, and as secret as a bookmark
+    /// - the others: as of :meth:`sync`. ``wait`` is for a :class:`Store`
+    ///
+    /// ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
+    /// ``query``, or ``None`` where only the state changes: a chain begins again, or a feed has no page
+    /// yet. ``state`` has one item: the feed's name and the bytes. Of a point that comes twice the page
+    /// with the higher ``sequence`` counts, then the later row (§4.5.3).
+    ///
+    /// Two syncs of one feed at a time would spend the allowance twice: nothing here locks it.
+    ///
+    /// Gives a :class:`SyncPages`. Raises as :meth:`sync`; after an error of a read, asking again goes
+    /// on.
+    ///
+    /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    /// ...                      since="2026-11-15T00:00Z")
+    /// >>> rows, states = {}, {}
+    /// >>> for page, state in client.sync_pages(feed, states):
+    /// ...     for record in page.records() if page is not None else ():
+    /// ...         rows[tuple(record.values())[:6]] = tuple(record.values())[6:]
+    /// ...     states.update(state)
+    /// >>> len(rows) > 0, list(states)
+    /// (True, ['line-2'])
+    #[pyo3(signature = (feeds, states=None, **options), text_signature = "($self, feeds, states=None, *, \
+        until=None, now=None, reread=None, shape=None, progress=None, deadline=None, concurrency=1, \
+        max_pages=None)")]
+    fn sync_pages(
+        &self,
+        feeds: &Bound<'_, PyAny>,
+        states: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PySyncPages> {
+        PySyncPages::new(self, feeds, states, options)
     }
 
     /// As ``sync()``, an awaitable of the running asyncio loop: a run.

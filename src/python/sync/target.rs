@@ -19,9 +19,44 @@ use crate::lock::Mutex;
 use crate::python::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{Inside, attached};
-use crate::python::client::page::PyPage;
+use crate::python::client::page::{PyPage, Synced};
 use crate::store::{Applied, Delivery, Target};
 use crate::sync::Feed;
+
+/// Makes the pages of a sync as Python sees them.
+#[derive(Debug)]
+pub(crate) struct SyncedPages {
+    feeds: HashMap<String, Feed>,
+    host: String,
+}
+
+impl SyncedPages {
+    /// Of these feeds, from this host.
+    pub(crate) fn new(feeds: &[Feed], host: String) -> Self {
+        let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
+        Self { feeds, host }
+    }
+
+    /// A page of a feed; what was asked is the range of its chain.
+    pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
+        let Delivery { page, read_at, chain, .. } = *delivery;
+        let known = self.feeds.get(feed).ok_or_else(|| {
+            let message = format!("a page came for the feed {feed:?}, which was not asked for");
+            Error::new(Kind::InternalError, message)
+        })?;
+        let provenance = Provenance {
+            query: known.query(chain.start, chain.end)?,
+            further: Vec::new(),
+            host: self.host.clone(),
+            read_at,
+            pages: 1,
+            resumed_after_pages: page.sequence.saturating_sub(chain.first),
+            not_listed: Vec::new(),
+        };
+        let synced = Some(Synced { feed: feed.to_owned(), chain });
+        Ok(PyPage { page: page.clone(), provenance, synced })
+    }
+}
 
 /// A Python object as a [`Target`].
 #[derive(Debug)]
@@ -29,8 +64,7 @@ pub(crate) struct PyTarget {
     /// A `siteline._awaiting.PlainTarget`, or an `AsyncTarget`, whose methods give awaitables.
     object: Arc<Py<PyAny>>,
     pub(crate) is_async: bool,
-    feeds: HashMap<String, Feed>,
-    host: String,
+    pages: SyncedPages,
     /// What it raised: the sync raises it unchanged.
     raised: Mutex<Option<PyErr>>,
 }
@@ -44,8 +78,8 @@ impl PyTarget {
         let object = module.call_method1("target", (object,))?;
         let is_async = object.is_instance(&module.getattr("AsyncTarget")?)?;
         let object = Arc::new(object.unbind());
-        let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
-        Ok(Self { object, is_async, feeds, host, raised: Mutex::default() })
+        let pages = SyncedPages::new(feeds, host);
+        Ok(Self { object, is_async, pages, raised: Mutex::default() })
     }
 
     /// The outcome of a step of the core, with what the object raised meanwhile as its error.
@@ -76,46 +110,34 @@ impl PyTarget {
             Error::new(Kind::StoreError, "the store raised an exception")
         })
     }
-
-    /// The page as Python sees it; what was asked is the range of its chain.
-    fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
-        let Delivery { page, read_at, chain, .. } = *delivery;
-        let known = self.feeds.get(feed).ok_or_else(|| {
-            let message = format!("a page came for the feed {feed:?}, which was not asked for");
-            Error::new(Kind::InternalError, message)
-        })?;
-        let provenance = Provenance {
-            query: known.query(chain.start, chain.end)?,
-            further: Vec::new(),
-            host: self.host.clone(),
-            read_at,
-            pages: 1,
-            resumed_after_pages: page.sequence.saturating_sub(chain.first),
-            not_listed: Vec::new(),
-        };
-        Ok(PyPage { page: page.clone(), provenance, chain: Some(chain) })
-    }
 }
 
-fn bytes_or_none(state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+/// The bytes of a state.
+///
+/// # Errors
+/// `TypeError` that names where it came from.
+pub(super) fn bytes_or_none(whose: &str, state: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     let kind = state.get_type().name()?;
     let bytes: Option<&[u8]> = state.extract().map_err(|_| {
         PyTypeError::new_err(format!(
-            "state() of the store returned a {kind}: it must return the bytes of the newest apply(), or None."
+            "{whose} a {kind}: a state is the bytes that were given to be stored last, or None."
         ))
     })?;
     Ok(bytes.map(<[u8]>::to_vec))
 }
 
 fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
-    let (inserted, revised, unchanged) = given.extract().map_err(|_: PyErr| {
+    let three = || given.extract().map(|(new, revised, same)| (new, revised, same, 0));
+    let counts = given.extract().or_else(|_| three());
+    let (inserted, revised, unchanged, flagged) = counts.map_err(|_: PyErr| {
         let shown = given.repr().map(|shown| shown.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!(
-            "apply() of the store returned {}: it must return (inserted, revised, unchanged).",
+            "apply() of the store returned {}: it must return (inserted, revised, unchanged), or these \
+             and flagged.",
             crate::error::excerpt(&shown)
         ))
     })?;
-    Ok(Applied { inserted, revised, unchanged, flagged: 0 })
+    Ok(Applied { inserted, revised, unchanged, flagged })
 }
 
 impl Target for PyTarget {
@@ -126,11 +148,13 @@ impl Target for PyTarget {
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
-        self.method("state", (feed,), |state| bytes_or_none(&state))
+        self.method("state", (feed,), |state| {
+            bytes_or_none("state() of the store returned", &state)
+        })
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        let page = delivery.map(|delivery| self.page(feed, delivery)).transpose()?;
+        let page = delivery.map(|delivery| self.pages.page(feed, delivery)).transpose()?;
         self.method("apply", (feed, page, state), |given| counts(&given))
     }
 }

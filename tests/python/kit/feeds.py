@@ -2,6 +2,8 @@
 
 import siteline
 
+from kit.ranges import NOW
+
 FEED = {"site": "S1", "line": "L2", "interval": "5m", "since": "2026-11-15T00:00Z"}
 
 
@@ -25,3 +27,17 @@ def true_points(sandbox, end, **options):
     """The current points of the service, from the feed's beginning on."""
     query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["since"]}
     return rows_by_key(sandbox.truth(**{**query, **options}, end=end))
+
+
+def load_series(sandbox):
+    """Load a series beside those of the line, whose points can be withdrawn."""
+    import pandas as pd
+
+    times = pd.date_range(FEED["since"], NOW, freq="5min")
+    data = pd.DataFrame({"timestamp": times, "value": range(len(times)), "sample_count": 1})
+    sandbox.load(data, bucket="5m", line="L2", tag="T7")
+
+
+def withdraw_point(sandbox):
+    """Withdraw one of its points."""
+    sandbox.withdraw("2026-11-19T08:00Z", line="L2", tag="T7")

@@ -1,0 +1,37 @@
+"""A `siteline.StoreTarget` in memory that flags what a complete read no longer brings."""
+
+from __future__ import annotations
+
+
+class FlaggingStore:
+    """Stores of each point its values, the newest page that brought it, and a flag."""
+
+    def __init__(self):
+        self.rows, self.states = {}, {}
+
+    def state(self, feed):
+        return self.states.get(feed)
+
+    def apply(self, feed, page, state):
+        rows, inserted, revised, flagged = dict(self.rows), 0, 0, 0
+        for record in page.records() if page is not None else ():
+            key, values = (feed, *tuple(record.values())[:6]), tuple(record.values())[6:]
+            known, newest, is_flagged = rows.get(key, (None, 0, False))
+            if page.sequence >= newest:
+                inserted += known is None
+                revised += known is not None and (known != values or is_flagged)
+                rows[key] = (values, page.sequence, False)
+        if page is not None and page.is_last:
+            for key, (values, newest, is_flagged) in rows.items():
+                is_in_range = key[0] == feed and page.query.start <= key[6] < page.query.end
+                if is_in_range and newest < page.first_sequence and not is_flagged:
+                    rows[key] = (values, newest, True)
+                    flagged += 1
+        self.rows, self.states[feed] = rows, state
+        unchanged = (0 if page is None else len(page)) - inserted - revised
+        return inserted, revised, unchanged, flagged
+
+    def points(self, feed="line-2", *, flagged=None):
+        """The points of a feed: ids and timestamp, then the four numbers."""
+        rows = {key[1:]: row for key, row in self.rows.items() if key[0] == feed}
+        return {key: row[0] for key, row in rows.items() if flagged in (None, row[2])}
