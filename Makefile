@@ -3,6 +3,7 @@
 # make test-rust    the Rust core alone
 # make test-python  the wheel alone; PYTEST_ARGS="-k store" passes options to pytest
 # make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
+# make test-newest  the same on the newest of them alone
 # make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write updates it
 # make faults-long  the fault rows again with many more trials, on a machine that does nothing else
 # make house        the modules of the source: sizes, arrows between them, circles
@@ -13,7 +14,7 @@
 # make feature-sets the crate with each set of its features: without Python, without the sandbox
 # make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
-# make check        what CI runs: test, then formatting, lints, types, other Pythons, lowest versions, campaigns
+# make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, campaigns
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
 # make campaigns    hostile months, then a short crash
@@ -74,7 +75,7 @@ ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-ind
 
 SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo house test test-rust test-python test-pythons test-no-sandbox faults faults-long develop \
+.PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
 	torture crash campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
@@ -138,8 +139,8 @@ test-python: $(VENV)/ready $(VENV)/installed
 	$(BIN)/python -m pytest -m "not campaign" --numprocesses=$(WORKERS) --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
-test-pythons: $(VENV)/installed
-	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign and not once" --numprocesses=$(WORKERS) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+test-pythons test-newest: $(VENV)/installed
+	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign and not once" --numprocesses=$(WORKERS) $(if $(filter %-newest,$@),--newest) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
 # The build of a gateway, in a folder that the tests put before the wheel above.
 $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
@@ -269,7 +270,7 @@ wheel-test:
 wheel-again: $(WHEELS)/ready
 	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py again $(TARGET)
 
-check: test format-check lint types test-pythons test-lowest test-no-sandbox campaigns workflows deny
+check: test format-check lint types test-newest test-lowest test-no-sandbox campaigns workflows deny
 
 # The locks of the Python environments. uv alone makes locks for every system and Python at once.
 $(LOCKING)/ready:

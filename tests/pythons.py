@@ -1,7 +1,7 @@
 """Run the Python tests on every interpreter found, all with the same wheel.
 
 ``python3.11`` to ``python3.14`` are searched on PATH and among pyenv's versions;
-``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others. Each gets its own environment
+``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others, ``--newest`` the last of them. Each gets its own environment
 under target/, with what ``.ci/locks/test.txt`` locks (``--lock lowest``: another lock). An
 interpreter that is missing, or for which the tests' packages cannot be installed, is reported and
 skipped; if ``PYTHONS`` names it, this is an error.
@@ -65,9 +65,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--but", default="", help="a version that was tested already: 3.11")
+    parser.add_argument("--newest", action="store_true", help="of those found, the newest alone")
     parser.add_argument("--lock", default="test", help="the lock of the tests' packages")
     options, pytest = parser.parse_known_args()  # the rest are arguments of pytest
-    names = os.environ.get("PYTHONS", "").split() or NAMES
+    names = os.environ.get("PYTHONS", "").split() or list(NAMES)
+    if options.newest:
+        names = [name for name in names if find(name)][-1:]
     failed = []
     for name in names:
         python = find(name)
