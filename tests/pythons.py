@@ -1,10 +1,10 @@
 """Run the Python tests on every interpreter found, all with the same wheel.
 
 ``python3.11`` to ``python3.14`` are searched on PATH and among pyenv's versions;
-``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others, ``--newest`` the last of them. Each gets its own environment
-under target/, with what ``.ci/locks/test.txt`` locks (``--lock lowest``: another lock). An
-interpreter that is missing, or for which the tests' packages cannot be installed, is reported and
-skipped; if ``PYTHONS`` names it, this is an error.
+``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others, ``--newest`` the last of them. Each
+gets its own environment under target/, with what ``.ci/locks/test.txt`` locks (``--lock lowest``:
+another lock). An interpreter that is missing, or for which the tests' packages cannot be installed,
+is reported and skipped; if ``PYTHONS`` names it, this is an error.
 """
 
 from __future__ import annotations
