@@ -106,7 +106,7 @@ async fn coverage_is_as_of_the_newest_read_or_later() {
     assert_eq!(coverage.feed, harness.feed);
     let coverage = FeedCoverage::read(stored.store(), "feed", Some(harness.now())).expect("it");
     let (first, holds) = &coverage.windows[0];
-    assert_eq!((first.state, *holds), (WindowState::Settled, true));
+    assert_eq!((first.state, *holds), (WindowState::Settled, Some(true)));
     let settled: i64 = coverage
         .windows
         .iter()
