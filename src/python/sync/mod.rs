@@ -4,6 +4,7 @@
 mod arguments;
 mod plan;
 pub(crate) mod pull;
+mod report;
 mod target;
 
 use std::sync::Arc;
@@ -21,15 +22,10 @@ use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, drop_detached, spawn, step};
 use crate::python::client::PyClient;
 use crate::python::client::progress::{ProgressCallback, event, finish};
-use crate::python::convert::state::{dict, python_object};
 use crate::python::sync::arguments::{Begin, SyncArgs, SyncTarget};
 use crate::python::sync::pull::PySyncPages;
-use crate::sync::{Run, SyncReport};
-
-/// A `siteline.SyncReport`.
-fn report_object<'py>(py: Python<'py>, report: &SyncReport) -> PyResult<Bound<'py, PyAny>> {
-    python_object(py, ("siteline.sync", "SyncReport"), (dict(py, report)?,))
-}
+use crate::python::sync::report::report_object;
+use crate::sync::Run;
 
 /// A run of a sync, for `siteline.aio`.
 #[pyclass(frozen, name = "_Run", module = "siteline._siteline")]

@@ -22,7 +22,7 @@ use crate::python::client::PyClient;
 use crate::python::client::page::PyPage;
 use crate::python::client::progress::{ProgressCallback, finish};
 use crate::python::sync::arguments::RunArgs;
-use crate::python::sync::report_object;
+use crate::python::sync::report::report_object;
 use crate::python::sync::target::{SyncedPages, bytes_or_none};
 use crate::store::{Applied, Delivery, Target};
 use crate::sync::{NextWrite, Run, SyncReport};
