@@ -370,6 +370,17 @@ class AsyncSyncPages:
 
     Made by :meth:`AsyncClient.sync_pages`. Asking for the next page says that the one before was
     stored: so it is for one task. A cancelled wait loses no page.
+
+    >>> import asyncio
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> async def main():
+    ...     async with sandbox.async_client() as client:
+    ...         async with client.sync_pages(feed) as pages:
+    ...             rows = sum([len(page) async for page, _ in pages if page is not None])
+    ...         return pages.report.complete, pages.report.inserted == rows > 0
+    >>> asyncio.run(main())
+    (True, True)
     """
 
     __slots__ = ("_one_at_a_time", "_pages")

@@ -39,10 +39,12 @@ def _separate_state(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _ctrl_c_works():
-    """A shell starts background jobs with SIGINT ignored, and their processes inherit that."""
+def _signals_are_heard():
+    """A shell has background jobs ignore SIGINT, nohup SIGHUP, and their processes inherit it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _open_sandbox(node):
