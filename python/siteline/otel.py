@@ -5,10 +5,11 @@
 >>> siteline.otel.uninstrument()
 
 Each attempt becomes a client span by OpenTelemetry's conventions for HTTP, with the times at which
-it began and ended, under the span that was current when its call was made. Spans are made with the
-page, on the thread that waits for it: an attempt has no span of its own while it is under way. So
-the header ``traceparent`` that it sends names the caller's span, and what the service records
-stands beside the attempt, both below that span. No attribute has a query, and with it no cursor.
+it began and ended, under the span that was current when its call was made. Spans are made on the
+thread that waits, at the latest with the page: an attempt has no span of its own while it is under
+way. So the header ``traceparent`` that it sends names the caller's span, and what the service
+records stands beside the attempt, both below that span. No attribute has a query, and with it no
+cursor.
 
 Token requests are traced likewise. The header names a trace and a span, and nothing else.
 """

@@ -79,3 +79,20 @@ pub struct Applied {
     /// since the chain began.
     pub flagged: u64,
 }
+
+impl Applied {
+    /// The sums of both. A target of the user's own may count anything.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            inserted: self.inserted.saturating_add(other.inserted),
+            revised: self.revised.saturating_add(other.revised),
+            unchanged: self.unchanged.saturating_add(other.unchanged),
+            flagged: self.flagged.saturating_add(other.flagged),
+        }
+    }
+
+    /// How many points are not as they were.
+    pub(crate) fn changed(self) -> u64 {
+        self.inserted.saturating_add(self.revised).saturating_add(self.flagged)
+    }
+}

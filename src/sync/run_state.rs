@@ -270,10 +270,7 @@ impl RunState {
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
         part.pages += 1;
         self.pages += 1;
-        part.applied.inserted += applied.inserted;
-        part.applied.revised += applied.revised;
-        part.applied.unchanged += applied.unchanged;
-        part.applied.flagged += applied.flagged;
+        part.applied = part.applied.plus(applied);
         if page.is_last {
             part.chains += 1;
             // The next plan decides whether a range that an older run began must be read again.
@@ -300,10 +297,10 @@ impl RunState {
         begun: Option<FeedState>,
         applied: Applied,
     ) {
-        let found = applied.inserted + applied.revised + applied.flagged;
+        let found = applied.changed();
         let part = &mut self.parts[feed];
-        part.found = if chain.pages == 1 { found } else { part.found + found };
-        part.late += found;
+        part.found = if chain.pages == 1 { found } else { part.found.saturating_add(found) };
+        part.late = part.late.saturating_add(found);
         let found = part.found;
         if !is_last {
             return;

@@ -4,11 +4,17 @@ import asyncio
 import copy
 import gc
 import random
+import threading
+import weakref
+from datetime import timedelta
 
 import pytest
 import siteline
+from kit import systems
 from kit.feeds import load_series, make_feed, stored_points, true_points, withdraw_point
 from kit.flagging_store import FlaggingStore
+from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.ranges import NOW
 from kit.waiting import wait_until
 from torture.server import Server
 
@@ -198,6 +204,122 @@ def test_two_that_ask_at_a_time_are_told(sandbox):
     count = sum(page is not None for page, _ in pages)
     assert len(asked) == count > 1
     assert "one thread" in asked[0]
+
+
+def test_a_clock_that_jumps_at_the_end_takes_no_state_back(sandbox):
+    feeds = [make_feed(name, line=line, since="2026-11-19T23:55Z") for name, line in
+             (("a", "L1"), ("b", "L2"))]  # fmt: skip
+    states = {}
+    for number, (page, state) in enumerate(sandbox.client().sync_pages(feeds)):
+        assert page is None
+        states.update(state)
+        if number == 0:
+            sandbox.clock.step(timedelta(hours=2))
+    assert list(states) == ["a", "b"]
+    assert sandbox.stats["data_requests"] == 0, "the next sync reads what has become due"
+    pulled = Pulled()
+    pulled.kept.states.update(states)
+    report = pulled.pull(sandbox.client(), feeds).report
+    assert report.requests == report.pages == sandbox.stats["data_requests"] > 0
+
+
+@pytest.mark.fault("R17")
+@pytest.mark.parametrize("way", ["on_request", "progress"])
+def test_who_owns_the_iterator_and_is_told_is_collected(sandbox, way):
+    class Job:
+        def __init__(self):
+            client = sandbox.client(on_request=self.told if way == "on_request" else None)
+            progress = self.told if way == "progress" else None
+            self.pages = client.sync_pages(make_feed(), progress=progress)
+            next(self.pages)
+
+        def told(self, _):
+            pass
+
+    job = Job()
+    gone = weakref.ref(job)
+    del job
+    gc.collect()
+    assert gone() is None
+
+
+def closing_soon(server, pages):
+    server.await_request("/data", count=3)
+    pages.close()
+
+
+def test_closing_from_another_thread_ends_the_wait_and_its_request():
+    credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+    with Server() as server, siteline.Client(server.url("two"), credential=credential) as client:
+        feed = make_feed(since="2026-11-15T00:00Z")
+        pages = client.sync_pages(feed, now="2026-11-20T00:00Z")
+        next(pages), next(pages)
+        closing = threading.Thread(target=closing_soon, args=(server, pages))
+        closing.start()
+        assert list(pages) == []
+        closing.join()
+        server.await_close()
+        assert pages.report.pages == 2
+        assert client.allowance.used == 3
+
+
+def test_closing_in_progress_ends_it_before_another_request(sandbox):
+    pages = sandbox.client().sync_pages(
+        make_feed(page_size=300), progress=lambda _: pages.close()
+    )  # fmt: skip
+    assert len(list(pages)) == 1
+    assert sandbox.stats["data_requests"] == pages.report.requests == 1
+
+
+def test_a_report_is_there_although_the_end_has_failed(sandbox):
+    class Instrument:
+        def request(self, note):
+            pass
+
+        def revised(self, feeds):
+            raise ValueError("of the instrument")
+
+    client = sandbox.client()
+    client._instrument(Instrument())
+    pages = client.sync_pages(make_feed())
+    with pytest.raises(ValueError, match="of the instrument"):
+        list(pages)
+    assert pages.report.complete
+    assert list(pages) == []
+
+
+@systems.FORK
+def test_a_forked_child_raises_what_its_block_raises():
+    script = f"""
+        import os, siteline
+        with siteline.Sandbox(now="{NOW}") as sandbox:
+            feed = siteline.Feed("line-2", line="L2", interval="5m", since="2026-11-19T00:00Z")
+            with sandbox.client().sync_pages(feed) as pages:
+                next(pages)
+                pid = os.fork()
+                if pid == 0:
+                    try:
+                        with pages:
+                            try:
+                                next(pages)
+                            except siteline.ForkError:
+                                raise KeyError("of the block")
+                    except KeyError as error:
+                        print(error, flush=True)
+                    os._exit(0)
+                assert os.waitpid(pid, 0)[1] == 0
+                rest = sum(page is not None for page, _ in pages)
+            print(pages.report.complete)
+    """
+    lines = run_script(script, *FORK_WITH_THREADS).splitlines()
+    assert lines == ["'of the block'", "True"]
+
+
+def test_counts_of_any_size_are_taken(sandbox):
+    pages = sandbox.client().sync_pages(make_feed(page_size=300))
+    for _ in pages:
+        pages.applied(2**64 - 1, 1, 0)
+    assert pages.report.inserted >= 2**64 - 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

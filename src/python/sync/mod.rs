@@ -223,8 +223,8 @@ impl PyClient {
     /// - the others: as of :meth:`sync`. ``wait`` is for a :class:`Store`
     ///
     /// ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
-    /// ``query``, or ``None`` where only the state changes: a chain begins again, or a feed has no page
-    /// yet. ``state`` has one item: the feed's name and the bytes. Of a point that comes twice the page
+    /// ``query``, or ``None`` where only the state changes: a chain begins again, a range is set aside,
+    /// or a feed has no page yet. ``state`` has one item: the feed's name and the bytes. Of a point that comes twice the page
     /// with the higher ``sequence`` counts, then the later row (§4.5.3).
     ///
     /// Two syncs of one feed at a time would spend the allowance twice: nothing here locks it.
@@ -245,12 +245,12 @@ impl PyClient {
         until=None, now=None, reread=None, shape=None, progress=None, deadline=None, concurrency=1, \
         max_pages=None)")]
     fn sync_pages(
-        &self,
+        slf: &Bound<'_, Self>,
         feeds: &Bound<'_, PyAny>,
         states: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PySyncPages> {
-        PySyncPages::new(self, feeds, states, options)
+        PySyncPages::new(slf, feeds, states, options)
     }
 
     /// As ``sync()``, an awaitable of the running asyncio loop: a run.

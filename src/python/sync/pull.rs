@@ -11,11 +11,11 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use tokio::sync::Notify;
 
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::bridge::notes::ClientNotes;
 use crate::python::bridge::process::{attached, guarded};
 use crate::python::bridge::runtime::{block_on, drop_detached, spawn, step};
 use crate::python::client::PyClient;
@@ -64,11 +64,13 @@ pub(crate) struct PySyncPages {
     run: Mutex<Option<Arc<Run>>>,
     pages: SyncedPages,
     callback: Option<ProgressCallback>,
-    notes: Arc<ClientNotes>,
+    client: Py<PyClient>,
     buffer: SharedLogBuffer,
     place: Mutex<Place>,
     /// Whether a call asks for the next page.
     is_asked: AtomicBool,
+    /// Ends the wait for a page.
+    closed: Arc<Notify>,
 }
 
 /// Where a pull is.
@@ -87,12 +89,12 @@ impl PySyncPages {
     /// # Errors
     /// As [`RunArgs::new`]; `TypeError` for states that are none, those of [`Run::begin`].
     pub(crate) fn new(
-        client: &PyClient,
+        client: &Bound<'_, PyClient>,
         feeds: &Bound<'_, PyAny>,
         states: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let (py, core) = (feeds.py(), &client.client);
+        let (py, core) = (feeds.py(), &client.get().client);
         let RunArgs { feeds, settings, callback, wait } =
             RunArgs::new("sync_pages", core, feeds, options)?;
         if wait.is_some() {
@@ -107,10 +109,11 @@ impl PySyncPages {
             run: Mutex::new(Some(Arc::new(run))),
             pages: SyncedPages::new(&feeds, core.base_url().host().to_owned()),
             callback,
-            notes: Arc::clone(&client.notes),
+            client: client.clone().unbind(),
             buffer: SharedLogBuffer::default(),
             place: Mutex::default(),
             is_asked: AtomicBool::new(false),
+            closed: Arc::default(),
         })
     }
 
@@ -148,16 +151,37 @@ impl PySyncPages {
             let delivery = write.delivery();
             let page = delivery.map(|delivery| self.pages.page(write.feed(), &delivery));
             let handed = (page.transpose()?, state(py, write.feed(), &write.state())?);
-            self.place.lock().handed = Some(write);
+            let mut place = self.place.lock();
+            (place.handed, place.counts) = (Some(write), None);
             return Ok(Some(handed));
         }
-        let is_new = self.place.lock().last.is_none();
-        if is_new {
+        if !self.is_read() {
             let new = step(py, || run.new_states())??;
             self.place.lock().last = Some(new.into());
         }
         let last = self.place.lock().last.as_mut().and_then(VecDeque::pop_front);
         last.map(|(feed, bytes)| Ok((None, state(py, &feed, &bytes)?))).transpose()
+    }
+
+    /// Whether all pages were handed over: what is left are states. Nothing is read after that, because a
+    /// page that came then would have a later state.
+    fn is_read(&self) -> bool {
+        self.place.lock().last.is_some()
+    }
+
+    /// Reads until there is something to store; `false` where nothing is left, or it was closed meanwhile.
+    fn fetch(&self, run: Arc<Run>) -> impl Future<Output = Result<bool>> + Send + use<> {
+        let (closed, is_read) = (Arc::clone(&self.closed), self.is_read());
+        async move {
+            if is_read {
+                return Ok(false);
+            }
+            tokio::select! {
+                biased;
+                () = closed.notified() => Ok(false),
+                is_more = run.fetch() => is_more,
+            }
+        }
     }
 
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Handed<'py>>> {
@@ -170,8 +194,14 @@ impl PySyncPages {
         self.store(py, &run)?;
         // If the page has arrived already, no wait handles signals.
         py.check_signals()?;
-        let fetching = Arc::clone(&run);
-        let is_more = block_on(py, &self.buffer.get(), async move { fetching.fetch().await })??;
+        let is_more = block_on(py, &self.buffer.get(), self.fetch(run))??;
+        self.hand_over(py, is_more)
+    }
+
+    /// Hands over what is to be stored next, and ends the sync where there is nothing.
+    fn hand_over<'py>(&self, py: Python<'py>, is_more: bool) -> PyResult<Option<Handed<'py>>> {
+        // It may have been closed meanwhile.
+        let Some(run) = self.run() else { return Ok(None) };
         let handed = self.take(py, &run, is_more)?;
         if handed.is_none() {
             self.end(py)?;
@@ -181,21 +211,27 @@ impl PySyncPages {
 
     /// Ends the run, and keeps its report.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(run) = self.run() else { return Ok(()) };
+        let Some(run) = self.run.lock().take() else { return Ok(()) };
+        if run.check_process().is_err() {
+            // A forked child has nothing to end: the run goes on in its parent.
+            return Ok(());
+        }
+        self.closed.notify_one();
         let told = self.tell_revised(py, &run);
-        let report = step(py, || run.report())?;
-        *self.run.lock() = None;
         let under_way = run.stop();
         let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests));
-        step(py, || run.release())?;
+        let report = step(py, || {
+            run.release();
+            run.report()
+        })?;
+        let reported = report.map(|report| self.place.lock().report = Some(report));
         finish(py, self.callback.as_ref()).and(told).and(ended)?;
-        self.place.lock().report = Some(report?);
-        Ok(())
+        Ok(reported?)
     }
 
     /// Tells how many points the run has revised, where its caller said so.
     fn tell_revised(&self, py: Python<'_>, run: &Arc<Run>) -> PyResult<()> {
-        let Some(instrument) = self.notes.instrument() else { return Ok(()) };
+        let Some(instrument) = self.client.get().notes.instrument() else { return Ok(()) };
         let revised = step(py, || run.revised())?;
         instrument.call_method1(py, intern!(py, "revised"), (revised,)).map(drop)
     }
@@ -294,21 +330,14 @@ impl PySyncPages {
         let over = || Error::new(Kind::ClosedError, "this sync is over");
         let run = self.run().ok_or_else(over)?;
         guarded(|| self.store(py, &run))?;
-        spawn(py, self.buffer.get(), async move { run.fetch().await }, |py, more| {
+        spawn(py, self.buffer.get(), self.fetch(run), |py, more| {
             Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
 
     /// After ``_fetch()``: the next page and state; ``None`` at the end.
     fn _take<'py>(&self, py: Python<'py>, is_more: bool) -> PyResult<Option<Handed<'py>>> {
-        let Some(run) = self.run() else { return Ok(None) };
-        guarded(|| {
-            let handed = self.take(py, &run, is_more)?;
-            if handed.is_none() {
-                self.end(py)?;
-            }
-            Ok(handed)
-        })
+        guarded(|| self.hand_over(py, is_more))
     }
 
     /// Whether it has ended.
@@ -319,6 +348,7 @@ impl PySyncPages {
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps this.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
         visit.call(self.callback.as_ref().map(|callback| &callback.0))
     }
 }
