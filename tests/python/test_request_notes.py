@@ -360,6 +360,25 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     assert counted(notes) == served(sandbox), "none was told twice"
 
 
+def test_what_was_not_told_when_a_gathering_ended_is_told_by_the_next(sandbox):
+    notes = []
+
+    def on_request(note):
+        notes.append(note)
+        if note.status == 503:
+            # The reads go on meanwhile, to their ends.
+            wait_until(lambda: sandbox.stats["data_requests"] >= 25)
+            raise Stop
+
+    client = sandbox.client(on_request=on_request)
+    sandbox.fault(on="data", nth=2, status=503)
+    parts = client.data(**{**HOURLY, "page_size": 12}).split(4)
+    with pytest.raises(Stop):
+        client.gather(parts)
+    assert sum(map(len, client.gather(parts))) == 288
+    assert counted(notes) == served(sandbox)
+
+
 @pytest.mark.parametrize("way", ["pages", "records"])
 def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
     notes = []

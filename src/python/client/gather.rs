@@ -142,6 +142,9 @@ impl PyClient {
         let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
         let gathering = guarded(|| Ok(Gathering::new(&self.client, collects, most)?))?;
         let (notes, buffer) = (Arc::clone(&self.notes), SharedLogBuffer::default());
+        if notes.is_told() {
+            notes.told_by(buffer.get().notes());
+        }
         Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), notes, buffer })
     }
 }
