@@ -338,6 +338,7 @@ def test_a_started_read_does_not_survive_a_fork(store):
     assert sum(1 for _ in records) == len(store.points("line-2"))
 
 
+@pytest.mark.once
 @systems.FORK
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_forks_during_reads_harm_neither_side(store):
