@@ -267,7 +267,8 @@ struct FeedOverview {
 /// A page as a target is given it.
 fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
     let PyPage { page, provenance, synced } = page;
-    let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or sync_pages().";
+    let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or one \
+                   that client.sync_pages() handed over.";
     let chain = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?.chain;
     let interval_seconds = provenance.query.interval_seconds();
     Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })

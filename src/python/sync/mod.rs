@@ -224,8 +224,8 @@ impl PyClient {
     ///
     /// ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
     /// ``query``, or ``None`` where only the state changes: a chain begins again, a range is set aside,
-    /// or a feed has no page yet. ``state`` has one item: the feed's name and the bytes. Of a point that comes twice the page
-    /// with the higher ``sequence`` counts, then the later row (§4.5.3).
+    /// or a feed has no page yet. ``state`` has one item: the feed's name and the bytes. Of a point that
+    /// comes twice the page with the higher ``sequence`` counts, then the later row (§4.5.3).
     ///
     /// Two syncs of one feed at a time would spend the allowance twice: nothing here locks it.
     ///
