@@ -138,7 +138,8 @@ class Campaign:
         match self.random.randrange(6):
             case 0:
                 now = oracle.harness.sandbox.clock.now()
-                before = now - timedelta(hours=self.random.randrange(20, 60))
+                # What was never read cannot be forgotten: the last run was up to a day ago.
+                before = now - timedelta(hours=self.random.randrange(26, 60))
                 return Work(forget={name: before.isoformat()})
             case 1:
                 return Work(compact=True)

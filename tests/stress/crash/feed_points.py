@@ -25,6 +25,9 @@ Truth = Callable[[str, int, int, int], list[tuple[Key, Values]]]
 """The points that the service would send for a range of a line at a time, in its order."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+MINUTE = 60_000_000
+"""In microseconds. The service's clock stands at a whole minute during a run."""
+
 PAGES = """
 SELECT sequence, chain, start, "end", read_at, points, inserted, revised FROM pages
 WHERE feed = (SELECT id FROM feeds WHERE name = ?) AND sequence > ? ORDER BY sequence
@@ -120,7 +123,9 @@ class FeedPoints:
         if sequence <= self.sequence:
             raise Broken(f"I8: page {sequence} of {self.name} comes after {self.sequence}")
         offset = self.offsets.get(chain, 0)
-        page = self.truth(self.line, start, end, read_at)[offset : offset + count]
+        # The log has the client's estimate, which may be a fraction of a second earlier or later.
+        asked_at = (read_at + MINUTE // 2) // MINUTE * MINUTE
+        page = self.truth(self.line, start, end, asked_at)[offset : offset + count]
         if len(page) != count:
             raise Broken(f"I3: page {sequence} has {count} points, the service had {len(page)}")
         kept = {key: row for key, row in page if key[5] >= self.since}
