@@ -70,6 +70,7 @@
 )]
 
 pub mod agent;
+mod arrow_columns;
 pub mod auth;
 pub mod client;
 pub mod clock;

@@ -7,6 +7,7 @@ import copyreg
 from siteline._siteline import (
     Agent,
     Clock,
+    Difference,
     Page,
     PageIterator,
     RecordIterator,
@@ -23,6 +24,7 @@ _BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
     Table: _FRAMES,
     Page: _FRAMES,
+    Difference: "pickle the results of to_pandas() or to_arrow() of its parts",
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
     SyncPages: "pickle the states: a sync that begins with them goes on",

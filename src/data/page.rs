@@ -7,6 +7,8 @@ use bytes::Bytes;
 use super::bookmark::Bookmark;
 use super::point_columns::PointColumns;
 use super::report::PageReport;
+use super::table::TableBuilder;
+use crate::error::{Error, Kind, Result};
 
 /// A page: its points as received (including repeated ones), and the bookmark after it.
 #[derive(Debug, Clone)]
@@ -30,5 +32,26 @@ impl Page {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.points.rows()
+    }
+
+    /// Consecutive pages of a chain as one, in their order, with the number of the last. Extra columns and
+    /// bodies are left out.
+    ///
+    /// # Errors
+    /// `Kind::InternalError` where there are none.
+    pub(crate) fn joined(mut pages: Vec<Self>) -> Result<Self> {
+        let none = || Error::new(Kind::InternalError, "no pages to join");
+        let last = pages.pop().ok_or_else(none)?;
+        if pages.is_empty() {
+            return Ok(last);
+        }
+        let (mut report, mut parts) = (PageReport::default(), Vec::with_capacity(pages.len() + 1));
+        for page in pages.iter().chain([&last]) {
+            report.merge(&page.report);
+            parts.push(&*page.points);
+        }
+        let points = Arc::new(TableBuilder::joined(&parts)?);
+        report.series = points.series.len() as u64;
+        Ok(Self { points, report, raw: None, ..last })
     }
 }

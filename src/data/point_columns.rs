@@ -45,6 +45,9 @@ pub struct Envelope {
     pub rows: Range<usize>,
 }
 
+/// Value, minimum and maximum of a point, and its count.
+pub(super) type Values = ([Option<f64>; 3], Option<i64>);
+
 /// Points, one for each row. The slots of nulls contain NaN or zero.
 #[derive(Debug, Clone)]
 pub struct PointColumns {
@@ -109,6 +112,14 @@ impl PointColumns {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.timestamps.values().len()
+    }
+
+    /// Value, minimum, maximum and count of a point.
+    #[inline]
+    pub(super) fn values(&self, row: usize) -> Values {
+        let number = |column: &Float64Array| column.is_valid(row).then(|| column.value(row));
+        let count = self.sample_counts.is_valid(row).then(|| self.sample_counts.value(row));
+        (self.numbers.each_ref().map(number), count)
     }
 
     /// The schema of [`PointColumns::batch`].

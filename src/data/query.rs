@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,6 +117,12 @@ impl Query {
     #[must_use]
     pub fn end(&self) -> Option<Timestamp> {
         self.0.input.end
+    }
+
+    /// Its range in microseconds since the epoch; without bounds where they were not set.
+    pub(crate) fn microseconds(&self) -> Range<i64> {
+        let [start, end] = [self.start(), self.end()].map(|at| at.map(Timestamp::as_microsecond));
+        start.unwrap_or(i64::MIN)..end.unwrap_or(i64::MAX)
     }
 
     /// Bucket width in seconds, if it was set.

@@ -79,6 +79,28 @@ impl TableBuilder {
         self.envelopes.push(Envelope { series, rows });
     }
 
+    /// All points of these tables, one after the other, without extra columns.
+    ///
+    /// # Errors
+    /// As [`TableBuilder::finish`].
+    pub(super) fn joined(tables: &[&PointColumns]) -> Result<PointColumns> {
+        let mut joined = Self::new(tables.iter().map(|table| table.rows()).sum());
+        for table in tables {
+            for (identity, rows) in table.identified() {
+                rows.for_each(|row| joined.push_row(table, row));
+                joined.series(identity);
+            }
+        }
+        joined.finish()
+    }
+
+    /// Adds a point of another table. The next call of [`TableBuilder::series`] gives its series.
+    #[inline]
+    pub(super) fn push_row(&mut self, table: &PointColumns, row: usize) {
+        let (numbers, count) = table.values(row);
+        self.push(table.timestamps.value(row), numbers, count);
+    }
+
     /// The table, without extra columns.
     ///
     /// # Errors

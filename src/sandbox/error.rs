@@ -2,6 +2,8 @@
 
 use arrow_schema::ArrowError;
 
+use crate::arrow_columns::WrongColumn;
+
 /// A sandbox cannot do what was asked: the key is invalid, points are off their grid, a socket cannot
 /// be opened. The text says what was given and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +12,12 @@ pub struct SandboxError(String);
 
 impl From<ArrowError> for SandboxError {
     fn from(error: ArrowError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<WrongColumn> for SandboxError {
+    fn from(error: WrongColumn) -> Self {
         Self::new(error.to_string())
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::columns::{Column, doubles, ids, integers, times};
 use super::dataset::{Point, Reading};
 use super::error::SandboxError;
 use super::identity::Identity;
+use crate::arrow_columns::{Column, WrongColumn, doubles, ids, integers, times};
 
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;
@@ -137,14 +137,14 @@ fn reading(point: Point) -> Option<Reading> {
     value.map(|value| Reading { timestamp, value, available_at })
 }
 
-type Read<T> = fn(&str, &arrow_array::ArrayRef) -> Result<Column<T>, SandboxError>;
+type Read<T> = fn(&str, &arrow_array::ArrayRef) -> Result<Column<T>, WrongColumn>;
 
 fn optional<T>(
     batch: &RecordBatch,
     name: &str,
     read: Read<T>,
 ) -> Result<Option<Column<T>>, SandboxError> {
-    batch.column_by_name(name).map(|array| read(name, array)).transpose()
+    Ok(batch.column_by_name(name).map(|array| read(name, array)).transpose()?)
 }
 
 fn required<T>(batch: &RecordBatch, name: &str, read: Read<T>) -> Result<Column<T>, SandboxError> {

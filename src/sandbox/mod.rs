@@ -17,7 +17,6 @@ mod authority;
 mod body;
 mod certificates;
 mod client;
-mod columns;
 mod cursor;
 mod dataset;
 mod enrollment;

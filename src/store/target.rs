@@ -39,6 +39,15 @@ pub trait Target: Send + Sync + Debug {
     /// # Errors
     /// `StoreError`s; the target is unchanged then.
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied>;
+
+    /// Writes what [`Target::apply`] has put off, where it puts off anything, and gives the counts of each
+    /// feed. Called at the end of a run.
+    ///
+    /// # Errors
+    /// As [`Target::apply`].
+    fn flush(&self) -> Result<Vec<(String, Applied)>> {
+        Ok(Vec::new())
+    }
 }
 
 /// A page to apply to a [`Target`], and how it was read.
@@ -47,12 +56,22 @@ pub struct Delivery<'a> {
     /// The page; its sequence number is the version of its points. With the last page of a chain,
     /// the chain's range is read completely.
     pub page: &'a Page,
+    /// The sequence number of the first of the pages that were joined to this one; where none were, its own.
+    pub batch_first: u64,
     /// The service's time when the page arrived.
     pub read_at: Timestamp,
     /// The chain that the page belongs to.
     pub chain: ChainRange,
     /// The feed's bucket width.
     pub interval_seconds: Option<u32>,
+}
+
+impl Delivery<'_> {
+    /// Whether the page has every point of its chain.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.page.is_last && self.batch_first == self.chain.first
+    }
 }
 
 /// The range of a chain, and its first page.

@@ -28,6 +28,7 @@
 //! | `schedule` | which of them begins next |
 //! | `following` | the chains that a run follows, each with its request under way |
 //! | `requests` | which requests a run sends, and what becomes of their replies |
+//! | `batched` | a target that is given several pages of a chain as one |
 //! | `run` | one run, page by page |
 //! | `begin` | its beginning: the locks of its feeds |
 //! | `report` | what a run did |
@@ -38,6 +39,7 @@
 mod agenda;
 mod arrival;
 mod audits;
+mod batched;
 mod begin;
 mod chains;
 mod coverage;
@@ -63,6 +65,7 @@ mod unfinished;
 #[cfg(test)]
 mod tests;
 
+pub use self::batched::Batch;
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub use self::given_up::SetAside;

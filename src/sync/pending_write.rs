@@ -77,7 +77,8 @@ impl PendingWrite {
         let (start, end) = chain.range().instants();
         let span = ChainRange { first: chain.first, start, end };
         let interval_seconds = feed.input().interval_seconds;
-        Some(Delivery { page, read_at: *read_at, chain: span, interval_seconds })
+        let batch_first = page.sequence;
+        Some(Delivery { page, batch_first, read_at: *read_at, chain: span, interval_seconds })
     }
 
     /// Where this page ended a chain: its query, its pages, its points, and those on the last page.

@@ -264,6 +264,14 @@ impl RunState {
         }
     }
 
+    /// Counts what pages brought that the target was given later.
+    pub(super) fn add_counts(&mut self, feed: &str, applied: Applied) {
+        let part = self.parts.iter_mut().find(|part| part.state.feed().name() == feed);
+        if let Some(part) = part {
+            part.applied = part.applied.plus(applied);
+        }
+    }
+
     /// Counts what a page brought.
     fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Applied) {
         let part = &mut self.parts[pending.feed()];

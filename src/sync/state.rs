@@ -291,6 +291,12 @@ impl FeedState {
         self.coverage.settled(&self.feed).and(&to_horizon.into())
     }
 
+    /// As [`FeedState::settled`], each range with its start and its end, ascending and apart.
+    #[must_use]
+    pub(crate) fn settled_ranges(&self) -> Vec<(Timestamp, Timestamp)> {
+        self.settled().iter().map(Range::instants).collect()
+    }
+
     /// How many pages a read of this range is expected to take; `None` before the first page.
     #[must_use]
     pub(crate) fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {

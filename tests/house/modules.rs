@@ -3,23 +3,24 @@
 use std::collections::BTreeSet;
 
 /// Each module, and the modules that it may know. A re-export at the crate's root counts as its module.
-pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
     ("fork", &[]),
     ("lock", &[]),
     ("files", &[]),
     ("error", &[]),
+    ("arrow_columns", &[]),
     ("clock", &["fork", "lock"]),
     ("http", &["fork", "lock", "files", "error", "clock"]),
     ("auth", &["fork", "lock", "files", "error", "clock", "http"]),
     ("agent", &["fork", "lock", "files", "error", "clock", "http", "auth"]),
-    ("data", &["lock", "error"]),
+    ("data", &["lock", "error", "arrow_columns"]),
     ("preview", &["data"]),
     ("duration", &["error"]),
     ("client", &["fork", "lock", "error", "clock", "http", "auth", "agent", "data"]),
     ("store", &["fork", "lock", "files", "error", "data"]),
     ("sync", &["fork", "lock", "error", "clock", "http", "data", "client", "store"]),
     ("settings", &["error"]),
-    ("sandbox", &["lock", "clock"]),
+    ("sandbox", &["lock", "clock", "arrow_columns"]),
     ("python", &["all"]),
 ];
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod bookmark;
+pub(crate) mod difference;
 pub(crate) mod failure;
 pub(crate) mod gather;
 pub(crate) mod once;

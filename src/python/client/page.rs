@@ -36,9 +36,12 @@ pub(crate) struct PyPage {
 }
 
 /// The feed and the chain of a page that a sync read.
+#[derive(Clone)]
 pub(crate) struct Synced {
     pub(crate) feed: String,
     pub(crate) chain: ChainRange,
+    /// The number of the first of the pages that were joined to this one.
+    pub(crate) batch_first: u64,
 }
 
 frame_methods!(PyPage);
@@ -93,6 +96,14 @@ impl PyPage {
     #[getter]
     fn is_last(&self) -> bool {
         self.page.is_last
+    }
+
+    /// Whether it has every point of its chain: the page is the first and the last, or it is a batch of
+    /// all (``sync(..., batch=)``). False for a page of a scan that others precede or follow.
+    #[getter]
+    fn is_whole(&self) -> bool {
+        let first = self.synced.as_ref().map_or(self.page.sequence, |synced| synced.batch_first);
+        self.page.is_last && first == self.first_sequence()
     }
 
     /// The query of its chain, with the complete range.

@@ -3,18 +3,18 @@
 use std::iter;
 use std::sync::Arc;
 
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::types::Int64Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch, RecordBatchReader as _,
     TimestampMicrosecondArray,
 };
 use pyo3::buffer::{Element, PyBuffer};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::PyString;
 
 use crate::python::bridge::process::detached;
+use crate::python::convert::capsule::stream_reader;
 use crate::python::convert::values::instant;
 use crate::sandbox::{Frame, Identity, SandboxError};
 
@@ -37,22 +37,13 @@ pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     Ok(frame)
 }
 
-#[expect(unsafe_code, reason = "the Arrow boundary: the stream is moved out of its capsule")]
 fn reader(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
-    let py = frame.py();
-    if !frame.hasattr(intern!(py, "__arrow_c_stream__"))? {
+    let broken = |error| SandboxError::new(format!("The Arrow stream is broken: {error}"));
+    let Some(reader) = stream_reader(frame)? else {
         let kind = frame.get_type().name()?;
         let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");
         return Err(SandboxError::new(text).into());
-    }
-    let capsule = frame.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
-    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: a capsule of this name holds a valid stream (checked just now); `from_raw` leaves a
-    // released one in its place, so that the capsule's destructor releases nothing twice.
-    let reader = unsafe {
-        RecordBatchStreamReader::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr())
     };
-    let broken = |error| SandboxError::new(format!("The Arrow stream is broken: {error}"));
     Ok(reader.map_err(broken)?)
 }
 

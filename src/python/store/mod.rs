@@ -19,7 +19,7 @@ use crate::error::{Kind, Result};
 use crate::python::bridge::modules::import_for_stores;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
-use crate::python::client::page::PyPage;
+use crate::python::client::page::{PyPage, Synced};
 use crate::python::convert::state::{copies_are_itself, dict, python_object};
 use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
@@ -156,6 +156,12 @@ impl PyStore {
         coverage_object(py, coverage)
     }
 
+    /// The settled ranges that a state has, ascending and apart, for ``siteline.targets``.
+    #[staticmethod]
+    fn _settled_of(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+        guarded(|| Ok(FeedState::from_bytes(state)?.settled_ranges()))
+    }
+
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
     fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
@@ -269,7 +275,8 @@ fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
     let PyPage { page, provenance, synced } = page;
     let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or one \
                    that client.sync_pages() handed over.";
-    let chain = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?.chain;
+    let synced = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?;
+    let Synced { chain, batch_first, .. } = *synced;
     let interval_seconds = provenance.query.interval_seconds();
-    Ok(Delivery { page, read_at: provenance.read_at, chain, interval_seconds })
+    Ok(Delivery { page, batch_first, read_at: provenance.read_at, chain, interval_seconds })
 }

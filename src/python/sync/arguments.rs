@@ -22,11 +22,21 @@ use crate::python::store::PyStore;
 use crate::python::store::feed::PyFeed;
 use crate::python::sync::target::PyTarget;
 use crate::store::Target;
-use crate::sync::{Feed, Run, SyncSettings};
+use crate::sync::{Batch, Feed, Run, SyncSettings};
 
 /// The keywords of `client.sync`.
-const KEYWORDS: [&str; 9] =
-    ["until", "now", "reread", "shape", "progress", "deadline", "wait", "concurrency", "max_pages"];
+const KEYWORDS: [&str; 10] = [
+    "until",
+    "now",
+    "reread",
+    "shape",
+    "progress",
+    "deadline",
+    "wait",
+    "concurrency",
+    "max_pages",
+    "batch",
+];
 
 /// The checked arguments of `client.sync`.
 pub(crate) struct SyncArgs {
@@ -127,7 +137,7 @@ impl RunArgs {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
         let py = given.py();
-        let [until, now, again, shape, progress, deadline, wait, most, max_pages] =
+        let [until, now, again, shape, progress, deadline, wait, most, max_pages, pages] =
             keywords(method, KEYWORDS, options)?;
         let counted = |given: Option<Bound<'_, PyAny>>, name| {
             given.map(|given| count(&given, name, Kind::QueryError)).transpose()
@@ -144,6 +154,7 @@ impl RunArgs {
             shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
             deadline: optional(deadline.as_ref(), "deadline", duration)?,
             max_pages: counted(max_pages, "max_pages")?,
+            batch: pages.as_ref().map(batch).transpose()?,
             concurrency: most.map_or(1, |most| most.try_into().unwrap_or(usize::MAX)),
             ..plan_settings([until, now, again])?
         };
@@ -179,6 +190,18 @@ impl SyncArgs {
         };
         Ok(Self { target, callback, begin })
     }
+}
+
+/// How many pages are stored as one.
+fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
+    if given.extract::<&str>().is_ok_and(|word| word == "chain") {
+        return Ok(Batch::Chain);
+    }
+    if given.is_instance_of::<PyString>() {
+        let message = "batch= is a number of pages, or \"chain\".";
+        return Err(refuse(given.py(), Kind::QueryError, message));
+    }
+    Ok(Batch::Pages(count(given, "batch", Kind::QueryError)?.try_into().unwrap_or(usize::MAX)))
 }
 
 /// The settings that a plan takes: `until`, `now` and `reread`.

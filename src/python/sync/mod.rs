@@ -90,7 +90,8 @@ impl PyRun {
         instrument.call_method1(py, intern!(py, "revised"), (revised,)).map(drop)
     }
 
-    /// Releases the feeds. An awaitable where the store is async.
+    /// Stores what waits for a batch to be full, where the run has failed too, and releases the feeds. An
+    /// awaitable where the store is async.
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let told = self.tell_revised(py);
         let run = self.run.lock().take();
@@ -98,9 +99,10 @@ impl PyRun {
         let under_way = run.as_ref().and_then(|run| run.stop());
         let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests)).and(ended);
         let release = || {
+            let stored = run.as_ref().map_or(Ok(()), |run| run.flush());
             // The feeds are released even where a cancelled call still holds the run.
             run.inspect(|run| run.release());
-            Ok(())
+            stored
         };
         if self.target.is_async() {
             let released = self.target.spawn(py, release, move |py, ()| ended.map(|()| py.None()));
@@ -178,6 +180,10 @@ impl PyClient {
     /// - ``max_pages``: at most so many pages are requested, of all feeds together; then it returns,
     ///   ``complete`` False, and the next run continues; ``None`` sets no limit. A repeat of the same page
     ///   is not counted
+    /// - ``batch``: so many pages of a chain are stored as one :class:`Page`, or with ``"chain"`` all of a
+    ///   chain: fewer and larger transactions, for a store that is slow to commit. They are in memory until
+    ///   then, and a kill costs as many requests. ``progress`` counts them when they arrive. Where the run
+    ///   ends, for whatever reason, what has arrived is stored; ``None``: each page on its own
     ///
     /// Gives a :class:`SyncReport`. Raises :class:`StoreBusy`, :class:`FeedChanged`, and the errors of
     /// a read and of the store; an error of one range is raised after the others have been read. Where
@@ -189,7 +195,7 @@ impl PyClient {
     /// True
     #[pyo3(signature = (feeds, store, **options), text_signature = "($self, feeds, store, *, until=None, \
         now=None, reread=None, shape=None, progress=None, deadline=None, wait=None, concurrency=1, \
-        max_pages=None)")]
+        max_pages=None, batch=None)")]
     fn sync<'py>(
         &self,
         py: Python<'py>,
@@ -206,8 +212,11 @@ impl PyClient {
             };
             let run = PyRun::new(target, run, callback, Arc::clone(&self.notes));
             let report = run.finish(py);
-            run.end(py)?;
-            report
+            let ended = run.end(py);
+            if let (Err(_), Err(ended)) = (&report, &ended) {
+                ended.clone_ref(py).write_unraisable(py, None);
+            }
+            report.and_then(|report| ended.map(|_| report))
         })
     }
 

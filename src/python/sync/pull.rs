@@ -101,6 +101,11 @@ impl PySyncPages {
             let message = "wait= is for a siteline.Store: sync_pages() locks nothing.";
             return Err(Error::new(Kind::ConfigError, message).into());
         }
+        if settings.batch.is_some() {
+            let message = "batch= is for a store: of sync_pages() you store as many pages as you like in \
+                           one transaction, each feed's state with its last.";
+            return Err(Error::new(Kind::ConfigError, message).into());
+        }
         let names = feeds.iter().map(crate::sync::Feed::name);
         let known = states.map_or_else(|| Ok(HashMap::new()), |states| known(states, names))?;
         let begin = || Run::begin(core, Arc::new(KnownStates(known)), &feeds, settings);

@@ -39,7 +39,7 @@ impl SyncedPages {
 
     /// A page of a feed; what was asked is the range of its chain.
     pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
-        let Delivery { page, read_at, chain, .. } = *delivery;
+        let Delivery { page, batch_first, read_at, chain, .. } = *delivery;
         let known = self.feeds.get(feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
             Error::new(Kind::InternalError, message)
@@ -49,11 +49,11 @@ impl SyncedPages {
             further: Vec::new(),
             host: self.host.clone(),
             read_at,
-            pages: 1,
-            resumed_after_pages: page.sequence.saturating_sub(chain.first),
+            pages: page.sequence.saturating_sub(batch_first) + 1,
+            resumed_after_pages: batch_first.saturating_sub(chain.first),
             not_listed: Vec::new(),
         };
-        let synced = Some(Synced { feed: feed.to_owned(), chain });
+        let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first });
         Ok(PyPage { page: page.clone(), provenance, synced })
     }
 }

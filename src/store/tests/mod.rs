@@ -117,7 +117,13 @@ impl Request {
         let page = page(self.sequence, self.is_last, &self.points);
         let read_at = at(10_000 + self.sequence.cast_signed());
         let chain = ChainRange { first: self.first, start: at(self.start), end: at(self.end) };
-        let delivery = Delivery { page: &page, read_at, chain, interval_seconds: Some(60) };
+        let delivery = Delivery {
+            page: &page,
+            batch_first: page.sequence,
+            read_at,
+            chain,
+            interval_seconds: Some(60),
+        };
         store.apply("line", Some(&delivery), state)
     }
 }

@@ -16,7 +16,13 @@ fn apply(
     let page = page(request.sequence, request.is_last, &request.points);
     let (start, end) = (at(request.start), at(request.end));
     let chain = ChainRange { first: request.first, start, end };
-    let delivery = Delivery { page: &page, read_at: at(read_at), chain, interval_seconds };
+    let delivery = Delivery {
+        page: &page,
+        batch_first: request.sequence,
+        read_at: at(read_at),
+        chain,
+        interval_seconds,
+    };
     store.apply("line", Some(&delivery), b"state")
 }
 
@@ -121,7 +127,13 @@ fn the_interval_of_a_feed_or_else_the_first_points_decide_about_its_blocks() {
         table.series(&identity(1));
         page.points = Arc::new(table.finish().unwrap());
         let chain = ChainRange { first: 1, start: at(0), end: at(1) };
-        let delivery = Delivery { page: &page, read_at: at(9), chain, interval_seconds: interval };
+        let delivery = Delivery {
+            page: &page,
+            batch_first: page.sequence,
+            read_at: at(9),
+            chain,
+            interval_seconds: interval,
+        };
         store.apply("line", Some(&delivery), b"").unwrap();
         let made = number(&folder, "SELECT COUNT(*) FROM contents");
         assert_eq!(made, blocks, "{interval:?}, {count} in steps of {step}");

@@ -51,7 +51,13 @@ fn the_smallest_and_the_largest_timestamp_are_stored() {
     table.series(&identity(1));
     page.points = Arc::new(table.finish().unwrap());
     let chain = ChainRange { first: 1, start: Timestamp::MIN, end: Timestamp::MAX };
-    let delivery = Delivery { page: &page, read_at: at(9), chain, interval_seconds: Some(60) };
+    let delivery = Delivery {
+        page: &page,
+        batch_first: page.sequence,
+        read_at: at(9),
+        chain,
+        interval_seconds: Some(60),
+    };
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().inserted, 2);
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().unchanged, 2);
     store.check(&Watch::default()).unwrap();

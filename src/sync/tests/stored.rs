@@ -96,7 +96,13 @@ fn apply(store: &Store, sequence: u64) {
     let page = page(sequence);
     let (start, end) = Range::new(SINCE, SINCE + DAY).instants();
     let chain = ChainRange { first: 1, start, end };
-    let delivery = Delivery { page: &page, read_at: end, chain, interval_seconds: Some(60) };
+    let delivery = Delivery {
+        page: &page,
+        batch_first: sequence,
+        read_at: end,
+        chain,
+        interval_seconds: Some(60),
+    };
     store.apply("feed", Some(&delivery), &state.to_bytes()).expect("a store");
 }
 

@@ -1,5 +1,5 @@
 //! Converts the columns of an Arrow batch to plain values: numbers, times and ids, from every type
-//! that frames use for them.
+//! that frames and databases use for them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,18 +13,27 @@ use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_buffer::ArrowNativeType as _;
 use arrow_schema::{DataType, TimeUnit};
 
-use super::error::SandboxError;
+/// A column that does not hold what it should: the text says what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongColumn(String);
+
+impl WrongColumn {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
 
 /// A column; `None` is null.
-pub(super) type Column<T> = Vec<Option<T>>;
+pub(crate) type Column<T> = Vec<Option<T>>;
 
-fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> SandboxError {
-    SandboxError::new(format!("The column {name:?} holds {}, not {wanted}.", array.data_type()))
+fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> WrongColumn {
+    WrongColumn::new(format!("The column {name:?} holds {}, not {wanted}.", array.data_type()))
 }
 
 /// Numbers of any type as doubles; NaN becomes null.
 #[expect(clippy::cast_precision_loss, reason = "a value is a double in the interface")]
-pub(super) fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, SandboxError> {
+pub(crate) fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, WrongColumn> {
     let values: Column<f64> = match array.data_type() {
         DataType::Float64 => array.as_primitive::<Float64Type>().iter().collect(),
         DataType::Float32 => {
@@ -39,7 +48,7 @@ pub(super) fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, Sandb
 }
 
 /// Integers of any type. A value above the largest `i64` becomes that.
-pub(super) fn integers(name: &str, array: &ArrayRef) -> Result<Column<i64>, SandboxError> {
+pub(crate) fn integers(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     downcast_integer_array!(
         array => {
             let values = array.iter();
@@ -64,14 +73,14 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// Timestamps with a zone, of any unit, or ISO text with one, as microseconds since the Unix epoch.
-pub(super) fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, SandboxError> {
+pub(crate) fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     match array.data_type() {
         DataType::Timestamp(_, None) => {
             let wanted = "times with a zone: a naive time is ambiguous";
             Err(wrong_type(name, array, wanted))
         }
         DataType::Timestamp(unit, _) => microseconds(*unit, array).ok_or_else(|| {
-            SandboxError::new(format!(
+            WrongColumn::new(format!(
                 "The column {name:?} holds times that do not fit into 64-bit microseconds."
             ))
         }),
@@ -107,17 +116,17 @@ fn microseconds(unit: TimeUnit, array: &ArrayRef) -> Option<Column<i64>> {
     }
 }
 
-fn iso_time(name: &str, text: &str) -> Result<i64, SandboxError> {
+fn iso_time(name: &str, text: &str) -> Result<i64, WrongColumn> {
     let instant = text.parse::<jiff::Timestamp>();
     instant.map(jiff::Timestamp::as_microsecond).map_err(|_| {
-        SandboxError::new(format!(
+        WrongColumn::new(format!(
             "The column {name:?} holds text that is not an ISO 8601 time with a zone."
         ))
     })
 }
 
 /// Ids: text, or integers as text. Equal ids share their memory.
-pub(super) fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, SandboxError> {
+pub(crate) fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, WrongColumn> {
     let mut known: HashSet<Arc<str>> = HashSet::new();
     let mut shared = |text: &str| {
         if let Some(id) = known.get(text) {
@@ -134,8 +143,9 @@ pub(super) fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, Sand
 }
 
 /// The texts of a string array, plain or dictionary-encoded.
-fn texts<'a>(name: &str, array: &'a ArrayRef) -> Result<Column<&'a str>, SandboxError> {
+pub(crate) fn texts<'a>(name: &str, array: &'a ArrayRef) -> Result<Column<&'a str>, WrongColumn> {
     Ok(match array.data_type() {
+        DataType::Null => vec![None; array.len()],
         DataType::Utf8 => array.as_string::<i32>().iter().collect(),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().collect(),
         DataType::Utf8View => array.as_string_view().iter().collect(),

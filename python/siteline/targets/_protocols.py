@@ -1,4 +1,4 @@
-"""The interface of sync targets other than :class:`siteline.Store`."""
+"""The interface of sync targets: :class:`siteline.StoreTarget`, and its async form."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ class StoreTarget(Protocol):
     Both are called on the thread that called ``sync()`` (in asyncio on the loop's thread, which
     they block), never at the same time for one sync. An exception in them ends the sync and is
     raised unchanged; applied pages stay. For ``async`` methods see :class:`AsyncStoreTarget`.
+
+    A page may be a batch, several pages of a chain in one (``sync(..., batch=)``).
+    :meth:`Page.against` compares it with what is stored. What ``state()`` or ``lock()`` raises
+    is raised before any request: refuse there a table that has other columns.
 
     An optional method ``lock(feed)`` returns a context manager that is entered during the sync. It
     should raise :class:`StoreBusy` if another sync has locked the feed.
@@ -60,8 +64,8 @@ class StoreTarget(Protocol):
     def apply(self, feed: str, page: Page | None, state: bytes) -> _Counts:
         """Store a page and the state in one transaction; without a page, the state alone.
 
-        ``page`` has ``sequence``, ``is_last`` and ``query`` (with the range of its chain); its
-        points come from ``records()``, ``to_pandas()`` or the Arrow stream.
+        ``page`` has ``sequence``, ``is_last``, ``is_whole`` and ``query`` (with the range of its
+        chain); its points come from ``records()``, ``to_pandas()`` or the Arrow stream.
 
         With ``page.is_last`` the range of ``page.query`` is read completely: points in it that were
         last brought by a page before ``page.first_sequence`` are no longer there. A store that

@@ -1,0 +1,200 @@
+"""`sync(..., batch=)`: several pages of a chain are stored as one."""
+
+import asyncio
+
+import pytest
+import siteline
+from kit.feeds import load_series, make_feed, stored_points, true_points, withdraw_point
+from kit.flagging_store import FlaggingStore
+
+
+class Recorder(FlaggingStore):
+    """Notes what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def apply(self, feed, page, state):
+        counts = super().apply(feed, page, state)
+        self.given.append((feed, page, counts))
+        return counts
+
+    @property
+    def pages(self):
+        return [page for _, page, _ in self.given if page is not None]
+
+
+def short_feed():
+    """A feed whose first read is one chain."""
+    return make_feed(page_size=100, since="2026-11-19T00:00Z")
+
+
+class CustomError(Exception):
+    """An exception of the user."""
+
+
+def counts_of(report):
+    return report.inserted, report.revised, report.unchanged, report.flagged
+
+
+@pytest.mark.parametrize("batch", [1, 3, "chain"])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_batches_bring_what_pages_bring(sandbox, store, batch, concurrency):
+    load_series(sandbox)
+    target, client = Recorder(), sandbox.client()
+    feeds = [make_feed(page_size=150), make_feed("line-1", line="L1", page_size=200)]
+    for step in range(4):
+        if step == 2:
+            withdraw_point(sandbox)
+        plain = client.sync(feeds, store)
+        batched = client.sync(feeds, target, batch=batch, concurrency=concurrency)
+        assert counts_of(plain) == counts_of(batched)
+        assert (plain.pages, plain.requests) == (batched.pages, batched.requests)
+        assert plain.complete
+        assert batched.complete
+        sandbox.clock.advance("16h")
+    assert target.points() == stored_points(store, unread="keep")
+    assert target.points(flagged=True) == stored_points(store, flagged="only", unread="keep") != {}
+    for feed in ("line-1", "line-2"):
+        assert target.state(feed) == store.state(feed)
+
+
+def test_a_batch_is_a_page_of_one_chain(sandbox):
+    target = Recorder()
+    report = sandbox.client().sync(short_feed(), target, batch=4)
+    sizes = [page._provenance()["pages"] for page in target.pages]
+    assert sum(sizes) == report.pages
+    assert set(sizes[:-1]) == {4}
+    assert [page.sequence for page in target.pages][:3] == [4, 8, 12]
+    assert [page.first_sequence for page in target.pages] == [1] * len(sizes)
+    assert [page.is_last for page in target.pages] == [False] * (len(sizes) - 1) + [True]
+    assert not any(page.is_whole for page in target.pages)
+    assert [len(page) for page in target.pages[:2]] == [400, 400]
+    assert target.pages[0].report["points"] == 400
+    assert target.pages[1].to_pandas().attrs["siteline"]["resumed_after_pages"] == 4
+    assert {page.feed for page in target.pages} == {"line-2"}
+
+
+def test_a_whole_chain_is_one_page(sandbox):
+    target = Recorder()
+    report = sandbox.client().sync(short_feed(), target, batch="chain")
+    [page] = target.pages
+    assert report.pages == page.sequence > 5
+    assert page.is_whole
+    assert page.is_last
+    # The first page of a chain that has others is not.
+    pages = sandbox.client().sync_pages(make_feed("other", page_size=100), {})
+    assert not next(pages)[0].is_whole
+    pages.close()
+    large = make_feed("large", since="2026-11-19T00:00Z", page_size=5_000)
+    [(alone, _)] = sandbox.client().sync_pages(large, {})
+    assert alone.is_whole
+
+
+def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):
+    target, client, feed = Recorder(), sandbox.client(), short_feed()
+    report = client.sync(feed, target, batch="chain", max_pages=7)
+    assert report.ended_by == "max_pages"
+    assert [page.sequence for page in target.pages] == [7]
+    assert report.inserted == len(target.points()) == 700
+    sandbox.fault(on="data", status=500, skip=2, times=50)
+    with pytest.raises(siteline.ServiceUnavailable):
+        client.sync(feed, target, batch="chain")
+    assert target.pages[-1].sequence == 9
+    assert not target.pages[-1].is_whole
+    sandbox.clear_faults()
+    report = client.sync(feed, target, batch="chain")
+    assert report.complete
+    assert target.pages[-1].is_last
+    assert not target.pages[-1].is_whole, "the first pages came with an earlier run"
+    assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
+
+
+def test_an_interrupt_stores_what_has_arrived(sandbox):
+    target, client, feed = Recorder(), sandbox.client(), short_feed()
+
+    def stop(progress):
+        if progress.pages == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client.sync(feed, target, batch="chain", progress=stop)
+    assert [page.sequence for page in target.pages] == [5]
+    spent = client.allowance.used
+    report = client.sync(feed, target, batch="chain")
+    assert client.allowance.used == spent + report.requests
+    assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
+
+
+def test_a_store_that_fails_loses_the_batch_and_no_more(sandbox):
+    class Failing(Recorder):
+        def apply(self, feed, page, state):
+            if len(self.given) == 2:
+                self.given.append((feed, None, None))
+                raise CustomError("the database went away")
+            return super().apply(feed, page, state)
+
+    target, client, feed = Failing(), sandbox.client(), short_feed()
+    with pytest.raises(CustomError):
+        client.sync(feed, target, batch=3)
+    assert [page.sequence for page in target.pages] == [3, 6]
+    spent = client.allowance.used
+    report = client.sync(feed, target, batch=3)
+    assert [page.sequence for page in target.pages][2] == 9
+    assert client.allowance.used == spent + report.requests
+    assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
+
+
+def test_the_error_of_a_run_is_raised_although_what_arrived_cannot_be_stored(sandbox, monkeypatch):
+    class Gone(Recorder):
+        def apply(self, feed, page, state):
+            raise CustomError("the database went away")
+
+    unraisable = []
+    monkeypatch.setattr("sys.unraisablehook", lambda hook: unraisable.append(hook.exc_value))
+
+    def stop(progress):
+        if progress.pages == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sandbox.client().sync(short_feed(), Gone(), batch=9, progress=stop)
+    assert [str(error) for error in unraisable] == ["the database went away"]
+
+
+def test_batches_in_asyncio(sandbox):
+    class Async(Recorder):
+        async def apply(self, feed, page, state):
+            await asyncio.sleep(0)
+            return super().apply(feed, page, state)
+
+    async def main(target):
+        async with sandbox.async_client() as client:
+            feed = short_feed()
+            first = await client.sync(feed, target, batch="chain", max_pages=7)
+            with pytest.raises(CustomError):
+                await client.sync(feed, target, batch="chain", progress=stop)
+            return first, await client.sync(feed, target, batch="chain")
+
+    def stop(progress):
+        if progress.pages == 3:
+            raise CustomError
+
+    for target in (Async(), Recorder()):
+        first, last = asyncio.run(main(target))
+        assert first.inserted == 700
+        assert [page.sequence for page in target.pages][:2] == [7, 10]
+        assert target.points() == true_points(sandbox, last.read_through, start="2026-11-19T00:00Z")
+
+
+@pytest.mark.parametrize("batch", [0, -1, "page", 1.5, True])
+def test_a_wrong_batch_is_refused_before_any_request(sandbox, batch):
+    with pytest.raises(siteline.QueryError, match="batch="):
+        sandbox.client().sync(make_feed(), FlaggingStore(), batch=batch)
+    assert sandbox.stats["token_requests"] == 0
+
+
+def test_the_pull_form_has_no_batches(sandbox):
+    with pytest.raises(siteline.ConfigError, match="as many pages as you like"):
+        sandbox.client().sync_pages(make_feed(), {}, batch=3)
