@@ -20,15 +20,15 @@
 //! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
 //! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
 //! | [`agent`] | tokens and an allowance that another process holds | fork, lock, files, error, clock, http, auth |
-//! | `arrow_columns` | plain values from the Arrow columns of others | - |
-//! | [`data`] | query, cursor, chain, decoding, merging | lock, error, arrow_columns |
+//! | `arrow` | plain values from the Arrow columns of others | - |
+//! | [`data`] | query, cursor, chain, decoding, merging | lock, error, arrow |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
 //! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, agent, data |
 //! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
 //! | [`settings`] | a client's options from environment variables and profiles | error |
-//! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client, but what reads the Arrow columns of others | lock, clock, arrow_columns |
+//! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client, but what reads the Arrow columns of others | lock, clock, arrow |
 //! | `python` | the Python layer, behind its feature | all |
 //!
 //! Dependencies, and alternatives that were rejected:
@@ -71,7 +71,7 @@
 )]
 
 pub mod agent;
-mod arrow_columns;
+mod arrow;
 pub mod auth;
 pub mod client;
 pub mod clock;

@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use super::point_columns::{Identity, PointColumns, Values};
 use super::schema::COLUMN_NAMES;
 use super::table::TableBuilder;
-use crate::arrow_columns::{Column, WrongColumn, doubles, integers, texts, times};
+use crate::arrow::{Column, WrongColumn, doubles, integers, texts, times};
 use crate::error::{Error, Kind, Result};
 
 /// The points of a page, by what they are to those that are stored.
@@ -60,6 +60,34 @@ struct Stored<'a> {
     flagged: Option<&'a BooleanArray>,
 }
 
+/// The series of the stored rows at hand.
+struct Current<'a> {
+    ids: [Option<&'a str>; 5],
+    identity: Identity,
+    /// Among those of the page.
+    series: Option<usize>,
+    /// The place after the last point that was found: stored points are mostly in order as well.
+    place: usize,
+}
+
+impl<'a> Current<'a> {
+    fn new(ids: [Option<&'a str>; 5], known: &HashMap<Identity, usize>) -> Self {
+        let identity = Identity::from(ids.map(|id| id.map(Arc::from)));
+        let series = known.get(&identity).copied();
+        Self { ids, identity, series, place: 0 }
+    }
+
+    /// The row of the page that has its point of this time.
+    fn row(&mut self, timestamp: i64, of_series: &[Vec<(i64, usize)>]) -> Option<usize> {
+        let points = &of_series[self.series?];
+        let is_next = points.get(self.place).is_some_and(|(next, _)| *next == timestamp);
+        let search = || points.binary_search_by_key(&timestamp, |(known, _)| *known).ok();
+        let found = if is_next { self.place } else { search()? };
+        self.place = found + 1;
+        Some(points[found].1)
+    }
+}
+
 impl Comparison {
     /// Of a page, whose later rows win, with what is stored of a range, microseconds since the epoch.
     pub(crate) fn new(points: Arc<PointColumns>, range: Range<i64>) -> Self {
@@ -93,39 +121,24 @@ impl Comparison {
     /// `QueryError` for a column that is missing or of another type.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let stored = Stored::of_batch(batch)?;
-        let mut current: Option<([Option<&str>; 5], Identity, Option<usize>)> = None;
-        // The place of the last point in its series: stored points are mostly in order as well.
-        let mut place = 0;
+        let mut current: Option<Current<'_>> = None;
         for row in 0..batch.num_rows() {
             let ids = stored.ids.each_ref().map(|ids| ids[row]);
-            if current.as_ref().is_none_or(|(known, ..)| *known != ids) {
-                let identity = Identity::from(ids.map(|id| id.map(Arc::from)));
-                let series = self.series.get(&identity).copied();
-                (current, place) = (Some((ids, identity, series)), 0);
-            }
-            let Some((_, identity, series)) = &current else { continue };
-            let null = || Error::new(Kind::QueryError, "the column \"timestamp\" holds a null");
+            let current = match &mut current {
+                Some(current) if current.ids == ids => current,
+                other => other.insert(Current::new(ids, &self.series)),
+            };
+            let null = || refused("the column \"timestamp\" holds a null");
             let timestamp = stored.timestamps[row].ok_or_else(null)?;
-            let found = series.and_then(|series| {
-                let points = &self.of_series[series];
-                let is_next = points.get(place).is_some_and(|(next, _)| *next == timestamp);
-                let found = if is_next {
-                    place
-                } else {
-                    points.binary_search_by_key(&timestamp, |(known, _)| *known).ok()?
-                };
-                place = found + 1;
-                Some(points[found].1)
-            });
             let (values, flagged) = stored.values(row);
-            match found {
+            match current.row(timestamp, &self.of_series) {
                 Some(known) if flagged || self.points.values(known) != values => {
                     self.rows[known] = Row::Changed;
                 }
                 Some(known) => self.rows[known] = Row::Unchanged,
                 None if !flagged && self.range.contains(&timestamp) => {
                     self.missing.push(timestamp, values.0, values.1);
-                    self.missing.series(identity);
+                    self.missing.series(&current.identity);
                 }
                 None => {}
             }

@@ -2,7 +2,7 @@
 
 use arrow_schema::ArrowError;
 
-use crate::arrow_columns::WrongColumn;
+use crate::arrow::WrongColumn;
 
 /// A sandbox cannot do what was asked: the key is invalid, points are off their grid, a socket cannot
 /// be opened. The text says what was given and what was expected.

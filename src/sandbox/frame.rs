@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use super::dataset::{Point, Reading};
 use super::error::SandboxError;
 use super::identity::Identity;
-use crate::arrow_columns::{Column, WrongColumn, doubles, ids, integers, times};
+use crate::arrow::{Column, WrongColumn, doubles, ids, integers, times};
 
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;

@@ -1,0 +1,150 @@
+"""`siteline.targets.Delta`: the points of feeds in a Delta table."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from siteline._times import iso
+from siteline.errors import StoreBusy, StoreCorrupt
+from siteline.targets import _shared
+from siteline.targets._lake import SAME, Lake, equals
+from siteline.targets._shared import IDS, VALUES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from siteline._siteline import Page
+
+_POINT = ", ".join((*IDS, "timestamp", *VALUES))
+
+
+class Delta(_shared.SharedTarget):
+    """A Delta table at a path or URI with the points of all feeds, divided by feed and UTC day.
+
+    A page is compared with the stored points of its days. Then one commit appends what is new, or
+    merges: the files of days with revised or flagged points are written anew, no others. Use
+    ``sync(..., batch="chain")``: in parts, a chain also rewrites unchanged points (``seen``).
+
+    Delta has no transaction of two tables, and drops the metadata of old commits. So a state first
+    gets a new number in the table ``PATH_states``; then the commit of the points has this number
+    as the version of its app transaction, which Delta keeps. The state that counts is that of the
+    last commit, wherever a process is killed. Of two processes that sync a feed, the second gets a
+    :class:`StoreBusy`; after other conflicts (compaction, other feeds) a page is compared again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: dict[str, str] | None = None) -> None:
+        # The options are the `storage_options` of deltalake.
+        self._lake = Lake(path, options)
+        self._numbers: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Do nothing: nothing is open between two calls."""
+
+    @contextmanager
+    def lock(self, feed: str) -> Iterator[None]:
+        """Hold a feed within this process; make the table, or refuse one with other columns."""
+        with _shared.held_in_process(self._lake.path, feed):
+            self._numbers[feed] = number = self._lake.version(self._lake.make(), feed)
+            with suppress(self._lake.Error):  # no states yet, or a conflict: the next time will do
+                self._lake.open("_states").delete(f"{equals('feed', feed)} and number < {number}")
+            yield
+
+    def state(self, feed: str) -> bytes | None:
+        """Return the state of the last commit for a feed; ``None`` for an unknown feed."""
+        number = self._lake.exists() and self._lake.version(self._lake.open(), feed)
+        if not number:
+            return None
+        sql = f"select state from t where {equals('feed', feed)} and number = {number}"
+        states = self._lake.read(sql, t=self._lake.open("_states")).read_all()["state"]
+        if not len(states):
+            raise StoreCorrupt(f"{self._lake.path}_states lacks the state of the feed {feed!r}.")
+        return bytes(states[0].as_py())
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
+        """Commit a page and the state, again while others commit to the same files."""
+        return self._lake.retried(lambda: self._apply(feed, page, state))
+
+    def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
+        lake, points = self._lake, self._lake.open()
+        before = lake.version(points, feed)
+        if self._numbers.setdefault(feed, before) != before:
+            raise StoreBusy(f"Another process has synced the feed {feed!r} to {lake.path}.")
+        counts, rows = ([0, 0, 0], []) if page is None else self._compared(points, feed, page)
+        number = max(before, time.time_ns()) + 1 + secrets.randbelow(10**9)  # of no other process
+        lake.put("_states", feed=feed, number=number, state=state)
+        commit = lake.commit(number, feed, sequence=None if page is None else page.sequence)
+        if sum(batch.num_rows for batch in rows) == counts[0]:
+            lake.append(points, rows, commit)
+        else:
+            lake.merge(points, feed, rows, commit)
+        self._numbers[feed] = number
+        return _shared.counted(page, *counts)
+
+    def _compared(self, points: Any, feed: str, page: Any) -> tuple[list[int], list[Any]]:
+        """Return how many points are new, revised and flagged, and the rows to write."""
+        lake, number, days = self._lake, page.sequence, self._lake.days(page)
+        if page.is_last:
+            days |= {page.query.start.date(), (page.query.end - timedelta(microseconds=1)).date()}
+        between = f"day between '{min(days)}' and '{max(days)}'" if days else "false"
+        sql = f"select {_POINT}, flagged from t where {equals('feed', feed)} and {between}"
+        found = page.against(lake.read(sql, t=points))
+        counts = [len(found.inserted), len(found.changed), 0]
+        rows = lake.marked(found.inserted, feed, number, number, False)
+        rows += lake.marked(found.changed, feed, number, number, False)
+        if not page.is_whole:
+            rows += lake.marked(found.unchanged, feed, None, number, False)
+            sql += f" and seen < {page.first_sequence}"
+            found = page.against(lake.read(sql, t=points)) if page.is_last else found
+        if page.is_last:
+            rows += lake.marked(found.missing, feed, number, None, True)
+            counts[2] = len(found.missing)
+        return counts, rows
+
+    def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
+        """Return the points that changed after a sequence, as an Arrow stream to be read once.
+
+        With ``old=True`` also what was known at ``since``, from that version of the table: its
+        commit is in the log for 30 days, its files until :meth:`compact` deletes them after 7.
+        """
+        now, where = self._lake.open(), equals("feed", feed)
+        sql = f"select {_POINT}, sequence, flagged from now where {where} and sequence > {since}"
+        if not old:
+            return self._lake.read(sql, now=now)
+        past = self._lake.as_of(feed, since) if since else now
+        known = f"(select * from past where {where} and {since > 0}) t"
+        names = ", ".join(f"t.{name} as old_{name}" for name in (*VALUES, "flagged"))
+        sql = f"select s.*, {names} from ({sql}) s left join {known} on {SAME}"
+        return self._lake.read(sql, now=now, past=past)
+
+    def settled(self, feed: str) -> Any:
+        """Return the points of settled ranges that are not flagged, as :meth:`changes` does."""
+        state, points = self.state(feed), self._lake.open()
+        within = " or ".join(
+            f"timestamp >= '{iso(start)}' and timestamp < '{iso(end)}'"
+            for start, end in (_shared.settled_ranges(state) if state else [])
+        )
+        where = f"{equals('feed', feed)} and not flagged and ({within or 'false'})"
+        return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
+
+    def offset(self, consumer: str, feed: str) -> int:
+        """Return the sequence up to which a consumer has read a feed; 0 at first."""
+        return self._lake.version(self._lake.open(), feed, consumer)
+
+    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
+        """Remember the sequence up to which a consumer has read a feed."""
+        commit = self._lake.commit(sequence, feed, consumer)
+        self._lake.retried(lambda: self._lake.append(self._lake.open(), [], commit))
+
+    def compact(self) -> None:
+        """Join small files, and delete those that no version of the last 7 days has.
+
+        For once a day, when no sync runs: each sync adds a file to the days where something is new.
+        """
+        for table in (self._lake.open(), self._lake.open("_states")):
+            table.optimize.compact()
+            table.vacuum(dry_run=False, full=True)

@@ -1,0 +1,137 @@
+"""The target :class:`DuckDB`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from siteline.errors import ConfigError, QueryError, StoreBusy
+from siteline.frames import missing
+from siteline.targets import _duckdb_sql as sql
+from siteline.targets import _shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from siteline._siteline import Page
+
+    _Database = str | os.PathLike[str] | DuckDBPyConnection
+
+
+class DuckDB(_shared.SharedTarget):
+    """Points of feeds in a DuckDB database: a target of :meth:`Client.sync`.
+
+    - ``database``: a path, opened at its first use; or a connection, which is never closed, and
+      whose own transaction and settings stay as they are
+    - ``table``: a name, with which those of the other tables and views begin
+    - ``history``: keep what is replaced, for ``changes(old=True)``; once begun, for good
+
+    DuckDB gives a file to one process at a time: to others it is a :class:`StoreBusy`, reading
+    too, until :meth:`close`. Threads may share a target.
+    """
+
+    def __init__(
+        self, database: _Database, *, table: str = "points", history: bool = False
+    ) -> None:
+        """Open nothing yet."""
+        try:
+            import duckdb
+        except ModuleNotFoundError as error:
+            raise missing(error, "duckdb", "siteline.targets.DuckDB") from error.__cause__
+        if not table.isidentifier():
+            raise QueryError(f"table={table!r} is no plain name.")
+        self._duckdb, self._table, self._history = duckdb, table, history
+        self._path = self._search_path = ""
+        self._connection: DuckDBPyConnection | None = None
+        if isinstance(database, duckdb.DuckDBPyConnection):
+            self._connection = database
+            self._search_path = database.execute(sql.SEARCH_PATH).fetchall()[0][0]
+        else:
+            self._path = os.fspath(database)
+
+    def _cursor(self) -> DuckDBPyConnection:
+        """Return a connection for one call: threads share none, and its end rolls back."""
+        if self._connection is None:
+            try:
+                self._connection = self._duckdb.connect(self._path)
+            except self._duckdb.IOException as error:
+                if "set lock" in str(error) or "another process" in str(error):
+                    raise StoreBusy(f"Another process has opened {self._path}.") from error
+                raise
+        cursor = self._connection.cursor().execute("SET TimeZone = 'UTC'")
+        return cursor.execute("SET search_path = $1", [self._search_path])
+
+    def _run(self, *statements: str, page: Page | None = None, **values: Any) -> Any:
+        """Run SQL in one transaction, and return the rows of the last statement."""
+        with self._cursor() as cursor:
+            if page is not None:
+                cursor.register(f"{self._table}_page", page)
+            cursor.begin()
+            for one in statements:
+                used = {name: value for name, value in values.items() if f"${name}" in one}
+                cursor.execute(self._named(one), used)
+            rows = cursor.fetchall()
+            cursor.commit()
+        return rows
+
+    def _named(self, statement: str) -> str:
+        return statement.replace('"points', f'"{self._table}')
+
+    def _read(self, column: str, table: str, **keys: Any) -> Any:
+        where = " AND ".join(f"{name} = ${name}" for name in keys)
+        try:
+            return self._run(f'SELECT {column} FROM "points_{table}" WHERE {where}', **keys)[0][0]
+        except (self._duckdb.CatalogException, IndexError):
+            return None  # there is no table, or no row
+
+    @contextmanager
+    def lock(self, feed: str) -> Iterator[None]:
+        """Hold a feed; before that make the tables, or refuse those of others."""
+        with _shared._guard:
+            columns = self._run(sql.POINTS, 'DESCRIBE "points"')
+            _shared.check_columns(self._table, [name for name, *_ in columns])
+            path = self._run(sql.OTHERS)[0][0] or str(self._connection)
+        with _shared.held_in_process(f"{os.path.realpath(path)}: {self._table}", feed):
+            yield
+
+    def state(self, feed: str) -> bytes | None:
+        """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
+        state: bytes | None = self._read("state", "states", feed=feed)
+        return state
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
+        """Store the points of a page and the state in one transaction, as a ``Store`` does."""
+        values = dict[str, Any](feed=feed, state=state, settled=_shared.settled_ranges(state))
+        if page is None:
+            self._run(sql.STATE, **values)
+            return 0, 0, 0, 0
+        for name in ("sequence", "first_sequence", "is_whole"):
+            values[name] = getattr(page, name)
+        for name in ("start", "end"):
+            values[name] = getattr(page.query, name) if page.is_last else None
+        rows = self._run(*sql.APPLY, page=page, history=self._history, **values)
+        return _shared.counted(page, *rows[0])
+
+    def changes(self, feed: str, since: int = 0, *, old: bool = False) -> DuckDBPyRelation:
+        """Return the points that pages after ``since`` changed, as they are now."""
+        if old and not self._history:
+            raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")
+        query = self._named(sql.CHANGES.format(sql.OLD if old else ""))
+        return self._cursor().sql(query, params={"feed": feed, "since": since})
+
+    def offset(self, consumer: str, feed: str) -> int:
+        """Return up to which sequence a consumer has read a feed; 0 at first."""
+        return self._read("sequence", "offsets", consumer=consumer, feed=feed) or 0
+
+    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
+        """Store up to which sequence a consumer has read a feed."""
+        self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
+
+    def close(self) -> None:
+        """Close the file, so that others can use it; the next use opens it again."""
+        if self._connection is not None and self._path:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,158 @@
+"""What :class:`siteline.targets.Delta` does with deltalake and arro3-core, without pyarrow."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import date
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from siteline.errors import QueryError
+from siteline.frames import missing
+from siteline.targets._shared import COLUMNS, IDS, VALUES, check_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_Result = TypeVar("_Result")
+_TYPES = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(VALUES[:3], "double")
+_TYPES |= dict.fromkeys(("sample_count", "sequence", "seen"), "long")
+_TYPES |= {"timestamp": "timestamp", "flagged": "boolean", "day": "date"}
+_MARKS = ("feed", "sequence", "seen", "flagged")
+_DIVISION = ["feed", "day"]
+_EPOCH = date(1970, 1, 1).toordinal()
+_FEED, _SEQUENCE = "siteline.feed", "siteline.sequence"
+SAME = " and ".join(f"(t.{name} is not distinct from s.{name})" for name in (*IDS, "timestamp"))
+"""Of a point in ``t`` and ``s``; null equals null. With an ``=`` among these conditions DataFusion
+would compare all pairs of rows, and without brackets it reads them otherwise."""
+_UPDATE = {name: f"coalesce(s.{name}, t.{name})" for name in ("sequence", "seen")}
+_UPDATE |= {name: f"s.{name}" for name in (*VALUES, "flagged")}
+
+
+class Lake:
+    """A Delta table of points at a path or URI, and further tables whose names begin with it."""
+
+    def __init__(self, path: str | os.PathLike[str], options: dict[str, str] | None) -> None:
+        try:
+            import arro3.core
+            import deltalake
+            from deltalake.exceptions import CommitFailedError, DeltaError
+        except ModuleNotFoundError as error:
+            raise missing(error, "deltalake", "siteline.targets.Delta") from error.__cause__
+        self._lake: Any = deltalake
+        self._arrow: Any = arro3.core
+        self._conflict: type[Exception] = CommitFailedError
+        self.Error: type[Exception] = DeltaError
+        path = os.fspath(path).rstrip("/")
+        self.path = path if "://" in path else os.path.abspath(path)
+        self._options = options
+
+    def make(self) -> Any:
+        """Open the table of points, made first where there is none; refuse other columns."""
+        schema = self._lake.Schema([self._lake.Field(*of) for of in _TYPES.items()])
+        make, options = self._lake.DeltaTable.create, {"storage_options": self._options}
+        table = make(self.path, schema, "ignore", _DIVISION, **options)
+        check_columns(self.path, [field.name for field in table.schema().fields], _TYPES)
+        check_columns(
+            f"The partition of {self.path}", table.metadata().partition_columns, _DIVISION
+        )
+        return table
+
+    def exists(self) -> bool:
+        """Whether there is a table at the path."""
+        return bool(self._lake.DeltaTable.is_deltatable(self.path, self._options))
+
+    def open(self, suffix: str = "", version: int | None = None) -> Any:
+        """Open a table."""
+        return self._lake.DeltaTable(self.path + suffix, version, self._options)
+
+    def read(self, sql: str, **tables: Any) -> Any:
+        """Return the rows of a query as an Arrow stream to be read once."""
+        query = self._lake.QueryBuilder()
+        for name, table in tables.items():
+            query.register(name, table)
+        return query.execute(sql)
+
+    def marked(self, stream: Any, *values: str | int | None) -> list[Any]:
+        """Return the batches of a stream with a feed, sequence, ``seen`` and flag for all rows."""
+        batches = []
+        for batch in self._arrow.RecordBatchReader.from_arrow(stream):
+            columns = dict(zip(batch.column_names, batch.columns, strict=True))
+            columns |= self._columns(batch.num_rows, dict(zip(_MARKS, values, strict=True)))
+            columns["day"] = batch["timestamp"].cast(self._arrow.DataType.date32())
+            batches.append(self._arrow.RecordBatch.from_pydict(columns))
+        return batches
+
+    def days(self, stream: Any) -> set[date]:
+        """Return the UTC days of the timestamps of a stream."""
+        days, types = set[int](), self._arrow.DataType
+        for batch in self._arrow.RecordBatchReader.from_arrow(stream):
+            column = batch["timestamp"].cast(types.date32()).cast(types.int32())
+            days.update(memoryview(column.cast(types.int64()).buffer()).cast("q"))
+        return {date.fromordinal(_EPOCH + day) for day in days}
+
+    def version(self, table: Any, feed: str, consumer: str | None = None) -> int:
+        """Return the version that a feed's, or its consumer's, last transaction has; 0 without."""
+        return table.transaction_version(_app(feed, consumer)) or 0
+
+    def commit(
+        self, version: int, feed: str, consumer: str | None = None, *, sequence: int | None = None
+    ) -> dict[str, Any]:
+        """Return the argument that makes a write such a transaction, of the page ``sequence``."""
+        notes = {} if sequence is None else {_FEED: feed, _SEQUENCE: str(sequence)}
+        transactions = [self._lake.Transaction(_app(feed, consumer), version)]
+        commit = self._lake.CommitProperties(notes, app_transactions=transactions)
+        return {"commit_properties": commit}
+
+    def as_of(self, feed: str, sequence: int) -> Any:
+        """Open the table as it was when a feed had this sequence."""
+        for commit in self.open().history():
+            if commit.get(_FEED) == feed and int(commit[_SEQUENCE]) <= sequence:
+                return self.open(version=commit["version"])
+        raise QueryError(f"What was known of {feed!r} at {sequence} is no longer in the log.")
+
+    def append(self, table: Any, rows: list[Any], commit: Mapping[str, Any]) -> None:
+        """Append batches; none are a commit too."""
+        schema = rows[0].schema if rows else table.schema().to_arrow()
+        source = self._arrow.Table.from_batches(rows, schema=schema)
+        self._lake.write_deltalake(table, source, mode="append", **commit)
+
+    def merge(self, table: Any, feed: str, rows: list[Any], commit: Mapping[str, Any]) -> None:
+        """Update points of a feed, and insert others; a null sequence or ``seen`` changes none."""
+        days = sorted({str(day) for batch in rows for day in self.days(batch)})
+        # The literals keep Delta from the files of other feeds and days.
+        on = f"t.{equals('feed', feed)} and t.day in ({str(days)[1:-1]}) and {SAME}"
+        source = self._arrow.Table.from_batches(rows)
+        merge = table.merge(source, on, "s", "t", streamed_exec=False, **commit)
+        merge.when_matched_update(_UPDATE).when_not_matched_insert_all().execute()
+
+    def put(self, suffix: str, **values: object) -> None:
+        """Append a row to a further table, which is made first where there is none."""
+        row = self._arrow.Table.from_pydict(self._columns(1, values))
+        options = {"mode": "append", "storage_options": self._options}
+        self._lake.write_deltalake(self.path + suffix, row, **options)
+
+    def retried(self, write: Callable[[], _Result]) -> _Result:
+        """Write again, up to nine times, where another commit touched the same files meanwhile."""
+        for _ in range(9):
+            with suppress(self._conflict):
+                return write()
+        return write()
+
+    def _columns(self, rows: int, values: Mapping[str, object]) -> dict[str, Any]:
+        kinds = {str: "string", bytes: "binary", bool: "bool"}
+        zeros = self._arrow.Array.from_buffer(memoryview(bytes(8 * rows)).cast("q"))
+        columns = {}
+        for name, value in values.items():
+            kind = getattr(self._arrow.DataType, kinds.get(type(value), "int64"))()
+            columns[name] = self._arrow.Array([value], kind).take(zeros)
+        return columns
+
+
+def _app(feed: str, consumer: str | None) -> str:
+    return f"siteline:{feed}" if consumer is None else f"siteline offset:{consumer!r}:{feed}"
+
+
+def equals(name: str, value: str) -> str:
+    """Write a condition in SQL."""
+    return f"{name} = '" + value.replace("'", "''") + "'"

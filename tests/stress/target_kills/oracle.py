@@ -1,0 +1,199 @@
+"""Compares a target with a `Store`, after each run.
+
+The store is synced by a client of its own, which is never killed, to the page at which the target
+is, at the same time of the service: then all that they have must be equal, wherever a run ended.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import siteline
+from crash.feed_points import Broken, rows_of
+from crash.plants import INTERVAL, SITE
+from kit.target_rows import settled_points, store_points, target_changes, target_points
+
+from target_kills.harness import TIMEOUT
+from target_kills.worker import counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kit.target_rows import Key, Known
+
+    from target_kills.harness import Harness, Outcome
+
+READER = 'a reader\'s "place"'
+
+
+class Oracle:
+    """Follows one target from its first page to its last."""
+
+    def __init__(self, harness: Harness) -> None:
+        """Start with an empty target."""
+        self.harness, self.sandbox = harness, harness.sandbox
+        self.store = siteline.Store(harness.folder / "plant.siteline")
+        self.sequences = dict.fromkeys((feed.name for feed in harness.feeds), 0)
+        self.read: dict[str, dict[Key, Known]] = {feed.name: {} for feed in harness.feeds}
+        """What a reader of the changes has."""
+        self.pages = self.own = self.own_pages = self.wasted = self.unseen = 0
+        self.others = self.dropped = self.revised = self.flagged = 0
+
+    def client(self, **options: Any) -> siteline.Client:
+        """A client of this process; its time stands still."""
+        return self.sandbox.client(clock=siteline.Clock(self.harness.now.isoformat()), **options)
+
+    def requested(self) -> int:
+        """The data requests of the runs, as the service counts them."""
+        return self.sandbox.stats["data_requests"] - self.own
+
+    def advance(self, hours: int) -> None:
+        """Advance the clock; the ledger begins anew."""
+        self.harness.advance(hours)
+        self.others, self.dropped = self.requested(), 0
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """The target, to which no other process writes: what a killed one sent has been done."""
+        with self.harness.place.open() as target, ExitStack() as stack:
+            for feed in self.harness.feeds:
+                until = time.monotonic() + TIMEOUT
+                while not locked(stack, target, feed.name):
+                    if time.monotonic() > until:
+                        raise Broken(f"{feed.name} is still locked after {TIMEOUT} s")
+            yield target
+
+    def check(self, outcome: Outcome, *, read: bool = False) -> None:
+        """Check all after a run. ``read``: the reader reads the changes."""
+        before = self.pages
+        try:
+            with self.open() as target:
+                for feed in self.harness.feeds:
+                    self.follow(feed, target, outcome)
+                    self.compare(feed, target)
+                    if read:
+                        self.read_changes(feed.name, target)
+                        self.compare_settled(feed.name, target)
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(f"{type(error).__name__}: {error}") from error
+        # Of a batch each page is reported when it was read.
+        if self.pages < before + outcome.ack and self.harness.batch == 1:
+            raise Broken(f"{outcome.ack} pages acknowledged, {self.pages - before} stored")
+        self.check_requests(outcome)
+
+    def sequence(self, feed: siteline.Feed, state: bytes | None) -> int:
+        """The number of the newest page that a state knows of."""
+        states = {} if state is None else {feed.name: state}
+        with self.client() as client, client.sync_pages(feed, states) as pages:
+            return pages.report[feed.name].sequence
+
+    def follow(self, feed: siteline.Feed, target: Any, outcome: Outcome) -> None:
+        """Sync the store to the page of the target."""
+        sequence = self.sequence(feed, target.state(feed.name))
+        new = sequence - self.sequences[feed.name]
+        if new < 0:
+            raise Broken(f"{feed.name} went back by {-new} pages")
+        self.sequences[feed.name] = sequence
+        self.pages += new
+        if not (new or outcome.done):
+            return
+        with self.client() as client:
+            report = client.sync(feed, self.store, now=self.harness.now, max_pages=new or None)
+        self.own += report.requests
+        self.own_pages += report.pages
+        self.revised, self.flagged = self.revised + report.revised, self.flagged + report.flagged
+        if report.pages != new or (outcome.done and not report.complete):
+            raise Broken(f"{feed.name}: {new} pages, and not {report.pages}, or unread: {report}")
+        if outcome.done and outcome.done[feed.name] != counts(report[feed.name]):
+            raise Broken(f"{feed.name} counts {outcome.done[feed.name]}, and not {report}")
+
+    def compare(self, feed: siteline.Feed, target: Any) -> None:
+        """The points, values, flags and windows of the target are those of the store."""
+        name = feed.name
+        difference(name, target_points(target, name), store_points(self.store, name))
+        if self.sequences[name]:
+            now = self.harness.now
+            windows = [window[:3] for window in target.coverage(name, now)]
+            if windows != [window[:3] for window in self.store.coverage(name, now)]:
+                raise Broken(f"{name}: other windows: {windows}")
+
+    def compare_settled(self, name: str, target: Any) -> None:
+        """What is settled for the target is so for the store."""
+        if self.sequences[name]:
+            settled = self.store.points(name, settled_only=True, flagged="drop", unread="keep")
+            found = settled_points(self.harness.place.settled(target, name))
+            difference(f"{name}, settled", found, settled_points(settled))
+
+    def read_changes(self, name: str, target: Any) -> None:
+        """A reader has what it had, with the changes since its offset: what there is now."""
+        since, known = target.offset(READER, name), self.read[name]
+        for key, (old, new) in target_changes(target, name, since).items():
+            if known.get(key) != old:
+                raise Broken(f"{name}: {key} was {known.get(key)} at {since}, and not {old}")
+            known[key] = new
+        difference(f"{name}, by its changes", known, store_points(self.store, name))
+        target.set_offset(READER, name, self.sequences[name])
+
+    def check_requests(self, outcome: Outcome) -> None:
+        """A run that is interrupted costs what was under way; the ledger counts what was sent."""
+        under_way = 0 if outcome.done else self.harness.concurrency
+        lost = under_way * self.harness.batch
+        good = self.sandbox.stats["requests"]["data"].get(200, 0)
+        wasted = good - self.own_pages - self.pages
+        cost, self.wasted = wasted - self.wasted, wasted
+        if cost > lost + self.unseen:
+            raise Broken(f"this run read {cost} pages that it did not store")
+        # The service may count a request only after the process is dead.
+        self.unseen = max(0, min(under_way, lost + self.unseen - cost))
+        self.dropped += under_way
+        served, ledger = self.requested() - self.others, self.harness.ledger
+        counted = self.client(ledger=str(ledger)).allowance.used if ledger.exists() else 0
+        if not served <= counted <= served + self.dropped:
+            raise Broken(f"the ledger has {counted}, the service {served}, dropped {self.dropped}")
+
+    def check_end(self) -> None:
+        """After the lateness and one more run the points of all settled windows are the truth."""
+        with self.open() as target:
+            for feed in self.harness.feeds:
+                windows = target.coverage(feed.name, self.harness.now)
+                end = max(window.end for window in windows if window.state == "settled")
+                if any(
+                    w.state != "settled" for w in windows if w.end + feed.lateness <= windows.now
+                ):
+                    raise Broken(f"after the lateness {feed.name} is not settled")
+                points = target_points(target, feed.name).items()
+                settled = {key: row for key, (row, flag) in points if key[5] < end and not flag}
+                truth = self.sandbox.truth(
+                    site=SITE, line=feed.line, start=feed.since, end=end, interval=INTERVAL
+                )
+                difference("the truth", settled, rows_of(truth.records(named=True)))
+        jtis = self.sandbox.stats["jtis"]
+        if len(set(jtis)) != len(jtis):
+            raise Broken("two token requests share a jti")
+
+
+def locked(stack: ExitStack, target: Any, feed: str) -> bool:
+    """Whether no process had the feed: now it is locked."""
+    try:
+        stack.enter_context(target.lock(feed))
+    except siteline.StoreBusy:
+        time.sleep(0.001)
+        return False
+    return True
+
+
+def difference(name: str, found: dict[Key, Any], expected: dict[Key, Any]) -> None:
+    """Points that are not as expected."""
+    if found == expected:
+        return
+    extra, missing = found.keys() - expected.keys(), expected.keys() - found.keys()
+    other = [key for key in found.keys() & expected.keys() if found[key] != expected[key]]
+    first = next(iter([*extra, *missing, *other]))
+    raise Broken(
+        f"{name}: {len(extra)} points too many, {len(missing)} missing, {len(other)} are other, of "
+        f"{len(expected)}: {first} is {found.get(first)}, and not {expected.get(first)}"
+    )
