@@ -17,6 +17,7 @@
 # make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, campaigns
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
+# make target-kills kill syncs into DuckDB, PostgreSQL and Delta, and restart the server (an hour)
 # make campaigns    hostile months, then a short crash
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
 # make mutants      change the core in 3,000 places, one at a time: do its tests notice? (many hours)
@@ -77,7 +78,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 
 .PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	torture crash campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
+	torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -184,6 +185,12 @@ crash: $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
 
+# TARGET_ARGS="--seeds 1 --kills 10" is a short form.
+target-kills: $(VENV)/ready $(VENV)/installed
+	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m target_kills --target duckdb $(TARGET_ARGS)
+	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m target_kills --target postgres --restart $(TARGET_ARGS)
+	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m target_kills --target delta $(TARGET_ARGS)
+
 $(FUZZ)/bin/cargo-fuzz:
 	cargo install --quiet --locked --root $(FUZZ) cargo-fuzz
 
@@ -281,9 +288,11 @@ $(LOCKING)/ready:
 lock: $(LOCKING)/ready
 	$(LOCKING)/$(SCRIPTS)/python .ci/locks.py make --uv $(LOCKING)/$(SCRIPTS)/uv $(LOCK_ARGS)
 
-# The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
+# The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows. The tests
+# of what works with none of it are left out.
+WITH_NONE := --ignore-glob='*/test_cli_[!p]*.py' --ignore-glob='*/test_cli_profile.py' --ignore-glob='*/test_agent*.py'
 test-lowest: $(VENV)/installed
-	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign and not once" --numprocesses=$(WORKERS) $(PYTEST_ARGS)
+	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign and not once" --numprocesses=$(WORKERS) $(WITH_NONE) $(PYTEST_ARGS)
 
 # NIGHTLY_INDEX: a second index, with builds of each night; without it, what is published as a
 # pre-release. What is not replaced is as locked.

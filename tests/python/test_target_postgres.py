@@ -82,6 +82,7 @@ def test_at_every_step_it_has_the_points_counts_and_flags_of_a_store(tables, sto
     assert next(windows) == next(windows)
 
 
+@pytest.mark.once
 @pytest.mark.fault("S12")
 @pytest.mark.parametrize("fault", ["request", "reply", "session", "kill"])
 def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(

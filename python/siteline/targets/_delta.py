@@ -12,7 +12,6 @@ from siteline._times import iso
 from siteline.errors import StoreBusy, StoreCorrupt
 from siteline.targets import _shared
 from siteline.targets._lake import SAME, Lake, equals
-from siteline.targets._shared import IDS, VALUES
 
 if TYPE_CHECKING:
     import os
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from siteline._siteline import Page
 
-_POINT = ", ".join((*IDS, "timestamp", *VALUES))
+_POINT = ", ".join((*_shared.IDS, "timestamp", *_shared.VALUES))
 
 
 class Delta(_shared.SharedTarget):
@@ -35,10 +34,10 @@ class Delta(_shared.SharedTarget):
     as the version of its app transaction, which Delta keeps. The state that counts is that of the
     last commit, wherever a process is killed. Of two processes that sync a feed, the second gets a
     :class:`StoreBusy`; after other conflicts (compaction, other feeds) a page is compared again.
+    ``options`` are the ``storage_options`` of ``deltalake``.
     """
 
     def __init__(self, path: str | os.PathLike[str], options: dict[str, str] | None = None) -> None:
-        # The options are the `storage_options` of deltalake.
         self._lake = Lake(path, options)
         self._numbers: dict[str, int] = {}
 
@@ -117,18 +116,19 @@ class Delta(_shared.SharedTarget):
             return self._lake.read(sql, now=now)
         past = self._lake.as_of(feed, since) if since else now
         known = f"(select * from past where {where} and {since > 0}) t"
-        names = ", ".join(f"t.{name} as old_{name}" for name in (*VALUES, "flagged"))
+        names = ", ".join(f"t.{name} as old_{name}" for name in (*_shared.VALUES, "flagged"))
         sql = f"select s.*, {names} from ({sql}) s left join {known} on {SAME}"
         return self._lake.read(sql, now=now, past=past)
 
     def settled(self, feed: str) -> Any:
         """Return the points of settled ranges that are not flagged, as :meth:`changes` does."""
         state, points = self.state(feed), self._lake.open()
-        within = " or ".join(
-            f"timestamp >= '{iso(start)}' and timestamp < '{iso(end)}'"
-            for start, end in (_shared.settled_ranges(state) if state else [])
+        kept = (
+            f"{equals('feed', feed)} and cast(flagged as int) = 0"  # 1.6.0 fails without the cast
         )
-        where = f"{equals('feed', feed)} and not flagged and ({within or 'false'})"
+        ranges = _shared.settled_ranges(state) if state else []
+        times = [f"timestamp >= '{iso(a)}' and timestamp < '{iso(b)}'" for a, b in ranges]
+        where = f"{kept} and ({' or '.join(times) or 'false'})"
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)
 
     def offset(self, consumer: str, feed: str) -> int:
@@ -145,6 +145,7 @@ class Delta(_shared.SharedTarget):
 
         For once a day, when no sync runs: each sync adds a file to the days where something is new.
         """
-        for table in (self._lake.open(), self._lake.open("_states")):
+        for suffix in filter(self._lake.exists, ("", "_states")):
+            table = self._lake.open(suffix)
             table.optimize.compact()
             table.vacuum(dry_run=False, full=True)

@@ -12,7 +12,7 @@ from siteline.frames import missing
 from siteline.targets._shared import COLUMNS, IDS, VALUES, check_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _Result = TypeVar("_Result")
 _TYPES = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(VALUES[:3], "double")
@@ -53,14 +53,13 @@ class Lake:
         make, options = self._lake.DeltaTable.create, {"storage_options": self._options}
         table = make(self.path, schema, "ignore", _DIVISION, **options)
         check_columns(self.path, [field.name for field in table.schema().fields], _TYPES)
-        check_columns(
-            f"The partition of {self.path}", table.metadata().partition_columns, _DIVISION
-        )
+        divided = table.metadata().partition_columns
+        check_columns(f"The partition of {self.path}", divided, _DIVISION)
         return table
 
-    def exists(self) -> bool:
-        """Whether there is a table at the path."""
-        return bool(self._lake.DeltaTable.is_deltatable(self.path, self._options))
+    def exists(self, suffix: str = "") -> bool:
+        """Whether there is a table."""
+        return bool(self._lake.DeltaTable.is_deltatable(self.path + suffix, self._options))
 
     def open(self, suffix: str = "", version: int | None = None) -> Any:
         """Open a table."""
@@ -76,7 +75,7 @@ class Lake:
     def marked(self, stream: Any, *values: str | int | None) -> list[Any]:
         """Return the batches of a stream with a feed, sequence, ``seen`` and flag for all rows."""
         batches = []
-        for batch in self._arrow.RecordBatchReader.from_arrow(stream):
+        for batch in self._batches(stream):
             columns = dict(zip(batch.column_names, batch.columns, strict=True))
             columns |= self._columns(batch.num_rows, dict(zip(_MARKS, values, strict=True)))
             columns["day"] = batch["timestamp"].cast(self._arrow.DataType.date32())
@@ -86,7 +85,7 @@ class Lake:
     def days(self, stream: Any) -> set[date]:
         """Return the UTC days of the timestamps of a stream."""
         days, types = set[int](), self._arrow.DataType
-        for batch in self._arrow.RecordBatchReader.from_arrow(stream):
+        for batch in self._batches(stream):
             column = batch["timestamp"].cast(types.date32()).cast(types.int32())
             days.update(memoryview(column.cast(types.int64()).buffer()).cast("q"))
         return {date.fromordinal(_EPOCH + day) for day in days}
@@ -138,6 +137,9 @@ class Lake:
             with suppress(self._conflict):
                 return write()
         return write()
+
+    def _batches(self, stream: Any) -> Iterator[Any]:
+        return (of for of in self._arrow.RecordBatchReader.from_arrow(stream) if of.num_rows)
 
     def _columns(self, rows: int, values: Mapping[str, object]) -> dict[str, Any]:
         kinds = {str: "string", bytes: "binary", bool: "bool"}
