@@ -192,11 +192,17 @@ def _check_ids(ids: str) -> None:
         raise QueryError(f'ids={ids!r} is unknown: give ids="str" or ids="category".')
 
 
-def missing(error: ModuleNotFoundError, package: str, what: str) -> ImportError:
-    """Say how to install a package that is not there; of one that lacks another, its own error."""
+def missing(
+    error: ModuleNotFoundError, package: str, what: str, extra: str | None = None
+) -> ImportError:
+    """Say how to install a package that is not there; of one that lacks another, its own error.
+
+    ``extra``: the extra that has it, if it does not have its name.
+    """
     if error.name != package:
         return error
     return ImportError(
-        f"{what} needs {package}, which is not installed: pip install 'siteline[{package}]'",
+        f"{what} needs {package}, which is not installed: "
+        f"pip install 'siteline[{extra or package}]'",
         name=package,
     )

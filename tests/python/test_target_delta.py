@@ -305,5 +305,5 @@ def test_another_table_is_refused_before_any_request(plant, target, path, divisi
 
 def test_a_missing_package_is_named(monkeypatch, path):
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    with pytest.raises(ImportError, match=r"siteline\.targets\.Delta needs deltalake"):
+    with pytest.raises(ImportError, match=r"Delta needs deltalake.*'siteline\[delta\]'"):
         Delta(path)

@@ -38,7 +38,9 @@ class Lake:
             import deltalake
             from deltalake.exceptions import CommitFailedError, DeltaError
         except ModuleNotFoundError as error:
-            raise missing(error, "deltalake", "siteline.targets.Delta") from error.__cause__
+            raise missing(
+                error, "deltalake", "siteline.targets.Delta", "delta"
+            ) from error.__cause__
         self._lake: Any = deltalake
         self._arrow: Any = arro3.core
         self._conflict: type[Exception] = CommitFailedError

@@ -36,7 +36,8 @@ class Postgres(_shared.SharedTarget):
             import pyarrow  # the driver needs it too, for parameters and rows
             from adbc_driver_postgresql import dbapi
         except ModuleNotFoundError as error:
-            raise missing(error, "adbc_driver_postgresql", "siteline.targets.Postgres") from error
+            what = "siteline.targets.Postgres"
+            raise missing(error, error.name or "", what, "postgres") from error.__cause__
         if not re.fullmatch(r"([^.\0]+\.)?[^.\0]{1,48}", table):
             raise QueryError(f"table={table!r} is no name of up to 48 characters, or schema.name.")
         self._arrow: Any = pyarrow
