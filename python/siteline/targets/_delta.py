@@ -145,7 +145,6 @@ class Delta(_shared.SharedTarget):
 
         For once a day, when no sync runs: each sync adds a file to the days where something is new.
         """
-        for suffix in filter(self._lake.exists, ("", "_states")):
-            table = self._lake.open(suffix)
+        for table in map(self._lake.open, filter(self._lake.exists, ("", "_states"))):
             table.optimize.compact()
             table.vacuum(dry_run=False, full=True)
