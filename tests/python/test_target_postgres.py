@@ -157,6 +157,13 @@ def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, sta
         assert target.apply("f", Rows([("T", 2, None)], 5), state) == (0, 1, 0, 2)
         assert [row[2:] for row in kept()] == [(5, 3, True), (5, 5, False), (5, 3, True)]
         assert target.apply("f", None, state) == (0, 0, 0, 0)
+    changes = target.changes("f", 4, old=True).to_pylist()
+    names = ("timestamp", "value", "old_value", "old_flagged")
+    assert sorted((str(row["tag_guid"]), *map(row.get, names)) for row in changes) == [
+        ("None", hour(1), 1.0, 1.0, False),
+        ("T", hour(1), 6.0, 6.0, False),
+        ("T", hour(2), None, None, True),
+    ]
     assert target.state("f") == state
     assert tables.rows("SELECT tag_guid FROM %_series ORDER BY id") == [("T",), (None,)]
 
@@ -258,10 +265,11 @@ def test_settings_of_the_session_make_no_difference(tables, state, sandbox, stor
         for one in (store, target):
             report = client.sync(feed, one)
         sandbox.clock.advance("1d")
-    with target.lock("f"):
-        target.apply("f", Rows([("é", 1, 5.0)], 1), state)
+    with target.lock("ñ"):
+        target.apply("ñ", Rows([("é", 1, 5.0)], 1), state)
+    (changed,) = target.changes("ñ").to_pylist()
     monkeypatch.undo()
-    (changed,) = tables.target().changes("f").to_pylist()
+    assert target.state("ñ") == state
     assert [changed[name] for name in ("site_id", "tag_guid", "timestamp")] == ["ü", "é", hour(1)]
     assert tables.points() == stored(store)
     assert report.revised > 0

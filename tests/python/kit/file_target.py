@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pickle
 from pathlib import Path
@@ -38,6 +37,8 @@ class FileTarget(SharedTarget):
 
     @contextlib.contextmanager
     def lock(self, feed):
+        import fcntl  # of Unix
+
         with open(f"{self.path}-{feed}", "w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
