@@ -389,7 +389,7 @@ feature-sets:
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy
-	$(BIN)/stubtest siteline _siteline_pytest --ignore-disjoint-bases
+	$(BIN)/stubtest siteline _siteline_pytest --ignore-disjoint-bases --mypy-config-file pyproject.toml
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
 
 clean:

@@ -43,7 +43,8 @@ class DuckDB(_shared.SharedTarget):
             raise missing(error, "duckdb", "siteline.targets.DuckDB") from error.__cause__
         if not table.isidentifier():
             raise QueryError(f"table={table!r} is no plain name.")
-        self._duckdb, self._table, self._history = duckdb, table, history
+        self._duckdb: Any = duckdb
+        self._table, self._history = table, history
         self._path = self._search_path = ""
         self._connection: DuckDBPyConnection | None = None
         if isinstance(database, duckdb.DuckDBPyConnection):
