@@ -280,13 +280,35 @@ def test_settings_of_the_session_make_no_difference(tables, state, sandbox, stor
 
 def test_no_text_has_the_password(server):
     assert "geheim" not in repr(Postgres(server.uri(password="geheim")))
-    for uri in ("postgresql://u:ge%heim@h/x", "postgresql://u:geheim@[h/x", "host=h geheim"):
+    unreadable = ("u:ge%heim@h/x", "u:geheim@[h/x", "u:9@geheim@h/x", "u:geheim/@h/x")
+    for uri in (
+        *(f"postgresql://{rest}" for rest in unreadable),
+        "host=h geheim",
+        "password='heim",
+    ):
         with pytest.raises(siteline.ConfigError, match="libpq") as caught:
             Postgres(uri).state("line-2")
         assert "heim" not in f"{caught.value} {caught.value.hint} {caught.value.__context__}"
     with pytest.raises(dbapi.OperationalError, match="Connection refused") as refused:
         Postgres("postgresql://u:geheim@127.0.0.1:1/x").state("line-2")
     assert "geheim" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to connect: connection to server on socket failed: FATAL: it is starting up",
+        "Failed to build type mapping table: server closed the connection unexpectedly",
+        'Failed to connect: could not translate host name "h" to address: unknown',
+    ],
+)
+def test_an_error_of_the_server_is_raised_as_it_is(monkeypatch, text):
+    def connect(uri):
+        raise dbapi.OperationalError(text, status_code=10)
+
+    monkeypatch.setattr(dbapi, "connect", connect)
+    with pytest.raises(dbapi.OperationalError, match=text[:30]):
+        Postgres("postgresql://u:geheim@h/x").state("line-2")
 
 
 def test_a_missing_driver_is_named(monkeypatch):

@@ -132,8 +132,8 @@ class Postgres(_shared.SharedTarget):
         try:
             return self._driver.connect(self._uri)
         except self._driver.Error as error:
-            if re.search("connection to server|translate host name", str(error)):
-                raise  # the others quote what libpq cannot read: perhaps the password
+            if not sql.UNREADABLE.search(str(error)):
+                raise
         raise ConfigError("The URI is none that libpq can read.", hint="Encode @, % and / in it.")
 
     def _run(self, cursor: Any, statement: str, *values: Any) -> Any:

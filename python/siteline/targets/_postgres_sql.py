@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from siteline.targets._shared import COLUMNS, IDS, VALUES
 
 _IDS, _VALUES, _COLUMNS = ", ".join(IDS), ", ".join(VALUES), ", ".join(COLUMNS)
@@ -104,3 +106,8 @@ CHANGES_WITH_OLD = f"""SELECT {_CHANGED}, {", ".join(f"old_{n}" for n in (*VALUE
     SELECT series, timestamp, {", ".join(_OLD)} FROM %_history_rows
     WHERE sequence <= $2 AND replaced_by > $2) old USING (series, timestamp)
   WHERE feed = $1 AND sequence > $2"""
+
+# libpq quotes what it cannot read, or takes for a host: perhaps a part of the password.
+UNREADABLE = re.compile(
+    r'Failed to connect: (?!connection to |could not translate host name "[^"@]*").*("|URI|string)'
+)
