@@ -85,7 +85,8 @@ def test_streams_of_any_library_compare(page, kind):
         stored = duckdb.from_arrow(table)
     elif kind in texts:
         fields = [f.with_type(texts[kind]) if f.name in IDS else f for f in plain(table)]
-        stored = table.cast(pa.schema(plain(table))).cast(pa.schema(fields))
+        columns = [pa.array(table[field.name].to_pylist(), field.type) for field in fields]
+        stored = pa.table(columns, schema=pa.schema(fields))
     elif kind == "nanoseconds":
         stored = table.set_column(
             5, "timestamp", table["timestamp"].cast(pa.timestamp("ns", "UTC"))
