@@ -12,7 +12,7 @@ from pathlib import Path
 
 import siteline
 
-from scale import costs
+from scale import costs, partitions
 from scale.allowance import fill_days
 from scale.count import (
     COARSE,
@@ -151,6 +151,18 @@ def growth() -> Iterator[tuple[str, ...]]:
         yield (name, f"{size:.1f} bytes", f"{day / 1e9:.1f} GB", a_year)
 
 
+def spark() -> Iterator[tuple[str, ...]]:
+    """Two weeks of the plant, read once by Spark: a query for each cut, each in partitions."""
+    yield ("a query for", "page_size", "by", "partitions", "requests", "uncut", "a task holds")
+    for cut, page_size in SIZES:
+        for by in partitions.BY if page_size > PAGE_SIZES[0] else ():
+            cost = partitions.cost(cut, page_size, by)
+            figures = (cost.partitions, cost.pages, cost.uncut)
+            of_plant = (f"{figure * cut.feeds:,}" for figure in figures)
+            held = f"{cost.largest / 1e6:.2f} M points"
+            yield (cut.name, f"{page_size:,}", by, *of_plant, held)
+
+
 TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
     "requests": requests,
     "readings": readings,
@@ -158,6 +170,7 @@ TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
     "seconds": seconds,
     "whole": whole,
     "growth": growth,
+    "spark": spark,
 }
 
 
