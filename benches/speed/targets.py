@@ -198,9 +198,9 @@ def _plain(page: Any) -> pa.Table:
     return pa.table([*plain, *table.columns[5:]], names=table.column_names)
 
 
-def _check(table: pa.Table, served: Pages) -> None:
+def _check(table: pa.Table, last: Pages) -> None:
     """Raise if these are not the points that were served last, to the bit."""
-    expected = pa.concat_tables([page.to_arrow() for page, _ in served]).unify_dictionaries()
+    expected = pa.concat_tables([page.to_arrow() for page, _ in last]).unify_dictionaries()
     wrong = difference(summarize(table.select(list(COLUMNS))), summarize(expected))
     if wrong:
         raise RuntimeError(f"what is in the table and what was served differ in {wrong}")

@@ -38,6 +38,7 @@ struct Waiting {
     read_at: Timestamp,
     chain: ChainRange,
     interval_seconds: Option<u32>,
+    is_only_chain: bool,
     state: Vec<u8>,
 }
 
@@ -56,10 +57,12 @@ impl Batched {
 
     /// Applies what waits, with this state or its own.
     fn write(&self, feed: &str, waiting: Waiting, state: Option<&[u8]>) -> Result<Applied> {
-        let Waiting { pages, read_at, chain, interval_seconds, state: own } = waiting;
+        let Waiting { pages, read_at, chain, interval_seconds, is_only_chain, state: own } =
+            waiting;
         let batch_first = pages.first().map_or(chain.first, |page| page.sequence);
-        let page = Page::joined(pages)?;
-        let delivery = Delivery { page: &page, batch_first, read_at, chain, interval_seconds };
+        let page = &Page::joined(pages)?;
+        let delivery =
+            Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain };
         self.target.apply(feed, Some(&delivery), state.unwrap_or(&own))
     }
 }
@@ -88,7 +91,7 @@ impl Target for Batched {
                 None => self.target.apply(feed, None, state),
             };
         };
-        let Delivery { page, read_at, chain, interval_seconds, .. } = *delivery;
+        let Delivery { page, read_at, chain, interval_seconds, is_only_chain, .. } = *delivery;
         let (mut pages, before) = match waiting {
             Some(waiting) if waiting.chain == chain => (waiting.pages, Applied::default()),
             Some(other) => (Vec::new(), self.write(feed, other, None)?),
@@ -96,7 +99,8 @@ impl Target for Batched {
         };
         pages.push(page.clone());
         let is_full = page.is_last || self.is_full(pages.len());
-        let waiting = Waiting { pages, read_at, chain, interval_seconds, state: state.to_vec() };
+        let state = state.to_vec();
+        let waiting = Waiting { pages, read_at, chain, interval_seconds, is_only_chain, state };
         if is_full {
             return Ok(before.plus(self.write(feed, waiting, None)?));
         }

@@ -56,7 +56,7 @@ impl NextWrite {
 
     /// The page; `None` where only the state changes.
     pub(crate) fn delivery(&self) -> Option<Delivery<'_>> {
-        self.pending.delivery(self.state.feed())
+        self.pending.delivery(&self.state)
     }
 }
 
@@ -71,14 +71,22 @@ impl PendingWrite {
         }
     }
 
-    /// The delivery for the target, where this is a page.
-    pub(super) fn delivery(&self, feed: &Feed) -> Option<Delivery<'_>> {
+    /// The delivery for the target, where this is a page; `state` is that after it.
+    pub(super) fn delivery(&self, state: &FeedState) -> Option<Delivery<'_>> {
         let Self::Page { page, read_at, chain, .. } = self else { return None };
         let (start, end) = chain.range().instants();
         let span = ChainRange { first: chain.first, start, end };
-        let interval_seconds = feed.input().interval_seconds;
-        let batch_first = page.sequence;
-        Some(Delivery { page, batch_first, read_at: *read_at, chain: span, interval_seconds })
+        Some(Delivery {
+            page,
+            batch_first: page.sequence,
+            read_at: *read_at,
+            chain: span,
+            interval_seconds: state.feed().input().interval_seconds,
+            is_only_chain: state
+                .chains
+                .iter()
+                .all(|other| other.began.is_none() || other.first == chain.first),
+        })
     }
 
     /// Where this page ended a chain: its query, its pages, its points, and those on the last page.

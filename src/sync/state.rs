@@ -423,6 +423,14 @@ impl FeedState {
         self.abandon(dropped);
     }
 
+    /// The same state without a cursor, for a place that others read: unfinished chains begin again.
+    #[must_use]
+    pub fn without_cursors(mut self) -> Self {
+        let chains = std::mem::take(&mut self.chains);
+        self.abandon(chains);
+        self
+    }
+
     /// Gives up chains. What no other has read to its end stays known as begun.
     fn abandon(&mut self, chains: Vec<UnfinishedChain>) {
         let covered = self.coverage.covered();

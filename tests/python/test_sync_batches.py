@@ -25,6 +25,19 @@ class Recorder(FlaggingStore):
         return [page for _, page, _ in self.given if page is not None]
 
 
+class Lean(Recorder):
+    """Does not note unchanged points of whole pages, as siteline's targets."""
+
+    def __init__(self):
+        super().__init__()
+        self.renews_all = False
+
+
+def batch_for(one):
+    """A store takes page by page."""
+    return 1 if isinstance(one, siteline.Store) else "chain"
+
+
 def short_feed():
     """A feed whose first read is one chain."""
     return make_feed(page_size=100, since="2026-11-19T00:00Z")
@@ -90,6 +103,32 @@ def test_a_whole_chain_is_one_page(sandbox):
     large = make_feed("large", since="2026-11-19T00:00Z", page_size=5_000)
     [(alone, _)] = sandbox.client().sync_pages(large, {})
     assert alone.is_whole
+
+
+def test_no_page_is_whole_while_an_older_chain_is_unfinished(sandbox, store):
+    """The older one may end without a point that the newer one brought, which is not missing."""
+    load_series(sandbox)
+    client, feed, target = sandbox.client(), short_feed(), Lean()
+    targets, day = (store, target), ("2026-11-19T00:00Z", "2026-11-20T00:00Z")
+    # The rest of the second run's chain is left by the third one, as it goes on past `until`.
+    part, shorter = {"max_pages": 1}, {"until": "2026-11-19T22:00Z"}
+    for options in {}, {"reread": day, **part}, {"reread": day, **shorter}:
+        for one in targets:
+            client.sync(feed, one, batch=batch_for(one), **options)
+        sandbox.clock.advance("5s")
+    page = target.pages[-1]
+    assert (page.is_last, page.sequence - page.first_sequence + 1) == (True, len(page) // 100 + 1)
+    assert not page.is_whole
+    withdraw_point(sandbox)
+    reports = [client.sync(feed, one, batch=batch_for(one)) for one in targets]
+    assert counts_of(reports[0]) == counts_of(reports[1])
+    assert target.points(flagged=True) == stored_points(store, flagged="only", unread="keep") == {}
+    assert target.pages[-1].is_last
+    # Now no chain is unfinished, and the next one finds that the point is no longer there.
+    for one in targets:
+        assert client.sync(feed, one, batch=batch_for(one), reread=day).flagged == 1
+    assert target.pages[-1].is_whole
+    assert target.points(flagged=True) == stored_points(store, flagged="only", unread="keep")
 
 
 def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):

@@ -42,6 +42,8 @@ pub(crate) struct Synced {
     pub(crate) chain: ChainRange,
     /// The number of the first of the pages that were joined to this one.
     pub(crate) batch_first: u64,
+    /// No other chain of the feed is unfinished.
+    pub(crate) is_only_chain: bool,
 }
 
 frame_methods!(PyPage);
@@ -99,11 +101,15 @@ impl PyPage {
     }
 
     /// Whether it has every point of its chain: the page is the first and the last, or it is a batch of
-    /// all (``sync(..., batch=)``). False for a page of a scan that others precede or follow.
+    /// all (``sync(..., batch=)``). False for a page of a scan that others precede or follow, and in a
+    /// sync while another chain of the feed is unfinished: that one would take a point for withdrawn
+    /// whose ``sequence`` this page does not renew.
     #[getter]
     fn is_whole(&self) -> bool {
-        let first = self.synced.as_ref().map_or(self.page.sequence, |synced| synced.batch_first);
-        self.page.is_last && first == self.first_sequence()
+        let synced = self.synced.as_ref();
+        let first = synced.map_or(self.page.sequence, |synced| synced.batch_first);
+        let is_only_chain = synced.is_none_or(|synced| synced.is_only_chain);
+        self.page.is_last && first == self.first_sequence() && is_only_chain
     }
 
     /// The query of its chain, with the complete range.

@@ -162,6 +162,12 @@ impl PyStore {
         guarded(|| Ok(FeedState::from_bytes(state)?.settled_ranges()))
     }
 
+    /// A state without its cursors, for ``siteline.dlt``: chains that have not ended begin again.
+    #[staticmethod]
+    fn _without_cursors(state: &[u8]) -> PyResult<Vec<u8>> {
+        guarded(|| Ok(FeedState::from_bytes(state)?.without_cursors().to_bytes()))
+    }
+
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
     fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
@@ -276,7 +282,7 @@ fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
     let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or one \
                    that client.sync_pages() handed over.";
     let synced = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?;
-    let Synced { chain, batch_first, .. } = *synced;
-    let interval_seconds = provenance.query.interval_seconds();
-    Ok(Delivery { page, batch_first, read_at: provenance.read_at, chain, interval_seconds })
+    let Synced { chain, batch_first, is_only_chain, .. } = *synced;
+    let (read_at, interval_seconds) = (provenance.read_at, provenance.query.interval_seconds());
+    Ok(Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain })
 }

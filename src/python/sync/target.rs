@@ -39,7 +39,7 @@ impl SyncedPages {
 
     /// A page of a feed; what was asked is the range of its chain.
     pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
-        let Delivery { page, batch_first, read_at, chain, .. } = *delivery;
+        let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
         let known = self.feeds.get(feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
             Error::new(Kind::InternalError, message)
@@ -53,7 +53,7 @@ impl SyncedPages {
             resumed_after_pages: batch_first.saturating_sub(chain.first),
             not_listed: Vec::new(),
         };
-        let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first });
+        let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
         Ok(PyPage { page: page.clone(), provenance, synced })
     }
 }

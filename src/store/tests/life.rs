@@ -235,6 +235,7 @@ fn a_feed_whose_first_page_is_empty_sets_its_span_from_the_next() {
             read_at: at(9),
             chain,
             interval_seconds: None,
+            is_only_chain: true,
         };
         store.apply("line", Some(&delivery), b"").unwrap();
     };

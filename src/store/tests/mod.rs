@@ -123,6 +123,7 @@ impl Request {
             read_at,
             chain,
             interval_seconds: Some(60),
+            is_only_chain: true,
         };
         store.apply("line", Some(&delivery), state)
     }

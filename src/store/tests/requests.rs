@@ -22,6 +22,7 @@ fn apply(
         read_at: at(read_at),
         chain,
         interval_seconds,
+        is_only_chain: true,
     };
     store.apply("line", Some(&delivery), b"state")
 }
@@ -133,6 +134,7 @@ fn the_interval_of_a_feed_or_else_the_first_points_decide_about_its_blocks() {
             read_at: at(9),
             chain,
             interval_seconds: interval,
+            is_only_chain: true,
         };
         store.apply("line", Some(&delivery), b"").unwrap();
         let made = number(&folder, "SELECT COUNT(*) FROM contents");

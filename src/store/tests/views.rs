@@ -57,6 +57,7 @@ fn the_smallest_and_the_largest_timestamp_are_stored() {
         read_at: at(9),
         chain,
         interval_seconds: Some(60),
+        is_only_chain: true,
     };
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().inserted, 2);
     assert_eq!(store.apply("line", Some(&delivery), b"").unwrap().unchanged, 2);

@@ -52,6 +52,24 @@ fn s17_a_chain_that_is_given_up_stays_begun_until_another_has_read_its_range() {
 }
 
 #[test]
+fn a_state_without_cursors_begins_its_chains_again() {
+    let state = full();
+    let unfinished = Range::new(SINCE + 3 * DAY, SINCE + 4 * DAY);
+    assert!(String::from_utf8_lossy(&state.to_bytes()).contains("secret-cursor"));
+    let without = state.clone().without_cursors();
+    let bytes = without.to_bytes();
+    assert!(!String::from_utf8_lossy(&bytes).contains("secret-cursor"));
+    assert_eq!(FeedState::from_bytes(&bytes).expect("a state"), without);
+    assert_eq!(without.unfinished_chains(), 0);
+    assert_eq!((without.begun(), without.sequence()), (state.begun(), state.sequence()));
+    let planned = |state: &FeedState| planned(state, SINCE + 4 * DAY + HOUR, &Ranges::none());
+    assert!(planned(&state).iter().any(|step| (step.why, step.range) == (Why::Resume, unfinished)));
+    assert!(planned(&without).iter().all(|step| step.why != Why::Resume));
+    let reads: Ranges = planned(&without).iter().map(|step| step.range).collect();
+    assert!(reads.contains(unfinished));
+}
+
+#[test]
 fn a_state_is_the_same_after_encoding_and_decoding() {
     let state = full();
     let bytes = state.to_bytes();

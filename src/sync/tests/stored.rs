@@ -102,6 +102,7 @@ fn apply(store: &Store, sequence: u64) {
         read_at: end,
         chain,
         interval_seconds: Some(60),
+        is_only_chain: true,
     };
     store.apply("feed", Some(&delivery), &state.to_bytes()).expect("a store");
 }

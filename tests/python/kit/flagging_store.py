@@ -4,27 +4,35 @@ from __future__ import annotations
 
 
 class FlaggingStore:
-    """Stores of each point its values, the newest page that brought it, and a flag."""
+    """Stores of each point its values, the newest page that brought it, and a flag.
 
-    def __init__(self):
+    With `renews_all=False` it does as siteline's targets: of a page that is whole it does not note
+    which unchanged points it brought.
+    """
+
+    def __init__(self, *, renews_all=True):
+        self.renews_all = renews_all
         self.rows, self.states = {}, {}
 
     def state(self, feed):
         return self.states.get(feed)
 
     def apply(self, feed, page, state):
-        rows, inserted, revised, flagged = dict(self.rows), 0, 0, 0
+        rows, brought, inserted, revised, flagged = dict(self.rows), set(), 0, 0, 0
+        renews = self.renews_all or page is None or not page.is_whole
         for record in page.records() if page is not None else ():
             key, values = (feed, *tuple(record.values())[:6]), tuple(record.values())[6:]
             known, newest, is_flagged = rows.get(key, (None, 0, False))
-            if page.sequence >= newest:
+            brought.add(key)
+            if page.sequence >= newest and (renews or known != values or is_flagged):
                 inserted += known is None
                 revised += known is not None and (known != values or is_flagged)
                 rows[key] = (values, page.sequence, False)
         if page is not None and page.is_last:
             for key, (values, newest, is_flagged) in rows.items():
                 is_in_range = key[0] == feed and page.query.start <= key[6] < page.query.end
-                if is_in_range and newest < page.first_sequence and not is_flagged:
+                is_missing = newest < page.first_sequence and key not in brought
+                if is_in_range and is_missing and not is_flagged:
                     rows[key] = (values, newest, True)
                     flagged += 1
         self.rows, self.states[feed] = rows, state
