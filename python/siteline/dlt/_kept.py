@@ -70,7 +70,7 @@ class KeptStates:
             return
         feeds = self._stored.setdefault("feeds", {})
         for feed, state in self._newer.items():
-            plain = _without_chains(state)
+            plain = Store._without_cursors(state)
             feeds[feed] = {"state": plain.decode()}
             if plain != state:
                 feeds[feed]["digest"] = self._write(state)
@@ -154,14 +154,3 @@ def _digests(stored: dict[str, Any]) -> Iterable[str]:
 
 def _digest(state: bytes) -> str:
     return hashlib.sha256(state).hexdigest()
-
-
-def _without_chains(state: bytes) -> bytes:
-    import json, zlib
-    line, _ = state.decode().split("\n", 1)
-    value = json.loads(line)
-    if not value["chains"]:
-        return state
-    value["chains"] = []
-    line = json.dumps(value, separators=(",", ":"))
-    return f"{line}\ncrc32 {zlib.crc32(line.encode()):08x}".encode()

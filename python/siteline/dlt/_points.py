@@ -146,11 +146,10 @@ class _Run:
             except StopIteration:
                 return
             except SitelineError as error:
+                self.error = error
                 if is_first:
                     raise
-                # What was read is paid for, and would be lost with the extraction.
-                self.error = error
-                return
+                return  # what was read is paid for, and would be lost with the extraction
             yield (rows_of(page) if page is not None and len(page) else None), state
             is_first = False
 
