@@ -1,6 +1,5 @@
 """`siteline.dlt`: what a pipeline loads is what a store has, wherever a load ends."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -16,7 +15,6 @@ import siteline
 from kit import systems
 from kit.feeds import load_series, make_feed, stored_points, true_points
 from kit.interpreter import run_script
-from kit.ranges import NOW
 
 dlt = pytest.importorskip("dlt")
 pytest.importorskip("duckdb")
@@ -85,21 +83,16 @@ def postgres(tmp_path, server):
     return Pipelines(tmp_path, dlt.destinations.postgres(uri))
 
 
-@contextlib.contextmanager
-def failing_load():
-    """Each load fails after its rows were merged, before it is recorded as complete."""
+def fail_in_load(pipelines, points, sandbox):
+    """A load fails after its rows were merged, before it is recorded as complete."""
 
     def fail(*arguments, **options):
         raise RuntimeError("failed here")
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(PipelineStepFailed, match="failed h"):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Load, "complete_package", fail)
-        yield
-
-
-def fail_in_load(pipelines, points, sandbox):
-    with failing_load():
-        pipelines.pipeline.run(points)
+        with pytest.raises(PipelineStepFailed, match="failed here"):
+            pipelines.pipeline.run(points)
 
 
 def kill_in_load(pipelines, points, sandbox):
@@ -242,6 +235,8 @@ def give_up(pipelines):
 
 @pytest.mark.parametrize("ending", ["deleted", "aborted", "moved"])
 def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, ending):
+    if ending == "aborted" and not hasattr(dlt.Pipeline, "abort_packages"):
+        pytest.skip("dlt has it since 1.30")
     feed = make_feed(page_size=300)
     points = siteline.dlt.points(sandbox.client(), feed, max_pages=2)
     duckdb.pipeline.run(points)

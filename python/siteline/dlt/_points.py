@@ -83,9 +83,9 @@ def points(
     A row has the feed, the ten columns of a point, ``sequence`` (of the page that brought it) and
     ``series``, a digest of feed and ids, which with ``timestamp`` is the primary key.
 
-    A run that ends before all is read (``points.report.complete``) says so in the log: its pages are loaded, and
-    the next one goes on. An error that ends it after its first page does the same; see
-    :meth:`Points.raise_for_incomplete`. One that ends it before is raised.
+    A run that ends before all is read (``points.report.complete``) says so in the log: its pages
+    are loaded, and the next one goes on. So it is with an error after the first page, which
+    :meth:`Points.raise_for_incomplete` raises. One before it ends the extraction.
 
     Raises :class:`QueryError` for a feed with ``audit_pages``, which need what dlt does not tell:
     what a page changed. In a run: :class:`ConfigError` where the destination does not merge,
@@ -131,7 +131,7 @@ class _Run:
                 for rows, state in _together(steps) if takes_each_once else steps:
                     if rows is not None:
                         yield rows
-                    # Not if dlt has closed this generator: whether it has taken the rows is unknown.
+                    # Not where dlt closes this generator: whether it took the rows is unknown.
                     kept.keep(state)
             finally:
                 kept.hand_over()
@@ -185,7 +185,8 @@ def _takes_each_once() -> bool:
     table: Any = dlt.current.resource().compute_table_schema()
     destination = dlt.current.pipeline().destination
     if table.get("write_disposition") != "merge" or destination is None:
-        return table.get("x-merge-strategy") == "upsert"
+        chosen: bool = table.get("x-merge-strategy") == "upsert"
+        return chosen
     strategy, named = None, destination.destination_name
     with contextlib.suppress(DestinationCapabilitiesException):
         tables, capabilities = {table["name"]: table}, destination.capabilities()

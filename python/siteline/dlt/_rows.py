@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from siteline._siteline import Page
+
+    _Ids: TypeAlias = tuple[str | None, ...]
 
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 VALUES = ("value", "minimum", "maximum", "sample_count")
@@ -57,11 +59,12 @@ def series_key(feed: str, ids: Sequence[str | None]) -> str:
 
 def rows_of(page: Page) -> pa.Table:
     """Return the points of a page that has some, each once."""
-    given, feed = page.to_arrow().combine_chunks(), page.feed or ""
-    columns: dict[str, Any] = {name: given[name] for name in (*IDS, "timestamp", *VALUES)}
+    given: Any = page.to_arrow().combine_chunks()
+    feed = page.feed or ""
+    columns = {name: given[name] for name in (*IDS, "timestamp", *VALUES)}
     codes, series = _series(given)
-    keys = pa.DictionaryArray.from_arrays(codes, [series_key(feed, ids) for ids in series])
-    columns["series"] = keys.cast(pa.string())
+    keys = pa.array([series_key(feed, ids) for ids in series], pa.string())
+    columns["series"] = keys.take(codes)
     columns["feed"] = pa.repeat(pa.scalar(feed, pa.string()), len(given))
     columns["sequence"] = pa.repeat(pa.scalar(page.sequence, pa.int64()), len(given))
     for name in IDS:
@@ -72,14 +75,16 @@ def rows_of(page: Page) -> pa.Table:
 
 def newest(rows: pa.Table) -> pa.Table:
     """Return each point once: of its rows the last."""
-    numbered = rows.select(KEY).append_column("row", pa.array(range(len(rows)), pa.int64()))
-    last = numbered.group_by(KEY, use_threads=False).aggregate([("row", "max")])["row_max"]
+    keys = list(KEY)
+    numbered = rows.select(keys).append_column("row", pa.array(range(len(rows)), pa.int64()))
+    last = numbered.group_by(keys, use_threads=False).aggregate([("row", "max")])["row_max"]
     return rows if len(last) == len(rows) else rows.take(last)
 
 
-def _series(given: pa.Table) -> tuple[pa.Array, list[tuple[str | None, ...]]]:
-    """Return the distinct series, and for each row which of them it is of."""
-    codes, series = pa.repeat(pa.scalar(0, pa.int64()), len(given)), [()]
+def _series(given: Any) -> tuple[Any, list[_Ids]]:
+    """Return for each row which series it is of, and the ids of these."""
+    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(given))
+    series: list[_Ids] = [()]
     for name in IDS:
         column = given[name].chunk(0)
         values = [*column.dictionary.to_pylist(), None]
