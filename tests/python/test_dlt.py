@@ -27,8 +27,17 @@ from dlt.pipeline.exceptions import PipelineStepFailed  # noqa: E402
 from kit.pipelines import Pipelines  # noqa: E402
 from siteline.dlt import _rows  # noqa: E402
 
-pytestmark = pytest.mark.once
 UPSERT = {"disposition": "merge", "strategy": "upsert"}
+
+
+def half_hourly(**options):
+    """A feed of few points."""
+    return make_feed(interval="30m", **options)
+
+
+def truth(sandbox, end, **options):
+    """The points that it would have now."""
+    return true_points(sandbox, end, interval="30m", **options)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -103,7 +112,7 @@ def kill_in_load(pipelines, points, sandbox):
     Load.complete_package = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     pipeline = dlt.pipeline("plant", destination=dlt.destinations.duckdb({pipelines.database!r}),
         dataset_name={pipelines.dataset!r}, pipelines_dir={pipelines.pipeline.pipelines_dir!r})
-    feed = siteline.Feed("line-2", site="S1", line="L2", interval="5m", since="2026-11-15T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", line="L2", interval="30m", since="2026-11-15T00:00Z")
     pipeline.run(siteline.dlt.points(siteline.Client.from_env(), feed))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -127,7 +136,7 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(
     request, sandbox, store, where, end_a_load
 ):
     pipelines = request.getfixturevalue(where)
-    feed, revised = make_feed(), 0
+    feed, revised = half_hourly(), 0
     for step in range(5):
         # A client remembers how dense a line is; a process that begins has what the state says.
         expected = sandbox.client().sync(feed, store)
@@ -143,7 +152,7 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(
         assert sandbox.stats["data_requests"] - before == expected.requests
         assert pipelines.points() == stored_points(store, unread="keep")
         settled = expected.settled_through
-        assert pipelines.points(before=settled) == true_points(sandbox, settled)
+        assert pipelines.points(before=settled) == truth(sandbox, settled)
         revised += expected.revised
         sandbox.clock.advance("16h")
     assert revised > 0
@@ -156,14 +165,14 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(
     pd = pytest.importorskip("pandas")
     first = {"line": "L2", "machine": None, "device": None, "tag": "T0"}
     load_series(sandbox)
-    before = pd.DataFrame({"timestamp": ["2026-11-18T00:00Z"], "value": 1.0, "sample_count": 1})
-    sandbox.load(before, bucket="5m", **first)
+    one = pd.DataFrame({"timestamp": ["2026-11-19T12:00Z"], "value": 1.0, "sample_count": 1})
+    sandbox.load(one, bucket="5m", **first)
 
     def revise(progress):
         if progress.pages == 1:
             # What comes before the cursor moves the rest: the next page repeats a point (§4.4.6).
             sandbox.revise("2026-11-19T00:00Z", 1.0, **first)
-            sandbox.revise("2026-11-19T08:15Z", 1e6, line="L2", tag="T7")
+            sandbox.revise("2026-11-19T08:10Z", 1e6, line="L2", tag="T7")
 
     if where == "delta":
         pytest.importorskip("deltalake")
@@ -176,23 +185,22 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(
     if where == "upsert":
         points.apply_hints(write_disposition=UPSERT)
     options = {"table_format": "delta"} if where == "delta" else {}
-    for number in range(2):
+    for number in range(2 if where in ("duckdb", "postgres") else 1):
         pipelines.pipeline.run(points, **options)
         found = pipelines.points()
         if number == 0:
-            assert (points.report.inserted, len(found)) == (288, 287), "one of them came twice"
+            assert (points.report.inserted, len(found)) == (289, 288), "one of them came twice"
             assert 1e6 in {row[0] for row in found.values()}
         else:
             assert found == true_points(sandbox, points.report.read_through, start=feed.since)
         sandbox.clock.advance("1d")
-    nulls = [key for key in found if key[4] == "T0"]
-    assert [key[2:4] for key in nulls] == [(None, None)], "it came twice"
+    assert {key[2:4] for key in found} == {("M1", "D1"), (None, None)}
 
 
 def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere(
     duckdb, sandbox, store
 ):
-    feed = make_feed(page_size=100)
+    feed = half_hourly(page_size=60)
     expected = sandbox.client().sync(feed, store)
 
     def run(**options):
@@ -237,7 +245,7 @@ def give_up(pipelines):
 def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, ending):
     if ending == "aborted" and not hasattr(dlt.Pipeline, "abort_packages"):
         pytest.skip("dlt has it since 1.30")
-    feed = make_feed(page_size=300)
+    feed = half_hourly(page_size=100)
     points = siteline.dlt.points(sandbox.client(), feed, max_pages=2)
     duckdb.pipeline.run(points)
     if ending == "moved":
@@ -260,7 +268,7 @@ def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, e
 
 
 def test_a_load_that_is_pending_is_waited_for(duckdb, sandbox):
-    points = siteline.dlt.points(sandbox.client(), make_feed(page_size=1000), max_pages=1)
+    points = siteline.dlt.points(sandbox.client(), half_hourly(page_size=150), max_pages=1)
     duckdb.pipeline.extract(points)
     for _ in range(2):
         with pytest.raises(PipelineStepFailed) as failed:
@@ -270,12 +278,12 @@ def test_a_load_that_is_pending_is_waited_for(duckdb, sandbox):
         duckdb.pipeline.normalize()
     assert sandbox.stats["data_requests"] == 1
     duckdb.pipeline.run()
-    duckdb.pipeline.run(points)
+    duckdb.pipeline.extract(points)
     assert sandbox.stats["data_requests"] == 2
 
 
 def test_a_load_that_was_completed_without_its_rows_is_not_built_upon(duckdb, sandbox, monkeypatch):
-    points = siteline.dlt.points(sandbox.client(), make_feed(), max_pages=1)
+    points = siteline.dlt.points(sandbox.client(), half_hourly(), max_pages=1)
     monkeypatch.setenv("LOAD__RAISE_ON_FAILED_JOBS", "false")
     with monkeypatch.context() as patch:
 
@@ -295,14 +303,14 @@ def test_a_load_that_was_completed_without_its_rows_is_not_built_upon(duckdb, sa
 def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     duckdb, sandbox, store, caplog
 ):
-    feed = make_feed(page_size=300)
+    feed = half_hourly(page_size=100)
     points = siteline.dlt.points(sandbox.client(), feed)
     sandbox.fault(on="data", body="[]", nth=3)
     duckdb.pipeline.run(points)
     assert "loads what was read before this error" in caplog.text
     with pytest.raises(siteline.ProtocolError):
         points.raise_for_incomplete()
-    assert len(duckdb.points()) == points.report.inserted > 600, "all but the rest of one chain"
+    assert len(duckdb.points()) == points.report.inserted > 500, "all but the rest of one chain"
     (metrics,) = duckdb.pipeline.last_trace.last_extract_info.metrics.values()
     told = metrics[0]["resource_metrics"]["points"].custom_metrics
     report = points.report
@@ -322,9 +330,9 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     assert requests == expected.requests + 2, "but for what failed none twice"
 
 
-@pytest.mark.sandbox(daily_allowance=6, late=False)
+@pytest.mark.sandbox(daily_allowance=12, late=False)
 def test_a_spent_allowance_ends_a_run_and_the_next_one_goes_on(duckdb, sandbox, caplog):
-    feed = make_feed(since="2026-11-16T00:00Z")
+    feed = half_hourly(page_size=100)
     points = siteline.dlt.points(sandbox.client(), feed)
     duckdb.pipeline.run(points)
     assert points.report.ended_by == "allowance"
@@ -334,21 +342,21 @@ def test_a_spent_allowance_ends_a_run_and_the_next_one_goes_on(duckdb, sandbox, 
     sandbox.clock.advance("1d")
     duckdb.pipeline.run(points)
     assert points.report.complete
-    assert duckdb.points() == true_points(sandbox, points.report.read_through, start=feed.since)
+    assert duckdb.points() == truth(sandbox, points.report.read_through, start=feed.since)
 
 
 def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
-    feed = make_feed(page_size=300)
+    feed = half_hourly(page_size=100)
     points = siteline.dlt.points(sandbox.client(), feed)
     points.add_limit(2)
     duckdb.pipeline.run(points)
     points = siteline.dlt.points(sandbox.client(), feed)
     duckdb.pipeline.run(points)
-    assert duckdb.points() == true_points(sandbox, points.report.read_through)
+    assert duckdb.points() == truth(sandbox, points.report.read_through)
 
 
 def test_two_resources_and_two_pipelines_keep_states_of_their_own(duckdb, sandbox):
-    client, feed = sandbox.client(), make_feed(page_size=300)
+    client, feed = sandbox.client(), half_hourly(page_size=100)
     one, two = (siteline.dlt.points(client, feed, name=name) for name in ("one", "two"))
     for table in (one, two):
         table.apply_hints(table_name="points")
@@ -356,13 +364,13 @@ def test_two_resources_and_two_pipelines_keep_states_of_their_own(duckdb, sandbo
     for name in ("plant", "other"):
         duckdb.attach(name).run([one, two])
         requests += [one.report.requests, two.report.requests]
-        assert duckdb.points() == true_points(sandbox, two.report.read_through)
+        assert duckdb.points() == truth(sandbox, two.report.read_through)
     assert len(set(requests)) == 1
     assert sandbox.stats["data_requests"] == 4 * requests[0]
 
 
 def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, sandbox):
-    points = siteline.dlt.points(sandbox.client(), make_feed())
+    points = siteline.dlt.points(sandbox.client(), half_hourly())
     with pytest.raises(Exception, match="read by a pipeline") as failed:
         list(points)
     assert isinstance(cause_of(failed), siteline.ConfigError)
@@ -374,7 +382,7 @@ def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, san
     with pytest.raises(PipelineStepFailed, match="does not merge the points"):
         duckdb.pipeline.run(points)
     with pytest.raises(siteline.QueryError, match="audit_pages"):
-        siteline.dlt.points(sandbox.client(), [make_feed(audit_pages=2)])
+        siteline.dlt.points(sandbox.client(), [half_hourly(audit_pages=2)])
     assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
 
 
@@ -384,7 +392,7 @@ def test_the_key_of_a_series_is_of_its_feed_and_ids_alone(sandbox):
     assert len(keys) == 4
     assert {len(key) for key in keys} == {32}
     assert _rows.series_key("a", ids) == "cd3e95dbe297edc4ad6afd113f6d3a21", "for good"
-    page, _ = next(sandbox.client().sync_pages(make_feed()))
+    page, _ = next(sandbox.client().sync_pages(half_hourly()))
     rows = _rows.rows_of(page)
     assert rows.schema == _rows.SCHEMA
     assert rows.select(page.to_arrow().column_names).cast(page.to_arrow().schema) == page.to_arrow()
