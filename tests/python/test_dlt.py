@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from dlt.pipeline.exceptions import PipelineStepFailed  # noqa: E402
 from kit.pipelines import Pipelines  # noqa: E402
 from siteline.dlt import _rows  # noqa: E402
 
+ONCE = partial(pytest.param, marks=pytest.mark.once)
 UPSERT = {"disposition": "merge", "strategy": "upsert"}
 
 
@@ -128,6 +130,7 @@ def cause_of(failed):
     return error
 
 
+@pytest.mark.once
 @systems.SIGNALS
 @pytest.mark.parametrize(
     ("where", "end_a_load"), [("duckdb", kill_in_load), ("postgres", fail_in_load)]
@@ -158,7 +161,9 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(
     assert revised > 0
 
 
-@pytest.mark.parametrize("where", ["duckdb", "postgres", "upsert", "delta"])
+@pytest.mark.parametrize(
+    "where", ["duckdb", *(ONCE(name) for name in ("postgres", "upsert", "delta"))]
+)
 def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(
     request, tmp_path, sandbox, where
 ):
@@ -241,13 +246,17 @@ def give_up(pipelines):
             shutil.rmtree(package)
 
 
-@pytest.mark.parametrize("ending", ["first", "deleted", "aborted", "moved"])
+@pytest.mark.parametrize(
+    "ending", ["deleted", *(ONCE(name) for name in ("first", "aborted", "moved"))]
+)
 def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, ending):
     if ending == "aborted" and not hasattr(dlt.Pipeline, "abort_packages"):
         pytest.skip("dlt has it since 1.30")
     feed = half_hourly(page_size=100)
     points = siteline.dlt.points(sandbox.client(), feed, max_pages=2)
-    if ending != "first":
+    if ending == "first":
+        duckdb.pipeline.run([{"a": 1}], table_name="others")
+    else:
         duckdb.pipeline.run(points)
     if ending == "moved":
         fail_in_load(duckdb, points, sandbox)
@@ -284,6 +293,7 @@ def test_a_load_that_is_pending_is_waited_for(duckdb, sandbox):
     assert sandbox.stats["data_requests"] == 2
 
 
+@pytest.mark.once
 def test_a_load_that_was_completed_without_its_rows_is_not_built_upon(duckdb, sandbox, monkeypatch):
     points = siteline.dlt.points(sandbox.client(), half_hourly(), max_pages=1)
     monkeypatch.setenv("LOAD__RAISE_ON_FAILED_JOBS", "false")
@@ -302,6 +312,7 @@ def test_a_load_that_was_completed_without_its_rows_is_not_built_upon(duckdb, sa
     assert sandbox.stats["data_requests"] == 2
 
 
+@pytest.mark.once
 def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     duckdb, sandbox, store, caplog
 ):
@@ -332,6 +343,7 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     assert requests == expected.requests + 2, "but for what failed none twice"
 
 
+@pytest.mark.once
 @pytest.mark.sandbox(daily_allowance=12, late=False)
 def test_a_spent_allowance_ends_a_run_and_the_next_one_goes_on(duckdb, sandbox, caplog):
     feed = half_hourly(page_size=100)
@@ -347,6 +359,7 @@ def test_a_spent_allowance_ends_a_run_and_the_next_one_goes_on(duckdb, sandbox, 
     assert duckdb.points() == truth(sandbox, points.report.read_through, start=feed.since)
 
 
+@pytest.mark.once
 def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
     feed = half_hourly(page_size=100)
     for limit in (0, 2):
@@ -357,6 +370,7 @@ def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
     assert duckdb.points() == truth(sandbox, points.report.read_through)
 
 
+@pytest.mark.once
 def test_two_resources_and_two_pipelines_keep_states_of_their_own(duckdb, sandbox, store):
     feed = half_hourly(page_size=100)
     for pages in (4, None):
@@ -382,7 +396,7 @@ def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, san
     with pytest.raises(PipelineStepFailed, match='table_format "delta"') as failed:
         lake.pipeline.run(points)
     assert isinstance(cause_of(failed), siteline.ConfigError)
-    points.apply_hints(write_disposition={"disposition": "merge", "strategy": "insert-only"})
+    points.apply_hints(write_disposition={"disposition": "merge", "strategy": "scd2"})
     with pytest.raises(PipelineStepFailed, match="does not merge the points"):
         duckdb.pipeline.run(points)
     with pytest.raises(siteline.QueryError, match="audit_pages"):
