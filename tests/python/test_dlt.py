@@ -1,5 +1,6 @@
 """`siteline.dlt`: what a pipeline loads is what a store has, wherever a load ends."""
 
+import doctest
 import json
 import os
 import shutil
@@ -219,8 +220,6 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
     with pytest.raises(siteline.UnreadRange):
         points.raise_for_incomplete()
     (whole,) = duckdb.kept
-    if os.name == "posix":
-        assert whole.stat().st_mode & 0o777 == 0o600
     bookmark = json.loads(whole.read_text().partition("\n")[0])["chains"][0]["bookmark"]
     local = (Path(duckdb.pipeline.working_dir) / "state.json").read_text()
     for text in (*duckdb.stored_texts(), local):
@@ -236,6 +235,15 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
     assert duckdb.points() == stored_points(store)
     assert run()[1] == 0
     assert duckdb.kept == []
+
+
+@systems.MODES
+def test_a_whole_state_is_a_file_of_its_owner_alone(duckdb, sandbox):
+    points = siteline.dlt.points(sandbox.client(), half_hourly(page_size=60), max_pages=1)
+    duckdb.pipeline.extract(points)
+    (whole,) = duckdb.kept
+    assert whole.stat().st_mode & 0o777 == 0o600
+    assert whole.parent.stat().st_mode & 0o777 == 0o700
 
 
 def give_up(pipelines):
@@ -432,3 +440,11 @@ def test_dlt_is_imported_by_whoever_uses_it():
     assert run_script(script) == (
         "siteline.dlt needs dlt, which is not installed: pip install 'siteline[dlt]'"
     )
+
+
+@pytest.mark.parametrize("thing", [siteline.dlt, siteline.dlt.points])
+def test_the_examples_of_the_docstrings_run(thing, sandbox, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space = {"siteline": siteline, "client": sandbox.client()}
+    example = doctest.DocTestParser().get_doctest(thing.__doc__, space, "dlt", None, 0)
+    assert doctest.DocTestRunner().run(example).failed == 0
