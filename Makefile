@@ -68,6 +68,8 @@ LOCKING := target/lock-venv
 NIGHTLY := target/nightly-venv
 FREE    := target/free-threaded-venv
 NO_SANDBOX := target/no-sandbox
+# The tests of what works with no package of others.
+WITH_NONE := --ignore-glob='*/test_cli_[!p]*.py' --ignore-glob='*/test_cli_profile.py' --ignore-glob='*/test_agent*.py'
 PYTHON_TREES := python tests examples benches .ci
 # Everything in an environment comes from a lock: these versions, and files with these hashes alone.
 LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
@@ -140,8 +142,9 @@ test-python: $(VENV)/ready $(VENV)/installed
 	$(BIN)/python -m pytest -m "not campaign" --numprocesses=$(WORKERS) --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
 # The same wheel on other interpreters, for example those of PYTHONS="python3.12 python3.13".
+# The newest alone runs no more of the commands than a few: they are slow.
 test-pythons test-newest: $(VENV)/installed
-	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign and not once" --numprocesses=$(WORKERS) $(if $(filter %-newest,$@),--newest) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
+	$(BIN)/python tests/pythons.py target/wheels/*.whl -m "not campaign and not once" --numprocesses=$(WORKERS) $(if $(filter %-newest,$@),--newest $(WITH_NONE)) --but "$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" $(PYTEST_ARGS)
 
 # The build of a gateway, in a folder that the tests put before the wheel above.
 $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
@@ -173,12 +176,12 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
-# Hostile months, then kills, failing disks and losses of power at every fifth place. Not `make torture`,
+# Hostile months, then kills, failing disks and losses of power at every tenth place. Not `make torture`,
 # which judges by the clock.
 campaigns: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest -m campaign --numprocesses=$(WORKERS)
-	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 5 --step 5 --kills 50 --wide-kills 20 --wide-calls 5 --out $(RESULTS)/campaign.md
+	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 4 --step 10 --kills 25 --wide-kills 10 --wide-calls 5 --out $(RESULTS)/campaign.md
 
 # At most ten minutes; CRASH_ARGS="--seed 1" repeats the run with that seed.
 crash: $(VENV)/installed
@@ -288,9 +291,7 @@ $(LOCKING)/ready:
 lock: $(LOCKING)/ready
 	$(LOCKING)/$(SCRIPTS)/python .ci/locks.py make --uv $(LOCKING)/$(SCRIPTS)/uv $(LOCK_ARGS)
 
-# The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows. The tests
-# of what works with none of it are left out.
-WITH_NONE := --ignore-glob='*/test_cli_[!p]*.py' --ignore-glob='*/test_cli_profile.py' --ignore-glob='*/test_agent*.py'
+# The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
 test-lowest: $(VENV)/installed
 	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign and not once" --numprocesses=$(WORKERS) $(WITH_NONE) $(PYTEST_ARGS)
 
@@ -381,11 +382,11 @@ lint: $(VENV)/ready feature-sets
 	$(BIN)/ruff check $(PYTHON_TREES)
 	$(BIN)/python .ci/locks.py check
 
-# The sets of features that the clippy of `make lint` leaves out.
+# The sets of features that the clippy of `make lint` leaves out; its tests are the same in all sets.
 feature-sets:
-	cargo clippy --locked --all-targets -- -D warnings
-	cargo clippy --locked --all-targets --no-default-features -- -D warnings
-	cargo clippy --locked --all-targets --no-default-features --features python -- -D warnings
+	cargo clippy --locked -- -D warnings
+	cargo clippy --locked --no-default-features -- -D warnings
+	cargo clippy --locked --no-default-features --features python -- -D warnings
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy

@@ -71,6 +71,8 @@ class Lateness:
       as without audits, unless points were seen to come after it
     - ``verdict``: the suggestion and its reason, as text
 
+    Made by :meth:`Store.lateness`, and by :meth:`from_state` for a store of yours.
+
     A delay is the time from the end of a point's bucket until the service has the point. A read
     only shows that it came since the read before; reads at many ages give an estimate.
     A :class:`Feed` with ``audit_pages=`` reads at all ages, before and after the lateness; without
@@ -90,6 +92,27 @@ class Lateness:
         """Store what was found; made by :meth:`siteline.Store.lateness`."""
         self._feed = feed
         self._record = record
+
+    @classmethod
+    def from_state(cls, state: bytes) -> Lateness:
+        """Return what the audits of a feed show: for a :class:`StoreTarget`, or a pull.
+
+        ``state`` are the bytes that were stored last for the feed; those of a damaged one are a
+        :class:`StoreCorrupt`. It has what the newest 200 audits found, where the target said what
+        they changed (``apply()``, or ``pages.applied()`` of a pull); a :class:`Store` also counts
+        all other reads. Without ``audit_pages=`` nothing is known.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z", audit_pages=4)
+        >>> states = {}
+        >>> for page, state in client.sync_pages(feed, states):
+        ...     states.update(state)
+        >>> print(siteline.Lateness.from_state(states["line-2"]))
+        Lateness of line-2, 1 d: too little data: hardly anything was read twice.
+        """
+        from siteline._siteline import Store
+
+        return Store._lateness_of(state)
 
     @property
     def feed(self) -> Feed:

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::coverage::Coverage;
 use super::feed::Feed;
+use super::findings::AuditFindings;
 use super::ranges::{Range, Ranges, floor};
 use crate::client::density::Density;
 
@@ -20,7 +21,7 @@ const FRESH: i64 = 6;
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// The audits of a feed so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AuditLog {
     /// The day of the newest audit, in days since the Unix epoch by the service's time.
     day: i64,
@@ -28,6 +29,8 @@ pub(super) struct AuditLog {
     pages: u64,
     /// All audits that were read to their end.
     number: u64,
+    #[serde(default, skip_serializing_if = "AuditFindings::is_empty")]
+    pub(super) findings: AuditFindings,
 }
 
 impl AuditLog {

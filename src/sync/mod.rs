@@ -15,6 +15,7 @@
 //! | `task` | one planned chain, as users see it |
 //! | `settings` | the settings of a run |
 //! | `audits` | which ranges are read once more to learn when their points came |
+//! | `findings` | what audits found, for the lateness of any target |
 //! | `arrival` | the distribution of the delays of points |
 //! | `coverage` | which ranges were read and when; the windows as users see them |
 //! | `unfinished` | a chain that has begun and not ended |
@@ -44,6 +45,7 @@ mod begin;
 mod chains;
 mod coverage;
 mod feed;
+mod findings;
 mod following;
 mod given_up;
 mod pending_write;

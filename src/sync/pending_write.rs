@@ -32,8 +32,9 @@ pub(super) enum PendingWrite {
     /// The chain was restarted too often, or does not end: its range is set aside, unless only its
     /// bookmark was refused.
     Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
-    /// An audit of a settled range found nothing: the range is settled again.
-    Settled { feed: usize, coverage: Coverage },
+    /// An audit has ended, and the state has what it found. Where a settled range is as it was, this is
+    /// the coverage in which it is settled again.
+    Audited { feed: usize, settled: Option<Coverage> },
 }
 
 /// A pending write, and the state that is kept with it.
@@ -67,7 +68,7 @@ impl PendingWrite {
             | Self::Restart { feed, .. }
             | Self::TooLong { feed, .. }
             | Self::Abandoned { feed, .. }
-            | Self::Settled { feed, .. } => *feed,
+            | Self::Audited { feed, .. } => *feed,
         }
     }
 

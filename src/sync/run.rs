@@ -132,7 +132,7 @@ impl Run {
         if let Some(write) = self.next_write() {
             let delivery = write.delivery();
             let applied = self.target.apply(write.feed(), delivery.as_ref(), &write.state())?;
-            self.written(write, applied);
+            self.written(write, Some(applied));
         }
         Ok(self.progress())
     }
@@ -145,8 +145,8 @@ impl Run {
         Some(NextWrite { pending, state })
     }
 
-    /// The first pending write was applied, with these counts.
-    pub(crate) fn written(&self, write: NextWrite, applied: Applied) {
+    /// The first pending write was applied, with these counts; `None` where they are not known.
+    pub(crate) fn written(&self, write: NextWrite, applied: Option<Applied>) {
         let ended = write.pending.ended(write.state.feed());
         self.work().applied(&write.pending, write.state, applied);
         if let Some((query, pages, points, on_last)) = ended {

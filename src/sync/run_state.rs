@@ -38,8 +38,9 @@ pub(super) struct FeedRun {
     applied: Applied,
     /// What audits found after the lateness.
     late: u64,
-    /// What its current audit has changed.
-    found: u64,
+    /// What its current audit has changed, and whether the target said so of each page.
+    found: Applied,
+    is_told: bool,
 }
 
 /// The state of a run.
@@ -103,7 +104,8 @@ impl RunState {
             pages: 0,
             applied: Applied::default(),
             late: 0,
-            found: 0,
+            found: Applied::default(),
+            is_told: false,
         };
         let mut run = Self {
             agenda: Agenda::new(states.len()),
@@ -225,7 +227,11 @@ impl RunState {
                 let is_service = error.kind() != Kind::BookmarkError;
                 state.give_up(chain, is_service.then(|| (at.as_second(), error.kind())));
             }
-            PendingWrite::Settled { coverage, .. } => state.coverage = coverage.clone(),
+            PendingWrite::Audited { settled, .. } => {
+                if let Some(coverage) = settled {
+                    state.coverage = coverage.clone();
+                }
+            }
         }
         state
     }
@@ -249,8 +255,14 @@ impl RunState {
         self.pending.iter().any(|write| write.feed() == feed)
     }
 
-    /// Notes that the target has applied the pending write with this state.
-    pub(super) fn applied(&mut self, pending: &PendingWrite, state: FeedState, applied: Applied) {
+    /// Notes that the target has applied the pending write with this state. Where it does not say what a
+    /// page changed, all of it counts as new.
+    pub(super) fn applied(
+        &mut self,
+        pending: &PendingWrite,
+        state: FeedState,
+        applied: Option<Applied>,
+    ) {
         self.pending.pop_front();
         let before = std::mem::replace(&mut self.parts[pending.feed()].state, state);
         if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
@@ -273,12 +285,14 @@ impl RunState {
     }
 
     /// Counts what a page brought.
-    fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Applied) {
+    fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
         let part = &mut self.parts[pending.feed()];
         let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
         part.pages += 1;
         self.pages += 1;
-        part.applied = part.applied.plus(applied);
+        let rows = page.rows() as u64;
+        let counted = applied.unwrap_or(Applied { inserted: rows, ..Applied::default() });
+        part.applied = part.applied.plus(counted);
         if page.is_last {
             part.chains += 1;
             // The next plan decides whether a range that an older run began must be read again.
@@ -288,42 +302,53 @@ impl RunState {
         }
         let times = &page.points.timestamps;
         self.newest = self.newest.max(times.values().iter().max().copied());
-        self.points += page.rows() as u64;
-        if before.audits_settled(chain) {
-            let begun = begun_here.then(|| before.clone());
-            self.audited(pending.feed(), chain, page.is_last, begun, applied);
+        self.points += rows;
+        if chain.why == Why::Audit {
+            part.is_told = applied.is_some() && (chain.pages == 1 || part.is_told);
+            part.found = part.found.plus(counted);
+            if before.audits_settled(chain) {
+                part.late = part.late.saturating_add(counted.changed());
+            }
+            if page.is_last {
+                self.audited(pending.feed(), chain, before, *begun_here);
+            }
         }
     }
 
-    /// Notes what a page of an audit of a settled range changed. Where the whole audit changed nothing,
-    /// its range stays settled; of an audit that another run began that is not known.
+    /// Notes what an audit changed. A settled range that is as it was stays settled. Of an audit that another
+    /// run began, it is not known what its first pages changed.
     fn audited(
         &mut self,
         feed: usize,
         chain: &UnfinishedChain,
-        is_last: bool,
-        begun: Option<FeedState>,
-        applied: Applied,
+        before: &FeedState,
+        begun_here: bool,
     ) {
-        let found = applied.changed();
         let part = &mut self.parts[feed];
-        part.found = if chain.pages == 1 { found } else { part.found.saturating_add(found) };
-        part.late = part.late.saturating_add(found);
-        let found = part.found;
-        if !is_last {
-            return;
+        let found = std::mem::take(&mut part.found);
+        let (changed, audits_settled) = (found.changed(), before.audits_settled(chain));
+        let began = chain.began.filter(|_| begun_here && part.is_told);
+        if let Some(began) = began {
+            let counts = (found.inserted, found.revised);
+            let findings = &mut part.state.audits.findings;
+            findings.add((chain.range(), began), &before.coverage, chain.points, counts);
         }
-        if found > 0 {
+        if audits_settled && changed > 0 {
             let (start, end) = chain.range().instants();
-            let lateness = spelled(self.state(feed).feed().input().lateness);
+            let lateness = spelled(part.state.feed().input().lateness);
             let text = format!(
-                "{found} points of {start} to {end} came or changed after the lateness of {lateness}: \
+                "{changed} points of {start} to {end} came or changed after the lateness of {lateness}: \
                  their window is read again. See store.lateness()"
             );
             self.warnings.push((feed, text));
-        } else if let Some(mut state) = begun {
+        }
+        let settled = (audits_settled && changed == 0 && begun_here).then(|| {
+            let mut state = before.clone();
             state.cover(chain, 0);
-            self.write(PendingWrite::Settled { feed, coverage: state.coverage });
+            state.coverage
+        });
+        if began.is_some() || settled.is_some() {
+            self.write(PendingWrite::Audited { feed, settled });
         }
     }
 

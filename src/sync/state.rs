@@ -151,8 +151,9 @@ impl FeedState {
             Some(_) => return Err(too_new(&value)),
         }
         let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
-        let is_plausible =
-            form.next_sequence <= LARGEST && form.chains.iter().all(UnfinishedChain::is_plausible);
+        let is_plausible = form.next_sequence <= LARGEST
+            && form.chains.iter().all(UnfinishedChain::is_plausible)
+            && form.audits.findings.is_plausible();
         if !is_plausible {
             return Err(damaged());
         }
@@ -185,7 +186,7 @@ impl FeedState {
             chains: self.chains.clone(),
             given_up: self.given_up.clone(),
             density: self.density,
-            audits: self.audits,
+            audits: self.audits.clone(),
         };
         // Text, integers and finite numbers always serialise.
         let line = serde_json::to_string(&form).unwrap_or_default();

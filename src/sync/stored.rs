@@ -10,7 +10,7 @@ use super::ranges::Range;
 use super::state::FeedState;
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
-use crate::store::{Freed, Store, Target as _, Watch};
+use crate::store::{Delays, Freed, Store, Target as _, Watch};
 
 /// The state of a feed.
 ///
@@ -164,9 +164,19 @@ impl FeedLateness {
         let state = read_state(store, feed)?;
         let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());
         let delays = store.delays(feed, width.saturating_mul(1_000_000))?;
+        Ok(Self::new(&state, &delays))
+    }
+
+    /// What the audits of a feed show, of which its state has the newest: of any target.
+    #[must_use]
+    pub fn of_state(state: &FeedState) -> Self {
+        Self::new(state, &state.audits.findings.delays())
+    }
+
+    fn new(state: &FeedState, delays: &Delays) -> Self {
         let settled = state.settled().seconds().unsigned_abs();
         let summary = |seen| DelaySummary::new(seen, state.feed().input().lateness);
         let (points, revisions) = (summary(&delays.points), summary(&delays.revisions));
-        Ok(Self { feed: state.feed().clone(), points, revisions, settled })
+        Self { feed: state.feed().clone(), points, revisions, settled }
     }
 }

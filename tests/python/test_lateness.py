@@ -10,6 +10,7 @@ import pytest
 import siteline
 from kit.feeds import make_feed, stored_points, true_points
 from kit.markup import drawn
+from kit.memory_store import MemoryStore
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 H, D = 3_600, 86_400
@@ -152,6 +153,12 @@ def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
     assert "came or changed after it" in lateness.verdict
     assert lateness.suggested in (4 * DAY, 5 * DAY)
     assert lateness.looked > 5 * DAY
+    # A target that keeps no log of its pages knows nearly as much.
+    of_audits = siteline.Lateness.from_state(store.state("line-2"))
+    assert of_audits.suggested in (3 * DAY, 4 * DAY, 5 * DAY)
+    assert lateness.points.late >= of_audits.points.late >= 0.8 * late
+    assert of_audits.looked > 5 * DAY
+    assert (of_audits.feed, of_audits.settled) == (lateness.feed, lateness.settled)
     # The windows in which something was found have been read again as a whole, and are settled.
     settled = store.coverage(feed, now=sandbox.clock.now())
     assert {window.state for window in settled if window.end < sandbox.clock.now() - 3 * DAY} == {
@@ -199,6 +206,31 @@ def test_audits_stay_within_their_pages_a_day(client, sandbox, store):
     assert min(days.values()) >= 0
     assert store.lateness("audited").looked > 2 * DAY
     assert [task.why for task in client.plan(audited, store).tasks] == []
+
+
+@pytest.mark.sandbox(now=START)
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_pull_that_does_not_say_what_a_page_changed_has_no_lateness(client, sandbox, tells):
+    late_plant(sandbox, 12, 3 * DAY)
+    states, known = {}, MemoryStore()
+    for _ in range(10):
+        sandbox.clock.advance("1d")
+        pages = client.sync_pages(late_feed(audit_pages=4, page_size=100), states)
+        for page, state in pages:
+            counts = known.apply("line-2", page, state["line-2"])
+            if tells:
+                pages.applied(*counts)
+            states.update(state)
+    lateness = siteline.Lateness.from_state(states["line-2"])
+    assert (lateness.points.count > 100) == tells
+    assert (lateness.looked is not None) == tells
+    if tells:
+        assert lateness.points.late > 0
+
+
+def test_a_damaged_state_has_no_lateness():
+    with pytest.raises(siteline.StoreCorrupt):
+        siteline.Lateness.from_state(b"something else")
 
 
 def test_audit_pages_may_be_changed(client, store):

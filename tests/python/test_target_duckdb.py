@@ -245,6 +245,7 @@ def test_names_are_quoted_and_an_offset_is_of_a_consumer_and_a_feed(path, sandbo
         found = points(path, feed.name, '"order"')
         assert len(found) == len(changes(target, feed.name)) == report.inserted > 0
         assert target.coverage(feed.name).feed == feed
+        assert target.lateness(feed.name).feed == feed
         assert 0 < len(points(path, feed.name, "order_settled")) < len(found)
         for number in (7, report[feed.name].sequence):
             target.set_offset(consumer, feed.name, number)

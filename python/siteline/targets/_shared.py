@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline.coverage import Coverage
 from siteline.errors import ConfigError, QueryError, StoreBusy
+from siteline.lateness import Lateness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,10 +40,17 @@ class SharedTarget:
 
     def coverage(self, feed: str, now: datetime | str | None = None) -> Coverage:
         """Return what of a feed was read and is settled: as :meth:`Coverage.from_state`."""
+        return Coverage.from_state(self._known(feed), now)
+
+    def lateness(self, feed: str) -> Lateness:
+        """Return how late points come, as audits found: as :meth:`Lateness.from_state`."""
+        return Lateness.from_state(self._known(feed))
+
+    def _known(self, feed: str) -> bytes:
         state = self.state(feed)
         if state is None:
             raise QueryError(f"There is no feed {feed!r} here.")
-        return Coverage.from_state(state, now)
+        return state
 
     def __enter__(self) -> Self:
         """Return the target."""

@@ -171,9 +171,14 @@ impl PyStore {
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
     fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
-        let lateness = self.work(py, |store| FeedLateness::read(store, &name))?;
-        let arguments = (PyFeed(lateness.feed.clone()), dict(py, &lateness)?);
-        py.import("siteline.lateness")?.getattr("Lateness")?.call1(arguments)
+        lateness_object(py, &self.work(py, |store| FeedLateness::read(store, &name))?)
+    }
+
+    /// The lateness that a state shows, for ``Lateness.from_state``.
+    #[staticmethod]
+    fn _lateness_of<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        let lateness = guarded(|| Ok(FeedLateness::of_state(&FeedState::from_bytes(state)?)))?;
+        lateness_object(py, &lateness)
     }
 
     /// Keep a feed under another definition from now on: other times, page size or window.
@@ -274,6 +279,11 @@ struct FeedOverview {
     read_through: Option<Timestamp>,
     newest: Option<Timestamp>,
     sequence: u64,
+}
+
+fn lateness_object<'py>(py: Python<'py>, lateness: &FeedLateness) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = (PyFeed(lateness.feed.clone()), dict(py, lateness)?);
+    py.import("siteline.lateness")?.getattr("Lateness")?.call1(arguments)
 }
 
 /// A page as a target is given it.

@@ -135,9 +135,6 @@ impl PySyncPages {
             (place.handed.take(), place.counts.take())
         };
         let Some(handed) = handed else { return Ok(()) };
-        let rows = handed.delivery().map_or(0, |delivery| delivery.page.rows() as u64);
-        // Nobody said what it changed: an audit then finds that all of it is new, and reads on.
-        let counts = counts.unwrap_or(Applied { inserted: rows, ..Applied::default() });
         let progress = step(py, || {
             run.written(handed, counts);
             run.progress()

@@ -131,7 +131,7 @@ impl Audit {
         let state = self.run.after(&pending);
         let [inserted, revised, flagged] = changed;
         let applied = Applied { inserted, revised, flagged, unchanged: 1 };
-        self.run.applied(&pending, state, applied);
+        self.run.applied(&pending, state, Some(applied));
         if is_last {
             self.pages = 0;
         }
@@ -153,7 +153,8 @@ fn s21_what_an_audit_finds_late_is_counted_over_its_pages_and_warned_of_once() {
     audit.page([1, 0, 2], false, true);
     assert_eq!((audit.warnings(), audit.run.pending.is_empty()), (vec![], true), "it goes on");
     audit.page([1, 2, 1], true, true);
-    assert!(audit.run.pending.is_empty());
+    let next = audit.run.pending.pop_front().expect("what it found is written");
+    assert!(matches!(*next, PendingWrite::Audited { feed: 0, settled: None }));
     let warnings = audit.warnings();
     let [text] = &warnings[..] else { panic!("{warnings:?}") };
     let part = "feed: 7 points of 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z came or changed after \
@@ -196,12 +197,31 @@ fn s21_an_audit_that_finds_something_leaves_nothing_to_the_next_one() {
     let chain = UnfinishedChain { start: first.start, end: first.end, ..chain };
     let pending = pending(chain, true, true);
     let state = audit.run.after(&pending);
-    audit.run.applied(&pending, state, Applied::default());
+    audit.run.applied(&pending, state, Some(Applied::default()));
     assert_eq!(audit.warnings(), Vec::<String>::new());
-    assert!(matches!(
-        audit.run.pending.front().map(|write| &**write),
-        Some(PendingWrite::Settled { .. })
-    ));
+    let last = audit.run.pending.back().expect("its range is settled again");
+    assert!(matches!(**last, PendingWrite::Audited { settled: Some(_), .. }));
+}
+
+#[test]
+fn s21_a_state_has_what_audits_found_where_the_target_said_it_of_each_page() {
+    let mut audit = Audit::new();
+    audit.page([1, 0, 0], false, true);
+    audit.page([0, 1, 0], true, true);
+    assert!(!audit.run.state(0).audits.findings.is_empty());
+    let unknown = |told: [bool; 2], begun_here| {
+        let mut audit = Audit::new();
+        for (number, told) in (1..).zip(told) {
+            let chain = UnfinishedChain { pages: number, ..begun(Why::Audit) };
+            let pending = pending(chain, number == 2, begun_here);
+            let state = audit.run.after(&pending);
+            audit.run.applied(&pending, state, told.then(Applied::default));
+        }
+        audit.run.state(0).audits.findings.is_empty()
+    };
+    assert!(!unknown([true, true], true));
+    assert!(unknown([false, true], true) && unknown([true, false], true));
+    assert!(unknown([true, true], false), "an older run began it");
 }
 
 #[test]

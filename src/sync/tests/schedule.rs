@@ -75,7 +75,7 @@ fn arrives(run: &mut RunState, feed: usize) {
 fn applied(run: &mut RunState) {
     let write = run.pending.front().cloned().expect("a write");
     let state = run.after(&write);
-    run.applied(&write, state, Applied::default());
+    run.applied(&write, state, Some(Applied::default()));
 }
 
 #[test]
