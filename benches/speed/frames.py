@@ -93,8 +93,8 @@ def loops(pages: str) -> Outcome:
 
 def dlt(pages: str) -> Outcome:
     """dlt: its RESTClient follows the cursor; a frame from each page."""
-    from dlt.sources.helpers.rest_client import RESTClient
     from dlt.sources.helpers.rest_client.auth import BearerTokenAuth
+    from dlt.sources.helpers.rest_client.client import RESTClient
     from dlt.sources.helpers.rest_client.paginators import JSONResponseCursorPaginator
 
     client = RESTClient(

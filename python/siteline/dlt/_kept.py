@@ -1,0 +1,156 @@
+"""The states of feeds between two runs of a pipeline.
+
+dlt keeps what a resource puts into its state in the working folder of the pipeline and, with each
+load, in the destination (``_dlt_pipeline_state``), where others may read it. The state of a feed
+has a cursor while one of its chains is unfinished. So dlt gets the state without its chains, which
+is true as well: the next run begins them again. The whole state lies in the working folder, in a
+file of the user alone, named by its SHA-256 digest; where it is still there, no page is read twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dlt
+from dlt.common.destination.client import WithStateSync
+from dlt.common.destination.exceptions import DestinationUndefinedEntity
+from dlt.common.storages.exceptions import (
+    CurrentLoadPackageStateNotAvailable,
+    LoadPackageNotFound,
+)
+from dlt.pipeline.state_sync import load_pipeline_state_from_destination
+
+from siteline._siteline import Store
+from siteline.errors import ConfigError, StoreBusy, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dlt import Pipeline
+    from dlt.common.storages.load_package import LoadPackageInfo
+
+
+class KeptStates:
+    """The states of a resource: those that its last complete load has stored, and newer ones."""
+
+    def __init__(self) -> None:
+        """Read them; to be called in a resource."""
+        try:
+            self._load: str = dlt.current.load_package_state()["load_id"]
+        except CurrentLoadPackageStateNotAvailable as error:
+            raise ConfigError(
+                "Points are read by a pipeline of dlt, which keeps their states.",
+                hint="pipeline.run(points)",
+            ) from error
+        pipeline = dlt.current.pipeline()
+        owner = f"{dlt.current.source().name}\n{dlt.current.resource_name()}"
+        self._folder = Path(pipeline.working_dir) / "siteline" / _digest(owner.encode())[:16]
+        self._stored: dict[str, Any] = dlt.current.resource_state()
+        self._newer: dict[str, bytes] = {}
+        if self._stored.get("load") not in (None, self._load):
+            _keep_what_is_loaded(pipeline, self._stored)
+        self._remove_files(set(_digests(self._stored)))
+
+    def read(self, feeds: Iterable[str]) -> dict[str, bytes]:
+        """Return the states of these feeds, for a sync to begin with."""
+        stored = self._stored.get("feeds", {})
+        return {feed: self._whole(**stored[feed]) for feed in feeds if feed in stored}
+
+    def keep(self, states: dict[str, bytes]) -> None:
+        """Keep newer states, whose points dlt has."""
+        self._newer.update(states)
+
+    def hand_over(self) -> None:
+        """Give the newer states to dlt, which stores them with this load."""
+        if not self._newer:
+            return
+        feeds = self._stored.setdefault("feeds", {})
+        for feed, state in self._newer.items():
+            plain = Store._without_cursors(state)
+            feeds[feed] = {"state": plain.decode()}
+            if plain != state:
+                feeds[feed]["digest"] = self._write(state)
+        self._stored["load"] = self._load
+
+    def _whole(self, state: str, digest: str | None = None) -> bytes:
+        if digest is not None:
+            with contextlib.suppress(FileNotFoundError):
+                whole = (self._folder / digest).read_bytes()
+                if _digest(whole) == digest:
+                    return whole
+        return state.encode()
+
+    def _write(self, state: bytes) -> str:
+        digest = _digest(state)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = self._folder / f"{digest}.part"
+        part.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+            file.write(state)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self._folder / digest)
+        return digest
+
+    def _remove_files(self, but: set[str]) -> None:
+        """Remove the files of states that no run can begin with any more."""
+        if self._folder.is_dir():
+            for path in self._folder.iterdir():
+                if path.name not in but:
+                    path.unlink(missing_ok=True)
+
+
+def _keep_what_is_loaded(pipeline: Pipeline, stored: dict[str, Any]) -> None:
+    """Go back to the state whose points the destination has, where those of this one were lost.
+
+    dlt keeps a new state when the pages have been extracted, before they are loaded. A load may be
+    given up after that.
+    """
+    load = stored["load"]
+    package: LoadPackageInfo | None = None
+    with contextlib.suppress(LoadPackageNotFound):
+        package = pipeline.get_load_package_info(load)
+    status = None if package is None else package.state
+    if package is not None and status == "loaded":
+        if package.jobs.get("failed_jobs"):
+            raise StoreError(
+                f"The load {load} of the pipeline {pipeline.pipeline_name!r} was completed without "
+                "all of its rows.",
+                hint="Run it once with refresh='drop_resources', which reads all again, and leave "
+                "load.raise_on_failed_jobs as it is.",
+            )
+        return
+    if status in ("new", "extracted", "normalized"):
+        raise StoreBusy(
+            f"The load {load} of the pipeline {pipeline.pipeline_name!r} is not in the destination "
+            "yet.",
+            hint="pipeline.run(), without data, loads it; pipeline.abort_packages() gives it up.",
+        )
+    # It was given up, or this folder is not that of the run that made it.
+    source, resource = dlt.current.source().name, dlt.current.resource_name()
+    known: Any = _state_in_destination(pipeline).get("sources", {}).get(source, {})
+    stored.clear()
+    stored.update(known.get("resources", {}).get(resource, {}))
+
+
+def _state_in_destination(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the state that was stored with the last complete load, or nothing."""
+    with pipeline.destination_client() as client:
+        if isinstance(client, WithStateSync):
+            with contextlib.suppress(DestinationUndefinedEntity):
+                found: Any = load_pipeline_state_from_destination(pipeline.pipeline_name, client)
+                return found or {}
+    return {}
+
+
+def _digests(stored: dict[str, Any]) -> Iterable[str]:
+    return (one["digest"] for one in stored.get("feeds", {}).values() if "digest" in one)
+
+
+def _digest(state: bytes) -> str:
+    return hashlib.sha256(state).hexdigest()

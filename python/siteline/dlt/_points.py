@@ -1,0 +1,199 @@
+"""The resource :class:`Points`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from siteline.errors import ConfigError, QueryError, SitelineError
+from siteline.frames import missing
+
+try:
+    import dlt
+    import pyarrow as pa
+except ModuleNotFoundError as _error:
+    _package = "pyarrow" if _error.name == "pyarrow" else "dlt"
+    raise missing(_error, _package, "siteline.dlt", "dlt") from _error.__cause__
+
+from dlt.common.destination.exceptions import DestinationCapabilitiesException
+from dlt.common.destination.utils import resolve_merge_strategy
+from dlt.extract import DltResource
+from dlt.extract.hints import make_hints
+
+from siteline._siteline import Feed
+from siteline.dlt._kept import KeptStates
+from siteline.dlt._rows import COLUMNS, KEY, newest, rows_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from siteline._siteline import Client, SyncPages, _PullOptions
+    from siteline.sync import SyncReport
+
+    _Step: TypeAlias = tuple[pa.Table | None, dict[str, bytes]]
+
+_log = logging.getLogger("siteline.dlt")
+
+
+class Points(DltResource):
+    """Points of feeds, for a pipeline of dlt to load. Made by :func:`points`.
+
+    It may be run again and again: each run reads what is due, as :meth:`Client.sync` does.
+    """
+
+    _run: _Run | None = None
+
+    @property
+    def report(self) -> SyncReport | None:
+        """What the last run of this process has read: ``inserted`` are the points that it loads."""
+        return None if self._run is None else self._run.report
+
+    def raise_for_incomplete(self) -> None:
+        """Raise what ended the last run before all was read, or nothing.
+
+        That is the error that ended it after its first page, or as
+        :meth:`SyncReport.raise_for_incomplete`.
+        """
+        if self._run is None or self._run.report is None:
+            return
+        if self._run.error is not None:
+            raise self._run.error
+        self._run.report.raise_for_incomplete()
+
+    def _clone(self, **options: Any) -> Points:
+        clone: Points = super()._clone(**options)
+        clone._run = self._run
+        return clone
+
+
+def points(
+    client: Client,
+    feeds: Feed | Iterable[Feed],
+    *,
+    name: str = "points",
+    **options: Unpack[_PullOptions],
+) -> Points:
+    """Make a resource of dlt that brings the points of feeds up to date.
+
+    - ``name``: of the resource, and of its table where no other is given
+    - ``options``: those of :meth:`Client.sync_pages`; ``max_pages=`` and ``until=`` end a run
+
+    A row has the feed, the ten columns of a point, ``sequence`` (of the page that brought it) and
+    ``series``, a digest of feed and ids, which with ``timestamp`` is the primary key.
+
+    A run that ends before all is read (``points.report.complete``) says so in the log: its pages
+    are loaded, and the next one goes on. So it is with an error after the first page, which
+    :meth:`Points.raise_for_incomplete` raises. One before it ends the extraction.
+
+    Raises :class:`QueryError` for a feed with ``audit_pages``, which need what dlt does not tell:
+    what a page changed. In a run: :class:`ConfigError` where the destination does not merge,
+    :class:`StoreBusy` while an earlier load of the pipeline is pending, :class:`StoreError` where
+    it was completed without its rows.
+
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> siteline.dlt.points(client, feed, max_pages=100).name
+    'points'
+    """
+    feeds = [feeds] if isinstance(feeds, Feed) else list(feeds)
+    for feed in feeds:
+        if feed.audit_pages:
+            raise QueryError(
+                f"feed {feed.name!r}: audit_pages= needs a store that tells what a page changed; "
+                "dlt does not."
+            )
+    run = _Run(client, feeds, options)
+    hints = make_hints(write_disposition="merge", primary_key=KEY, columns=COLUMNS)
+    resource: Points = Points.from_data(run.read, name=name, section="siteline", hints=hints)
+    resource._run = run
+    return resource
+
+
+class _Run:
+    """What a resource and its copies read, and how their last run ended."""
+
+    def __init__(self, client: Client, feeds: list[Feed], options: _PullOptions) -> None:
+        self._client, self._feeds, self._options = client, feeds, options
+        self.report: SyncReport | None = None
+        self.error: SitelineError | None = None
+
+    def read(self) -> Generator[pa.Table]:
+        """Yield the points of each page, or all together where the destination needs that."""
+        self.report = self.error = None
+        takes_each_once = _takes_each_once()
+        kept = KeptStates()
+        states = kept.read(feed.name for feed in self._feeds)
+        with self._client.sync_pages(self._feeds, states, **self._options) as pages:
+            steps = self._steps(pages)
+            try:
+                for rows, state in _together(steps) if takes_each_once else steps:
+                    if rows is not None:
+                        yield rows
+                    # Not where dlt closes this generator: whether it took the rows is unknown.
+                    kept.keep(state)
+            finally:
+                kept.hand_over()
+                self.report = pages.report
+        self._tell()
+
+    def _steps(self, pages: SyncPages) -> Iterator[_Step]:
+        is_first = True
+        while True:
+            try:
+                page, state = next(pages)
+            except StopIteration:
+                return
+            except SitelineError as error:
+                self.error = error
+                if is_first:
+                    raise
+                return  # what was read is paid for, and would be lost with the extraction
+            yield (rows_of(page) if page is not None and len(page) else None), state
+            is_first = False
+
+    def _tell(self) -> None:
+        report = self.report
+        assert report is not None
+        dlt.current.resource().custom_metrics.update(
+            requests=report.requests, pages=report.pages, complete=report.complete
+        )
+        # In the log: a warning that is made an error would end the extraction, and lose its pages.
+        if self.error is not None:
+            _log.warning("dlt loads what was read before this error: %s", self.error)
+        elif not report.complete:
+            _log.warning("dlt loads what was read. %s", report)
+
+
+def _together(steps: Iterable[_Step]) -> Iterator[_Step]:
+    """Yield all points as one table, each once, with the states after them."""
+    held, states = [], {}
+    for rows, state in steps:
+        held += [] if rows is None else [rows]
+        states.update(state)
+    yield (newest(pa.concat_tables(held).combine_chunks()) if held else None), states
+
+
+def _takes_each_once() -> bool:
+    """Whether the destination would store several rows of one point.
+
+    Where dlt deletes and inserts, it takes the newest of them; where it updates and inserts (Delta,
+    Iceberg, Lance), it takes all. Other ways are refused before any request, but for what the user
+    has chosen instead of a merge.
+    """
+    table: Any = dlt.current.resource().compute_table_schema()
+    destination = dlt.current.pipeline().destination
+    if table.get("write_disposition") != "merge" or destination is None:
+        chosen: bool = table.get("x-merge-strategy") == "upsert"
+        return chosen
+    strategy, named = None, destination.destination_name
+    with contextlib.suppress(DestinationCapabilitiesException):
+        tables, capabilities = {table["name"]: table}, destination.capabilities()
+        strategy = resolve_merge_strategy(tables, table, capabilities)
+    if strategy not in ("delete-insert", "upsert"):
+        raise ConfigError(
+            f"dlt does not merge the points of {table['name']!r} in the destination {named!r}.",
+            hint='Of a filesystem it merges the table_format "delta" and "iceberg".',
+        )
+    return strategy == "upsert"

@@ -1,0 +1,71 @@
+"""Pipelines of dlt, whose destinations and folders are of one test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dlt
+from dlt.common.versioned_state import decompress_state
+
+POINT = "site_id line_id machine_id device_id tag_guid timestamp value minimum maximum sample_count"
+
+
+class Pipelines:
+    """A destination, and the pipeline that loads points into it from one machine or another."""
+
+    def __init__(self, folder: Path, destination, database=""):
+        self.folder, self.destination, self.database = folder, destination, database
+        # A server is there for several tests.
+        self.dataset = f"d{abs(hash(folder))}"
+        self.machine = 0
+        self.pipeline = self.attach()
+
+    def attach(self, name="plant"):
+        """The pipeline as a process that begins has it."""
+        self.pipeline = dlt.pipeline(
+            name,
+            destination=self.destination,
+            dataset_name=self.dataset,
+            pipelines_dir=str(self.folder / f"machine{self.machine}"),
+        )
+        return self.pipeline
+
+    def move(self):
+        """The pipeline on another machine, whose folder is empty."""
+        self.machine += 1
+        return self.attach()
+
+    @property
+    def kept(self):
+        """The files with whole states."""
+        working = Path(self.pipeline.working_dir) / "siteline"
+        return sorted(path for path in working.rglob("*") if path.is_file())
+
+    def _query(self, columns, table):
+        with self.pipeline.sql_client() as client:
+            return client.execute_sql(
+                f"SELECT {columns} FROM {client.make_qualified_table_name(table)}"
+            )
+
+    def points(self, feed="line-2", before=None):
+        """The points of a feed; none is there twice."""
+        rows = [row[1:] for row in self._rows() if row[0] == feed]
+        found = {row[:6]: row[6:] for row in rows}
+        assert len(found) == len(rows)
+        return {key: row for key, row in found.items() if before is None or key[5] < before}
+
+    def _rows(self):
+        columns = f"feed {POINT}".split()
+        if self.destination.destination_name != "filesystem":
+            return self._query(", ".join(columns), "points")
+        from deltalake import DeltaTable
+
+        path = self.folder / "lake" / self.dataset / "points"
+        table = DeltaTable(str(path)).to_pyarrow_table(columns=columns)
+        return [tuple(row.values()) for row in table.to_pylist()]
+
+    def stored_texts(self):
+        """All that dlt has stored of its own states, as text."""
+        rows = self._query("state", "_dlt_pipeline_state")
+        return [json.dumps(decompress_state(state), default=str) for (state,) in rows]

