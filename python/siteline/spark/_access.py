@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import platform
 import threading
 from contextlib import contextmanager, suppress
@@ -61,10 +62,13 @@ class Access:
     """
 
     base_url: str
-    settings: dict[str, Any] | None = field(repr=False)
-    """Those of a client with its own key; ``None`` where they cannot be pickled."""
+    own: bytes | None = field(repr=False)
+    """The settings of a client with its own key, pickled; ``None`` where they cannot be. They are
+    opened where they are needed: with an agent the key need not be there."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Those of a client of the agent."""
     agent: str | None = None
-    """The address of an agent."""
+    """Its address."""
     variables: dict[str, str] = field(default_factory=dict, repr=False)
     host: str = field(default_factory=this_host)
     """The driver's."""
@@ -73,15 +77,18 @@ class Access:
     @classmethod
     def of(cls, client: Client, agent: Agent | None, shape: Shape | None = None) -> Access:
         """What workers need to read what this client reads."""
-        settings: dict[str, Any] | None = None
+        given: dict[str, Any] = {}
+        own = None
         with suppress(TypeError):  # a key or passphrase that was given itself stays here
-            settings = client.__getnewargs_ex__()[1]
+            given = client.__getnewargs_ex__()[1]
+            own = pickle.dumps(given)
         variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-        address = (settings or {}).get("agent")
+        address = given.get("agent")
         if agent is not None:
             address = agent.address
             variables |= {k: v for k, v in agent.env().items() if k in _VARIABLES}
-        return cls(client.base_url, settings, address or None, variables, shape=shape)
+        settings = {name: given[name] for name in _OWN if name in given}
+        return cls(client.base_url, own, settings, address or None, variables, shape=shape)
 
     @property
     def is_for_all_hosts(self) -> bool:
@@ -99,21 +106,20 @@ class Access:
 
         Where the driver's allowance cannot be used, ``share`` is all that it may request.
         """
-        if self.settings is None and (self.agent is None or not self.is_shared):
+        if self.agent is not None and self.is_shared:
+            settings = {**self.settings, "agent": self.agent}
+        elif self.own is not None:
+            settings = pickle.loads(self.own)
+            if not self.is_shared:
+                settings = {**settings, "agent": "", "ledger": None}
+                if share is not None:
+                    settings |= {"ledger": "memory", "daily_allowance": share}
+        else:
             raise ConfigError(
                 "The driver's key was given itself, so that it stays there.",
                 hint="Let tasks of other hosts use an agent over a network: "
                 "siteline.Agent(client, listen='https://...'), or name a profile.",
             )
-        settings = dict(self.settings or {})
-        if self.agent is not None and self.is_shared:
-            settings = {name: settings[name] for name in _OWN if name in settings}
-            settings["agent"] = self.agent
-        elif not self.is_shared:
-            settings.pop("ledger", None)
-            settings["agent"] = ""
-            if share is not None:
-                settings |= {"ledger": "memory", "daily_allowance": share}
         with self._with_variables():
             return Client(self.base_url, **settings)
 

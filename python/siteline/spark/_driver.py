@@ -70,6 +70,7 @@ def register(
     with _guard:
         known = _sessions.setdefault(_key(spark), Registered())
         known.accesses[name] = access
+        known.densities.clear()  # of another service, perhaps
         _publish(spark, source, known)
     return started
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from siteline.spark._partitions import Density
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST = 1_000_000
+"""Buckets of a batch: years cannot be added to a time without end."""
 
 
 class Offset(NamedTuple):
@@ -87,8 +89,8 @@ def _edge(before: Offset, feed: Feed) -> datetime:
 def _buckets(density: Density, pages: int) -> int:
     """Return how many buckets so many pages hold."""
     if density.rate == 0:
-        return 10**6
-    return int(max(0, pages) * density.full / density.rate)
+        return _MOST
+    return int(min(_MOST, max(0, pages) * density.full / density.rate))
 
 
 def _floor(at: datetime, feed: Feed) -> datetime:
