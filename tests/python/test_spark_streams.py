@@ -1,5 +1,9 @@
 """``spark.readStream.format("siteline")`` into Delta, killed in each batch. In ``make spark``."""
 
+import json
+from datetime import datetime
+
+import pyarrow as pa
 import pytest
 import siteline
 import siteline.spark
@@ -51,7 +55,8 @@ class Stream:
         try:
             query.awaitTermination()
         finally:
-            self.offsets += [one.sources[0].endOffset for one in query.recentProgress]
+            ends = [one.sources[0].endOffset for one in query.recentProgress]
+            self.offsets += [json.loads(end) if isinstance(end, str) else end for end in ends]
 
 
 class Killed(Exception):
@@ -61,29 +66,53 @@ class Killed(Exception):
 def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
     spark, sandbox, agent, tmp_path
 ):
-    upsert, stream = siteline.spark.upsert(tmp_path / "points"), Stream(spark, tmp_path, maxPages=9)
+    upsert, stream = (
+        siteline.spark.upsert(tmp_path / "points"),
+        Stream(spark, tmp_path, maxPages=12),
+    )
     killed = set()
 
     def write(batch, number):
-        for when in ("before", "after"):
-            if when == "after":
-                upsert(batch, number)
-            if (number, when) not in killed:
-                killed.add((number, when))
-                raise Killed
+        is_before = number % 2 == 0
+        if not is_before:
+            upsert(batch, number)
+        if number not in killed:
+            killed.add(number)
+            raise Killed
+        if is_before:
+            upsert(batch, number)
 
-    for _ in range(3):
+    for wait in ("0h", "17h", "17h"):
+        sandbox.clock.advance(wait)
         runs, batches = 0, len(killed)
         while True:
             try:
                 stream.run(write)
                 break
             except Exception as error:  # of Spark, around it
-                assert "Killed" in str(error), error
+                if "Killed" not in str(error):
+                    raise
                 runs += 1
         assert runs == len(killed) - batches > 0
-        sandbox.clock.advance("17h")
-    sandbox.clock.advance("-17h" if False else "0s")
     stored = points(deltalake.DeltaTable(tmp_path / "points").to_pyarrow_table())
-    print(len(killed), stream.offsets[-1], len(stored))
-    assert stored
+    read, settled = map(stream.offsets[-1].__getitem__, ("read", "settled"))
+    assert read > settled > "2026-11-19"
+    truth = sandbox.truth(site="S1", start=QUERY["start"], end=read, interval="1h")
+    truth = points(pa.table(truth))
+    final = datetime.fromisoformat(settled)
+    assert {key: at for key, at in stored.items() if key[5] < final} == {
+        key: at for key, at in truth.items() if key[5] < final
+    }
+    assert stored.keys() <= truth.keys()
+    assert sandbox.stats["token_requests"] <= 3  # a token lives for ten minutes
+
+
+def test_a_stream_with_an_end_or_without_an_allowance_says_so(spark, sandbox, agent, tmp_path):
+    with pytest.raises(Exception, match="A stream has no end"):
+        Stream(spark, tmp_path, end="2026-11-16T00:00:00Z").run(print)
+    few = siteline.Client.from_env(daily_allowance=2)
+    spent = siteline.spark.register(spark, few, agent=siteline.Agent(few))
+    with pytest.raises(Exception, match="allowance is used up, and the stream has not read all"):
+        Stream(spark, tmp_path).run(lambda batch, number: batch.count())
+    assert sandbox.stats["data_requests"] == 2
+    spent.close()

@@ -78,6 +78,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._until or self._now()
         if advance(before, now, self._feed, Density(0, 1), 1) == before:
             return start
+        density = self._measured(before, now)
         allowance = self._open().allowance
         pages = self._reading.options.max_pages or MOST_PAGES
         if allowance.left is not None:
@@ -91,7 +92,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 retryable=True,
                 hint="Start it again after retry_at: it continues where it stopped.",
             )
-        return advance(before, now, self._feed, self._measured(before, now), pages).to_dict()
+        return advance(before, now, self._feed, density, pages).to_dict()
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Partition]:
         """Cut the ranges between two offsets, as a batch does, and as its replay does again."""

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,8 @@ def _sail() -> Iterator[Any]:
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
+    # PySpark says that it does not know pandas 3, which is not used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     _, port = server.listening_address
