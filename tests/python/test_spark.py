@@ -26,12 +26,6 @@ SITE = {
 KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
 
 
-@pytest.fixture(scope="module")
-def spark():
-    with engine.session() as spark:
-        yield spark
-
-
 @pytest.fixture
 def client(sandbox, monkeypatch):
     for name, value in sandbox.env().items():
@@ -164,6 +158,50 @@ def test_a_task_that_fails_pays_again_and_is_counted(spark, sandbox, client, age
         table = load(spark, by=4).toArrow()
         assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 16 + 40
         assert rows(table) == scanned(client)
+
+
+def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
+    spark, sandbox, agent, store, tmp_path
+):
+    feed = siteline.Feed("site", site="S1", interval="1h", page_size=40, since=SITE["start"])
+    for wait in ("0h", "30h"):
+        sandbox.clock.advance(wait)
+        report = siteline.spark.sync(spark, feed, tmp_path / "points")
+        assert report.complete
+        assert report.pages == sandbox.client().sync(feed, store).pages
+    assert sandbox.stats["token_requests"] <= 4
+    before = sandbox.stats["data_requests"]
+    with siteline.targets.Delta(tmp_path / "points") as target:
+        stored = pa.table(target.changes("site"))
+    kept = store.points("site", unread="keep").to_arrow()
+    assert rows(stored.select(kept.column_names)) == rows(kept) != []
+    if engine.IS_SAIL:  # Spark needs its own package for that, which is on no package index
+        frame = spark.read.format("delta").load(str(tmp_path / "points"))
+        assert frame.count() == len(kept)
+    assert sandbox.stats["data_requests"] == before
+
+
+def test_several_profiles_are_read_in_one_session(
+    spark, sandbox, client, agent, tmp_path, monkeypatch
+):
+    key = tmp_path / "key.pem"
+    key.write_text(sandbox.env()["SITELINE_PRIVATE_KEY"])
+    key.chmod(0o600)
+    profile = (
+        f'[plant-b]\nbase_url = "{sandbox.base_url}"\nsubject = "{client.subject}"\n'
+        f'private_key_file = "{key}"\ndaily_allowance = 500\n'
+    )
+    (tmp_path / "config.toml").write_text(profile)
+    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+    assert siteline.spark.register(spark, "plant-b") is agent  # of the same service and subject
+    assert load(spark, profile="plant-b", line="none").count() == 0
+    with pytest.raises(Exception, match="plant-c"):
+        load(spark, profile="plant-c").count()
+
+
+def test_a_session_that_was_not_registered_has_no_plan():
+    with pytest.raises(siteline.ConfigError, match="is not registered"):
+        siteline.spark.plan(object(), **SITE)
 
 
 def watched(spark, folder, *, is_killed):

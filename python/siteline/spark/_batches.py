@@ -59,6 +59,7 @@ def read(
     and the later one counts. What has been handed over cannot be taken back, so that a task holds
     the points of its partition.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     scan = client.data(
@@ -69,8 +70,9 @@ def read(
     points = scan.to_arrow()
     del scan
     if not part.is_last:
+        end = pa.scalar(part.end, points["timestamp"].type)
         # Where the service counts `end` in, the next partition has these points too.
-        points = points.filter(pc.less(points["timestamp"], part.end))
+        points = points.filter(pc.less(points["timestamp"], end))
     schema = _schema(zone)
     for batch in points.to_batches(max_chunksize=query["page_size"]):
         if batch.num_rows:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from siteline._siteline import Feed
     from siteline.sync import SyncReport
 
-_TYPES = dict.fromkeys(IDS, "string") | {"timestamp": "timestamp"}
+_TYPES: dict[str, Any] = dict.fromkeys(IDS, "string") | {"timestamp": "timestamp"}
 _TYPES |= dict.fromkeys(VALUES[:3], "double") | {"sample_count": "long", "day": "date"}
 _DIFFERS = " or ".join(f"(t.{name} is distinct from s.{name})" for name in VALUES)
 

@@ -146,7 +146,7 @@ def _check(client: Client, agent: Agent) -> None:
 
 
 def _key(spark: SparkSession) -> str:
-    return str(spark.session_id) if _is_remote(spark) else str(id(spark))
+    return str(getattr(spark, "session_id", id(spark)) if _is_remote(spark) else id(spark))
 
 
 def _is_remote(spark: SparkSession) -> bool:
@@ -158,4 +158,4 @@ def _is_local(spark: SparkSession) -> bool:
     """Whether all tasks run on this machine, as far as the session tells."""
     if _is_remote(spark):
         return str(spark.client.host) in ("localhost", "127.0.0.1", "::1")
-    return spark.sparkContext.master.startswith("local")
+    return str(spark.sparkContext.master).startswith("local")

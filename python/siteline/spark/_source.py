@@ -41,7 +41,7 @@ class PointReader(DataSourceReader):
         self._reading = reading
         self._zone = _batches.has_zone(schema)
 
-    def partitions(self) -> list[Partition]:  # type: ignore[override]
+    def partitions(self) -> list[Partition]:
         """Cut the range, and refuse what the allowance has no pages for, before any task."""
         reading = self._reading
         with reading.access.client() as client:

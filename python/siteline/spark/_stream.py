@@ -41,13 +41,13 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, reading: Reading, schema: Any) -> None:
         """Prepare a stream; ``schema`` is that of the engine."""
-        query = dict(reading.options.query)
+        query: dict[str, Any] = {**reading.options.query, **reading.options.times}
         if "end" in query:
             raise ConfigError("A stream has no end: leave the option out, or use spark.read.")
         self._reading = reading
         self._zone = _batches.has_zone(schema)
         since = query.pop("start")
-        self._feed = Feed("stream", since=since, **query, **reading.options.times)
+        self._feed = Feed("stream", since=since, **query)
         self._until: datetime | None = None
         self._density = reading.density
         self._client: Client | None = None
