@@ -181,6 +181,15 @@ def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
     assert sandbox.stats["data_requests"] == before
 
 
+def test_a_session_gets_another_agent_where_the_last_one_was_closed(spark, client, agent):
+    assert siteline.spark.register(spark, client) is agent
+    agent.close()
+    other = siteline.spark.register(spark, client)
+    assert other is not agent
+    assert load(spark, line="none").count() == 0
+    other.close()
+
+
 def test_several_profiles_are_read_in_one_session(
     spark, sandbox, client, agent, tmp_path, monkeypatch
 ):

@@ -221,6 +221,12 @@ def test_a_key_that_was_given_itself_stays_in_the_driver(sandbox, monkeypatch):
             access.client()
 
 
+def test_a_setting_that_cannot_travel_is_refused_and_not_left_out(sandbox):
+    client = sandbox.client(settle_lag="7m")  # its clock stays in this process
+    with pytest.raises(siteline.ConfigError, match="settle_lag of the client cannot travel"):
+        Access.of(client, None)
+
+
 def test_the_secret_of_an_agent_travels_and_is_not_shown(client, monkeypatch):
     monkeypatch.setenv("SITELINE_AGENT_SECRET", "of-256-bits")
     access = Access.of(client, None)

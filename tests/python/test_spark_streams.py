@@ -103,7 +103,7 @@ def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
 
 def test_a_stream_with_an_end_or_without_an_allowance_says_so(spark, sandbox, agent, tmp_path):
     with pytest.raises(Exception, match="A stream has no end"):
-        Stream(spark, tmp_path, end="2026-11-16T00:00:00Z").run(print)
+        Stream(spark, tmp_path, end="2026-11-19T00:00:00Z").run(print)
     few = siteline.Client.from_env(daily_allowance=2)
     spent = siteline.spark.register(spark, few, agent=siteline.Agent(few))
     with pytest.raises(Exception, match="allowance is used up, and the stream has not read all"):

@@ -79,9 +79,11 @@ class Access:
         """What workers need to read what this client reads."""
         given: dict[str, Any] = {}
         own = None
-        with suppress(TypeError):  # a key or passphrase that was given itself stays here
+        try:
             given = client.__getnewargs_ex__()[1]
             own = pickle.dumps(given)
+        except TypeError:  # a key or passphrase that was given itself stays here
+            _check_given(client)
         variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
         address = given.get("agent")
         if agent is not None:
@@ -137,6 +139,16 @@ class Access:
                         os.environ.pop(name, None)
                     else:
                         os.environ[name] = value
+
+
+def _check_given(client: Client) -> None:
+    """Refuse a client whose settings would be others in its tasks."""
+    lost = [name for name in client._settings()["given"] if name in _OWN]
+    if lost:
+        raise ConfigError(
+            f"{', '.join(lost)} of the client cannot travel to tasks: its key was given itself.",
+            hint="Name the key by its path, or use a profile.",
+        )
 
 
 def own_access(profile: str | None) -> Access:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from siteline._siteline import Agent, Client, Shape
 from siteline._warn import warn
-from siteline.errors import ConfigError
+from siteline.errors import ClosedError, ConfigError
 from siteline.frames import missing
 from siteline.spark._access import Access
 from siteline.spark._options import Options
@@ -127,9 +127,17 @@ def _agent(client: Client) -> Agent | None:
         return None
     key = (client.base_url, client.subject)
     with _guard:
-        if key not in _agents:
+        if key not in _agents or _is_closed(_agents[key]):
             _agents[key] = Agent(client)
         return _agents[key]
+
+
+def _is_closed(agent: Agent) -> bool:
+    try:
+        agent.state  # noqa: B018
+    except ClosedError:
+        return True
+    return False
 
 
 def _is_served(client: Client) -> bool:

