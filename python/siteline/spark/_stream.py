@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from siteline._siteline import Scan
     from siteline.spark._reading import Reading
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_PAGES = 100
 """Of a batch, where ``maxPages`` does not say how many."""
 
@@ -49,7 +50,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since = query.pop("start")
         self._feed = Feed("stream", since=since, **query)
         self._until: datetime | None = None
-        self._density = reading.density
+        self._density: Density | None = None
         self._client: Client | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,7 +79,6 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._until or self._now()
         if advance(before, now, self._feed, Density(0, 1), 1) == before:
             return start
-        density = self._measured(before, now)
         allowance = self._open().allowance
         pages = self._reading.options.max_pages or MOST_PAGES
         if allowance.left is not None:
@@ -92,12 +92,12 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 retryable=True,
                 hint="Start it again after retry_at: it continues where it stopped.",
             )
-        return advance(before, now, self._feed, density, pages).to_dict()
+        return advance(before, now, self._feed, self._measured(), pages).to_dict()
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Partition]:
         """Cut the ranges between two offsets, as a batch does, and as its replay does again."""
         before, after = Offset.from_dict(start), Offset.from_dict(end)
-        density = self._measured(before, after.read)
+        density = self._measured()
         found = [
             part
             for first, last in ranges(before, after, self._feed)
@@ -125,13 +125,22 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._open().data(**self._reading.options.between(start, end).query, shape=shape)
 
     def _now(self) -> datetime:
-        return self._open().plan(self._scan(self._feed.since, self._feed.since + self._width)).now
+        """Return the service's time, which the page tells that is read first."""
+        if self._clock() > self._feed.since + self._width:
+            self._measured()
+        return self._clock()
 
-    def _measured(self, before: Offset, until: datetime) -> Density:
+    def _clock(self) -> datetime:
+        """Return the time of the client: a plan of any scan has it."""
+        return self._open().plan(self._scan(_EPOCH, _EPOCH + self._width)).now
+
+    def _measured(self) -> Density:
+        """Return the density, for which each start of a stream reads a page."""
         if self._density is None:
-            scan = self._scan(before.settled, max(until, before.settled + self._width))
+            since, width = self._feed.since, self._width
+            end = since + max(1, (self._clock() - since) // width) * width
             query = {**self._reading.options.query, "shape": self._reading.access.shape}
-            self._density, _ = measure(self._open(), scan, query)
+            self._density, _ = measure(self._open(), self._scan(since, end), query)
         return self._density
 
     @property
