@@ -11,6 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 import siteline
+from kit.tls_service import Authority
 from siteline.spark._access import Access
 from siteline.spark._options import Options
 from siteline.spark._partitions import Density, measure, parts, shared
@@ -206,6 +207,32 @@ def test_a_task_on_another_host_has_its_share_as_an_allowance_and_no_more(
     with pytest.raises(siteline.AllowanceExhausted):
         read(one, [replace(part, share=3)])
     assert agent.state["allowance"]["used"] == used
+
+
+def test_a_task_on_another_host_uses_an_agent_over_a_network_with_its_secret(
+    sandbox, client, tmp_path, monkeypatch
+):
+    authority = Authority(tmp_path / "agent")
+    text = authority.chain.read_text()
+    begin = text.index("-----BEGIN PRIVATE")
+    (tmp_path / "cert.pem").write_text(text[:begin])
+    (tmp_path / "key.pem").write_text(text[begin:])
+    monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
+    files = {"tls_certificate": tmp_path / "cert.pem", "tls_key": tmp_path / "key.pem"}
+    with siteline.Agent(client, listen="https://127.0.0.1:0", **files) as agent:
+        access = Access.of(client, agent)
+        assert access.is_for_all_hosts
+        assert agent.env()["SITELINE_AGENT_SECRET"] not in repr(access)
+        for name in [*sandbox.env(), "SITELINE_AGENT_CA"]:
+            monkeypatch.delenv(name, raising=False)  # as on another host
+        monkeypatch.setattr("siteline.spark._access.this_host", lambda: "another")
+        one = Reading(Options.parse(SITE), pickle.loads(pickle.dumps(access))).fixed()
+        with one.access.client() as own:
+            _, found, _ = one.planned(own)
+        assert read(one, found[:1])
+        assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 10
+    assert sandbox.stats["token_requests"] == 1
+    assert "SITELINE_AGENT_SECRET" not in os.environ
 
 
 def test_a_key_that_was_given_itself_stays_in_the_driver(sandbox, monkeypatch):

@@ -58,6 +58,7 @@ def points(table):
     return {tuple(row.pop(name) for name in KEY): tuple(row.values()) for row in rows}
 
 
+@pytest.mark.sandbox(end_inclusive=True)
 def test_batches_have_so_many_pages_and_lead_to_the_truth_of_what_is_settled(sandbox, make):
     stored, offset = {}, None
     for hours in (0, 5, 30, 26):
