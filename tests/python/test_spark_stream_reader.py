@@ -49,6 +49,7 @@ def read(stream, before, after):
             for row in batch.to_pylist():
                 key = tuple(row.pop(name) for name in KEY)
                 assert key not in found
+                assert key[5] < datetime.fromisoformat(after["read"])
                 found[key] = tuple(row.values())
     return found, sum(part.value.pages for part in parts)
 
