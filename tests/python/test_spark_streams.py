@@ -44,13 +44,20 @@ class Stream:
         self._checkpoint, self.offsets = str(folder / "checkpoint"), []
 
     def run(self, write):
-        writer = self._source.writeStream.option("checkpointLocation", self._checkpoint)
-        query = writer.trigger(availableNow=True).foreachBatch(write).start()
-        try:
-            query.awaitTermination()
-        finally:
-            ends = [one.sources[0].endOffset for one in query.recentProgress]
-            self.offsets += [json.loads(end) if isinstance(end, str) else end for end in ends]
+        for last in (False, False, False, True):
+            writer = self._source.writeStream.option("checkpointLocation", self._checkpoint)
+            query = writer.trigger(availableNow=True).foreachBatch(write).start()
+            try:
+                query.awaitTermination()
+            except Exception as error:
+                # Spark gives a Python process ten seconds to start: too few on a busy machine.
+                if last or "failed to connect back" not in str(error):
+                    raise
+            else:
+                break
+            finally:
+                ends = [one.sources[0].endOffset for one in query.recentProgress]
+                self.offsets += [json.loads(end) if isinstance(end, str) else end for end in ends]
 
 
 class Killed(Exception):
