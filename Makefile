@@ -15,6 +15,7 @@
 # make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
 # make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, campaigns
+# make spark        the tests of siteline.spark in Spark itself, with a Java of its own, and of Dask
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
 # make target-kills kill syncs into DuckDB, PostgreSQL and Delta, and restart the server (an hour)
@@ -59,6 +60,7 @@ BIN     := $(VENV)/$(SCRIPTS)
 RESULTS := target/results
 TORTURE := target/torture-venv
 BENCH   := target/bench-venv
+SPARK   := target/spark-venv
 FUZZ    := target/fuzz
 MUTANTS := target/mutants
 WHEELS  := target/wheels-venv
@@ -80,7 +82,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 
 .PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
+	spark torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -175,6 +177,17 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	@mkdir -p $(RESULTS)
 	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
+
+# A session of Spark is started once for each module. In `make test` the same tests run in Sail.
+$(SPARK)/ready: .ci/locks/spark.txt
+	$(PYTHON) -m venv $(SPARK)
+	$(SPARK)/$(SCRIPTS)/python $(LOCKED) .ci/locks/spark.txt
+	touch $@
+
+spark: $(VENV)/installed $(SPARK)/ready
+	$(SPARK)/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
+	$(SPARK)/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_spark.py \
+	tests/python/test_spark_streams.py tests/python/test_spark_dask.py $(PYTEST_ARGS)
 
 # Hostile months, then kills, failing disks and losses of power at every tenth place. Not `make torture`,
 # which judges by the clock.
@@ -280,7 +293,7 @@ wheel-test:
 wheel-again: $(WHEELS)/ready
 	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py again $(TARGET)
 
-check: test format-check lint types test-newest test-lowest test-no-sandbox campaigns workflows deny
+check: test format-check lint types test-newest test-lowest test-no-sandbox spark campaigns workflows deny
 
 # The locks of the Python environments. uv alone makes locks for every system and Python at once.
 $(LOCKING)/ready:

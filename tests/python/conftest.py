@@ -80,6 +80,15 @@ def store(tmp_path):
         yield store
 
 
+@pytest.fixture(scope="session")
+def spark():
+    """A session of Spark or of Sail, one for all tests."""
+    from kit.spark import session
+
+    with session() as spark:
+        yield spark
+
+
 @pytest.fixture(scope="module")
 def key() -> siteline.PrivateKey:
     """A private key."""

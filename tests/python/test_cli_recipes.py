@@ -117,6 +117,7 @@ def test_the_recipes_are_these():
         "cronjob.yaml",
         "crontab",
         "dagster_asset.py",
+        "dask_parts.py",
         "feeds.toml",
         "siteline-every.service",
         "siteline-sync.service",

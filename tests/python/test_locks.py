@@ -17,6 +17,7 @@ demo = ["a>=2", "b; sys_platform == 'linux'"]
 test = []
 lint = []
 torture = []
+spark = []
 wheels = []
 audit = []
 """

@@ -1,0 +1,105 @@
+"""Points in a Delta table: filled once, and queried as often as you like."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from siteline.frames import missing
+from siteline.targets import Delta
+from siteline.targets._lake import SAME
+from siteline.targets._shared import IDS, VALUES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from siteline._siteline import Feed
+    from siteline.sync import SyncReport
+
+_TYPES: dict[str, Any] = dict.fromkeys(IDS, "string") | {"timestamp": "timestamp"}
+_TYPES |= dict.fromkeys(VALUES[:3], "double") | {"sample_count": "long", "day": "date"}
+_DIFFERS = " or ".join(f"(t.{name} is distinct from s.{name})" for name in VALUES)
+
+
+def sync(
+    spark: SparkSession,
+    feeds: Feed | Iterable[Feed],
+    path: str | os.PathLike[str],
+    *,
+    profile: str | None = None,
+    options: dict[str, str] | None = None,
+    **settings: Any,
+) -> SyncReport:
+    """Bring a Delta table up to date, with the token and the allowance of the session.
+
+    This is :meth:`Client.sync` into :class:`siteline.targets.Delta`, in the driver: late, revised
+    and withdrawn points, settled windows, a state for each feed, killed at any moment. Then each
+    ``spark.read.format("delta").load(path)`` costs no request, where every action on
+    ``format("siteline")`` reads anew.
+
+    - ``profile``: one that was registered, where there are several
+    - ``options``: ``storage_options`` of deltalake
+    - ``settings``: those of :meth:`Client.sync`; ``batch="chain"`` unless it is given
+    """
+    from siteline.spark._driver import registered
+
+    target = Delta(path, options)
+    with registered(spark).access(profile).client() as client:
+        return client.sync(feeds, target, **{"batch": "chain", **settings})
+
+
+def upsert(path: str | os.PathLike[str], options: dict[str, str] | None = None) -> DeltaUpsert:
+    """Return a writer of a stream's batches: ``stream.writeStream.foreachBatch(upsert(path))``.
+
+    New points are inserted, and those whose values differ are updated, in one commit; a batch that
+    is written again after a crash changes nothing. The table has the ten columns, and ``day``, by
+    which it is divided. A point that the service has withdrawn stays: :func:`sync` flags it.
+
+    It is written by deltalake in the process of the driver, to which the points of a batch are
+    collected: ``maxPages`` bounds them. ``options`` are the ``storage_options`` of deltalake.
+    """
+    try:
+        import deltalake  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise missing(error, "deltalake", "siteline.spark.upsert", "delta") from error.__cause__
+    path = os.fspath(path)
+    return DeltaUpsert(path if "://" in path else os.path.abspath(path), options)
+
+
+class DeltaUpsert:
+    """Writes batches of points into a Delta table."""
+
+    def __init__(self, path: str, options: dict[str, str] | None) -> None:
+        """Hold where the table is."""
+        self._path, self._options = path, options
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Write the points of one batch."""
+        import pyarrow as pa
+
+        points = batch.toArrow()
+        if not points.num_rows:
+            return
+        days = points["timestamp"].cast(pa.timestamp("us", "UTC")).cast(pa.date32())
+        self.write(points.append_column("day", days))
+
+    def write(self, points: Any) -> None:
+        """Write points of which each comes once, with their days."""
+        import deltalake
+
+        fields = [deltalake.Field(*of) for of in _TYPES.items()]
+        table = deltalake.DeltaTable.create(
+            self._path,
+            deltalake.Schema(fields),
+            "ignore",
+            ["day"],
+            storage_options=self._options,
+        )
+        days = sorted({str(day) for day in points["day"].unique().to_pylist()})
+        # The literals keep Delta from the files of other days.
+        where = f"t.day in ({str(days)[1:-1]}) and {SAME}"
+        merge = table.merge(points, where, "s", "t", streamed_exec=False)
+        changed = {name: f"s.{name}" for name in VALUES}
+        merge.when_matched_update(changed, _DIFFERS).when_not_matched_insert_all().execute()

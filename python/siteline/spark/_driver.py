@@ -1,0 +1,169 @@
+"""What runs in the driver: the agent that a session's tasks share, and the plan of a read."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from siteline._siteline import Agent, Client, Shape
+from siteline._warn import warn
+from siteline.errors import ClosedError, ConfigError
+from siteline.frames import missing
+from siteline.spark._access import Access
+from siteline.spark._options import Options
+from siteline.spark._reading import Reading, Registered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from siteline.spark._source import SitelineDataSource
+    from siteline.sync import Plan
+
+_guard = threading.Lock()
+_agents: dict[tuple[str, str], Agent] = {}
+"""Those of this process, by base URL and subject. They serve as long as it lives, as frames do."""
+_sessions: dict[str, Registered] = {}
+"""By session. A class that is registered again replaces the one before."""
+
+
+def register(
+    spark: SparkSession,
+    client: Client | str | None = None,
+    *,
+    agent: Agent | bool = True,
+    shape: Shape | None = None,
+) -> Agent | None:
+    """Let a session read ``format("siteline")``, and return the agent that its tasks use.
+
+    - ``client``: the name of a profile; a :class:`siteline.Client`; ``None`` for the variables of
+      :meth:`Client.from_env`. Call it for each profile that is read: ``option("profile", name)``
+      chooses between several
+    - ``agent``: ``True`` starts one in this process, once for a service and subject, which serves
+      the tasks on this machine until the process ends. For executors on others pass an
+      :class:`siteline.Agent` that listens on a network: its address and secret travel to them.
+      ``False`` for none: each task signs for itself, with the key that its host has
+    - ``shape``: as of :meth:`Client.data`
+
+    The key stays in the driver. Where the driver is itself a client of an agent
+    (``SITELINE_AGENT``), its tasks are too, and the result is ``None``.
+
+    A task on another host than an agent that listens on none counts for itself: it may request its
+    share of what was left when the read was planned, and no more; a :class:`SitelineWarning` says
+    so. :class:`ConfigError` for settings that cannot be used.
+    """
+    source = _source()
+    name = client if isinstance(client, str) else None
+    if not isinstance(client, Client):
+        client = Client.from_env() if client is None else Client.from_profile(client)
+    started = _agent(client) if agent is True else agent or None
+    if started is not None:
+        _check(client, started)
+    access = Access.of(client, started, shape)
+    if not access.is_for_all_hosts and not _is_local(spark):
+        warn(
+            [
+                "Tasks on other hosts do not reach an agent: what they request is counted where "
+                "they run, and not here. Each may request its share of what is left when a read "
+                "is planned."
+            ]
+        )
+    with _guard:
+        known = _sessions.setdefault(_key(spark), Registered())
+        known.accesses[name] = access
+        known.densities.clear()  # of another service, perhaps
+        _publish(spark, source, known)
+    return started
+
+
+def plan(spark: SparkSession, **options: Any) -> Plan:
+    """Return what a read would cost: its partitions, their expected pages, and the allowance.
+
+    ``options`` are those of the read. Where it is unknown how many points there are, a page is
+    read to find out, and the reads that follow in this session know it: they need no such page.
+
+    The result is a :class:`siteline.Plan`, with a task for each partition. ``maxPages`` is not
+    looked at.
+    """
+    given = Options.parse(options)
+    given.refuse_times()
+    known = registered(spark)
+    reading = Reading(given, known.access(given.profile), known.densities.get(given.key))
+    with reading.access.client() as client:
+        shown, _, density = reading.planned(client)
+    with _guard:
+        known.densities[given.key] = density
+        _publish(spark, _source(), known)
+    return shown
+
+
+def registered(spark: SparkSession) -> Registered:
+    """Return what is known of a session."""
+    with _guard:
+        known = _sessions.get(_key(spark))
+    if known is None:
+        raise ConfigError("The session is not registered: siteline.spark.register(spark) first.")
+    return known
+
+
+def _source() -> type[SitelineDataSource]:
+    try:
+        from siteline.spark._source import SitelineDataSource
+    except ModuleNotFoundError as error:
+        raise missing(error, "pyspark", "siteline.spark", "spark") from error.__cause__
+    except ImportError as error:
+        raise ConfigError("siteline.spark needs PySpark 4.1 or newer.") from error
+    return SitelineDataSource
+
+
+def _publish(spark: SparkSession, source: type[SitelineDataSource], known: Registered) -> None:
+    """Register a class of its own for the session: cloudpickle sends it with what it has."""
+    own = type(f"{source.__name__}OfSession", (source,), {"registered": known})
+    spark.dataSource.register(own)
+
+
+def _agent(client: Client) -> Agent | None:
+    """Return the agent of this process for a client, started where there is none."""
+    if _is_served(client):
+        return None
+    key = (client.base_url, client.subject)
+    with _guard:
+        if key not in _agents or _is_closed(_agents[key]):
+            _agents[key] = Agent(client)
+        return _agents[key]
+
+
+def _is_closed(agent: Agent) -> bool:
+    try:
+        agent.state  # noqa: B018
+    except ClosedError:
+        return True
+    return False
+
+
+def _is_served(client: Client) -> bool:
+    try:
+        return bool(client.__getnewargs_ex__()[1].get("agent"))
+    except TypeError:  # a key that was given itself
+        return False
+
+
+def _check(client: Client, agent: Agent) -> None:
+    state = agent.state
+    if (state["base_url"], state["subject"]) != (client.base_url, client.subject):
+        raise ConfigError("The agent is of another service or subject than the client.")
+
+
+def _key(spark: SparkSession) -> str:
+    return str(getattr(spark, "session_id", id(spark)) if _is_remote(spark) else id(spark))
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    """Whether it is a session of Spark Connect, as those of Sail are."""
+    return ".connect." in type(spark).__module__
+
+
+def _is_local(spark: SparkSession) -> bool:
+    """Whether all tasks run on this machine, as far as the session tells."""
+    if _is_remote(spark):
+        return str(spark.client.host) in ("localhost", "127.0.0.1", "::1")
+    return str(spark.sparkContext.master).startswith("local")

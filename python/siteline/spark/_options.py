@@ -1,0 +1,129 @@
+"""The options of ``spark.read.format("siteline")``: text, in any case, shown in plans."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from siteline.errors import ConfigError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_QUERY = {
+    "site": "site",
+    "line": "line",
+    "start": "start",
+    "end": "end",
+    "interval": "interval",
+    "pagesize": "page_size",
+    "filters": "filters",
+}
+_TIMES = {
+    "settlelag": "settle_lag",
+    "overlap": "overlap",
+    "lateness": "lateness",
+    "window": "window",
+}
+_OTHERS = {"profile": "profile", "by": "by", "maxpages": "max_pages"}
+_KNOWN = {**_QUERY, **_TIMES, **_OTHERS}
+
+# Parts of the names under which somebody may give a secret.
+_SECRET = ("key", "token", "secret", "pass", "credential", "assertion", "cursor", "agent")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one read, checked as far as no client is needed for that."""
+
+    profile: str | None
+    query: dict[str, Any]
+    """Keywords of :meth:`siteline.Client.data`."""
+    by: str | int | None
+    max_pages: int | None
+    times: dict[str, str]
+    """Keywords of :class:`siteline.Feed`, for streams."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Options:
+        """Read what was given; a :class:`ConfigError` for an unknown name or a secret."""
+        found: dict[str, Any] = {}
+        for name, value in given.items():
+            known = _known(name)
+            if known in found:
+                raise ConfigError(f"The option {known} is given twice.")
+            if value is not None and str(value) != "":
+                found[known] = value
+        for needed in ("start", "interval", "page_size"):
+            if needed not in found:
+                raise QueryError(
+                    f"The option {needed} is missing.",
+                    hint="A read is divided into partitions by its start, interval and page_size.",
+                )
+        query = {name: found[name] for name in _QUERY.values() if name in found}
+        query["page_size"] = _whole("page_size", found["page_size"])
+        if "filters" in query:
+            query["filters"] = _filters(query["filters"])
+        by = found.get("by")
+        return cls(
+            profile=found.get("profile"),
+            query=query,
+            by=_whole("by", by) if str(by).isdecimal() else by,
+            max_pages=_whole("maxPages", found["max_pages"]) if "max_pages" in found else None,
+            times={name: str(found[name]) for name in _TIMES.values() if name in found},
+        )
+
+    def between(self, start: Any, end: Any) -> Options:
+        """Return the same options with another range."""
+        return replace(self, query={**self.query, "start": start, "end": end})
+
+    def refuse_times(self) -> None:
+        """Refuse what only streams have."""
+        if self.times:
+            names = ", ".join(self.times)
+            raise ConfigError(f"The options {names} are for streams (spark.readStream) alone.")
+
+    @property
+    def key(self) -> str:
+        """What is asked, without its range: what has the same key has the same density."""
+        query = {name: value for name, value in self.query.items() if name not in ("start", "end")}
+        return json.dumps([self.profile, query], sort_keys=True, default=str)
+
+
+def _known(name: str) -> str:
+    plain = name.lower().replace("_", "")
+    if plain in _KNOWN:
+        return _KNOWN[plain]
+    if any(part in plain for part in _SECRET):
+        # The value is not shown: it may be one.
+        raise ConfigError(
+            f"{name!r} is no option of siteline: options show in plans and logs of Spark.",
+            hint="Keys and passphrases belong into a profile, or into the variables of the driver: "
+            "siteline.spark.register(spark, profile) starts an agent, and the tasks see no key.",
+        )
+    raise ConfigError(
+        f"{name!r} is no option of siteline.",
+        hint=f"The options are {', '.join(sorted(_KNOWN.values()))}.",
+    )
+
+
+def _whole(name: str, value: Any) -> int:
+    text = str(value)
+    if not text.isdecimal() or int(text) == 0:
+        raise QueryError(f"{name}={text[:40]!r} is not a whole number above 0.")
+    return int(text)
+
+
+def _filters(value: Any) -> dict[str, Any]:
+    """Filters are JSON, because Spark writes the names of options in small letters."""
+    try:
+        filters = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        filters = None
+    if not isinstance(filters, dict):
+        raise QueryError(
+            "filters is not a JSON object of names and values.",
+            hint='Write it as filters=\'{"machineId": ["M1", "M2"]}\'.',
+        )
+    return filters

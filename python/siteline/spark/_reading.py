@@ -1,0 +1,70 @@
+"""How a query is read, in the driver and in tasks. Nothing here knows an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from siteline.spark import _batches
+from siteline.spark._access import Access, own_access
+from siteline.spark._partitions import Density, Part, measure, parts, plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from siteline._siteline import Client, Scan
+    from siteline.spark._options import Options
+    from siteline.sync import Plan
+
+
+@dataclass
+class Registered:
+    """What travels with a registered class: how profiles are read, and what plans have learnt."""
+
+    accesses: dict[str | None, Access] = field(default_factory=dict)
+    densities: dict[str, Density] = field(default_factory=dict)
+
+    def access(self, profile: str | None) -> Access:
+        """Return that of a profile; without a name, that of the only one."""
+        if profile is None and len(self.accesses) == 1:
+            [only] = self.accesses.values()
+            return only
+        return self.accesses.get(profile) or own_access(profile)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One query with a fixed range, and how it is read. It can be pickled, and has no secret."""
+
+    options: Options
+    access: Access
+    density: Density | None = None
+
+    def fixed(self) -> Reading:
+        """Return the same with a range that stays as it is, wherever it is made again."""
+        with self.access.client() as client:
+            query = self.scan(client).query
+        return replace(self, options=self.options.between(query.start, query.end))
+
+    def scan(self, client: Client) -> Scan:
+        """Return the whole of it as a scan."""
+        return client.data(**self.options.query, shape=self.access.shape)
+
+    def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
+        """Plan it, reading a page where the density is not known."""
+        scan, query = self.scan(client), self.options.query
+        density = self.density
+        if density is None:
+            density, _ = measure(client, scan, {**query, "shape": self.access.shape})
+        found = parts(scan, density, self.options.by)
+        return plan_of(client, scan, found), found, density
+
+    def read(self, part: Part, zone: bool, *, is_bounded: bool) -> Iterator[pa.RecordBatch]:
+        """Read a part within a task, as :func:`siteline.spark._batches.read`."""
+        query, shape = self.options.query, self.access.shape
+        most = part.share if is_bounded else None
+        # Closing it gives back what the agent lent and the task did not use.
+        with self.access.client(part.share) as client:
+            yield from _batches.read(client, query, part, shape, zone, most)

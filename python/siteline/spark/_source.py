@@ -1,0 +1,85 @@
+"""The data source itself: what the engine makes in its own worker processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from siteline.errors import ConfigError
+from siteline.spark import _batches
+from siteline.spark._options import Options
+from siteline.spark._partitions import shared
+from siteline.spark._reading import Reading, Registered
+from siteline.spark._task import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from siteline.spark._stream import PointStream
+
+
+class PointReader(DataSourceReader):
+    """Reads the points of one query in partitions.
+
+    It has no ``pushFilters``: Spark refuses a reader that has it unless a setting allows it.
+    """
+
+    def __init__(self, reading: Reading, schema: Any) -> None:
+        """Prepare a read; ``schema`` is that of the engine."""
+        self._reading = reading
+        self._zone = _batches.has_zone(schema)
+
+    def partitions(self) -> list[Partition]:
+        """Cut the range, and refuse what the allowance has no pages for, before any task."""
+        reading = self._reading
+        with reading.access.client() as client:
+            plan, found, _ = reading.planned(client)
+        return [Partition(part) for part in shared(plan, found, reading.options.max_pages)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a partition within a task."""
+        is_bounded = self._reading.options.max_pages is not None
+        yield from self._reading.read(partition.value, self._zone, is_bounded=is_bounded)
+
+
+class SitelineDataSource(DataSource):
+    """``spark.read.format("siteline")``: registered by :func:`siteline.spark.register`.
+
+    Spark and Sail make it in a worker process, never in the driver itself. The registered class is
+    a subclass with what the driver knows, which travels in its pickle: options would show it.
+    """
+
+    registered: ClassVar[Registered] = Registered()
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check the options, and fix the range: a read without ``end`` ends now."""
+        given = Options.parse(dict(options))
+        access = self.registered.access(given.profile)
+        density = self.registered.densities.get(given.key)
+        self._given = Reading(given, access, density)
+        self._reading = self._given.fixed()
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "siteline"
+
+    def schema(self) -> str:
+        """Return the ten columns."""
+        return _batches.DDL
+
+    def reader(self, schema: Any) -> PointReader:
+        """Return the reader of a batch query."""
+        self._reading.options.refuse_times()
+        return PointReader(self._reading, schema)
+
+    def streamReader(self, schema: Any) -> PointStream:
+        """Return the reader of a stream."""
+        try:
+            from siteline.spark._stream import PointStream
+        except ImportError as error:
+            raise ConfigError("Streams of siteline need PySpark 4.2 or newer.") from error
+        return PointStream(self._given, schema)

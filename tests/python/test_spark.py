@@ -1,0 +1,269 @@
+"""``format("siteline")`` in the engine that is installed: Sail here, Spark in ``make spark``."""
+
+import os
+import signal
+import sys
+
+import pyarrow as pa
+import pytest
+import siteline
+import siteline.spark
+from kit import spark as engine
+from kit import systems
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not engine.IS_SPARK and not engine.IS_SAIL, reason="there is no engine"),
+]
+SPARK = pytest.mark.skipif(not engine.IS_SPARK, reason="Sail has no processes for its tasks")
+SITE = {
+    "site": "S1",
+    "start": "2026-11-01T00:00:00Z",
+    "end": "2026-11-15T00:00:00Z",
+    "interval": "1h",
+    "page_size": 40,
+}
+KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
+
+
+@pytest.fixture
+def client(sandbox, monkeypatch):
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    return siteline.Client.from_env(daily_allowance=1000)
+
+
+@pytest.fixture
+def agent(spark, client):
+    agent = siteline.spark.register(spark, client)
+    yield agent
+    agent.close()
+
+
+def load(spark, **options):
+    return spark.read.format("siteline").options(**{**SITE, **options}).load()
+
+
+def rows(table):
+    """Every row and column, in one order; times as Spark and as Sail give them."""
+    for name in table.schema.names:
+        at = table.schema.get_field_index(name)
+        if name in KEY[:5]:
+            table = table.set_column(at, name, table[name].cast(pa.string()))
+        if name == "timestamp":
+            table = table.set_column(at, name, table[name].cast(pa.timestamp("us", "UTC")))
+    return table.sort_by([(name, "ascending") for name in KEY]).combine_chunks().to_pylist()
+
+
+def scanned(client):
+    scan = client.data(**SITE).to_arrow()
+    client.close()
+    return rows(scan)
+
+
+@pytest.mark.parametrize("by", [1, 7])
+def test_two_weeks_of_a_site_are_one_scan_and_cost_what_the_plan_says(
+    spark, sandbox, client, agent, by
+):
+    plan = siteline.spark.plan(spark, **SITE, by=by)
+    assert len(plan.tasks) == by
+    before = sandbox.stats["data_requests"]
+    table = load(spark, by=by).toArrow()
+    assert sandbox.stats["data_requests"] - before == plan.pages
+    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"]
+    assert rows(table) == scanned(client) != []
+    assert sandbox.stats["token_requests"] == 1
+
+
+def test_the_columns_are_those_of_a_scan(spark, client, agent):
+    frame = load(spark)
+    names = client.data(**SITE).to_pandas().columns
+    assert frame.columns == list(names)
+    assert dict(frame.dtypes)["sample_count"] == "bigint"
+    assert dict(frame.dtypes)["timestamp"] == "timestamp" + ("" if engine.IS_SPARK else "_ntz")
+
+
+def test_loading_sends_no_request_and_each_action_reads_anew(spark, sandbox, agent):
+    plan = siteline.spark.plan(spark, **SITE)
+    frame, before = load(spark), sandbox.stats["data_requests"]
+    assert before == 1
+    for times in (1, 2):
+        assert frame.count() > 0
+        assert sandbox.stats["data_requests"] - before == times * plan.pages
+
+
+def test_more_pages_than_max_pages_are_one_error_with_both_numbers_and_no_request(
+    spark, sandbox, agent
+):
+    plan = siteline.spark.plan(spark, **SITE)
+    before = sandbox.stats["data_requests"]
+    with pytest.raises(Exception, match=f"{plan.pages} pages are expected, and maxPages is 7"):
+        load(spark, maxPages=7).count()
+    assert sandbox.stats["data_requests"] == before
+
+
+def test_what_the_allowance_has_no_pages_for_is_refused_before_any_task(spark, sandbox, client):
+    agent = siteline.spark.register(spark, siteline.Client.from_env(daily_allowance=30))
+    plan = siteline.spark.plan(spark, **SITE)
+    assert plan.fits is False
+    with pytest.raises(Exception, match=f"{plan.pages} pages are expected.* 29 requests? left"):
+        load(spark).count()
+    assert sandbox.stats["data_requests"] == 1
+    agent.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"private_key": "hunter2"}, "options show in plans"), ({"machine": "M1"}, "no option")],
+)
+def test_a_secret_or_an_unknown_option_is_refused(spark, sandbox, agent, options, told):
+    with pytest.raises(Exception, match=told) as caught:
+        load(spark, **options).count()
+    assert "hunter2" not in str(caught.value)
+    assert sandbox.stats["data_requests"] == 0
+
+
+def test_no_secret_is_in_a_plan_or_in_what_an_engine_gets(spark, sandbox, agent, capfd):
+    from pyspark import cloudpickle
+
+    frame = load(spark)
+    frame.explain(True)
+    [known] = [
+        one for one in siteline.spark._driver._sessions.values() if agent.address in str(one)
+    ]
+    sent = cloudpickle.dumps(known)
+    shown = capfd.readouterr().out.encode()
+    key = sandbox.env()["SITELINE_PRIVATE_KEY"].splitlines()[1].encode()
+    assert key not in sent + shown
+    assert b"site_id" in shown
+
+
+def test_a_schema_of_ones_own_is_refused(spark, agent):
+    with pytest.raises(Exception, match="schema of siteline is fixed"):
+        spark.read.format("siteline").schema("a int").options(**SITE).load().count()
+
+
+def test_an_empty_range_is_an_empty_frame(spark, agent):
+    assert load(spark, line="none").count() == 0
+
+
+def test_a_task_that_fails_pays_again_and_is_counted(spark, sandbox, client, agent):
+    siteline.spark.plan(spark, **SITE, by=4)
+    sandbox.fault(on="data", status=503, skip=40, times=16)  # four tries of four tasks
+    if engine.IS_SAIL:
+        with pytest.raises(Exception, match="503"):
+            load(spark, by=4).count()
+        assert agent.state["allowance"]["used"] >= sandbox.stats["data_requests"] > 5
+    else:
+        table = load(spark, by=4).toArrow()
+        assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 16 + 40
+        assert rows(table) == scanned(client)
+
+
+def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
+    spark, sandbox, agent, store, tmp_path
+):
+    feed = siteline.Feed("site", site="S1", interval="1h", page_size=40, since=SITE["start"])
+    for wait in ("0h", "30h"):
+        sandbox.clock.advance(wait)
+        report = siteline.spark.sync(spark, feed, tmp_path / "points")
+        assert report.complete
+        assert report.pages == sandbox.client().sync(feed, store).pages
+    assert sandbox.stats["token_requests"] <= 4
+    before = sandbox.stats["data_requests"]
+    with siteline.targets.Delta(tmp_path / "points") as target:
+        stored = pa.table(target.changes("site"))
+    kept = store.points("site", unread="keep").to_arrow()
+    assert rows(stored.select(kept.column_names)) == rows(kept) != []
+    if engine.IS_SAIL:  # Spark needs its own package for that, which is on no package index
+        frame = spark.read.format("delta").load(str(tmp_path / "points"))
+        assert frame.count() == len(kept)
+    assert sandbox.stats["data_requests"] == before
+
+
+def test_a_session_gets_another_agent_where_the_last_one_was_closed(spark, client, agent):
+    assert siteline.spark.register(spark, client) is agent
+    agent.close()
+    other = siteline.spark.register(spark, client)
+    assert other is not agent
+    assert load(spark, line="none").count() == 0
+    other.close()
+
+
+def test_several_profiles_are_read_in_one_session(
+    spark, sandbox, client, agent, tmp_path, monkeypatch
+):
+    key = tmp_path / "key.pem"
+    key.write_text(sandbox.env()["SITELINE_PRIVATE_KEY"])
+    key.chmod(0o600)
+    profile = (
+        f'[plant-b]\nbase_url = "{sandbox.base_url}"\nsubject = "{client.subject}"\n'
+        f'private_key_file = "{key}"\ndaily_allowance = 500\n'
+    )
+    (tmp_path / "config.toml").write_text(profile)
+    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+    assert siteline.spark.register(spark, "plant-b") is agent  # of the same service and subject
+    assert load(spark, profile="plant-b", line="none").count() == 0
+    with pytest.raises(Exception, match="plant-c"):
+        load(spark, profile="plant-c").count()
+
+
+def test_a_session_that_was_not_registered_has_no_plan():
+    with pytest.raises(siteline.ConfigError, match="is not registered"):
+        siteline.spark.plan(object(), **SITE)
+
+
+def watched(spark, folder, *, is_killed):
+    """Register a source whose tasks tell their process; the first one is killed after a page."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+    class Watched(siteline.spark.SitelineDataSource):
+        registered = siteline.spark._driver.registered(spark)
+
+        def reader(self, schema):
+            reader = super().reader(schema)
+            read = reader.read
+
+            def watched(partition):
+                is_first = not os.listdir(folder)
+                with open(os.path.join(folder, str(os.getpid())), "w"):
+                    pass
+                if is_first and is_killed:
+                    with reader._reading.access.client() as client:
+                        next(client.data(**SITE).pages())
+                        os.kill(os.getpid(), signal.SIGKILL)
+                yield from read(partition)
+
+            reader.read = watched
+            return reader
+
+    spark.dataSource.register(Watched)
+
+
+@SPARK
+@systems.SIGNALS
+def test_a_killed_worker_costs_what_the_agent_lent_it_and_no_point(
+    spark, sandbox, client, agent, tmp_path
+):
+    siteline.spark.plan(spark, **SITE, by=4)
+    assert load(spark, by=4).count() > 0
+    before = sandbox.stats["data_requests"]
+    watched(spark, str(tmp_path), is_killed=True)
+    table = load(spark, by=4).toArrow()
+    requests, used = sandbox.stats["data_requests"], agent.state["allowance"]["used"]
+    assert requests == before + (before - 1) + 1
+    assert requests <= used <= requests + 16
+    assert rows(table) == scanned(client)
+
+
+@SPARK
+def test_four_processes_make_one_exchange(spark, sandbox, agent, tmp_path):
+    siteline.spark.plan(spark, **SITE, by=4)
+    sandbox.clock.advance("1h")  # no process has a token that is valid
+    before = sandbox.stats["token_requests"]
+    watched(spark, str(tmp_path), is_killed=False)
+    assert load(spark, by=4).count() > 0
+    assert len(os.listdir(tmp_path)) == 4
+    assert sandbox.stats["token_requests"] - before == 1

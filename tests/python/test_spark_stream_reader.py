@@ -1,0 +1,129 @@
+"""The reader of a stream, driven by hand as Spark drives it."""
+
+import pickle
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+import siteline
+
+pytest.importorskip("pyspark.sql.streaming.datasource")
+
+from siteline.spark._access import Access
+from siteline.spark._batches import _schema
+from siteline.spark._options import Options
+from siteline.spark._reading import Reading
+from siteline.spark._stream import PointStream
+
+pytestmark = pytest.mark.once
+QUERY = {"site": "S1", "start": "2026-11-15T00:00:00Z", "interval": "1h", "page_size": 40}
+KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
+
+
+@pytest.fixture
+def make(sandbox, monkeypatch):
+    """Start a stream anew, as after a crash; ``left`` is the allowance of its agent."""
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    agents = []
+
+    def make(left=10_000, **options):
+        client = siteline.Client.from_env(daily_allowance=left)
+        agents.append(siteline.Agent(client))
+        given = Options.parse({**QUERY, **options})
+        stream = PointStream(Reading(given, Access.of(client, agents[-1])), _schema(True))
+        return stream, agents[-1]
+
+    yield make
+    for agent in agents:
+        agent.close()
+
+
+def read(stream, before, after):
+    """The points of a batch, each of which comes once, and how many pages were expected."""
+    found = {}
+    parts = stream.partitions(before, after)
+    for part in parts:
+        task = pickle.loads(pickle.dumps(stream))
+        for batch in task.read(pickle.loads(pickle.dumps(part))):
+            for row in batch.to_pylist():
+                key = tuple(row.pop(name) for name in KEY)
+                assert key not in found
+                assert key[5] < datetime.fromisoformat(after["read"])
+                found[key] = tuple(row.values())
+    return found, sum(part.value.pages for part in parts)
+
+
+def points(table):
+    rows = pa.table(table).to_pylist()
+    return {tuple(row.pop(name) for name in KEY): tuple(row.values()) for row in rows}
+
+
+@pytest.mark.sandbox(end_inclusive=True)
+def test_batches_have_so_many_pages_and_lead_to_the_truth_of_what_is_settled(sandbox, make):
+    stored, offset = {}, None
+    for hours in (0, 5, 30, 26):
+        sandbox.clock.advance(f"{hours}h")
+        stream, agent = make(maxPages="8")
+        offset = offset or stream.initialOffset()
+        before, batches = sandbox.stats["data_requests"], []
+        while (after := stream.latestOffset(offset, None)) != offset:
+            found, pages = read(stream, offset, after)
+            assert pages <= 8
+            stored |= found
+            batches.append(pages)
+            offset = after
+        stream.stop()
+        requests = sandbox.stats["data_requests"] - before
+        assert requests <= sum(batches) + 1 + len(batches)
+        assert agent.state["allowance"]["used"] == requests
+    truth = points(
+        sandbox.truth(site="S1", start=QUERY["start"], end=offset["read"], interval="1h")
+    )
+    settled = datetime.fromisoformat(offset["settled"])
+    final = {key: at for key, at in truth.items() if key[5] < settled}
+    assert {key: at for key, at in stored.items() if key in final} == final != truth
+    assert stored.keys() <= truth.keys()
+
+
+def test_a_batch_that_is_replayed_by_another_process_reads_the_same(sandbox, make):
+    stream, _ = make(maxPages="8")
+    offset = stream.initialOffset()
+    after = stream.latestOffset(offset, None)
+    first, _ = read(stream, offset, after)
+    sandbox.clock.advance("3d")
+    again, _ = read(make(maxPages="30")[0], offset, after)
+    assert again.keys() >= first.keys() != set()
+    assert {key[5] for key in again} == {key[5] for key in first}
+
+
+def test_with_nothing_left_a_stream_waits_and_what_is_available_now_is_an_error(sandbox, make):
+    stream, _ = make(left=1)
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, None) == start
+    stream.prepareForTriggerAvailableNow()
+    with pytest.raises(siteline.AllowanceExhausted, match="has not read all that there is"):
+        stream.latestOffset(start, None)
+    sandbox.clock.advance("1d")
+    waiting, _ = make()
+    assert waiting.latestOffset(start, None) != start
+    assert sandbox.stats["data_requests"] == 2
+
+
+def test_what_is_available_now_is_fixed_when_the_run_begins(sandbox, make):
+    stream, _ = make(maxPages="1000")
+    stream.prepareForTriggerAvailableNow()
+    sandbox.clock.advance("2d")
+    assert stream.latestOffset(stream.initialOffset(), None)["read"] < "2026-11-20T00:00:01"
+
+
+def test_a_stream_before_its_beginning_reads_nothing(sandbox, make):
+    stream, _ = make(start="2026-12-01T00:00:00Z")
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, None) == start
+    assert sandbox.stats["data_requests"] == 0
+
+
+def test_a_stream_has_no_end(make):
+    with pytest.raises(siteline.ConfigError, match="A stream has no end"):
+        make(end="2026-12-01T00:00:00Z")
