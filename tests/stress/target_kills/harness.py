@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from target_kills.places import Place
 
 TIMEOUT = 120.0
-FAULTS: list[dict[str, Any]] = [{"status": 503}, {"reset": True}, {"cut": 200}, {"delay": "1s"}]
-"""What happens to some requests of a run."""
+UNAVAILABLE = {"status": 503, "body": '{"error": "unavailable", "detail": "try again"}'}
+FAULTS: list[dict[str, Any]] = [UNAVAILABLE, {"reset": True}, {"cut": 20}, {"delay": "1s"}]
+"""What happens to some requests of a run. A reply that is cut is never whole, a 503 neither: after
+a whole one the client would send its next request on a connection that the service has closed, and
+the ledger would have a request that the service has not seen."""
 FAULTY = re.compile(r"^siteline\.errors\.(ServiceUnavailable|TransportError|TruncatedBody):", re.M)
 """What ends a run if they happen to all attempts."""
 LOST = re.compile(FAULTY.pattern + r"|^adbc_driver_manager\.\w+Error:", re.M)
