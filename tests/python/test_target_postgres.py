@@ -113,6 +113,28 @@ def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
     proxy.close()
 
 
+@pytest.mark.fault("S12")
+def test_a_connection_lost_while_a_feed_is_locked_holds_nothing(
+    server, tables, store, sandbox, monkeypatch
+):
+    client, feed, target = sandbox.client(), make_feed(page_size=900), tables.target()
+    client.sync(feed, store)
+    run = target._run
+
+    def lose(cursor, statement, *values):
+        rows = run(cursor, statement, *values)
+        if statement == _postgres_sql.TRY_LOCK:
+            server.end_sessions()
+        return rows
+
+    monkeypatch.setattr(target, "_run", lose)
+    with pytest.raises(dbapi.OperationalError):
+        client.sync(feed, target)
+    monkeypatch.undo()
+    assert client.sync(feed, target).complete
+    assert tables.points() == stored(store)
+
+
 @pytest.mark.parametrize("raised", [ValueError("a bad page"), KeyboardInterrupt()])
 def test_an_exception_in_apply_leaves_everything_as_it_was(
     tables, store, sandbox, monkeypatch, raised

@@ -48,7 +48,7 @@ class Postgres(_shared.SharedTarget):
     def lock(self, feed: str) -> Iterator[None]:
         """Hold the feed; before that make the tables, or refuse those of others."""
         rows = self._named("%_rows")
-        with self._transaction() as cursor:
+        with self._transaction(feed) as cursor:
             self._run(cursor, sql.MAKE_LOCK)
             if found := self._run(cursor, sql.COLUMNS_OF, self._named("%")):
                 _shared.check_columns(self._table, [name for (name,) in found])
@@ -57,7 +57,6 @@ class Postgres(_shared.SharedTarget):
                     self._run(cursor, statement)
             if feed in self._held or not self._run(cursor, sql.TRY_LOCK, feed, rows)[0][0]:
                 raise StoreBusy(f"Another sync writes the feed {feed!r} to {self._table}.")
-            self._held.add(feed)
         try:
             yield
         finally:
@@ -114,8 +113,8 @@ class Postgres(_shared.SharedTarget):
         return self._run(cursor, sql.WRITE, feed, *chain, *extent, page.is_whole, self._history)[0]
 
     @contextmanager
-    def _transaction(self) -> Iterator[Any]:
-        """Yield a cursor; while a feed is held, of the session that holds it."""
+    def _transaction(self, *hold: str) -> Iterator[Any]:
+        """Yield a cursor; while a feed is held, of its session. A commit holds ``hold``."""
         with self._guard:
             connection = self._connection or self._connect()
             try:
@@ -123,6 +122,7 @@ class Postgres(_shared.SharedTarget):
                     cursor.executescript(sql.BEGIN)  # in a transaction it would commit
                     yield cursor
                 connection.commit()
+                self._held.update(hold)
             finally:
                 with suppress(self._driver.Error):
                     connection.rollback()
