@@ -253,6 +253,18 @@ def test_names_are_quoted_and_an_offset_is_of_a_consumer_and_a_feed(path, sandbo
         assert target.offset(consumer, "line-1") == target.offset("other", feed.name) == 0
 
 
+def test_no_table_has_an_index_and_an_offset_is_one_row(path, sandbox):
+    with DuckDB(path) as target:
+        sandbox.client().sync(make_feed(), target)
+        run_in_threads(4, lambda: target.set_offset("consumer", "line-2", 7))
+        assert target.offset("consumer", "line-2") == 7
+    with duckdb.connect(path) as connection:
+        assert connection.execute("SELECT count(*) FROM points_offsets").fetchall() == [(1,)]
+        assert connection.execute("SELECT count(*) FROM points_states").fetchall() == [(1,)]
+        for catalog in ("duckdb_indexes()", "duckdb_constraints()"):
+            assert connection.execute(f"FROM {catalog}").fetchall() == []
+
+
 def test_a_connection_stays_open_with_its_transaction_and_its_settings(tmp_path, sandbox, store):
     client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)

@@ -129,7 +129,8 @@ class DuckDB(_shared.SharedTarget):
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         """Store up to which sequence a consumer has read a feed."""
-        self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
+        with _shared._guard:  # two at once would both insert a row
+            self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 
     def close(self) -> None:
         """Close the file, so that others can use it; the next use opens it again."""

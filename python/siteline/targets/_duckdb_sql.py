@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from siteline.targets._shared import COLUMNS, IDS, VALUES
 
-# They are of a table "points": `DuckDB` puts another name in. A row of the table is `old`.
+# They are of a table "points": `DuckDB` puts another name in. A row of the table is `old`. No table
+# has an index: it is slow, and one that was buffered when a process died may come back damaged.
 SEARCH_PATH = "SELECT current_setting('search_path')"
-OFFSET = 'INSERT OR REPLACE INTO "points_offsets" VALUES ($consumer, $feed, $sequence)'
+OFFSET = """MERGE INTO "points_offsets" AS old USING (SELECT $consumer AS consumer, $feed AS feed,
+$sequence AS sequence) AS new ON old.consumer = new.consumer AND old.feed = new.feed
+WHEN MATCHED THEN UPDATE SET sequence = new.sequence WHEN NOT MATCHED THEN INSERT BY NAME"""
 _KEY = (*IDS, "timestamp")
 _KEYS, _PAGE = ", ".join(_KEY), "page." + ", page.".join((*_KEY, *VALUES))
 _SAME = " AND ".join(f"old.{name} IS NOT DISTINCT FROM page.{name}" for name in _KEY)
@@ -15,8 +18,8 @@ timestamp TIMESTAMPTZ, value DOUBLE, minimum DOUBLE, maximum DOUBLE, sample_coun
 sequence BIGINT, seen BIGINT, flagged BOOLEAN)"""
 OTHERS = """CREATE TABLE IF NOT EXISTS "points_history" AS SELECT *, seen AS replaced_by
 FROM "points" LIMIT 0; CREATE TABLE IF NOT EXISTS "points_offsets" (consumer VARCHAR, feed VARCHAR,
-sequence BIGINT, PRIMARY KEY (consumer, feed)); CREATE TABLE IF NOT EXISTS "points_states" (
-feed VARCHAR PRIMARY KEY, state BLOB, settled TIMESTAMPTZ[][]);
+sequence BIGINT); CREATE TABLE IF NOT EXISTS "points_states" (feed VARCHAR, state BLOB,
+settled TIMESTAMPTZ[][]);
 CREATE VIEW IF NOT EXISTS "points_settled_ranges" AS SELECT feed, span[1] AS "start",
 span[2] AS "end" FROM (SELECT feed, unnest(settled) AS span FROM "points_states");
 CREATE VIEW IF NOT EXISTS "points_settled" AS SELECT p.* FROM "points" AS p JOIN
@@ -46,7 +49,10 @@ WHEN MATCHED THEN UPDATE SET {", ".join(f"{name} = page.{name}" for name in VALU
 flagged = false, sequence = $sequence, seen = $sequence"""
 _INSERT = f"""INSERT INTO "points" ({", ".join(COLUMNS)}) SELECT $feed, {_PAGE}, $sequence,
 $sequence, false FROM "points_changed" AS page WHERE known IS NULL"""
-STATE = 'INSERT OR REPLACE INTO "points_states" VALUES ($feed, $state, $settled)'
+STATE = """MERGE INTO "points_states" AS old USING (SELECT $feed AS feed, $state AS state,
+$settled::TIMESTAMPTZ[][] AS settled) AS new ON old.feed = new.feed
+WHEN MATCHED THEN UPDATE SET state = new.state, settled = new.settled
+WHEN NOT MATCHED THEN INSERT BY NAME"""
 _COUNTS = """SELECT count(*) - count(known), count(*) FILTER (change = 'revised'),
 count(*) FILTER (change = 'flagged') FROM "points_changed" """
 APPLY = (_MEASURE, _COMPARE, _KEEP, _MERGE, _INSERT, STATE, _COUNTS)
