@@ -38,9 +38,16 @@ pub(super) struct FeedRun {
     applied: Applied,
     /// What audits found after the lateness.
     late: u64,
-    /// What its current audit has changed, and whether the target said so of each page.
-    found: Applied,
-    is_told: bool,
+    /// What its current audit has changed.
+    found: AuditCounts,
+}
+
+/// What the pages of an audit have changed, also before its chain began again.
+#[derive(Debug, Clone, Copy, Default)]
+struct AuditCounts {
+    counts: Applied,
+    /// The target did not say it of each page.
+    is_guess: bool,
 }
 
 /// The state of a run.
@@ -104,8 +111,7 @@ impl RunState {
             pages: 0,
             applied: Applied::default(),
             late: 0,
-            found: Applied::default(),
-            is_told: false,
+            found: AuditCounts::default(),
         };
         let mut run = Self {
             agenda: Agenda::new(states.len()),
@@ -268,6 +274,10 @@ impl RunState {
         if let PendingWrite::Abandoned { feed, chain, error, .. } = pending {
             self.skip(*feed, chain.range(), error.clone());
         }
+        if let PendingWrite::Abandoned { feed, .. } | PendingWrite::TooLong { feed, .. } = pending {
+            // What an audit found before that says nothing of the next one.
+            self.parts[*feed].found = AuditCounts::default();
+        }
         self.count(pending, &before, applied);
         self.replan(pending.feed());
         // A chain that is read alone keeps to what was known when it began.
@@ -304,8 +314,8 @@ impl RunState {
         self.newest = self.newest.max(times.values().iter().max().copied());
         self.points += rows;
         if chain.why == Why::Audit {
-            part.is_told = applied.is_some() && (chain.pages == 1 || part.is_told);
-            part.found = part.found.plus(counted);
+            part.found.counts = part.found.counts.plus(counted);
+            part.found.is_guess |= applied.is_none();
             if before.audits_settled(chain) {
                 part.late = part.late.saturating_add(counted.changed());
             }
@@ -326,10 +336,10 @@ impl RunState {
     ) {
         let part = &mut self.parts[feed];
         let found = std::mem::take(&mut part.found);
-        let (changed, audits_settled) = (found.changed(), before.audits_settled(chain));
-        let began = chain.began.filter(|_| begun_here && part.is_told);
+        let (changed, audits_settled) = (found.counts.changed(), before.audits_settled(chain));
+        let began = chain.began.filter(|_| begun_here && !found.is_guess);
         if let Some(began) = began {
-            let counts = (found.inserted, found.revised);
+            let counts = (found.counts.inserted, found.counts.revised);
             let findings = &mut part.state.audits.findings;
             findings.add((chain.range(), began), &before.coverage, chain.points, counts);
         }

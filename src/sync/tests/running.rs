@@ -204,6 +204,32 @@ fn s21_an_audit_that_finds_something_leaves_nothing_to_the_next_one() {
 }
 
 #[test]
+fn s21_what_an_audit_found_that_was_given_up_is_not_of_the_next_one() {
+    for is_too_long in [false, true] {
+        let mut audit = Audit::new();
+        audit.page([0, 2, 0], false, true);
+        let (chain, at) = (begun(Why::Audit), at(SINCE + 9 * DAY));
+        let error = Error::new(Kind::CursorRejected, "refused");
+        let range = chain.range();
+        let given_up = if is_too_long {
+            PendingWrite::TooLong { feed: 0, range }
+        } else {
+            PendingWrite::Abandoned { feed: 0, chain, error, at }
+        };
+        audit.run.write(given_up);
+        let given_up = Arc::clone(audit.run.pending.front().expect("it was added"));
+        let state = audit.run.after(&given_up);
+        audit.run.applied(&given_up, state, Some(Applied::default()));
+        audit.warnings();
+        audit.pages = 0;
+        audit.page([0, 0, 0], true, true);
+        assert_eq!(audit.warnings(), Vec::<String>::new());
+        let last = audit.run.pending.back().expect("its range is settled again");
+        assert!(matches!(**last, PendingWrite::Audited { settled: Some(_), .. }));
+    }
+}
+
+#[test]
 fn s21_a_state_has_what_audits_found_where_the_target_said_it_of_each_page() {
     let mut audit = Audit::new();
     audit.page([1, 0, 0], false, true);
