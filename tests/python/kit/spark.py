@@ -79,9 +79,27 @@ def _sail() -> Iterator[Any]:
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     _, port = server.listening_address
-    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    with _main_file():
+        spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     try:
         yield spark
     finally:
         spark.stop()
         server.stop()
+
+
+@contextlib.contextmanager
+def _main_file() -> Iterator[None]:
+    """Give the main module a file while PySpark is imported.
+
+    A worker of xdist has none, and PySpark then takes it for a run of its own doctests.
+    """
+    main = sys.modules["__main__"]
+    if hasattr(main, "__file__"):
+        yield
+        return
+    main.__file__ = __file__
+    try:
+        yield
+    finally:
+        del main.__file__
