@@ -169,11 +169,16 @@ def _is_loaded(pipeline: Pipeline, load: str) -> bool:
 
 def _state_in_destination(pipeline: Pipeline) -> dict[str, Any] | None:
     """Return the state that was stored with the last complete load, or None if dlt stores none."""
-    if not pipeline.config.restore_from_destination:
+    config = pipeline.config
+    # Where each schema has a dataset of its own, it depends on dlt's version which has the states
+    # of another schema than the default one.
+    is_known_where = (
+        config.use_single_dataset
+        or dlt.current.source().schema.name == pipeline.default_schema_name
+    )
+    if not (config.restore_from_destination and is_known_where):
         return None
-    # Where each schema has a dataset of its own, that has the states of its loads.
-    schema = "" if pipeline.config.use_single_dataset else dlt.current.source().schema.name
-    with pipeline.destination_client(schema) as client:
+    with pipeline.destination_client() as client:
         if not isinstance(client, WithStateSync):
             return None
         with contextlib.suppress(DestinationUndefinedEntity):
