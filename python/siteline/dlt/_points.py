@@ -88,7 +88,7 @@ def points(
     :meth:`Points.raise_for_incomplete` raises. One before it ends the extraction.
 
     Raises :class:`QueryError` for a feed with ``audit_pages``, which need what dlt does not tell:
-    what a page changed. In a run: :class:`ConfigError` where the destination does not merge,
+    what a page changed. In a run: :class:`ConfigError` where points are not merged,
     :class:`StoreBusy` while an earlier load of the pipeline is pending, :class:`StoreError` where
     it was completed without its rows.
 
@@ -179,14 +179,21 @@ def _takes_each_once() -> bool:
     """Whether the destination would store several rows of one point.
 
     Where dlt deletes and inserts, it takes the newest of them; where it updates and inserts (Delta,
-    Iceberg, Lance), it takes all. Other ways are refused before any request, but for what the user
-    has chosen instead of a merge.
+    Iceberg, Lance), it takes all. Other ways are refused before any request.
     """
     table: Any = dlt.current.resource().compute_table_schema()
-    destination = dlt.current.pipeline().destination
-    if table.get("write_disposition") != "merge" or destination is None:
-        chosen: bool = table.get("x-merge-strategy") == "upsert"
-        return chosen
+    disposition, destination = table.get("write_disposition"), dlt.current.pipeline().destination
+    if disposition != "merge":
+        raise ConfigError(
+            f"Points are merged: with write_disposition={disposition!r} the table "
+            f"{table['name']!r} would lose those of earlier runs, or have some twice.",
+            hint="refresh='drop_resources' replaces them: it reads all again.",
+        )
+    if destination is None:
+        raise ConfigError(
+            "Points are read by a pipeline with a destination, which decides how they are merged.",
+            hint="dlt.pipeline('plant', destination='duckdb').run(points)",
+        )
     strategy, named = None, destination.destination_name
     with contextlib.suppress(DestinationCapabilitiesException):
         tables, capabilities = {table["name"]: table}, destination.capabilities()

@@ -48,20 +48,20 @@ class Pipelines:
                 f"SELECT {columns} FROM {client.make_qualified_table_name(table)}"
             )
 
-    def points(self, feed="line-2", before=None):
+    def points(self, feed="line-2", before=None, table="points"):
         """The points of a feed; none is there twice."""
-        rows = [row[1:] for row in self._rows() if row[0] == feed]
+        rows = [row[1:] for row in self._rows(table) if row[0] == feed]
         found = {row[:6]: row[6:] for row in rows}
         assert len(found) == len(rows)
         return {key: row for key, row in found.items() if before is None or key[5] < before}
 
-    def _rows(self):
+    def _rows(self, table):
         columns = f"feed {POINT}".split()
         if self.destination.destination_name != "filesystem":
-            return self._query(", ".join(columns), "points")
+            return self._query(", ".join(columns), table)
         from deltalake import DeltaTable
 
-        path = self.folder / "lake" / self.dataset / "points"
+        path = self.folder / "lake" / self.dataset / table
         table = DeltaTable(str(path)).to_pyarrow_table(columns=columns)
         return [tuple(row.values()) for row in table.to_pylist()]
 
