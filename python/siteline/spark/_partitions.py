@@ -76,13 +76,15 @@ def measure(
     scan: Scan,
     options: dict[str, Any],
     most: int = MOST_PAGES,
-    looks: int = 1,
+    too_dense: float | None = None,
 ) -> tuple[Density, int]:
     """Read a page of a hundredth of the range, and return the density and the pages it cost.
 
     The hundredth is its middle: data at the end may be late. Where nothing is there, one or two
-    others are looked at; with ``looks=3`` all three are, and the densest counts. At most ``most``
-    pages are read, and what was found by then is too little rather than too much.
+    others are looked at. With ``too_dense``, pages of a bucket, it looks at four until one has more,
+    and the densest counts: the beginning and the end, because a tag that is added or removed makes
+    data denser on one side, and two between. At most ``most`` pages are read, and what was found by
+    then is too little rather than too much.
     """
     width, start, count = _width(scan), scan.query.start, buckets(scan)
     assert start is not None
@@ -93,9 +95,12 @@ def measure(
         bounds = {"start": start + first * width, "end": start + (first + many) * width}
         return client.data(**{**options, **bounds})
 
+    places = [count // 2, count // 4, count * 3 // 4]
+    if too_dense is not None:
+        places = [count - wide, 0, count * 2 // 3, count // 3]
     densest, cost = Density(0.0, full), 0
-    for look, place in enumerate((count // 2, count // 4, count * 3 // 4)):
-        if cost >= most or (look and count < 4) or (look >= looks and densest.rate):
+    for place in places[: 1 if count < 4 else None]:
+        if cost >= most or densest.rate > (too_dense or 0.0) * densest.full:
             break
         found, pages = _look(reading, place, wide, full, most - cost)
         cost += pages

@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline._siteline import Scan
+    from siteline.allowance import Allowance
     from siteline.spark._reading import Reading
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SLACK = 4
 """How many times the expected pages a batch may need, and still fit in a day's allowance."""
-_LOOKS = 3
+_UNKNOWN = Density(0.0, 1.0)
+_LOOKS = 4
+"""The least pages of a measurement that is careful."""
 
 
 class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -91,7 +94,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._check(start)
         before = Offset.from_dict(start)
         now = self._until or self._clock()
-        if advance(before, now, self._feed, Density(0.0, 1.0), 1) == before:
+        if advance(before, now, self._feed, _UNKNOWN, 1) == before:
             return start
         after = self._fitting(before)
         if after != before:
@@ -112,7 +115,8 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         read = ranges(Offset.from_dict(start), Offset.from_dict(end), self._feed)
         if not read:
             return []
-        density = self._density or self._measure(read, 1, self._pages())
+        # Of a batch that is replayed all that may be requested is needed for itself.
+        density = self._density or self._measure(read, self._pages() // LEAST_PAGES)
         found = [
             part
             for first, last in read
@@ -144,7 +148,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         clock, since = self._clock(), self._feed.since
         if self._density is None and self._pages() and clock > since + self._width:
             whole = since + (clock - since) // self._width * self._width
-            self._density = self._measure([(since, whole)], 1, self._pages())
+            self._density = self._measure([(since, whole)], self._pages())
         return self._clock()
 
     def _clock(self) -> datetime:
@@ -160,49 +164,64 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return min(pages, max(1, allowance.limit // _SLACK), allowance.left)
 
     def _fitting(self, before: Offset) -> Offset:
+        """Return how far a batch goes that fits; where nothing fits any more today, nowhere.
+
+        One that does not fit into what is left of a day is for the next. But on a day of which most
+        is left it is tried: what never fits is an error, and no wait.
+        """
+        allowance = self._open().allowance
+        after = self._measured(before, allowance)
+        left = self._open().allowance.left
+        if left is None or allowance.limit is None or allowance.left is None:
+            return after
+        is_late = allowance.left * 2 < allowance.limit
+        needed = self._expected(ranges(before, after, self._feed))
+        return before if left == 0 or (needed > left and is_late) else after
+
+    def _measured(self, before: Offset, allowance: Allowance) -> Offset:
         """Return how far a batch goes that was measured in its own range.
 
         Elsewhere data may be denser or not so dense. The density of a batch before is enough where
-        little is to be read. Where there are no pages to find out, it stays where it is.
+        little is to be read. Where there are no pages to find out, it is one bucket.
         """
-        pages, allowance = self._pages(), self._open().allowance
-        is_near = allowance.limit is not None and allowance.limit < _SLACK * LEAST_PAGES * pages
-        looks = _LOOKS if is_near else 1
-        can_look = allowance.left is None or allowance.left > looks
-        if not pages or (self._density is None and not can_look):
-            return before
-        if allowance.left is not None and can_look:
-            pages = min(pages, allowance.left - looks)
-        after = self._advance(before, self._density or Density(0.0, 1.0), pages)
-        while can_look:
+        pages, left = self._pages(), allowance.left
+        # The nearer a batch is to what a day has, the more it matters how dense the data is.
+        limit = allowance.limit
+        is_careful = limit is not None and limit < _SLACK * LEAST_PAGES * pages
+        looks = _LOOKS if is_careful else 1
+        if left is not None and left <= looks:
+            return before if self._density is None else self._advance(before, self._density, 0)
+        pages = pages if left is None else min(pages, left - looks)
+        after = self._advance(before, self._density or _UNKNOWN, pages)
+        while True:
             read = ranges(before, after, self._feed)
             if self._is_of_batch and self._expected(read) <= pages // LEAST_PAGES:
-                break
-            found = self._density = self._measure(read, looks, pages)
+                return after
+            self._density = self._measure(read, pages, is_careful=is_careful)
+            is_careful = False  # the next range has a density that was found
             self._is_of_batch = True
             # By now the time is the service's.
-            less = self._advance(before, found, pages)
+            less = self._advance(before, self._density, pages)
             longer, shorter = length(read), length(ranges(before, less, self._feed))
             if shorter >= longer:
-                break
+                return after
             after = less
-            if shorter * 2 >= longer:
-                break
-            can_look = self._pages() > looks
-        return after
+            if shorter * 2 >= longer or not self._pages():
+                return after
 
     def _advance(self, before: Offset, density: Density, pages: int) -> Offset:
         return advance(before, self._until or self._clock(), self._feed, density, pages)
 
     def _expected(self, read: list[Range]) -> int:
-        return expected(self._density or Density(0.0, 1.0), read, self._feed)
+        return expected(self._density or _UNKNOWN, read, self._feed)
 
-    def _measure(self, read: list[Range], looks: int, most: int) -> Density:
+    def _measure(self, read: list[Range], most: int, *, is_careful: bool = False) -> Density:
         """Return the density of the densest range."""
         query = {**self._reading.options.query, "shape": self._reading.access.shape}
-        found = [
-            measure(self._open(), self._scan(*one), query, max(1, most), looks)[0] for one in read
-        ]
+        # What has twice the pages of a batch is not looked at any longer.
+        enough = 2 * most * (self._width / length(read)) if is_careful else None
+        scans, most = [self._scan(*one) for one in read], max(1, most)
+        found = [measure(self._open(), scan, query, most, enough)[0] for scan in scans]
         return max(found, key=lambda density: density.rate / density.full)
 
     def _offset(self, at: Offset) -> dict[str, str]:
