@@ -331,7 +331,9 @@ def test_a_denser_part_may_have_the_pages_that_others_are_not_expected_to_need(
 ):
     load(sandbox, "2026-11-01", 14, 1)
     load(sandbox, "2026-11-12", 3, 5)
-    one = replace(reading(site="S9", page_size="10", maxPages="75", by="4d"), density=Density(1, 10))
+    one = replace(
+        reading(site="S9", page_size="10", maxPages="75", by="4d"), density=Density(1, 10)
+    )
     plan, found, _ = one.planned(client)
     found = shared(plan, found, 75)
     assert [part.most - part.pages for part in found] == [75 - plan.pages] * len(found)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from siteline._siteline import Agent
 
-# What proves a client to an agent over a network, and a sandbox's clock. They travel with the class,
-# because the environment of the driver is not that of an executor.
+# What proves a client to an agent over a network, and a sandbox's clock. They travel with the
+# class, because the environment of the driver is not that of an executor.
 _SECRET, _CLOCK = "SITELINE_AGENT_SECRET", "SITELINE_SANDBOX_CLOCK"
 _VARIABLES = (
     _SECRET,

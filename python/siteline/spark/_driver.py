@@ -159,7 +159,7 @@ def _check(client: Client, agent: Agent) -> None:
 def _key(spark: SparkSession) -> str:
     """Return what names a session, by whichever object: that of an ended one is not used again."""
     if _is_remote(spark):
-        return str(spark.session_id)
+        return str(getattr(spark, "session_id", ""))
     java = getattr(spark, "_jsparkSession", None)  # what is no session has none
     return "" if java is None else str(java.sessionUUID())
 

@@ -81,10 +81,10 @@ def measure(
     """Read a page of a hundredth of the range, and return the density and the pages it cost.
 
     The hundredth is its middle: data at the end may be late. Where nothing is there, one or two
-    others are looked at. With ``too_dense``, pages of a bucket, it looks at four until one has more,
-    and the densest counts: the beginning and the end, because a tag that is added or removed makes
-    data denser on one side, and two between. At most ``most`` pages are read, and what was found by
-    then is too little rather than too much.
+    others are looked at. With ``too_dense``, in pages of a bucket, four are looked at until one has
+    more, and the densest counts: the beginning and the end, because a tag that is added or removed
+    makes data denser on one side, and two between. At most ``most`` pages are read: what was found
+    by then is too little rather than too much.
     """
     width, start, count = _width(scan), scan.query.start, buckets(scan)
     assert start is not None

@@ -231,7 +231,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check(self, offset: dict[str, str]) -> None:
         if offset.get("query") != self._query:
             raise FeedChanged(
-                "The checkpoint is of another query: site, line, filters, interval or start differ.",
+                "The checkpoint is of another query: its site, line, filters, interval or start.",
                 hint="Choose another checkpointLocation, and another table, for the new query.",
             )
 
