@@ -245,3 +245,18 @@ def test_a_small_batch_needs_no_page_to_find_out(sandbox, make):
     sandbox.clock.advance("1h")
     assert stream.latestOffset(offset, None) != offset
     assert sandbox.stats["data_requests"] == before
+
+
+def test_a_batch_is_expected_to_need_a_quarter_of_a_day_at_most(make):
+    stream, _ = make(left=40)
+    start = stream.initialOffset()
+    after = stream.latestOffset(start, None)
+    assert 5 <= sum(part.value.pages for part in stream.partitions(start, after)) <= 10
+
+
+def test_a_batch_that_is_replayed_has_the_allowance_for_itself(sandbox, make):
+    stream, agent = make(left=14, page_size="1")
+    start = stream.initialOffset()
+    found, _ = read(stream, start, {**start, "read": "2026-11-15T01:00:00Z"})
+    assert len(found) == 12
+    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] <= 14

@@ -12,10 +12,10 @@ from siteline.errors import QueryError
 from siteline.sync import Plan, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from siteline._siteline import Client, Scan
+    from siteline._siteline import Client, Page, Scan
 
 LEAST_PAGES = 10
 """Of a partition. The last page of each is partly filled, so that this costs a tenth at most."""
@@ -91,9 +91,11 @@ def measure(
     wide = max(1, min(count // 100, longest(width)))
     full = float(options["page_size"])
 
-    def reading(first: int, many: int) -> Scan:
+    def reading(first: int, many: int, most: int) -> Iterator[Page]:
         bounds = {"start": start + first * width, "end": start + (first + many) * width}
-        return client.data(**{**options, **bounds})
+        # Without max_pages one more would be under way than is taken.
+        scan = client.data(**{**options, **bounds}, max_pages=max(1, most))
+        return islice(scan.pages(), most)
 
     places = [count // 2, count // 4, count * 3 // 4]
     if too_dense is not None:
@@ -109,17 +111,21 @@ def measure(
 
 
 def _look(
-    reading: Callable[[int, int], Scan], place: int, wide: int, full: float, most: int
+    reading: Callable[[int, int, int], Iterator[Page]],
+    place: int,
+    wide: int,
+    full: float,
+    most: int,
 ) -> tuple[Density, int]:
     """Read a page of some buckets; where they have more, one of them to its end."""
-    pages = reading(place, wide).pages()
+    again = wide > 1
+    pages = reading(place, wide, 1 if again else most)
     first = next(pages)
     if first.is_last:
         # A page with more points than it was asked for counts something else.
         return Density(len(first) / wide, max(full, len(first))), 1
-    again = wide > 1
-    one = reading(place, 1).pages() if again else chain([first], pages)
-    lengths = [len(page) for page in islice(one, most - again)]
+    one = reading(place, 1, most - 1) if again else chain([first], pages)
+    lengths = [len(page) for page in one]
     rate = max(sum(lengths), len(first) / wide)
     return Density(float(rate), max(1.0, len(first))), len(lengths) + again
 
