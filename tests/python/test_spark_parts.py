@@ -423,3 +423,15 @@ def test_a_proxy_with_a_password_is_refused_for_what_it_is(client):
         Access.of(own, None)
     assert "hunter2" not in str(caught.value)
     assert "key was given" not in str(caught.value)
+
+
+@pytest.mark.sandbox(max_range="31d")
+def test_a_measurement_asks_for_no_range_that_is_too_long_and_for_no_page_twice(
+    sandbox, client, reading
+):
+    ages = reading(site="S9", start="1980-01-01T00:00:00Z")
+    for most, cost in ((100, 3), (2, 2), (1, 1)):
+        assert measure(client, ages.scan(client), ages.options.query, most) == ((0, 40), cost)
+    short = reading(start="2026-11-13T00:00:00Z", page_size="5")
+    assert measure(client, short.scan(client), short.options.query) == ((12, 5), 3)
+    assert sandbox.stats["data_requests"] == 3 + 2 + 1 + 3

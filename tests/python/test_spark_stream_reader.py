@@ -260,3 +260,14 @@ def test_a_batch_that_is_replayed_has_the_allowance_for_itself(sandbox, make):
     found, _ = read(stream, start, {**start, "read": "2026-11-15T01:00:00Z"})
     assert len(found) == 12
     assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] <= 14
+
+
+def test_a_batch_is_measured_in_its_own_range(sandbox, make):
+    load(sandbox, "2026-11-01", "2026-11-20")
+    load(sandbox, "2026-11-01", "2026-11-05", tags=31)
+    stream, _ = make(**TAG, start="2026-11-01T00:00:00Z", maxPages="10")
+    start = stream.initialOffset()
+    after = stream.latestOffset(start, None)
+    before = sandbox.stats["data_requests"]
+    assert read(stream, start, after)[0]
+    assert sandbox.stats["data_requests"] - before <= 10
