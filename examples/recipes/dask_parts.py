@@ -17,10 +17,18 @@ COLUMNS = {
 }
 
 
+def part(scan: siteline.Scan, is_last: bool) -> pd.DataFrame:
+    """The points of a part: where the service counts `end` in, the next one has those at it too."""
+    found = scan.to_pandas()
+    return found if is_last else found[found["timestamp"] < scan.query.end]
+
+
 def points(scan: siteline.Scan) -> dd.DataFrame:
     """Nothing is requested here: without `meta` Dask would read the first day to see its columns.
 
     Each part is pickled without a secret, and read by whoever computes it, each time anew.
     """
     columns = pd.DataFrame(columns=list(COLUMNS)).astype(COLUMNS)
-    return dd.from_map(siteline.Scan.to_pandas, scan.split("1d"), meta=columns)
+    days = scan.split("1d")
+    is_last = [day is days[-1] for day in days]
+    return dd.from_map(part, days, is_last, meta=columns)

@@ -208,6 +208,16 @@ def test_several_profiles_are_read_in_one_session(
         load(spark, profile="plant-c").count()
 
 
+def test_a_session_is_known_by_whichever_object_names_it(spark, agent):
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession() or spark
+    assert siteline.spark.plan(active, **SITE).pages > 1
+    if engine.IS_SPARK:
+        with pytest.raises(siteline.ConfigError, match="is not registered"):
+            siteline.spark.plan(spark.newSession(), **SITE)
+
+
 def test_a_session_that_was_not_registered_has_no_plan():
     with pytest.raises(siteline.ConfigError, match="is not registered"):
         siteline.spark.plan(object(), **SITE)

@@ -14,8 +14,17 @@ WEEK = {"site": "S1", "start": "2026-11-01", "end": "2026-11-08", "interval": "1
 KEY = ["machine_id", "device_id", "tag_guid", "timestamp"]
 
 
+@pytest.mark.parametrize(
+    "_",
+    [
+        pytest.param(0, id="end not counted in"),
+        pytest.param(
+            0, marks=pytest.mark.sandbox(end_inclusive=True, late=False), id="end counted in"
+        ),
+    ],
+)
 def test_a_dask_frame_reads_what_one_scan_does_in_processes_that_share_an_agent(
-    sandbox, monkeypatch
+    sandbox, monkeypatch, _
 ):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)

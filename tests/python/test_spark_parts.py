@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from kit.tls_service import Authority
 from siteline.spark._access import Access
 from siteline.spark._options import Options
 from siteline.spark._partitions import Density, measure, parts, shared
-from siteline.spark._reading import Reading
+from siteline.spark._reading import Reading, Registered
 
 RANGE = {"start": "2026-11-01T00:00:00Z", "end": "2026-11-15T00:00:00Z"}
 SITE = {"site": "S1", **RANGE, "interval": "1h", "page_size": "40"}
@@ -271,3 +272,166 @@ def test_siteline_imports_no_engine():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+YEAR = {"site": "S9", "start": "2025-11-01T00:00:00Z", "end": "2026-11-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize("density", [Density(0.0, 40.0), Density(0.01, 40.0)])
+@pytest.mark.parametrize("by", [None, "1", "7", "1d"])
+def test_no_partition_of_few_points_is_longer_than_31_days(client, reading, by, density):
+    one = replace(reading(**YEAR, by=by), density=density)
+    plan, found, _ = one.planned(client)
+    length = [part.end - part.start for part in found]
+    assert sum(length, timedelta()) == timedelta(days=365)
+    assert max(length) <= timedelta(days=31)
+    assert plan.pages >= len(found) == 12
+    long = replace(reading(**YEAR, by="60d"), density=density)
+    assert len(long.planned(client)[1]) == 7  # what is asked for
+
+
+def load(sandbox, first, days, tags):
+    hours = [f"{first}T{hour:02}:00:00Z" for hour in range(24)]
+    times = pa.array(hours).cast(pa.timestamp("us", "UTC"))
+    for day in range(days):
+        table = pa.table({"timestamp": pa.compute.add(times, pa.scalar(timedelta(days=day)))})
+        table = table.append_column("value", pa.array([1.0] * 24))
+        for tag in range(tags):
+            sandbox.load(table, bucket="1h", site="S9", tag=f"T{tag}")
+
+
+def test_what_a_range_has_is_not_taken_for_what_another_has(reading):
+    keys = {reading(start=start).options.key for start in ("2026-11-01", "2026-11-02")}
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 100])
+def test_a_density_is_measured_with_no_more_pages_than_a_read_may_have(
+    sandbox, client, reading, most
+):
+    one = reading(page_size="1", maxPages=str(most))
+    plan, _, density = one.planned(client)
+    assert sandbox.stats["data_requests"] <= most
+    assert 0 < density.rate <= 12
+    assert plan.pages > most
+
+
+def test_a_careful_measurement_finds_what_is_denser_at_an_end(sandbox, client, reading):
+    load(sandbox, "2026-11-01", 14, 1)
+    load(sandbox, "2026-11-13", 2, 9)
+    one = reading(site="S9")
+    scan = one.scan(client)
+    assert measure(client, scan, one.options.query)[0].rate == 1
+    assert measure(client, scan, one.options.query, 100, 10.0) == ((9, 40), 4)
+    assert measure(client, scan, one.options.query, 100, 0.1) == ((9, 40), 1)
+
+
+def test_a_denser_part_may_have_the_pages_that_others_are_not_expected_to_need(
+    sandbox, client, reading
+):
+    load(sandbox, "2026-11-01", 14, 1)
+    load(sandbox, "2026-11-12", 3, 5)
+    one = replace(
+        reading(site="S9", page_size="10", maxPages="75", by="4d"), density=Density(1, 10)
+    )
+    plan, found, _ = one.planned(client)
+    found = shared(plan, found, 75)
+    assert [part.most - part.pages for part in found] == [75 - plan.pages] * len(found)
+    before = sandbox.stats["data_requests"]
+    batches = [batch for part in found for batch in one.read(part, True, is_bounded=True)]
+    assert sum(map(len, batches)) == 14 * 24 + 3 * 24 * 4
+    assert plan.pages < sandbox.stats["data_requests"] - before <= 75
+    with pytest.raises(siteline.QueryError, match="max_pages=40 was reached"):
+        list(one.read(replace(found[-1], most=40), True, is_bounded=True))
+
+
+def test_maxpages_and_the_allowance_both_limit_a_task_of_another_host(client, reading):
+    small = siteline.Client.from_env(daily_allowance=60)
+    one = replace(reading(by="4"), density=Density(5, 40))
+    plan, found, _ = one.planned(small)
+    assert sum(part.share for part in shared(plan, found, 200)) <= 60
+
+
+@pytest.mark.parametrize("ledger", [None, "memory"])
+def test_without_an_agent_a_task_that_no_ledger_counts_has_its_share(
+    sandbox, client, reading, ledger
+):
+    own = siteline.Client.from_env(daily_allowance=60, ledger=ledger)
+    one = replace(reading(by="2"), access=Access.of(own, None), density=Density(6, 40))
+    plan, found, _ = one.planned(own)
+    [first, second] = shared(plan, found, None)
+    assert first.share + second.share <= 60
+    with one.access.client(first.share) as task:
+        assert task.allowance.limit == first.share
+    with pytest.raises(siteline.AllowanceExhausted):
+        read(one, [replace(first, share=3)])
+    assert sandbox.stats["data_requests"] == 3
+
+
+def test_without_an_agent_tasks_of_the_drivers_host_count_in_its_ledger(tmp_path, monkeypatch):
+    with siteline.Sandbox() as sandbox:
+        for name, value in sandbox.env().items():
+            monkeypatch.setenv(name, value)
+        own = siteline.Client.from_env(daily_allowance=60, ledger=tmp_path / "ledger")
+        access = pickle.loads(pickle.dumps(Access.of(own, None)))
+        assert access.is_shared
+        with access.client(5) as task:
+            assert task.allowance.limit == 60
+        monkeypatch.setattr("siteline.spark._access.this_host", lambda: "another")
+        assert not access.is_shared
+        with access.client(5) as task:
+            assert task.allowance.limit == 5
+
+
+def test_no_variable_of_an_agent_travels_to_where_it_is_not_needed(client, agent, monkeypatch):
+    for name in ("SECRET", "CA", "CERTIFICATE_FILE", "KEY_FILE"):
+        monkeypatch.setenv(f"SITELINE_AGENT_{name}", "of-another")
+    assert agent.address.startswith("unix:")
+    assert not [name for name in Access.of(client, agent).variables if "AGENT" in name]
+
+
+def test_the_secret_of_another_agent_does_not_travel(client, agent, monkeypatch):
+    monkeypatch.setenv("SITELINE_AGENT_SECRET", "of-another")
+    monkeypatch.setenv("SITELINE_AGENT_KEY_FILE", "/of/executors.pem")
+
+    class Mutual:  # it knows its clients by their certificates
+        address = "https://driver.example:8443"
+
+        def env(self):
+            return {"SITELINE_AGENT": self.address}
+
+    variables = Access.of(client, Mutual()).variables
+    assert "SITELINE_AGENT_SECRET" not in variables
+    assert variables["SITELINE_AGENT_KEY_FILE"] == "/of/executors.pem"
+
+
+def test_among_several_profiles_one_is_named(client, agent):
+    access = Access.of(client, agent)
+    for name in (None, "plant-a"):
+        assert Registered({"plant-a": access}).access(name) is access
+    several = Registered({"plant-a": access, "plant-b": replace(access, base_url="http://b")})
+    assert several.access("plant-b").base_url == "http://b"
+    with pytest.raises(siteline.ConfigError, match=r"plant-a, plant-b: option\('profile'"):
+        several.access(None)
+    several.accesses[None] = access
+    assert several.access(None) is access
+
+
+def test_a_proxy_with_a_password_is_refused_for_what_it_is(client):
+    own = siteline.Client.from_env(proxy="http://user:hunter2@127.0.0.1:1")
+    with pytest.raises(siteline.ConfigError, match="user or password is not pickled") as caught:
+        Access.of(own, None)
+    assert "hunter2" not in str(caught.value)
+    assert "key was given" not in str(caught.value)
+
+
+@pytest.mark.sandbox(max_range="31d")
+def test_a_measurement_asks_for_no_range_that_is_too_long_and_for_no_page_twice(
+    sandbox, client, reading
+):
+    ages = reading(site="S9", start="1980-01-01T00:00:00Z")
+    for most, cost in ((100, 3), (2, 2), (1, 1)):
+        assert measure(client, ages.scan(client), ages.options.query, most) == ((0, 40), cost)
+    short = reading(start="2026-11-13T00:00:00Z", page_size="5")
+    assert measure(client, short.scan(client), short.options.query) == ((12, 5), 3)
+    assert sandbox.stats["data_requests"] == 3 + 2 + 1 + 3

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
     from siteline._siteline import Agent
 
-# What proves a client to an agent, and a sandbox's clock. They travel with the class, because the
-# environment of the driver is not that of an executor.
+# What proves a client to an agent over a network, and a sandbox's clock. They travel with the
+# class, because the environment of the driver is not that of an executor.
+_SECRET, _CLOCK = "SITELINE_AGENT_SECRET", "SITELINE_SANDBOX_CLOCK"
 _VARIABLES = (
-    "SITELINE_AGENT_SECRET",
+    _SECRET,
     "SITELINE_AGENT_CA",
     "SITELINE_AGENT_CERTIFICATE_FILE",
     "SITELINE_AGENT_KEY_FILE",
-    "SITELINE_SANDBOX_CLOCK",
+    _CLOCK,
 )
 # The settings that a client of an agent has of its own. All others are the agent's.
 _OWN = (
@@ -73,6 +74,8 @@ class Access:
     host: str = field(default_factory=this_host)
     """The driver's."""
     shape: Shape | None = None
+    has_file: bool = True
+    """Whether the ledger is a file, in which all processes of a host count, and not in memory."""
 
     @classmethod
     def of(cls, client: Client, agent: Agent | None, shape: Shape | None = None) -> Access:
@@ -82,15 +85,19 @@ class Access:
         try:
             given = client.__getnewargs_ex__()[1]
             own = pickle.dumps(given)
-        except TypeError:  # a key or passphrase that was given itself stays here
-            _check_given(client)
-        variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-        address = given.get("agent")
-        if agent is not None:
-            address = agent.address
-            variables |= {k: v for k, v in agent.env().items() if k in _VARIABLES}
+        except TypeError as error:  # a key or passphrase that was given itself stays here
+            _check_given(client, error)
+        address = (given.get("agent") if agent is None else agent.address) or None
         settings = {name: given[name] for name in _OWN if name in given}
-        return cls(client.base_url, own, settings, address or None, variables, shape=shape)
+        return cls(
+            client.base_url,
+            own,
+            settings,
+            address,
+            _variables(address, agent),
+            shape=shape,
+            has_file=client._settings()["ledger"] is not None,
+        )
 
     @property
     def is_for_all_hosts(self) -> bool:
@@ -99,9 +106,14 @@ class Access:
 
     @property
     def is_shared(self) -> bool:
-        """Whether this process uses the token and the allowance of the driver."""
-        is_here = self.host == this_host()
-        return is_here if self.agent is None else is_here or self.is_for_all_hosts
+        """Whether what this process requests is counted where the driver's requests are."""
+        if self.agent is None:
+            return self._is_here and self.has_file
+        return self._is_here or self.is_for_all_hosts
+
+    @property
+    def _is_here(self) -> bool:
+        return self.host == this_host()
 
     def client(self, share: int | None = None) -> Client:
         """Make a client for this process, to be closed by the caller.
@@ -112,10 +124,10 @@ class Access:
             settings = {**self.settings, "agent": self.agent}
         elif self.own is not None:
             settings = pickle.loads(self.own)
-            if not self.is_shared:
+            if not self._is_here:
                 settings = {**settings, "agent": "", "ledger": None}
-                if share is not None:
-                    settings |= {"ledger": "memory", "daily_allowance": share}
+            if share is not None and not self.is_shared:
+                settings = {**settings, "ledger": "memory", "daily_allowance": share}
         else:
             raise ConfigError(
                 "The driver's key was given itself, so that it stays there.",
@@ -141,14 +153,24 @@ class Access:
                         os.environ[name] = value
 
 
-def _check_given(client: Client) -> None:
-    """Refuse a client whose settings would be others in its tasks."""
+def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:
+    """Return the variables that travel; an agent on a socket of the machine needs no secret."""
+    is_local = address is not None and not address.startswith("https:")
+    names = (_CLOCK,) if is_local else _VARIABLES
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    if agent is not None:
+        found.pop(_SECRET, None)  # of another agent
+        found |= {name: value for name, value in agent.env().items() if name in names}
+    return found
+
+
+def _check_given(client: Client, error: TypeError) -> None:
+    """Refuse a client whose settings would be others in its tasks, and say why."""
     lost = [name for name in client._settings()["given"] if name in _OWN]
     if lost:
         raise ConfigError(
-            f"{', '.join(lost)} of the client cannot travel to tasks: its key was given itself.",
-            hint="Name the key by its path, or use a profile.",
-        )
+            f"{', '.join(lost)} of the client cannot travel to tasks: {error}"
+        ) from error
 
 
 def own_access(profile: str | None) -> Access:

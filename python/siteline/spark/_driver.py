@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from siteline._siteline import Agent, Client, Shape
@@ -79,20 +80,22 @@ def plan(spark: SparkSession, **options: Any) -> Plan:
     """Return what a read would cost: its partitions, their expected pages, and the allowance.
 
     ``options`` are those of the read. Where it is unknown how many points there are, a page is
-    read to find out, and the reads that follow in this session know it: they need no such page.
+    read to find out, and reads of this range that follow in this session know it: they need no such
+    page. Where it finds none, the plan has a page for each partition, and there may be more.
 
     The result is a :class:`siteline.Plan`, with a task for each partition. ``maxPages`` is not
     looked at.
     """
-    given = Options.parse(options)
+    given = replace(Options.parse(options), max_pages=None)
     given.refuse_times()
     known = registered(spark)
     reading = Reading(given, known.access(given.profile), known.densities.get(given.key))
     with reading.access.client() as client:
         shown, _, density = reading.planned(client)
-    with _guard:
-        known.densities[given.key] = density
-        _publish(spark, _source(), known)
+    if density.rate:  # that nothing was found tells little of a read
+        with _guard:
+            known.densities[given.key] = density
+            _publish(spark, _source(), known)
     return shown
 
 
@@ -154,7 +157,11 @@ def _check(client: Client, agent: Agent) -> None:
 
 
 def _key(spark: SparkSession) -> str:
-    return str(getattr(spark, "session_id", id(spark)) if _is_remote(spark) else id(spark))
+    """Return what names a session, by whichever object: that of an ended one is not used again."""
+    if _is_remote(spark):
+        return str(getattr(spark, "session_id", ""))
+    java = getattr(spark, "_jsparkSession", None)  # what is no session has none
+    return "" if java is None else str(java.sessionUUID())
 
 
 def _is_remote(spark: SparkSession) -> bool:

@@ -86,9 +86,8 @@ class Options:
 
     @property
     def key(self) -> str:
-        """What is asked, without its range: what has the same key has the same density."""
-        query = {name: value for name, value in self.query.items() if name not in ("start", "end")}
-        return json.dumps([self.profile, query], sort_keys=True, default=str)
+        """What is asked, with its range as it was given: what has the same key is as dense."""
+        return json.dumps([self.profile, self.query], sort_keys=True, default=str)
 
 
 def _known(name: str) -> str:

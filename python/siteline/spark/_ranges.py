@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteline._times import iso
-from siteline.spark._partitions import LEAST_PAGES
+from siteline.spark._partitions import LEAST_PAGES, longest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from siteline.spark._partitions import Density
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST = 1_000_000
-"""Buckets of a batch: years cannot be added to a time without end."""
 
 
 class Offset(NamedTuple):
@@ -36,6 +35,22 @@ class Offset(NamedTuple):
 
 
 Range = tuple[datetime, datetime]
+
+
+def length(found: list[Range]) -> timedelta:
+    """Return how much is read in all."""
+    return sum((end - start for start, end in found), timedelta())
+
+
+def expected(density: Density, found: list[Range], feed: Feed) -> int:
+    """Return the pages of some ranges, each in partitions that are not too long."""
+    assert feed.interval is not None
+    most, pages = longest(feed.interval), 0
+    for start, end in found:
+        count = (end - start) / feed.interval
+        pieces = math.ceil(count / most)
+        pages += pieces * density.pages(count / pieces)
+    return pages
 
 
 def ranges(before: Offset, after: Offset, feed: Feed) -> list[Range]:
@@ -67,14 +82,17 @@ def advance(before: Offset, now: datetime, feed: Feed, density: Density, pages: 
     due = max(before.settled, min(newest, _windows(now - feed.lateness, feed)))
     # The last page of each partition is partly filled.
     pages = max(1, pages - pages // LEAST_PAGES)
-    start, room = _edge(before, feed), width * _buckets(density, pages)
+    start = _edge(before, feed)
+    room = width * min(_buckets(density, pages, width), (newest - start) // width)
     read = min(newest, max(start + room, before.read + width))
     if read > before.read and before.settled >= start:
         # What is fresh is read after its lateness, as far as that is over.
         return Offset(read, max(before.settled, min(due, read)))
-    spent = density.pages((read - start) / width) if read > before.read else 0
-    left = width * _buckets(density, pages - spent)
-    settled = min(due, read, before.settled + left)
+    spent = expected(density, [(start, read)], feed) if read > before.read else 0
+    due = min(due, read)
+    # One more than that is due, where a bound of windows lies between two buckets.
+    left = min(_buckets(density, pages - spent, width), (due - before.settled) // width + 1)
+    settled = min(due, before.settled + width * left)
     whole = _windows(settled, feed)
     return Offset(read, whole if whole > before.settled else settled)
 
@@ -86,11 +104,13 @@ def _edge(before: Offset, feed: Feed) -> datetime:
     return max(before.settled, before.read - overlap)
 
 
-def _buckets(density: Density, pages: int) -> int:
-    """Return how many buckets so many pages hold."""
-    if density.rate == 0:
-        return _MOST
-    return int(min(_MOST, max(0, pages) * density.full / density.rate))
+def _buckets(density: Density, pages: int, width: timedelta) -> int:
+    """Return how many buckets so many pages hold, in partitions that are not too long."""
+    most = longest(width)
+    whole = density.pages(most)
+    if whole < LEAST_PAGES and pages >= whole:
+        return pages // whole * most
+    return int(max(0, pages) * density.full / density.rate) if density.rate else 0
 
 
 def _floor(at: datetime, feed: Feed) -> datetime:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from siteline.errors import ConfigError
 from siteline.spark import _batches
 from siteline.spark._access import Access, own_access
-from siteline.spark._partitions import Density, Part, measure, parts, plan_of
+from siteline.spark._partitions import MOST_PAGES, Density, Part, measure, parts, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +29,17 @@ class Registered:
 
     def access(self, profile: str | None) -> Access:
         """Return that of a profile; without a name, that of the only one."""
+        if profile in self.accesses:
+            return self.accesses[profile]
         if profile is None and len(self.accesses) == 1:
             [only] = self.accesses.values()
             return only
-        return self.accesses.get(profile) or own_access(profile)
+        if profile is None and self.accesses:
+            names = ", ".join(sorted(filter(None, self.accesses)))
+            raise ConfigError(
+                f"Several profiles are registered, {names}: option('profile', ...) names one."
+            )
+        return own_access(profile)
 
 
 @dataclass(frozen=True)
@@ -55,16 +63,16 @@ class Reading:
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
         """Plan it, reading a page where the density is not known."""
         scan, query = self.scan(client), self.options.query
-        density = self.density
+        density, most = self.density, self.options.max_pages or MOST_PAGES
         if density is None:
-            density, _ = measure(client, scan, {**query, "shape": self.access.shape})
+            density, _ = measure(client, scan, {**query, "shape": self.access.shape}, most)
         found = parts(scan, density, self.options.by)
         return plan_of(client, scan, found), found, density
 
     def read(self, part: Part, zone: bool, *, is_bounded: bool) -> Iterator[pa.RecordBatch]:
         """Read a part within a task, as :func:`siteline.spark._batches.read`."""
         query, shape = self.options.query, self.access.shape
-        most = part.share if is_bounded else None
+        most = part.most if is_bounded else None
         # Closing it gives back what the agent lent and the task did not use.
         with self.access.client(part.share) as client:
             yield from _batches.read(client, query, part, shape, zone, most)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from siteline.errors import ConfigError
+from siteline.errors import ConfigError, QueryError
 from siteline.spark import _batches
 from siteline.spark._options import Options
 from siteline.spark._partitions import shared
@@ -55,12 +55,19 @@ class SitelineDataSource(DataSource):
     registered: ClassVar[Registered] = Registered()
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Check the options, and fix the range: a read without ``end`` ends now."""
+        """Check the options, and fix the range: a read without ``end`` ends now.
+
+        A stream may begin later than that, so that a range without a bucket is for the reader.
+        """
         given = Options.parse(dict(options))
         access = self.registered.access(given.profile)
         density = self.registered.densities.get(given.key)
         self._given = Reading(given, access, density)
-        self._reading = self._given.fixed()
+        self._fixed: Reading | QueryError
+        try:
+            self._fixed = self._given.fixed()
+        except QueryError as error:
+            self._fixed = error.with_traceback(None)
 
     @classmethod
     def name(cls) -> str:
@@ -73,8 +80,10 @@ class SitelineDataSource(DataSource):
 
     def reader(self, schema: Any) -> PointReader:
         """Return the reader of a batch query."""
-        self._reading.options.refuse_times()
-        return PointReader(self._reading, schema)
+        self._given.options.refuse_times()
+        if isinstance(self._fixed, QueryError):
+            raise self._fixed
+        return PointReader(self._fixed, schema)
 
     def streamReader(self, schema: Any) -> PointStream:
         """Return the reader of a stream."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -14,10 +16,18 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from siteline._siteline import Client, Feed
-from siteline.errors import AllowanceExhausted, ConfigError
+from siteline._times import iso
+from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
 from siteline.spark import _batches
-from siteline.spark._partitions import Density, measure, parts, with_shares
-from siteline.spark._ranges import Offset, advance, ranges
+from siteline.spark._partitions import (
+    LEAST_PAGES,
+    MOST_PAGES,
+    Density,
+    measure,
+    parts,
+    with_shares,
+)
+from siteline.spark._ranges import Offset, Range, advance, expected, length, ranges
 from siteline.spark._task import Partition
 
 if TYPE_CHECKING:
@@ -26,11 +36,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline._siteline import Scan
+    from siteline.allowance import Allowance
     from siteline.spark._reading import Reading
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_PAGES = 100
-"""Of a batch, where ``maxPages`` does not say how many."""
+_SLACK = 4
+"""How many times the expected pages a batch may need, and still fit in a day's allowance."""
+_UNKNOWN = Density(0.0, 1.0)
+_LOOKS = 4
+"""The least pages of a measurement that is careful."""
 
 
 class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -51,6 +65,8 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._feed = Feed("stream", since=since, **query)
         self._until: datetime | None = None
         self._density: Density | None = None
+        self._is_of_batch = False
+        self._query = _digest(self._feed, query)
         self._client: Client | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -59,7 +75,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, str]:
         """Begin where the query does: nothing is read, nothing settled."""
-        return Offset(self._feed.since, self._feed.since).to_dict()
+        return self._offset(Offset(self._feed.since, self._feed.since))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Ask for all: the pages of a batch are limited here."""
@@ -75,32 +91,35 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         With nothing left of the allowance it goes nowhere, and a stream waits for the next day. One
         that reads what is available now, and no more, raises :class:`AllowanceExhausted`.
         """
+        self._check(start)
         before = Offset.from_dict(start)
-        now = self._until or self._now()
-        if advance(before, now, self._feed, Density(0, 1), 1) == before:
+        now = self._until or self._clock()
+        if advance(before, now, self._feed, _UNKNOWN, 1) == before:
             return start
-        allowance = self._open().allowance
-        pages = self._reading.options.max_pages or MOST_PAGES
-        if allowance.left is not None:
-            pages = min(pages, allowance.left)
-        if pages == 0 and self._until is None:
+        after = self._fitting(before)
+        if after != before:
+            return self._offset(after)
+        if self._until is None:
             return start
-        if pages == 0:
-            raise AllowanceExhausted(
-                "the daily allowance is used up, and the stream has not read all that there is",
-                retry_at=allowance.resets_at,
-                retryable=True,
-                hint="Start it again after retry_at: it continues where it stopped.",
-            )
-        return advance(before, now, self._feed, self._measured(), pages).to_dict()
+        raise AllowanceExhausted(
+            "the daily allowance is used up, and the stream has not read all that there is",
+            retry_at=self._open().allowance.resets_at,
+            retryable=True,
+            hint="Start it again after retry_at: it continues where it stopped.",
+        )
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Partition]:
         """Cut the ranges between two offsets, as a batch does, and as its replay does again."""
-        before, after = Offset.from_dict(start), Offset.from_dict(end)
-        density = self._measured()
+        self._check(start)
+        self._check(end)
+        read = ranges(Offset.from_dict(start), Offset.from_dict(end), self._feed)
+        if not read:
+            return []
+        # Of a batch that is replayed all that may be requested is needed for itself.
+        density = self._density or self._measure(read, self._pages() // LEAST_PAGES)
         found = [
             part
-            for first, last in ranges(before, after, self._feed)
+            for first, last in read
             for part in parts(self._scan(first, last), density, self._reading.options.by)
         ]
         shares = with_shares(found, self._open().allowance.left)
@@ -125,25 +144,105 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._open().data(**self._reading.options.between(start, end).query, shape=shape)
 
     def _now(self) -> datetime:
-        """Return the service's time, which the page tells that is read first."""
-        if self._clock() > self._feed.since + self._width:
-            self._measured()
+        """Return the service's time, which a page tells, where one is left."""
+        clock, since = self._clock(), self._feed.since
+        if self._density is None and self._pages() and clock > since + self._width:
+            whole = since + (clock - since) // self._width * self._width
+            self._density = self._measure([(since, whole)], self._pages())
         return self._clock()
 
     def _clock(self) -> datetime:
         """Return the time of the client: a plan of any scan has it."""
         return self._open().plan(self._scan(_EPOCH, _EPOCH + self._width)).now
 
-    def _measured(self) -> Density:
-        """Return the density, for which each start of a stream reads a page."""
-        if self._density is None:
-            since, width = self._feed.since, self._width
-            end = since + max(1, (self._clock() - since) // width) * width
-            query = {**self._reading.options.query, "shape": self._reading.access.shape}
-            self._density, _ = measure(self._open(), self._scan(since, end), query)
-        return self._density
+    def _pages(self) -> int:
+        """Return the most expected pages of a batch."""
+        pages, allowance = self._reading.options.max_pages or MOST_PAGES, self._open().allowance
+        if allowance.limit is None or allowance.left is None:
+            return pages
+        # Spark keeps the range of a batch before it is read, and there is no way to read less.
+        return min(pages, max(1, allowance.limit // _SLACK), allowance.left)
+
+    def _fitting(self, before: Offset) -> Offset:
+        """Return how far a batch goes that fits; where nothing fits any more today, nowhere.
+
+        One that does not fit into what is left of a day is for the next. But on a day of which most
+        is left it is tried: what never fits is an error, and no wait.
+        """
+        allowance = self._open().allowance
+        after = self._measured(before, allowance)
+        left = self._open().allowance.left
+        if left is None or allowance.limit is None or allowance.left is None:
+            return after
+        is_late = allowance.left * 2 < allowance.limit
+        needed = self._expected(ranges(before, after, self._feed))
+        return before if left == 0 or (needed > left and is_late) else after
+
+    def _measured(self, before: Offset, allowance: Allowance) -> Offset:
+        """Return how far a batch goes that was measured in its own range.
+
+        Elsewhere data may be denser or not so dense. The density of a batch before is enough where
+        little is to be read. Where there are no pages to find out, it is one bucket.
+        """
+        pages, left = self._pages(), allowance.left
+        # The nearer a batch is to what a day has, the more it matters how dense the data is.
+        limit = allowance.limit
+        is_careful = limit is not None and limit < _SLACK * LEAST_PAGES * pages
+        looks = _LOOKS if is_careful else 1
+        if left is not None and left <= looks:
+            return before if self._density is None else self._advance(before, self._density, 0)
+        pages = pages if left is None else min(pages, left - looks)
+        after = self._advance(before, self._density or _UNKNOWN, pages)
+        while True:
+            read = ranges(before, after, self._feed)
+            if self._is_of_batch and self._expected(read) <= pages // LEAST_PAGES:
+                return after
+            self._density = self._measure(read, pages, is_careful=is_careful)
+            is_careful = False  # the next range has a density that was found
+            self._is_of_batch = True
+            # By now the time is the service's.
+            less = self._advance(before, self._density, pages)
+            longer, shorter = length(read), length(ranges(before, less, self._feed))
+            if shorter >= longer:
+                return after
+            after = less
+            if shorter * 2 >= longer or not self._pages():
+                return after
+
+    def _advance(self, before: Offset, density: Density, pages: int) -> Offset:
+        return advance(before, self._until or self._clock(), self._feed, density, pages)
+
+    def _expected(self, read: list[Range]) -> int:
+        return expected(self._density or _UNKNOWN, read, self._feed)
+
+    def _measure(self, read: list[Range], most: int, *, is_careful: bool = False) -> Density:
+        """Return the density of the densest range."""
+        query = {**self._reading.options.query, "shape": self._reading.access.shape}
+        # What has twice the pages of a batch is not looked at any longer.
+        enough = 2 * most * (self._width / length(read)) if is_careful else None
+        scans, most = [self._scan(*one) for one in read], max(1, most)
+        found = [measure(self._open(), scan, query, most, enough)[0] for scan in scans]
+        return max(found, key=lambda density: density.rate / density.full)
+
+    def _offset(self, at: Offset) -> dict[str, str]:
+        """Return what Spark keeps: the instants, and of which query they are."""
+        return {**at.to_dict(), "query": self._query}
+
+    def _check(self, offset: dict[str, str]) -> None:
+        if offset.get("query") != self._query:
+            raise FeedChanged(
+                "The checkpoint is of another query: its site, line, filters, interval or start.",
+                hint="Choose another checkpointLocation, and another table, for the new query.",
+            )
 
     @property
     def _width(self) -> timedelta:
         assert self._feed.interval is not None
         return self._feed.interval
+
+
+def _digest(feed: Feed, query: dict[str, Any]) -> str:
+    """Return what is the same where site, line, filters, interval and start are."""
+    named = {name: query.get(name) for name in ("site", "line", "filters")}
+    of = [named, str(feed.interval), iso(feed.since)]
+    return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()
