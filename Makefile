@@ -14,7 +14,7 @@
 # make feature-sets the crate with each set of its features: without Python, without the sandbox
 # make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
-# make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, campaigns
+# make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, Spark, campaigns
 # make spark        the tests of siteline.spark in Spark itself, with a Java of its own, and of Dask
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
@@ -178,7 +178,7 @@ torture: $(VENV)/installed $(TORTURE)/ready
 	$(TORTURE)/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress $(TORTURE)/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(TORTURE_ARGS)
 
-# A session of Spark is started once for each module. In `make test` the same tests run in Sail.
+# One session of Spark for all tests. In `make test` the same tests run in Sail.
 $(SPARK)/ready: .ci/locks/spark.txt
 	$(PYTHON) -m venv $(SPARK)
 	$(SPARK)/$(SCRIPTS)/python $(LOCKED) .ci/locks/spark.txt

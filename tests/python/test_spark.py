@@ -28,9 +28,7 @@ KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
 
 @pytest.fixture
 def client(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    return siteline.Client.from_env(daily_allowance=1000)
+    return engine.client_by_variables(sandbox, monkeypatch)
 
 
 @pytest.fixture

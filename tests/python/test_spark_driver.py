@@ -9,6 +9,7 @@ import siteline
 pytest.importorskip("pyspark.sql.datasource")
 
 import siteline.spark
+from kit import spark as engine
 from siteline.spark import _driver
 from siteline.spark._access import Access
 from siteline.spark._batches import _schema
@@ -23,9 +24,7 @@ EMPTY = {**HOURLY, "line": "none", "start": "2026-01-01T00:00:00Z", "end": "2026
 
 @pytest.fixture
 def client(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    return siteline.Client.from_env(daily_allowance=1000)
+    return engine.client_by_variables(sandbox, monkeypatch)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 import siteline
+from kit import spark as engine
 from kit.tls_service import Authority
 from siteline.spark._access import Access
 from siteline.spark._options import Options
@@ -26,9 +27,7 @@ KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
 @pytest.fixture
 def client(sandbox, monkeypatch):
     """A client whose key a variable has, so that its settings can travel."""
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    return siteline.Client.from_env(daily_allowance=1000)
+    return engine.client_by_variables(sandbox, monkeypatch)
 
 
 @pytest.fixture

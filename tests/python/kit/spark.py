@@ -12,6 +12,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import siteline
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -35,6 +37,13 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
+    """A client whose key a variable has, so that its settings can travel to tasks."""
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    return siteline.Client.from_env(daily_allowance=1000)
 
 
 @contextlib.contextmanager
