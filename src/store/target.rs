@@ -64,17 +64,9 @@ pub struct Delivery<'a> {
     pub chain: ChainRange,
     /// The feed's bucket width.
     pub interval_seconds: Option<u32>,
-    /// Whether no other chain of the feed is unfinished after this page.
+    /// Whether no other chain of the feed is unfinished after this page. One that began earlier may end
+    /// without a point that this page brought, which must not be flagged then.
     pub is_only_chain: bool,
-}
-
-impl Delivery<'_> {
-    /// Whether the page has every point of its chain, and no chain that began earlier is unfinished: such
-    /// a chain may end without a point that this page brought, which must not be flagged then.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.page.is_last && self.batch_first == self.chain.first && self.is_only_chain
-    }
 }
 
 /// The range of a chain, and its first page.
