@@ -22,7 +22,7 @@ def collect(scan: Scan, callback: Callable[[Progress], object]) -> Table:
             callback(step)
         return step
     finally:
-        scan._stop_prefetch()
+        scan._end(collecting)
         finish(callback)
 
 

@@ -498,7 +498,7 @@ class AsyncScan:
                     callback(step)
             return step
         finally:
-            self._scan._stop_prefetch()
+            self._scan._end(collecting)
             finish(callback)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> AsyncScan:

@@ -309,7 +309,14 @@ pub(crate) struct SharedLogBuffer {
 impl SharedLogBuffer {
     /// Its notes are told by [`LogBuffer::tell`] alone.
     pub(crate) fn that_tells_later() -> Self {
-        Self { tells_later: true, ..Self::default() }
+        Self { buffer: Owned::default(), tells_later: true }
+    }
+
+    /// After the last of its calls: what is left of its notes is told by any call.
+    pub(crate) fn end(&self) {
+        if let Some(notes) = self.buffer.get().and_then(|buffer| buffer.notes.get()) {
+            notes.end();
+        }
     }
 
     /// A forked child has its own: a thread that the child does not have may have locked the parent's.
@@ -317,6 +324,12 @@ impl SharedLogBuffer {
         let tells_later = self.tells_later;
         let new = || Arc::new(LogBuffer { tells_later, ..LogBuffer::default() });
         Arc::clone(self.buffer.get_or_init(new))
+    }
+}
+
+impl Drop for SharedLogBuffer {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

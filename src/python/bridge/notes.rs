@@ -52,6 +52,7 @@ pub(crate) struct ClientNotes {
 
 struct Waiting {
     call: Weak<CallNotes>,
+    is_over: Arc<AtomicBool>,
     origin: Option<Arc<Origin>>,
     note: RequestNote,
 }
@@ -60,7 +61,8 @@ impl Waiting {
     /// Whether it is told by this call, or with all. One that no call will tell is told by any.
     fn is_due(&self, call: Option<&Arc<CallNotes>>) -> bool {
         let is_own = |call| std::ptr::eq(self.call.as_ptr(), Arc::as_ptr(call));
-        self.call.strong_count() == 0 || call.is_none_or(is_own)
+        let is_over = self.call.strong_count() == 0 || self.is_over.load(Ordering::Relaxed);
+        is_over || call.is_none_or(is_own)
     }
 }
 
@@ -71,6 +73,9 @@ pub(crate) struct CallNotes {
     clients: Mutex<Vec<Arc<ClientNotes>>>,
     /// Where its latest call comes from.
     origin: Mutex<Option<Arc<Origin>>>,
+    /// Whether it will tell no more: a task that it left behind, or the traceback of the exception that
+    /// ended it, may keep it for long.
+    is_over: Arc<AtomicBool>,
 }
 
 /// The context variables of a call, and the headers of its requests.
@@ -129,6 +134,11 @@ impl CallNotes {
     /// Where its latest call comes from.
     pub(crate) fn origin(&self) -> Option<Arc<Origin>> {
         self.origin.lock().clone()
+    }
+
+    /// After its end: what is left of its notes is told by any call.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 
     /// Whether [`CallNotes::tell`] has something to tell.
@@ -282,10 +292,11 @@ impl Observer for ClientNotes {
         let call = (self.current)();
         call.remember(self.me.upgrade()?);
         let headers = origin.as_ref().and_then(|origin| origin.headers.clone());
-        let (waiting, call) = (Arc::clone(&self.waiting), Arc::downgrade(&call));
+        let (waiting, is_over) = (Arc::clone(&self.waiting), Arc::clone(&call.is_over));
+        let call = Arc::downgrade(&call);
         let give = move |note| {
             let waiting = (*waiting).get_or_init(Mutex::default);
-            waiting.lock().push_back(Waiting { call, origin, note });
+            waiting.lock().push_back(Waiting { call, is_over, origin, note });
         };
         Some(Recipient { headers, give: Box::new(give) })
     }

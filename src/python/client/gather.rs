@@ -186,6 +186,7 @@ impl PyGathering {
 
     /// Drops the open requests: the reads are over.
     fn _end(&self, py: Python<'_>) -> PyResult<()> {
+        self.buffer.end();
         let gathering = self.gathering.lock().take();
         gathering.map_or(Ok(()), |gathering| drop_detached(py, gathering))
     }

@@ -16,7 +16,7 @@ use crate::client::table::{ReadFailure, Table};
 use crate::data::{Bookmark, schema};
 use crate::error::{Error, Kind, excerpt};
 use crate::http::Deadline;
-use crate::python::bridge::logging::{LogBuffer, SharedLogBuffer};
+use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, spawn, step};
 use crate::python::client::PyClient;
@@ -235,11 +235,11 @@ impl PyScan {
                 let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
                 return Ok(table.cast_into()?.unbind());
             }
-            let (collect, buffer) = (Arc::clone(&scan.collect), Arc::<LogBuffer>::default());
+            let (collect, buffer) = (Arc::clone(&scan.collect), SharedLogBuffer::default());
             if scan.is_told() {
-                scan.client.get().notes.told_by(buffer.notes());
+                scan.client.get().notes.told_by(buffer.get().notes());
             }
-            let read = block_on(py, &buffer, async move { collect.table().await })?;
+            let read = block_on(py, &buffer.get(), async move { collect.table().await })?;
             scan.remembered(py, read.map_err(|failure| read_failure(py, failure))?)
         })
     }
@@ -289,7 +289,8 @@ impl PyScan {
     }
 
     /// After the last step: drops the request for the page that is prefetched.
-    fn _stop_prefetch(&self, py: Python<'_>) -> PyResult<()> {
+    fn _end(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<()> {
+        collecting.buffer.end();
         step(py, || self.collect.stop_prefetch())
     }
 

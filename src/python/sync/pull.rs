@@ -219,6 +219,7 @@ impl PySyncPages {
             return Ok(());
         }
         self.closed.notify_one();
+        self.buffer.end();
         let told = self.tell_revised(py, &run);
         let under_way = run.stop();
         let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests));
