@@ -15,11 +15,19 @@ from pathlib import Path
 
 import siteline
 
-from speed import plant, reading, store, stored, synced, targets
+from speed import plant, reading, shapes, store, stored, synced, targets
 from speed.measure import compare, measured, table
 from speed.render import render
 
-ROWS = [*reading.ROWS, *store.ROWS, *stored.ROWS, *synced.ROWS, *targets.ROWS, *plant.ROWS]
+ROWS = [
+    *reading.ROWS,
+    *shapes.ROWS,
+    *store.ROWS,
+    *stored.ROWS,
+    *synced.ROWS,
+    *targets.ROWS,
+    *plant.ROWS,
+]
 PEERS = (
     "siteline",
     "adbc-driver-postgresql",

@@ -42,6 +42,7 @@ from siteline._siteline import (
     Store,
     SyncPages,
     Table,
+    Wide,
     __version__,
 )
 
@@ -226,6 +227,7 @@ __all__ = [
     "TransportTimeout",
     "TruncatedBody",
     "UnreadRange",
+    "Wide",
     "__version__",
     "doctor",
     "errors",

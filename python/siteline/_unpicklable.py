@@ -13,6 +13,7 @@ from siteline._siteline import (
     RecordIterator,
     SyncPages,
     Table,
+    Wide,
 )
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ _BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
     Table: _FRAMES,
     Page: _FRAMES,
+    Wide: _FRAMES,
     Difference: "pickle the results of to_pandas() or to_arrow() of its parts",
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,

@@ -8,6 +8,7 @@ and polars are imported when they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from siteline._siteline import Scan
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+    from siteline._siteline import Wide
 
     _Ids = Literal["str", "category"]
 
@@ -51,10 +54,13 @@ class Record(NamedTuple):
     sample_count: int | None
 
 
-class _Columns(Protocol):
+class _Streamed(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class _Columns(_Streamed, Protocol):
     def _columns(self) -> list[tuple[Any, ...]]: ...
     def _provenance(self) -> Mapping[str, Any]: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
@@ -108,12 +114,10 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
     if kind == "text":
         return pd.Series(payload[0], dtype=_text_dtype(pd))
     values = np.asarray(payload[0])
+    if kind == "timestamp":
+        return _pandas_times(pd, values, shared)
     if not shared:
         values = values.copy()
-    if kind == "timestamp":
-        if shared:
-            return timestamps(pd, values)
-        return pd.Series(values.view("datetime64[us]")).dt.tz_localize("UTC")
     if kind == "integer":
         if payload[1] is None:
             missing = np.zeros(len(values), dtype=np.bool_)
@@ -146,6 +150,51 @@ def _text_dtype(pd: Any) -> str:
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
 
+def wide_to_pandas(wide: Wide, *, flat: bool) -> pd.DataFrame:
+    """Build the frame of a :class:`Wide`: see :meth:`Wide.to_pandas`."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        raise missing(error, "pandas", "to_pandas()") from error.__cause__
+    import numpy as np
+
+    shared, series = can_share(pd), wide.series
+    columns: pd.Index[Any]
+    if flat:
+        columns = pd.Index(wide._names(), dtype=_text_dtype(pd))
+    else:
+        levels = zip(*series, strict=True) if series else [()] * 5
+        texts = [pd.Index(list(level), dtype=_text_dtype(pd)) for level in levels]
+        columns = pd.MultiIndex.from_arrays(texts, names=Record._fields[:5])
+    times, cells, missing_cells = wide._columns()
+    values = np.asarray(cells).reshape(len(series), len(wide))
+    if not shared:
+        values = values.copy()
+    index = pd.DatetimeIndex(_pandas_times(pd, np.asarray(times), shared), name="timestamp")
+    if missing_cells is None:
+        frame = pd.DataFrame(values.T, index=index, columns=columns, copy=False)
+    else:
+        nulls = np.frombuffer(missing_cells, dtype=np.bool_).reshape(values.shape)
+        counts = map(partial(pd.arrays.IntegerArray, copy=False), values, nulls)
+        frame = pd.DataFrame(dict(enumerate(counts)), index=index, copy=False)
+        frame.columns = columns
+    if shared:
+        share(frame)
+    frame.attrs["siteline"] = _plain(wide._provenance())
+    return frame
+
+
+def _pandas_times(pd: Any, microseconds: Any, shared: bool) -> Any:
+    if shared:
+        return timestamps(pd, microseconds)
+    return pd.Series(microseconds.copy().view("datetime64[us]")).dt.tz_localize("UTC")
+
+
+def wide_to_polars(wide: Wide) -> pl.DataFrame:
+    """Build the polars frame of a :class:`Wide`, without pyarrow."""
+    return _polars_frame(wide)
+
+
 def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
     """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
 
@@ -153,29 +202,31 @@ def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
     numbers ``Float64`` and ``Int64``.
     """
     _check_ids(ids)
-    try:
-        import polars as pl
-    except ModuleNotFoundError as error:
-        raise missing(error, "polars", "to_polars()") from error.__cause__
-    _check_polars(pl.__version__)
-    frame = pl.DataFrame(source)
+    frame = _polars_frame(source)
+    import polars as pl
+
     identity = pl.col(*Record._fields[:5])
     return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
 
 
-def _check_polars(version: str) -> None:
+def _polars_frame(source: _Streamed) -> pl.DataFrame:
     """Refuse a polars that would leave out all batches of a stream but the first, in silence."""
     from siteline.errors import ConfigError
 
-    major, minor = version.split(".")[:2]
+    try:
+        import polars as pl
+    except ModuleNotFoundError as error:
+        raise missing(error, "polars", "to_polars()") from error.__cause__
+    major, minor = pl.__version__.split(".")[:2]
     if (int(major), int(minor)) < (1, 32):
         raise ConfigError(
-            f"polars {version} loses points of a stream of several batches.",
+            f"polars {pl.__version__} loses points of a stream of several batches.",
             hint="pip install -U 'siteline[polars]' brings one that does not.",
         )
+    return pl.DataFrame(source)
 
 
-def to_arrow(source: _Columns) -> pa.Table:
+def to_arrow(source: _Streamed) -> pa.Table:
     """Build a ``pyarrow.Table``; the ids are dictionary-encoded."""
     try:
         import pyarrow as pa

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import RecordIterator
+    from siteline._siteline import RecordIterator, Wide
     from siteline.frames import Record
 
 __all__ = ["Gathered"]
@@ -58,6 +58,10 @@ class Gathered:
         if self._merged is None:
             self._merged = Table._together(self._tables)
         return self._merged
+
+    def wide(self, value: Literal["value", "minimum", "maximum", "sample_count"] = "value") -> Wide:
+        """Return all points with a column for each series: see :meth:`Table.wide`."""
+        return self.table.wide(value)
 
     def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
         """Build the long pandas frame of all points."""

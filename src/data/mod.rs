@@ -22,6 +22,7 @@ mod paged_columns;
 mod point_columns;
 pub mod query;
 pub(crate) mod report;
+pub(crate) mod reshape;
 mod schema;
 mod shape;
 mod table;

@@ -30,15 +30,20 @@ const ZONE: &str = "UTC";
 #[must_use]
 pub fn schema(extra_columns: &[String]) -> SchemaRef {
     let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let time = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
     let fields = COLUMN_NAMES.iter().enumerate().map(|(index, name)| match index {
         0..=4 => Field::new(*name, text.clone(), true),
-        5 => Field::new(*name, time.clone(), false),
+        5 => time_field(),
         6..=8 => Field::new(*name, DataType::Float64, true),
         _ => Field::new(*name, DataType::Int64, true),
     });
     let extra = extra_columns.iter().map(|name| Field::new(name, DataType::Utf8, true));
     Arc::new(Schema::new(fields.chain(extra).collect::<Vec<_>>()))
+}
+
+/// The field of the timestamp column.
+pub(super) fn time_field() -> Field {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
+    Field::new(COLUMN_NAMES[5], time, false)
 }
 
 /// The timestamp column.

@@ -60,6 +60,8 @@ mod _siteline {
     use super::convert::rows::RecordIterator;
     #[pymodule_export]
     use super::convert::table::PyTable;
+    #[pymodule_export]
+    use super::convert::wide::PyWide;
     #[cfg(feature = "sandbox")]
     #[pymodule_export]
     use super::sandbox::PySandbox;

@@ -19,6 +19,14 @@ impl Memory {
         let kind = if T::DATA_TYPE.is_floating() { 'f' } else { 'i' };
         Self { values: array.values().inner().clone(), kind }
     }
+
+    pub(crate) fn doubles(values: Buffer) -> Self {
+        Self { values, kind: 'f' }
+    }
+
+    pub(crate) fn integers(values: Buffer) -> Self {
+        Self { values, kind: 'i' }
+    }
 }
 
 #[pymethods]

@@ -13,3 +13,4 @@ pub(crate) mod rows;
 pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod values;
+pub(crate) mod wide;

@@ -8,10 +8,11 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use crate::client::table::{Provenance, Table, TableReport};
 use crate::data::PointColumns;
 use crate::preview::Preview;
-use crate::python::bridge::process::detached;
+use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::holder::{frame_methods, point_methods};
 use crate::python::convert::state::dict;
 use crate::python::convert::values::{html, many};
+use crate::python::convert::wide::PyWide;
 
 /// What `frame.attrs["siteline"]` says.
 pub(crate) fn provenance<'py>(
@@ -109,6 +110,21 @@ impl PyTable {
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &TableReport::new(self.origin.as_deref(), &self.points))
+    }
+
+    /// The points with a column for each series and a row for each bucket: :class:`Wide`.
+    ///
+    /// - ``value``: what the cells hold: ``"value"``, ``"minimum"``, ``"maximum"`` or ``"sample_count"``
+    ///
+    /// Raises :class:`QueryError` for another name, and where there would be more than 2**31 cells: series
+    /// of few common buckets need a cell for each bucket of all others.
+    ///
+    /// >>> frame = scan.collect().wide("maximum").to_pandas()
+    /// >>> frame.index.name, frame.columns.names[4], frame.shape
+    /// ('timestamp', 'tag_guid', (6, 12))
+    #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
+    fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
+        guarded(|| PyWide::new(py, &self.points, value, self._provenance(py)?.unbind()))
     }
 
     /// What :class:`Gathered` is of several tables: one.

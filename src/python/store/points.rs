@@ -7,10 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString, PyTuple};
 
 use crate::data::PointColumns;
+use crate::data::reshape::Measure;
 use crate::error::Kind;
 use crate::preview::Preview;
 use crate::python::bridge::errors::{raise, warn};
-use crate::python::bridge::process::detached;
+use crate::python::bridge::process::{detached, guarded};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
@@ -19,6 +20,7 @@ use crate::python::convert::ipc::IpcStream;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
+use crate::python::convert::wide::PyWide;
 use crate::python::store::PyStore;
 use crate::python::store::feed::feed_name;
 use crate::python::store::series::{SeriesArgs, series_filter};
@@ -74,6 +76,11 @@ impl PyPoints {
         Ok(snapshot)
     }
 
+    /// A new snapshot, for one frame.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
+        PySnapshot::new(py, self.open(py)?, &self.spec, self.store.get().0.path())
+    }
+
     fn batches(&self, py: Python<'_>) -> PyResult<BatchStream> {
         Ok(BatchStream::new(self.open(py)?))
     }
@@ -85,10 +92,8 @@ impl PyPoints {
         name: &str,
         ids: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, points) = (slf.py(), slf.get());
-        let store = points.store.get().0.path();
-        let snapshot = PySnapshot::new(py, points.open(py)?, &points.spec, store)?;
-        let snapshot = Bound::new(py, snapshot)?;
+        let py = slf.py();
+        let snapshot = Bound::new(py, slf.get().snapshot(py)?)?;
         call_frames(snapshot.as_any(), name, ids).map_err(|error| {
             let failure = snapshot.get().failure.get();
             failure.map_or(error, |failure| raise(py, failure))
@@ -110,6 +115,19 @@ impl PyPoints {
         let coverage = step(py, || self.spec.coverage(store));
         let read = coverage.and_then(|coverage| Ok(coverage.map(|read| format!("; {read}"))?));
         format!("<Points {}{}>", self.spec, read.unwrap_or_default())
+    }
+
+    /// The points with a column for each series and a row for each bucket: :class:`Wide`, which is read
+    /// now; see :meth:`Table.wide`.
+    ///
+    /// - ``value``: what the cells hold: ``"value"``, ``"minimum"``, ``"maximum"`` or ``"sample_count"``
+    #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
+    fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
+        guarded(|| {
+            Measure::parse(value)?;
+            let snapshot = self.snapshot(py)?;
+            PyWide::new(py, &snapshot.points(py)?, value, snapshot._provenance(py))
+        })
     }
 
     /// What notebooks show: the first points.

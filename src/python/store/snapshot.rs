@@ -203,6 +203,11 @@ impl PySnapshot {
         let batches = self.batches.lock().take();
         batches.ok_or_else(|| refuse(py, Kind::InternalError, "a snapshot was read twice"))
     }
+
+    /// All points.
+    pub(crate) fn points(&self, py: Python<'_>) -> PyResult<PointColumns> {
+        Ok(read_all(py, &mut self.take(py)?)?.0)
+    }
 }
 
 #[pymethods]
@@ -229,7 +234,7 @@ impl PySnapshot {
         reader_capsule(py, Box::new(self.take(py)?))
     }
 
-    fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
+    pub(crate) fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
         self.provenance.clone_ref(py)
     }
 }

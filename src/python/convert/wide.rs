@@ -1,0 +1,164 @@
+//! `siteline.Wide`: points with a column for each series.
+
+use arrow_array::{Array as _, RecordBatchIterator};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyTuple};
+
+use crate::data::PointColumns;
+use crate::data::reshape::{Measure, Wide};
+use crate::python::bridge::process::{detached, guarded};
+use crate::python::convert::capsule::{reader_capsule, schema_capsule};
+use crate::python::convert::frames::frames;
+use crate::python::convert::memory::Memory;
+use crate::python::convert::values::many;
+
+/// Points with a column for each series and a row for each bucket: made by :meth:`Table.wide`.
+///
+/// A cell is null where the series has no such bucket, and where its bucket has no such value. Rows are
+/// the bucket timestamps that any of the series has, ascending; columns stand in the order of the table.
+///
+/// It is an Arrow stream (``pl.DataFrame(wide)``, ``pyarrow.table(wide)``) of ``timestamp`` and a column
+/// for each series, named by its five ids with ``/`` between them (``S1/L2/M3/D31/speed``), nothing where an
+/// id is null.
+///
+/// >>> wide = scan.collect().wide()
+/// >>> wide
+/// <Wide 6 buckets, 12 series, value>
+/// >>> wide.to_pandas()["S1", "L2", "M3"].shape
+/// (6, 3)
+#[pyclass(frozen, name = "Wide", module = "siteline")]
+pub(crate) struct PyWide {
+    wide: Wide,
+    /// What `frame.attrs["siteline"]` says.
+    provenance: Py<PyDict>,
+}
+
+impl PyWide {
+    /// # Errors
+    /// As [`Measure::parse`] and [`Wide::new`].
+    pub(crate) fn new(
+        py: Python<'_>,
+        points: &PointColumns,
+        value: &str,
+        provenance: Py<PyDict>,
+    ) -> PyResult<Self> {
+        let measure = Measure::parse(value)?;
+        let wide = detached(py, || Wide::new(points, measure))??;
+        Ok(Self { wide, provenance })
+    }
+
+    fn call_frames<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        flat: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = PyDict::new(slf.py());
+        flat.map_or(Ok(()), |flat| options.set_item("flat", flat))?;
+        guarded(|| frames(slf.py(), name)?.call((slf,), Some(&options)))
+    }
+}
+
+#[pymethods]
+impl PyWide {
+    /// What the cells hold: ``value``, ``minimum``, ``maximum`` or ``sample_count``.
+    #[getter]
+    fn value(&self) -> &'static str {
+        self.wide.measure.name()
+    }
+
+    /// The series of the columns: tuples of the five ids, ``None`` where a series has none.
+    #[getter]
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let ids = |series: &crate::data::Identity| {
+            PyTuple::new(py, series.0.iter().map(Option::as_deref))
+        };
+        self.wide.series.iter().map(ids).collect()
+    }
+
+    /// The number of buckets.
+    fn __len__(&self) -> usize {
+        self.wide.timestamps.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let buckets = many(self.wide.timestamps.len() as u64, "bucket");
+        format!("<Wide {buckets}, {} series, {}>", self.wide.series.len(), self.value())
+    }
+
+    /// As a pandas frame: the index is the bucket's timestamp (``datetime64[us, UTC]``), the columns are
+    /// ``float64``, or ``Int64`` for ``sample_count``.
+    ///
+    /// - ``flat``: whether the columns have one name each, as in Arrow, or a level for each of the five ids.
+    ///   Two series that would have one name are a :class:`QueryError`
+    ///
+    /// Under pandas 3 the cells are not copied before they are written to. ``frame.attrs["siteline"]`` is
+    /// that of the long frame.
+    #[pyo3(signature = (*, flat=false), text_signature = "($self, *, flat=False)")]
+    fn to_pandas<'py>(slf: &Bound<'py, Self>, flat: bool) -> PyResult<Bound<'py, PyAny>> {
+        Self::call_frames(slf, "wide_to_pandas", Some(flat))
+    }
+
+    /// As a polars frame: ``timestamp``, then a column for each series, named as in Arrow.
+    ///
+    /// Raises :class:`QueryError` where two series would have one name.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::call_frames(slf, "wide_to_polars", None)
+    }
+
+    /// As a ``pyarrow.Table``: ``timestamp``, then a column for each series.
+    ///
+    /// Raises :class:`QueryError` where two series would have one name.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::call_frames(slf, "to_arrow", None)
+    }
+
+    /// The Arrow PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batch = self.wide.batch()?;
+        let schema = batch.schema();
+        reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+    }
+
+    /// The Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.wide.schema()?)
+    }
+
+    /// For ``siteline.frames``: the timestamps; the cells of all columns, one after the other; for integers
+    /// which of the cells are null.
+    fn _columns<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Memory, Memory, Option<Bound<'py, PyByteArray>>)> {
+        let Wide { measure, timestamps, columns, cells, .. } = &self.wide;
+        let times = Memory::of(timestamps);
+        if *measure != Measure::SampleCount {
+            return Ok((times, Memory::doubles(cells.clone()), None));
+        }
+        let rows = timestamps.len();
+        let missing = PyByteArray::new_with(py, cells.len() / 8, |target| {
+            for (column, target) in columns.iter().zip(target.chunks_exact_mut(rows.max(1))) {
+                for (row, is_missing) in target.iter_mut().enumerate() {
+                    *is_missing = u8::from(column.is_null(row));
+                }
+            }
+            Ok(())
+        })?;
+        Ok((times, Memory::integers(cells.clone()), Some(missing)))
+    }
+
+    /// The names of the columns.
+    fn _names(&self) -> PyResult<Vec<String>> {
+        Ok(self.wide.names()?)
+    }
+
+    fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
+        self.provenance.clone_ref(py)
+    }
+}

@@ -1,0 +1,156 @@
+"""Wide frames: a column for each series, a row for each bucket."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import siteline
+from kit.feeds import make_feed
+from kit.ranges import HOURLY, SIX_HOURS
+
+IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
+MEASURES = ["value", "minimum", "maximum", "sample_count"]
+
+
+@pytest.fixture
+def table(shared_sandbox):
+    return shared_sandbox.client().data(**HOURLY).collect()
+
+
+def pivoted(table, value):
+    """What pandas makes of the long frame."""
+    frame = table.to_pandas().pivot(index="timestamp", columns=IDS, values=value)
+    return frame.sort_index(axis="columns")
+
+
+@pytest.mark.parametrize("value", MEASURES)
+def test_it_is_what_pandas_pivots(table, value):
+    wide = table.wide(value)
+    frame, expected = wide.to_pandas(), pivoted(table, value)
+    assert (wide.value, len(wide), len(wide.series)) == (value, *expected.shape)
+    assert (frame.dtypes == ("Int64" if value == "sample_count" else "float64")).all()
+    pd.testing.assert_frame_equal(
+        frame.sort_index(axis="columns"), expected, check_freq=False, check_column_type=False
+    )
+    assert list(frame.columns) == wide.series
+    assert frame.attrs == table.to_pandas().attrs
+
+
+def test_columns_with_one_name_each_are_those_of_arrow_and_polars(table):
+    wide = table.wide()
+    arrow, polars, flat = wide.to_arrow(), wide.to_polars(), wide.to_pandas(flat=True)
+    names = ["/".join(ids) for ids in wide.series]
+    assert arrow.column_names == polars.columns == ["timestamp", *names]
+    assert list(flat.columns) == names
+    assert pa.schema(wide) == arrow.schema
+    assert polars.schema == {
+        "timestamp": pl.Datetime("us", "UTC"),
+        **dict.fromkeys(names, pl.Float64),
+    }
+    np.testing.assert_array_equal(flat.to_numpy(), polars.drop("timestamp").to_numpy())
+    np.testing.assert_array_equal(flat.to_numpy(), wide.to_pandas().to_numpy())
+    assert (flat.index == polars["timestamp"].to_pandas()).all()
+    counts = table.wide("sample_count")
+    assert counts.to_polars()[names[0]].dtype == pl.Int64
+    assert counts.to_arrow()[names[0]].to_pylist() == [
+        None if count is pd.NA else count for count in counts.to_pandas(flat=True)[names[0]]
+    ]
+
+
+def test_what_is_not_there_is_null_and_not_nan(sandbox):
+    times = pd.date_range("2026-11-01", periods=6, freq="1h", tz="UTC")
+    for tag, picked in {"even": times[::2], "late": times[3:]}.items():
+        data = pd.DataFrame({"timestamp": picked, "value": range(len(picked)), "sample_count": 2})
+        data.loc[1, "value"] = None
+        sandbox.load(data, bucket="1h", site="S9", tag=tag)
+    wide = sandbox.client().data(**HOURLY | {"site": "S9"}).collect()
+    cells = wide.wide().to_arrow()
+    names = [f"S9/L1/M1/D1/{tag}" for tag in ("even", "late")]
+    assert cells["timestamp"].to_pylist() == [*times[[0, 2, 3, 4, 5]]]
+    assert cells[names[0]].to_pylist() == [0.0, None, None, 2.0, None]
+    assert cells[names[1]].to_pylist() == [None, None, 0.0, None, 2.0]
+    counts = wide.wide("sample_count").to_pandas(flat=True)
+    assert counts[names[0]].to_list() == [2, 2, pd.NA, 2, pd.NA]
+
+
+def test_no_points_are_an_empty_frame_with_the_same_index(shared_sandbox):
+    empty = shared_sandbox.client().data(**HOURLY | {"filters": {"machineId": "none"}}).collect()
+    for value in MEASURES:
+        frame = empty.wide(value).to_pandas()
+        assert frame.shape == (0, 0)
+        assert frame.columns.names == IDS
+        assert frame.index.dtype == pd.DatetimeTZDtype("us", "UTC")
+        assert empty.wide(value).to_pandas(flat=True).shape == (0, 0)
+    assert empty.wide().to_polars().shape == (0, 1)
+
+
+def test_a_name_that_is_no_measure_is_refused(table):
+    with pytest.raises(siteline.QueryError, match="value, minimum, maximum, sample_count"):
+        table.wide("mean")
+
+
+def test_writing_to_a_wide_frame_changes_no_other(table):
+    wide = table.wide()
+    first = wide.to_pandas()
+    first.iloc[:, 0] = 0.0
+    first.loc[first.index[0]] = 1.0
+    assert wide.to_pandas().equals(table.wide().to_pandas())
+    assert not first.equals(wide.to_pandas())
+
+
+def test_it_lives_on_when_the_table_is_gone(shared_sandbox):
+    frame = shared_sandbox.client().data(**SIX_HOURS).collect().wide().to_pandas()
+    total = frame.to_numpy().sum()
+    for _ in range(20):
+        np.full(frame.size, 7.0)
+    assert frame.to_numpy().sum() == total
+
+
+def test_it_is_not_pickled(table):
+    with pytest.raises(TypeError, match="to_pandas"):
+        pickle.dumps(table.wide())
+
+
+def test_a_stores_points_and_gathered_tables_have_it_too(sandbox, tmp_path):
+    client = sandbox.client()
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        client.sync(make_feed("a"), store)
+        points = store.points("a")
+        pd.testing.assert_frame_equal(
+            points.wide("maximum").to_pandas().sort_index(axis="columns"),
+            pivoted(points, "maximum"),
+            check_freq=False,
+            check_column_type=False,
+        )
+        assert points.wide().to_pandas().attrs["siteline"]["feed"] == "a"
+        with pytest.raises(siteline.QueryError, match="sample_count"):
+            points.wide("mean")
+        with pytest.raises(siteline.UnreadRange):
+            store.points("a", "2020-01-01", "2020-01-02").wide()
+    scan = client.data(**HOURLY)
+    gathered = client.gather(scan.split(3))
+    assert gathered.wide().to_pandas().equals(scan.collect().wide().to_pandas())
+
+
+def test_ids_that_are_null_are_missing_in_the_levels_and_empty_in_the_names(sandbox):
+    data = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-01T00:00Z"]), "value": [1.0]})
+    for tag in "ab":
+        sandbox.load(data, bucket="1h", site="S9", line=None, machine=None, device=None, tag=tag)
+    wide = sandbox.client().data(**HOURLY | {"site": "S9"}).collect().wide()
+    assert wide.series == [("S9", None, None, None, tag) for tag in "ab"]
+    assert wide.to_polars().columns == ["timestamp", "S9////a", "S9////b"]
+    assert wide.to_pandas().columns.get_level_values("line_id").isna().all()
+
+
+def test_two_series_that_would_have_one_name_are_told(sandbox):
+    data = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-01T00:00Z"]), "value": [1.0]})
+    for line, machine in [("a/b", "c"), ("a", "b/c")]:
+        sandbox.load(data, bucket="1h", site="S9", line=line, machine=machine)
+    wide = sandbox.client().data(**HOURLY | {"site": "S9"}).collect().wide()
+    assert wide.to_pandas().shape == (1, 2)
+    for way in (wide.to_polars, wide.to_arrow, lambda: wide.to_pandas(flat=True)):
+        with pytest.raises(siteline.QueryError, match=r'S9/a/b/c/D1/T1.*"S9", "a", "b/c"'):
+            way()
