@@ -67,6 +67,8 @@ class Server:
 
     def kill(self):
         """Kill the server at once, as the kernel does."""
+        # It starts no process that would not be in the list, and keep its memory.
+        psutil.Process(self._server.get_pid()).suspend()
         processes = self.processes()
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
