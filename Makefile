@@ -72,6 +72,7 @@ FREE    := target/free-threaded-venv
 NO_SANDBOX := target/no-sandbox
 # The tests of what works with no package of others.
 WITH_NONE := --ignore-glob='*/test_cli_[!p]*.py' --ignore-glob='*/test_cli_profile.py' --ignore-glob='*/test_agent*.py'
+NO_PACKAGES := $(patsubst %,--ignore-glob='*/test_%.py',torture read_ahead read_ahead_ends bodies)
 PYTHON_TREES := python tests examples benches .ci
 # Everything in an environment comes from a lock: these versions, and files with these hashes alone.
 LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
@@ -305,8 +306,9 @@ lock: $(LOCKING)/ready
 	$(LOCKING)/$(SCRIPTS)/python .ci/locks.py make --uv $(LOCKING)/$(SCRIPTS)/uv $(LOCK_ARGS)
 
 # The same wheel as elsewhere; of what it works with, the oldest that pyproject.toml allows.
+# Forks, threads and bodies depend on the interpreter alone, which is that of `make test`.
 test-lowest: $(VENV)/installed
-	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign and not once" --numprocesses=$(WORKERS) $(WITH_NONE) $(PYTEST_ARGS)
+	PYTHONS="$${PYTHONS-python3.11}" $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest -m "not campaign and not once" --numprocesses=$(WORKERS) $(WITH_NONE) $(NO_PACKAGES) $(PYTEST_ARGS)
 
 # NIGHTLY_INDEX: a second index, with builds of each night; without it, what is published as a
 # pre-release. What is not replaced is as locked.

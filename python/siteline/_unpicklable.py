@@ -10,6 +10,7 @@ from siteline._siteline import (
     Difference,
     Page,
     PageIterator,
+    Rebucketed,
     RecordIterator,
     SyncPages,
     Table,
@@ -25,6 +26,7 @@ _BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
     Table: _FRAMES,
     Page: _FRAMES,
+    Rebucketed: _FRAMES,
     Wide: _FRAMES,
     Difference: "pickle the results of to_pandas() or to_arrow() of its parts",
     PageIterator: _BOOKMARK,

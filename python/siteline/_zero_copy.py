@@ -38,8 +38,11 @@ def share(frame: pd.DataFrame) -> None:
         block.refs.add_reference(_blocks[0])
 
 
-def timestamps(pandas: Any, microseconds: Any) -> Any:
-    """Return microseconds since the Unix epoch as a column of times in UTC, without a copy."""
+def timestamps(pandas: Any, microseconds: Any, zone: str = "UTC") -> Any:
+    """Return microseconds since the Unix epoch as a column of times, without a copy."""
+    if zone != "UTC":
+        # pandas takes numbers for the clock of the zone.
+        return timestamps(pandas, microseconds).tz_convert(zone)
     return pandas.array(microseconds, dtype=pandas.DatetimeTZDtype("us", "UTC"), copy=False)
 
 

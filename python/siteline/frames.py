@@ -115,7 +115,7 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
         return pd.Series(payload[0], dtype=_text_dtype(pd))
     values = np.asarray(payload[0])
     if kind == "timestamp":
-        return _pandas_times(pd, values, shared)
+        return _pandas_times(pd, values, payload[1], shared)
     if not shared:
         values = values.copy()
     if kind == "integer":
@@ -166,11 +166,12 @@ def wide_to_pandas(wide: Wide, *, flat: bool) -> pd.DataFrame:
         levels = zip(*series, strict=True) if series else [()] * 5
         texts = [pd.Index(list(level), dtype=_text_dtype(pd)) for level in levels]
         columns = pd.MultiIndex.from_arrays(texts, names=Record._fields[:5])
-    times, cells, missing_cells = wide._columns()
+    times, zone, cells, missing_cells = wide._columns()
     values = np.asarray(cells).reshape(len(series), len(wide))
     if not shared:
         values = values.copy()
-    index = pd.DatetimeIndex(_pandas_times(pd, np.asarray(times), shared), name="timestamp")
+    instants = _pandas_times(pd, np.asarray(times), zone, shared)
+    index = pd.DatetimeIndex(instants, name="timestamp")
     if missing_cells is None:
         frame = pd.DataFrame(values.T, index=index, columns=columns, copy=False)
     else:
@@ -184,10 +185,11 @@ def wide_to_pandas(wide: Wide, *, flat: bool) -> pd.DataFrame:
     return frame
 
 
-def _pandas_times(pd: Any, microseconds: Any, shared: bool) -> Any:
+def _pandas_times(pd: Any, microseconds: Any, zone: str, shared: bool) -> Any:
     if shared:
-        return timestamps(pd, microseconds)
-    return pd.Series(microseconds.copy().view("datetime64[us]")).dt.tz_localize("UTC")
+        return timestamps(pd, microseconds, zone)
+    times = pd.Series(microseconds.copy().view("datetime64[us]")).dt.tz_localize("UTC")
+    return times if zone == "UTC" else times.dt.tz_convert(zone)
 
 
 def wide_to_polars(wide: Wide) -> pl.DataFrame:

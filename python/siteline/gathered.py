@@ -9,12 +9,13 @@ from siteline._siteline import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import date, time, timedelta, tzinfo
 
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import RecordIterator, Wide
+    from siteline._siteline import Rebucketed, RecordIterator, Wide
     from siteline.frames import Record
 
 __all__ = ["Gathered"]
@@ -62,6 +63,17 @@ class Gathered:
     def wide(self, value: Literal["value", "minimum", "maximum", "sample_count"] = "value") -> Wide:
         """Return all points with a column for each series: see :meth:`Table.wide`."""
         return self.table.wide(value)
+
+    def rebucket(
+        self,
+        interval: float | timedelta | str,
+        *,
+        value: Literal["mean", "sum", "first", "last"] | None = None,
+        tz: str | tzinfo = "UTC",
+        origin: str | date | time | None = None,
+    ) -> Rebucketed:
+        """Return all points in larger buckets: see :meth:`Table.rebucket`."""
+        return self.table.rebucket(interval, value=value, tz=tz, origin=origin)
 
     def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
         """Build the long pandas frame of all points."""

@@ -1,9 +1,7 @@
 //! [`Wide`]: a column for each series and a row for each bucket, with one of the four measures of the
 //! points. All cells lie in one buffer, column after column, which pandas takes as it is.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -15,6 +13,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::super::point_columns::{Identity, PointColumns};
 use super::super::schema::{COLUMN_NAMES, batch, time_field, timestamp_array};
+use super::series::{Rows, Series, by_series};
 use crate::error::{Error, Kind, Result};
 
 /// Most cells: 16 GiB. Series that share few timestamps would need a cell for each of the others'.
@@ -44,20 +43,6 @@ pub(crate) struct Wide {
     pub cells: Buffer,
 }
 
-/// The points of one series in the order of time, each timestamp once.
-struct Series<'a> {
-    identity: &'a Identity,
-    times: Cow<'a, [i64]>,
-    rows: Rows,
-}
-
-/// Where the points of a series are in the table.
-enum Rows {
-    /// One after the other from this one on.
-    From(usize),
-    Picked(Vec<usize>),
-}
-
 impl Measure {
     /// By the name of its column in the long table.
     ///
@@ -85,11 +70,11 @@ impl Measure {
 }
 
 impl Wide {
-    /// The points of a table.
+    /// The points of a table, with the timestamps in a zone.
     ///
     /// # Errors
     /// `QueryError` where there would be more cells than memory can hold.
-    pub(crate) fn new(points: &PointColumns, measure: Measure) -> Result<Self> {
+    pub(crate) fn new(points: &PointColumns, measure: Measure, zone: &str) -> Result<Self> {
         let series = by_series(points);
         let all = all_times(&series)?;
         let (cells, columns) = match measure {
@@ -97,7 +82,8 @@ impl Wide {
             Measure::SampleCount => fill(&series, &all, &points.sample_counts, 0)?,
         };
         let series = series.into_iter().map(|series| series.identity.clone()).collect();
-        Ok(Self { measure, timestamps: timestamp_array(all), series, columns, cells })
+        let timestamps = timestamp_array(all).with_timezone(zone);
+        Ok(Self { measure, timestamps, series, columns, cells })
     }
 
     /// The names of the columns: the five ids of the series, joined by `/`; nothing stands for null.
@@ -130,7 +116,8 @@ impl Wide {
         let names = self.names()?.into_iter().zip(&self.columns);
         let columns =
             names.map(|(name, column)| Field::new(name, column.data_type().clone(), true));
-        Ok(Arc::new(Schema::new([time_field()].into_iter().chain(columns).collect::<Vec<_>>())))
+        let times = time_field().with_data_type(self.timestamps.data_type().clone());
+        Ok(Arc::new(Schema::new([times].into_iter().chain(columns).collect::<Vec<_>>())))
     }
 
     /// As an Arrow batch: `timestamp`, then a column for each series.
@@ -148,47 +135,6 @@ fn shown(series: &Identity) -> String {
     let id =
         |id: &Option<Arc<str>>| id.as_deref().map_or("null".to_owned(), |id| format!("{id:?}"));
     series.0.each_ref().map(id).join(", ")
-}
-
-impl Rows {
-    fn row(&self, place: usize) -> usize {
-        match self {
-            Self::From(first) => first + place,
-            Self::Picked(rows) => rows[place],
-        }
-    }
-}
-
-/// The series that have points, in the order of the table.
-fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
-    let times: &[i64] = points.timestamps.values();
-    let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); points.series.len()];
-    let mut order = Vec::new();
-    for envelope in points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
-        if ranges[envelope.series].is_empty() {
-            order.push(envelope.series);
-        }
-        ranges[envelope.series].push(envelope.rows.clone());
-    }
-    let one = |series: usize| {
-        let (identity, ranges) = (&points.series[series], &ranges[series]);
-        if let [rows] = &ranges[..]
-            && times[rows.clone()].is_sorted_by(|one, next| one < next)
-        {
-            return Series {
-                identity,
-                times: Cow::Borrowed(&times[rows.clone()]),
-                rows: Rows::From(rows.start),
-            };
-        }
-        let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
-        // Of two rows of one point the later stands.
-        rows.sort_by_key(|row| (times[*row], std::cmp::Reverse(*row)));
-        rows.dedup_by_key(|row| times[*row]);
-        let times = rows.iter().map(|row| times[*row]).collect();
-        Series { identity, times: Cow::Owned(times), rows: Rows::Picked(rows) }
-    };
-    order.into_iter().map(one).collect()
 }
 
 /// The timestamps of all series, ascending.
@@ -304,7 +250,7 @@ mod tests {
     }
 
     fn wide(of: &[Point]) -> Wide {
-        Wide::new(&points(of), Measure::Number(0)).expect("wide")
+        Wide::new(&points(of), Measure::Number(0), "UTC").expect("wide")
     }
 
     #[test]
@@ -327,7 +273,7 @@ mod tests {
     #[test]
     fn counts_are_integers_and_their_missing_cells_zero_in_the_buffer() {
         let points = points(&[("a", 1, Some(4.0)), ("b", 2, None)]);
-        let wide = Wide::new(&points, Measure::SampleCount).expect("wide");
+        let wide = Wide::new(&points, Measure::SampleCount, "UTC").expect("wide");
         let counts: Vec<&Int64Array> =
             wide.columns.iter().map(|column| column.as_primitive()).collect();
         assert_eq!(counts[0], &Int64Array::from(vec![Some(4), None]));
@@ -367,7 +313,8 @@ mod tests {
             let [site, line] = ids.map(|id| id.map(Arc::from));
             table.series(&Identity::from([site, line, None, None, None]));
         }
-        let wide = Wide::new(&table.finish().expect("points"), Measure::Number(0)).expect("wide");
+        let wide =
+            Wide::new(&table.finish().expect("points"), Measure::Number(0), "UTC").expect("wide");
         assert_eq!(wide.columns.len(), 2, "both are there");
         let error = wide.batch().expect_err("told").to_string();
         assert!(error.contains("two series would have the column"), "{error}");

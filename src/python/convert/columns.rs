@@ -1,6 +1,6 @@
 //! Columns for `siteline.frames`, in memory that NumPy reads in place.
 
-use arrow_array::Array as _;
+use arrow_array::{Array as _, Int64Array, TimestampMicrosecondArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
@@ -9,7 +9,8 @@ use crate::python::bridge::process::guarded;
 use crate::python::convert::memory::Memory;
 
 /// The columns of points: name, kind, and what the kind has. `runs`: for each stretch of rows its code
-/// or -1 and its length, and the list of texts. `timestamp`, `float`: a [`Memory`], NaN where null.
+/// or -1 and its length, and the list of texts. `timestamp`: a [`Memory`], and the zone. `float`: a
+/// [`Memory`], NaN where null.
 /// `integer`: a [`Memory`], and a `bytearray` of which are null or `None`. `text`: a list. A store's
 /// changes are of a further kind, `codes`: a byte for each row, and the list of texts.
 pub(crate) fn of_points<'py>(
@@ -31,20 +32,37 @@ pub(crate) fn of_points<'py>(
             let runs = bytes(py, envelopes.len(), runs)?;
             list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))?;
         }
-        list.append((timestamp, "timestamp", Memory::of(&points.timestamps)))?;
+        list.append(timestamps(timestamp, &points.timestamps, "UTC"))?;
         for (name, array) in numbers.into_iter().zip(&points.numbers) {
             list.append((name, "float", Memory::of(array)))?;
         }
-        let counts = &points.sample_counts;
-        let missing = counts.nulls().map(|nulls| {
-            bytes(py, nulls.len(), nulls.iter().map(|is_there| [u8::from(!is_there)]))
-        });
-        list.append((sample_count, "integer", Memory::of(counts), missing.transpose()?))?;
+        list.append(integers(py, sample_count, &points.sample_counts)?)?;
         for (name, texts) in points.extra_columns().iter().zip(&points.extras) {
             list.append((name, "text", PyList::new(py, texts.iter())?))?;
         }
         Ok(list)
     })
+}
+
+/// A column of times, in a zone.
+pub(crate) fn timestamps<'a>(
+    name: &'a str,
+    times: &TimestampMicrosecondArray,
+    zone: &'a str,
+) -> (&'a str, &'static str, Memory, &'a str) {
+    (name, "timestamp", Memory::of(times), zone)
+}
+
+/// A column of integers.
+pub(crate) fn integers<'a, 'py>(
+    py: Python<'py>,
+    name: &'a str,
+    numbers: &Int64Array,
+) -> PyResult<(&'a str, &'static str, Memory, Option<Bound<'py, PyByteArray>>)> {
+    let missing = numbers
+        .nulls()
+        .map(|nulls| bytes(py, nulls.len(), nulls.iter().map(|is_there| [u8::from(!is_there)])));
+    Ok((name, "integer", Memory::of(numbers), missing.transpose()?))
 }
 
 /// A `bytearray` of fixed-width values, which NumPy reads in place and may write to.

@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::client::table::{Provenance, Table, TableReport};
-use crate::data::PointColumns;
+use crate::data::{PointColumns, Query};
 use crate::preview::Preview;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::holder::{frame_methods, point_methods};
+use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::state::dict;
 use crate::python::convert::values::{html, many};
 use crate::python::convert::wide::PyWide;
@@ -124,7 +125,46 @@ impl PyTable {
     /// ('timestamp', 'tag_guid', (6, 12))
     #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
     fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
-        guarded(|| PyWide::new(py, &self.points, value, self._provenance(py)?.unbind()))
+        guarded(|| PyWide::new(py, &self.points, value, "UTC", self._provenance(py)?.unbind()))
+    }
+
+    /// The points in larger buckets, such as local days: :class:`Rebucketed`.
+    ///
+    /// - ``interval``: the width of the larger buckets: ``"1d"``, ``"8h"``, a ``timedelta``, seconds
+    /// - ``value``: what ``value`` is made of, because the interface does not show what it is (§2.3): ``"mean"``
+    ///   (each value weighted by its ``sample_count``; null where a value has no count), ``"sum"``, ``"first"``,
+    ///   ``"last"``; by default it is null
+    /// - ``tz``: the zone whose clock the buckets keep to: a day has 23 or 25 hours when clocks are set. A
+    ///   name of the IANA database, or a ``ZoneInfo``
+    /// - ``origin``: where buckets begin on that clock: a time of the day (``"06:00"``), a date, or both. By
+    ///   default midnight; whole weeks begin on Mondays
+    ///
+    /// ``minimum`` is the least of the minima, ``maximum`` the greatest of the maxima, ``sample_count`` the sum
+    /// of the counts; nulls are left out, and null is what has none. ``buckets`` and ``expected`` say how full
+    /// a larger bucket is.
+    ///
+    /// Raises :class:`QueryError` where a bucket of this table would be in two of the larger ones, such as
+    /// days of UTC in days of Berlin.
+    ///
+    /// >>> pairs = scan.collect().rebucket("2h", value="mean")
+    /// >>> pairs, pairs.to_pandas()["expected"].unique().tolist()
+    /// (<Rebucketed 36 points, 12 series, 2h in UTC>, [2])
+    #[pyo3(signature = (interval, *, value=None, tz=None, origin=None),
+        text_signature = "($self, interval, *, value=None, tz='UTC', origin=None)")]
+    fn rebucket(
+        &self,
+        py: Python<'_>,
+        interval: &Bound<'_, PyAny>,
+        value: Option<&str>,
+        tz: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyRebucketed> {
+        guarded(|| {
+            let args = RebucketArgs::new(interval, value, tz, origin)?;
+            let query = self.origin.as_ref().map(|table| &table.provenance.query);
+            let own = query.and_then(Query::interval_seconds);
+            PyRebucketed::new(py, &self.points, own, args, self._provenance(py)?.unbind())
+        })
     }
 
     /// What :class:`Gathered` is of several tables: one.

@@ -40,10 +40,11 @@ impl PyWide {
         py: Python<'_>,
         points: &PointColumns,
         value: &str,
+        zone: &str,
         provenance: Py<PyDict>,
     ) -> PyResult<Self> {
         let measure = Measure::parse(value)?;
-        let wide = detached(py, || Wide::new(points, measure))??;
+        let wide = detached(py, || Wide::new(points, measure, zone))??;
         Ok(Self { wide, provenance })
     }
 
@@ -85,7 +86,8 @@ impl PyWide {
         format!("<Wide {buckets}, {} series, {}>", self.wide.series.len(), self.value())
     }
 
-    /// As a pandas frame: the index is the bucket's timestamp (``datetime64[us, UTC]``), the columns are
+    /// As a pandas frame: the index is the bucket's timestamp (``datetime64[us, UTC]``, or in the zone of
+    /// :meth:`Rebucketed.wide`), the columns are
     /// ``float64``, or ``Int64`` for ``sample_count``.
     ///
     /// - ``flat``: whether the columns have one name each, as in Arrow, or a level for each of the five ids.
@@ -130,16 +132,16 @@ impl PyWide {
         schema_capsule(py, &self.wide.schema()?)
     }
 
-    /// For ``siteline.frames``: the timestamps; the cells of all columns, one after the other; for integers
+    /// For ``siteline.frames``: the timestamps and their zone; the cells of all columns, one after the other; for integers
     /// which of the cells are null.
     fn _columns<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<(Memory, Memory, Option<Bound<'py, PyByteArray>>)> {
+    ) -> PyResult<(Memory, &str, Memory, Option<Bound<'py, PyByteArray>>)> {
         let Wide { measure, timestamps, columns, cells, .. } = &self.wide;
-        let times = Memory::of(timestamps);
+        let (times, zone) = (Memory::of(timestamps), timestamps.timezone().unwrap_or("UTC"));
         if *measure != Measure::SampleCount {
-            return Ok((times, Memory::doubles(cells.clone()), None));
+            return Ok((times, zone, Memory::doubles(cells.clone()), None));
         }
         let rows = timestamps.len();
         let missing = PyByteArray::new_with(py, cells.len() / 8, |target| {
@@ -150,7 +152,7 @@ impl PyWide {
             }
             Ok(())
         })?;
-        Ok((times, Memory::integers(cells.clone()), Some(missing)))
+        Ok((times, zone, Memory::integers(cells.clone()), Some(missing)))
     }
 
     /// The names of the columns.

@@ -17,6 +17,7 @@ use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::frames::call_frames;
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::ipc::IpcStream;
+use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
 use crate::python::convert::values::{html_sync, instant, optional, refuse};
@@ -126,7 +127,28 @@ impl PyPoints {
         guarded(|| {
             Measure::parse(value)?;
             let snapshot = self.snapshot(py)?;
-            PyWide::new(py, &snapshot.points(py)?, value, snapshot._provenance(py))
+            PyWide::new(py, &snapshot.points(py)?, value, "UTC", snapshot._provenance(py))
+        })
+    }
+
+    /// The points in larger buckets, such as local days: :class:`Rebucketed`, which is read now; see
+    /// :meth:`Table.rebucket`.
+    #[pyo3(signature = (interval, *, value=None, tz=None, origin=None),
+        text_signature = "($self, interval, *, value=None, tz='UTC', origin=None)")]
+    fn rebucket(
+        &self,
+        py: Python<'_>,
+        interval: &Bound<'_, PyAny>,
+        value: Option<&str>,
+        tz: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyRebucketed> {
+        guarded(|| {
+            let args = RebucketArgs::new(interval, value, tz, origin)?;
+            let snapshot = self.snapshot(py)?;
+            let own = snapshot.interval_seconds;
+            let provenance = snapshot._provenance(py);
+            PyRebucketed::new(py, &snapshot.points(py)?, own, args, provenance)
         })
     }
 

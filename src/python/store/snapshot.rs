@@ -160,6 +160,8 @@ pub(crate) struct PySnapshot {
     batches: Mutex<Option<BatchStream>>,
     /// What `frame.attrs["siteline"]` says.
     provenance: Py<PyDict>,
+    /// Of the feed.
+    pub(crate) interval_seconds: Option<u32>,
     /// The error that ended its stream.
     pub(crate) failure: Arc<OnceLock<Error>>,
 }
@@ -193,10 +195,11 @@ impl PySnapshot {
         if let View::ChangedSince(since) = spec.view {
             provenance.set_item("since", since)?;
         }
+        let interval_seconds = snapshot.feed.input().interval_seconds;
         let batches = BatchStream::new(snapshot);
         let failure = Arc::clone(&batches.failure);
         let batches = Mutex::new(Some(batches));
-        Ok(Self { batches, provenance: provenance.unbind(), failure })
+        Ok(Self { batches, provenance: provenance.unbind(), interval_seconds, failure })
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<BatchStream> {

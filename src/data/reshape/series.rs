@@ -1,0 +1,60 @@
+//! [`Series`]: the points of one series in the order of time.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use super::super::point_columns::{Identity, PointColumns};
+
+/// The points of one series in the order of time, each timestamp once.
+pub(super) struct Series<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) times: Cow<'a, [i64]>,
+    pub(super) rows: Rows,
+}
+
+/// Where the points of a series are in the table.
+pub(super) enum Rows {
+    /// One after the other from this one on.
+    From(usize),
+    Picked(Vec<usize>),
+}
+
+impl Rows {
+    /// The row of the point at this place.
+    pub(super) fn row(&self, place: usize) -> usize {
+        match self {
+            Self::From(first) => first + place,
+            Self::Picked(rows) => rows[place],
+        }
+    }
+}
+
+/// The series that have points, in the order of the table.
+pub(super) fn by_series(points: &PointColumns) -> Vec<Series<'_>> {
+    let mut ranges: Vec<Vec<Range<usize>>> = vec![Vec::new(); points.series.len()];
+    let mut order = Vec::new();
+    for envelope in points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+        if ranges[envelope.series].is_empty() {
+            order.push(envelope.series);
+        }
+        ranges[envelope.series].push(envelope.rows.clone());
+    }
+    let ordered = |series: usize| {
+        let times: &[i64] = points.timestamps.values();
+        let (identity, ranges) = (&points.series[series], &ranges[series]);
+        if let [rows] = &ranges[..]
+            && times[rows.clone()].is_sorted_by(|one, next| one < next)
+        {
+            let (times, rows) = (Cow::Borrowed(&times[rows.clone()]), Rows::From(rows.start));
+            return Series { identity, times, rows };
+        }
+        let mut rows: Vec<usize> = ranges.iter().cloned().flatten().collect();
+        // Of two rows of one point the later stands.
+        rows.sort_by_key(|row| (times[*row], Reverse(*row)));
+        rows.dedup_by_key(|row| times[*row]);
+        let times = rows.iter().map(|row| times[*row]).collect();
+        Series { identity, times: Cow::Owned(times), rows: Rows::Picked(rows) }
+    };
+    order.into_iter().map(ordered).collect()
+}

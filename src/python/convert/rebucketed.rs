@@ -1,0 +1,232 @@
+//! `siteline.Rebucketed`: points in larger buckets, of local time where asked.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+
+use crate::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
+use crate::data::{COLUMN_NAMES, PointColumns, spelled};
+use crate::error::{Error, Kind, Result, excerpt};
+use crate::python::bridge::process::detached;
+use crate::python::convert::capsule::{reader_capsule, schema_capsule};
+use crate::python::convert::columns::{integers, of_points, timestamps};
+use crate::python::convert::holder::frame_methods;
+use crate::python::convert::values::{duration, many, refuse, text};
+use crate::python::convert::wide::PyWide;
+
+const ORIGIN_HINT: &str =
+    "Give a time of the day (\"06:00\"), a date, or both, on the clock of tz=.";
+
+/// Points in larger buckets: made by :meth:`Table.rebucket`.
+///
+/// The columns are those of :class:`Table`, and two more: ``buckets``, how many of the table's buckets each
+/// larger one has, and ``expected``, how many fit into it (null where the table's ``interval`` is not known).
+/// ``timestamp`` is the instant at which the larger bucket begins, in the zone that was asked for. Rows are
+/// sorted by series, then time; a bucket without any point has no row.
+///
+/// It is an Arrow stream, as a table is.
+///
+/// >>> days = scan.collect().rebucket("1d", value="mean", tz="Europe/Berlin")
+/// >>> days
+/// <Rebucketed 12 points, 12 series, 1d in Europe/Berlin, 12 partly filled>
+/// >>> days.to_polars()["buckets", "expected"].row(0)
+/// (6, 24)
+#[pyclass(frozen, name = "Rebucketed", module = "siteline")]
+pub(crate) struct PyRebucketed {
+    rebucketed: Rebucketed,
+    /// Microseconds.
+    interval: i64,
+    zone: String,
+    provenance: Py<PyDict>,
+}
+
+/// The arguments of `rebucket()`.
+pub(crate) struct RebucketArgs {
+    interval: i64,
+    reduction: Option<Reduction>,
+    zone: (String, TimeZone),
+    origin: Option<i64>,
+}
+
+impl RebucketArgs {
+    /// # Errors
+    /// `QueryError` for an interval of 0, and for a value, a zone or an origin that is none.
+    pub(crate) fn new(
+        interval: &Bound<'_, PyAny>,
+        value: Option<&str>,
+        tz: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = interval.py();
+        let width = i64::try_from(duration(interval, "interval")?.as_micros()).unwrap_or(i64::MAX);
+        if width == 0 {
+            return Err(refuse(py, Kind::QueryError, "interval= is 0; a bucket is longer."));
+        }
+        let zone = tz.map_or_else(|| Ok(("UTC".to_owned(), TimeZone::UTC)), zone)?;
+        let origin = origin.map(|origin| civil_origin(origin, &zone.1)).transpose()?;
+        let reduction = value.map(Reduction::parse).transpose()?;
+        Ok(Self { interval: width, reduction, zone, origin })
+    }
+}
+
+/// A time zone, by its name.
+fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
+    let named = match given.cast::<PyString>() {
+        Ok(name) => text(name, "tz", Kind::QueryError)?,
+        // `zoneinfo.ZoneInfo`, and `datetime.timezone.utc`.
+        Err(_) => given.str()?.to_string(),
+    };
+    let zone = TimeZone::get(&named).map_err(|_| {
+        let message = format!("tz={:?} is no time zone", excerpt(&named));
+        Error::new(Kind::QueryError, message).with_hint(
+            "Give a name of the IANA database, such as \"Europe/Berlin\", or a ZoneInfo.",
+        )
+    })?;
+    let name = zone.iana_name().map_or(named, str::to_owned);
+    Ok((name, zone))
+}
+
+/// Where the grid begins: microseconds of the zone's clock since 1970-01-01T00:00.
+fn civil_origin(given: &Bound<'_, PyAny>, zone: &TimeZone) -> PyResult<i64> {
+    let named = match given.cast::<PyString>() {
+        Ok(name) => text(name, "origin", Kind::QueryError)?,
+        Err(_) if given.hasattr("isoformat")? => given.call_method0("isoformat")?.extract()?,
+        Err(_) => given.repr()?.to_string(),
+    };
+    let civil = civil_time(named.trim(), zone).ok_or_else(|| {
+        let message = format!("origin={:?} is no local time", excerpt(&named));
+        Error::new(Kind::QueryError, message).with_hint(ORIGIN_HINT)
+    })?;
+    let instant = civil.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp().as_microsecond());
+    instant.map_err(|_| refuse(given.py(), Kind::QueryError, "origin= is out of range."))
+}
+
+fn civil_time(text: &str, zone: &TimeZone) -> Option<DateTime> {
+    if let Ok(time) = text.parse::<Time>()
+        && text.contains(':')
+        && !text.contains(['T', 't', ' ', '+', 'Z', 'z'])
+    {
+        return Some(civil::date(1970, 1, 1).to_datetime(time));
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at.to_zoned(zone.clone()).datetime());
+    }
+    let is_date = text.len() == "2026-01-01".len();
+    let date = text.parse::<Date>().ok().filter(|_| is_date);
+    date.map(Date::into).or_else(|| text.parse().ok())
+}
+
+impl PyRebucketed {
+    /// # Errors
+    /// As [`rebucket`].
+    pub(crate) fn new(
+        py: Python<'_>,
+        points: &PointColumns,
+        interval_seconds: Option<u32>,
+        args: RebucketArgs,
+        provenance: Py<PyDict>,
+    ) -> PyResult<Self> {
+        let RebucketArgs { interval, reduction, zone: (zone, rules), origin } = args;
+        let own = interval_seconds.map(|seconds| i64::from(seconds) * 1_000_000);
+        let mut grid = LocalGrid::new(rules, interval, origin);
+        let rebucketed = detached(py, || rebucket(points, own, &mut grid, reduction))??;
+        Ok(Self { rebucketed, interval, zone, provenance })
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let schema = self.rebucketed.points.schema();
+        let zone = |field: &Field| match field.data_type() {
+            DataType::Timestamp(unit, _) => {
+                let zoned = DataType::Timestamp(*unit, Some(self.zone.as_str().into()));
+                field.clone().with_data_type(zoned)
+            }
+            _ => field.clone(),
+        };
+        let own = schema.fields().iter().map(|field| zone(field));
+        let more = [("buckets", false), ("expected", true)];
+        let more = more.map(|(name, nullable)| Field::new(name, DataType::Int64, nullable));
+        Arc::new(Schema::new(own.chain(more).collect::<Vec<_>>()))
+    }
+
+    fn batch(&self) -> Result<RecordBatch> {
+        let Rebucketed { points, buckets, expected } = &self.rebucketed;
+        let mut columns = points.batch()?.columns().to_vec();
+        columns[5] = Arc::new(points.timestamps.clone().with_timezone(self.zone.as_str()));
+        columns.extend([buckets, expected].map(|column| Arc::new(column.clone()) as ArrayRef));
+        RecordBatch::try_new(self.schema(), columns).map_err(|error| {
+            Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
+        })
+    }
+
+    /// How many have fewer buckets than fit into them.
+    fn count_partly_filled(&self) -> u64 {
+        let Rebucketed { buckets, expected, .. } = &self.rebucketed;
+        let is_part = |(have, fit): &(Option<i64>, Option<i64>)| fit.is_some() && have < fit;
+        buckets.iter().zip(expected).filter(is_part).count() as u64
+    }
+}
+
+frame_methods!(PyRebucketed);
+
+#[pymethods]
+impl PyRebucketed {
+    fn __len__(&self) -> usize {
+        self.rebucketed.points.rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let points = many(self.rebucketed.points.rows() as u64, "point");
+        let width = std::time::Duration::from_micros(self.interval.unsigned_abs());
+        let part = match self.count_partly_filled() {
+            0 => String::new(),
+            part => format!(", {part} partly filled"),
+        };
+        let series = self.rebucketed.points.series.len();
+        format!("<Rebucketed {points}, {series} series, {} in {}{part}>", spelled(width), self.zone)
+    }
+
+    /// The points with a column for each series: see :meth:`Table.wide`.
+    #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
+    fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
+        let (points, provenance) = (&self.rebucketed.points, self.provenance.clone_ref(py));
+        PyWide::new(py, points, value, &self.zone, provenance)
+    }
+
+    /// The Arrow PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batch = detached(py, || self.batch())??;
+        let schema = batch.schema();
+        reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+    }
+
+    /// The Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema())
+    }
+
+    /// The columns for ``siteline.frames``.
+    fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let Rebucketed { points, buckets, expected } = &self.rebucketed;
+        let columns = of_points(py, points)?;
+        columns.set_item(5, timestamps(COLUMN_NAMES[5], &points.timestamps, &self.zone))?;
+        columns.append(integers(py, "buckets", buckets)?)?;
+        columns.append(integers(py, "expected", expected)?)?;
+        Ok(columns)
+    }
+
+    fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
+        self.provenance.clone_ref(py)
+    }
+}
