@@ -21,7 +21,7 @@
 //! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
 //! | [`agent`] | tokens and an allowance that another process holds | fork, lock, files, error, clock, http, auth |
 //! | `arrow` | plain values from the Arrow columns of others | - |
-//! | [`data`] | query, cursor, chain, decoding, merging | lock, error, arrow |
+//! | [`data`] | query, cursor, chain, decoding, merging, reshaping | lock, error, arrow |
 //! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
 //! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, agent, data |
@@ -53,6 +53,7 @@
 //! | certificates of services | the platform's verifier; rustls-native-certs for `SSL_CERT_FILE` and `SSL_CERT_DIR` | |
 //! | certificates of clients | rustls; x509-cert to read them, p12-keystore for PKCS#12 | reqwest's `Identity`: it does not tell whether the service asked for a certificate, so a refused handshake would not say why |
 //! | other JSON | `serde_json` | |
+//! | instants, and the rules of time zones | jiff, with the database of the system, else its own: wheels run where there is none | |
 //! | Python | pyo3 | |
 //! | log records | log, whose records have fields, emitted by `python/bridge/logging.rs` | pyo3-log 0.13: it turns each field into text |
 //! | asyncio: user coroutines that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`python/bridge/coroutine.rs`) | |

@@ -39,7 +39,7 @@ from siteline.progress import Progress, finish
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from datetime import timedelta
+    from datetime import timedelta, tzinfo
     from types import TracebackType
 
     import pandas as pd
@@ -509,17 +509,21 @@ class AsyncScan:
         """Split into scans of adjoining ranges: see :meth:`siteline.Scan.split`."""
         return [AsyncScan(part) for part in self._scan.split(by)]
 
-    async def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
+    async def to_pandas(
+        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+    ) -> pd.DataFrame:
         """Read all pages into the long pandas frame, made on a thread of its own."""
-        return await _converted((await self.collect()).to_pandas, ids=ids)
+        return await _converted((await self.collect()).to_pandas, ids=ids, tz=tz)
 
-    async def to_polars(self, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
+    async def to_polars(
+        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+    ) -> pl.DataFrame:
         """Read all pages into the long polars frame, without pyarrow, as :meth:`to_pandas`."""
-        return await _converted((await self.collect()).to_polars, ids=ids)
+        return await _converted((await self.collect()).to_polars, ids=ids, tz=tz)
 
-    async def to_arrow(self) -> pa.Table:
+    async def to_arrow(self, *, tz: str | tzinfo | None = None) -> pa.Table:
         """Read all pages into a ``pyarrow.Table``, as :meth:`to_pandas`."""
-        return await _converted((await self.collect()).to_arrow)
+        return await _converted((await self.collect()).to_arrow, tz=tz)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the query and the client, where the client can be pickled."""

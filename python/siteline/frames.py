@@ -63,12 +63,13 @@ class _Columns(_Streamed, Protocol):
     def _provenance(self) -> Mapping[str, Any]: ...
 
 
-def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
+def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str", tz: str | None = None) -> pd.DataFrame:
     """Build the long frame: ten columns, one row for each point.
 
     The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
-    ``datetime64[us, UTC]``, ``value``, ``minimum`` and ``maximum`` are ``float64`` with NaN for
-    null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the same for an empty result.
+    ``datetime64[us, UTC]`` (or in the zone ``tz``), ``value``, ``minimum`` and ``maximum`` are
+    ``float64`` with NaN for null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the
+    same for an empty result.
     Under pandas 3, numbers and timestamps are not copied: pandas copies a column when it is first
     written to. Writing to the read-only array itself
     (``column.array[0] = 1``) raises ``ValueError``.
@@ -77,6 +78,7 @@ def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
     """
     _check_ids(ids)
     try:
+        import numpy as np
         import pandas as pd
     except ModuleNotFoundError as error:
         raise missing(error, "pandas", "to_pandas()") from error.__cause__
@@ -88,7 +90,10 @@ def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str") -> pd.DataFrame:
     while given:
         # Taken out, so that a column that is copied is freed before the next one is.
         name, kind, *payload = given.pop(0)
-        columns[name] = _pandas_column(pd, kind, payload, ids, shared)
+        if kind == "timestamp":
+            columns[name] = _pandas_times(pd, np.asarray(payload[0]), tz or payload[1], shared)
+        else:
+            columns[name] = _pandas_column(pd, kind, payload, ids, shared)
     frame = pd.DataFrame(columns, copy=False)
     if shared:
         share(frame)
@@ -114,8 +119,6 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
     if kind == "text":
         return pd.Series(payload[0], dtype=_text_dtype(pd))
     values = np.asarray(payload[0])
-    if kind == "timestamp":
-        return _pandas_times(pd, values, payload[1], shared)
     if not shared:
         values = values.copy()
     if kind == "integer":
@@ -150,7 +153,12 @@ def _text_dtype(pd: Any) -> str:
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
 
-def wide_to_pandas(wide: Wide, *, flat: bool) -> pd.DataFrame:
+def wide_to_flat_pandas(wide: Wide, *, tz: str | None = None) -> pd.DataFrame:
+    """Build the frame of a :class:`Wide`, whose columns have one name each."""
+    return wide_to_pandas(wide, tz=tz, flat=True)
+
+
+def wide_to_pandas(wide: Wide, *, tz: str | None = None, flat: bool = False) -> pd.DataFrame:
     """Build the frame of a :class:`Wide`: see :meth:`Wide.to_pandas`."""
     try:
         import pandas as pd
@@ -170,7 +178,7 @@ def wide_to_pandas(wide: Wide, *, flat: bool) -> pd.DataFrame:
     values = np.asarray(cells).reshape(len(series), len(wide))
     if not shared:
         values = values.copy()
-    instants = _pandas_times(pd, np.asarray(times), zone, shared)
+    instants = _pandas_times(pd, np.asarray(times), tz or zone, shared)
     index = pd.DatetimeIndex(instants, name="timestamp")
     if missing_cells is None:
         frame = pd.DataFrame(values.T, index=index, columns=columns, copy=False)
@@ -192,26 +200,26 @@ def _pandas_times(pd: Any, microseconds: Any, zone: str, shared: bool) -> Any:
     return times if zone == "UTC" else times.dt.tz_convert(zone)
 
 
-def wide_to_polars(wide: Wide) -> pl.DataFrame:
+def wide_to_polars(wide: Wide, *, tz: str | None = None) -> pl.DataFrame:
     """Build the polars frame of a :class:`Wide`, without pyarrow."""
-    return _polars_frame(wide)
+    return _polars_frame(wide, tz)
 
 
-def to_polars(source: _Columns, *, ids: _Ids = "str") -> pl.DataFrame:
+def to_polars(source: _Columns, *, ids: _Ids = "str", tz: str | None = None) -> pl.DataFrame:
     """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
 
-    The ids are ``String`` (or ``Categorical``), ``timestamp`` is ``Datetime("us", "UTC")``, the
-    numbers ``Float64`` and ``Int64``.
+    The ids are ``String`` (or ``Categorical``), ``timestamp`` is ``Datetime("us", "UTC")`` (or in
+    the zone ``tz``), the numbers ``Float64`` and ``Int64``.
     """
     _check_ids(ids)
-    frame = _polars_frame(source)
+    frame = _polars_frame(source, tz)
     import polars as pl
 
     identity = pl.col(*Record._fields[:5])
     return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
 
 
-def _polars_frame(source: _Streamed) -> pl.DataFrame:
+def _polars_frame(source: _Streamed, tz: str | None) -> pl.DataFrame:
     """Refuse a polars that would leave out all batches of a stream but the first, in silence."""
     from siteline.errors import ConfigError
 
@@ -225,17 +233,25 @@ def _polars_frame(source: _Streamed) -> pl.DataFrame:
             f"polars {pl.__version__} loses points of a stream of several batches.",
             hint="pip install -U 'siteline[polars]' brings one that does not.",
         )
-    return pl.DataFrame(source)
+    frame = pl.DataFrame(source)
+    if tz is None:
+        return frame
+    return frame.with_columns(pl.col("timestamp").dt.convert_time_zone(tz))
 
 
-def to_arrow(source: _Streamed) -> pa.Table:
+def to_arrow(source: _Streamed, *, tz: str | None = None) -> pa.Table:
     """Build a ``pyarrow.Table``; the ids are dictionary-encoded."""
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
         raise missing(error, "pyarrow", "to_arrow()") from error.__cause__
     # pa.table() would import pandas, to check for a frame.
-    return pa.RecordBatchReader.from_stream(source).read_all()
+    table = pa.RecordBatchReader.from_stream(source).read_all()
+    if tz is None:
+        return table
+    place = table.schema.get_field_index("timestamp")
+    field = table.schema.field(place).with_type(pa.timestamp("us", tz=tz))
+    return table.set_column(place, field, table.column(place).cast(field.type))
 
 
 def _check_ids(ids: str) -> None:

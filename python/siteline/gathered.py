@@ -75,17 +75,21 @@ class Gathered:
         """Return all points in larger buckets: see :meth:`Table.rebucket`."""
         return self.table.rebucket(interval, value=value, tz=tz, origin=origin)
 
-    def to_pandas(self, *, ids: Literal["str", "category"] = "str") -> pd.DataFrame:
+    def to_pandas(
+        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+    ) -> pd.DataFrame:
         """Build the long pandas frame of all points."""
-        return self.table.to_pandas(ids=ids)
+        return self.table.to_pandas(ids=ids, tz=tz)
 
-    def to_polars(self, *, ids: Literal["str", "category"] = "str") -> pl.DataFrame:
+    def to_polars(
+        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+    ) -> pl.DataFrame:
         """Build the long polars frame of all points, without pyarrow."""
-        return self.table.to_polars(ids=ids)
+        return self.table.to_polars(ids=ids, tz=tz)
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, tz: str | tzinfo | None = None) -> pa.Table:
         """Build a ``pyarrow.Table`` of all points."""
-        return self.table.to_arrow()
+        return self.table.to_arrow(tz=tz)
 
     @overload
     def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...

@@ -205,6 +205,8 @@ def test_a_stores_points_and_gathered_tables_have_it_too(sandbox, tmp_path):
         points = store.points("a")
         check(points.rebucket("1d", value="mean").to_pandas(), resampled(points.to_pandas(), "1D"))
         assert set(points.rebucket("1d").to_pandas()["expected"]) == {288}
+        with pytest.raises(siteline.QueryError, match="changes are a part"):
+            store.changes("a", since=0).rebucket("1d")
         # A revision is in the larger bucket the next time.
         before = points.rebucket("1d", value="mean").to_pandas()
         sandbox.clock.advance("1d")

@@ -2,9 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::IntoPyDict as _;
+use pyo3::types::PyDict;
 
 use crate::python::bridge::process::guarded;
+use crate::python::convert::zone::zone;
 
 /// `siteline.frames.NAME`.
 pub(crate) fn frames<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -13,13 +14,24 @@ pub(crate) fn frames<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
     module.bind(py).getattr(name)
 }
 
-/// Calls `siteline.frames.NAME(holder, ids=…)`.
+/// Calls `siteline.frames.NAME(holder, ids=…, tz=…)`.
+///
+/// # Errors
+/// `QueryError` for a zone that is none, before anything is read; what the call raises.
 pub(crate) fn call_frames<'py>(
     holder: &Bound<'py, PyAny>,
     name: &str,
     ids: Option<&str>,
+    tz: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = holder.py();
-    let options = ids.map(|ids| ("ids", ids)).into_iter().into_py_dict(py)?;
-    guarded(|| frames(py, name)?.call((holder,), Some(&options)))
+    let (py, options) = (holder.py(), PyDict::new(holder.py()));
+    guarded(|| {
+        if let Some(tz) = tz {
+            options.set_item("tz", zone(tz)?.0)?;
+        }
+        if let Some(ids) = ids {
+            options.set_item("ids", ids)?;
+        }
+        frames(py, name)?.call((holder,), Some(&options))
+    })
 }

@@ -13,21 +13,41 @@ macro_rules! frame_methods {
         #[pymethods]
         impl $class {
             /// The points as a long pandas frame. ``ids="category"`` is faster and smaller than
-            /// ``"str"``.
-            #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-            fn to_pandas<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-                $call_frames(slf, "to_pandas", Some(ids))
+            /// ``"str"``; ``tz="Europe/Berlin"`` shows the timestamps on the clock of a zone, instead
+            /// of UTC: a name of the IANA database, or a ``ZoneInfo``.
+            #[pyo3(
+                                signature = (*, ids="str", tz=None),
+                                text_signature = "($self, *, ids='str', tz=None)"
+                            )]
+            fn to_pandas<'py>(
+                slf: &Bound<'py, Self>,
+                ids: &str,
+                tz: Option<&Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                $call_frames(slf, "to_pandas", Some(ids), tz)
             }
 
-            /// The points as a long polars frame, without pyarrow.
-            #[pyo3(signature = (*, ids="str"), text_signature = "($self, *, ids='str')")]
-            fn to_polars<'py>(slf: &Bound<'py, Self>, ids: &str) -> PyResult<Bound<'py, PyAny>> {
-                $call_frames(slf, "to_polars", Some(ids))
+            /// The points as a long polars frame, without pyarrow. ``tz``: as of ``to_pandas()``.
+            #[pyo3(
+                                signature = (*, ids="str", tz=None),
+                                text_signature = "($self, *, ids='str', tz=None)"
+                            )]
+            fn to_polars<'py>(
+                slf: &Bound<'py, Self>,
+                ids: &str,
+                tz: Option<&Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                $call_frames(slf, "to_polars", Some(ids), tz)
             }
 
-            /// The points as a ``pyarrow.Table``; the ids are dictionary-coded.
-            fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-                $call_frames(slf, "to_arrow", None)
+            /// The points as a ``pyarrow.Table``; the ids are dictionary-coded. ``tz``: as of
+            /// ``to_pandas()``.
+            #[pyo3(signature = (*, tz=None), text_signature = "($self, *, tz=None)")]
+            fn to_arrow<'py>(
+                slf: &Bound<'py, Self>,
+                tz: Option<&Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                $call_frames(slf, "to_arrow", None, tz)
             }
         }
     };

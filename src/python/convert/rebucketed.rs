@@ -19,6 +19,7 @@ use crate::python::convert::columns::{integers, of_points, timestamps};
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::values::{duration, many, refuse, text};
 use crate::python::convert::wide::PyWide;
+use crate::python::convert::zone::zone;
 
 const ORIGIN_HINT: &str =
     "Give a time of the day (\"06:00\"), a date, or both, on the clock of tz=.";
@@ -73,23 +74,6 @@ impl RebucketArgs {
         let reduction = value.map(Reduction::parse).transpose()?;
         Ok(Self { interval: width, reduction, zone, origin })
     }
-}
-
-/// A time zone, by its name.
-fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
-    let named = match given.cast::<PyString>() {
-        Ok(name) => text(name, "tz", Kind::QueryError)?,
-        // `zoneinfo.ZoneInfo`, and `datetime.timezone.utc`.
-        Err(_) => given.str()?.to_string(),
-    };
-    let zone = TimeZone::get(&named).map_err(|_| {
-        let message = format!("tz={:?} is no time zone", excerpt(&named));
-        Error::new(Kind::QueryError, message).with_hint(
-            "Give a name of the IANA database, such as \"Europe/Berlin\", or a ZoneInfo.",
-        )
-    })?;
-    let name = zone.iana_name().map_or(named, str::to_owned);
-    Ok((name, zone))
 }
 
 /// Where the grid begins: microseconds of the zone's clock since 1970-01-01T00:00.

@@ -6,9 +6,9 @@ use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyTuple};
 
 use crate::data::PointColumns;
 use crate::data::reshape::{Measure, Wide};
-use crate::python::bridge::process::{detached, guarded};
+use crate::python::bridge::process::detached;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
-use crate::python::convert::frames::frames;
+use crate::python::convert::frames::call_frames;
 use crate::python::convert::memory::Memory;
 use crate::python::convert::values::many;
 
@@ -47,16 +47,6 @@ impl PyWide {
         let wide = detached(py, || Wide::new(points, measure, zone))??;
         Ok(Self { wide, provenance })
     }
-
-    fn call_frames<'py>(
-        slf: &Bound<'py, Self>,
-        name: &str,
-        flat: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let options = PyDict::new(slf.py());
-        flat.map_or(Ok(()), |flat| options.set_item("flat", flat))?;
-        guarded(|| frames(slf.py(), name)?.call((slf,), Some(&options)))
-    }
 }
 
 #[pymethods]
@@ -92,26 +82,43 @@ impl PyWide {
     ///
     /// - ``flat``: whether the columns have one name each, as in Arrow, or a level for each of the five ids.
     ///   Two series that would have one name are a :class:`QueryError`
+    /// - ``tz``: the zone of the index, as of :meth:`Table.to_pandas`
     ///
     /// Under pandas 3 the cells are not copied before they are written to. ``frame.attrs["siteline"]`` is
     /// that of the long frame.
-    #[pyo3(signature = (*, flat=false), text_signature = "($self, *, flat=False)")]
-    fn to_pandas<'py>(slf: &Bound<'py, Self>, flat: bool) -> PyResult<Bound<'py, PyAny>> {
-        Self::call_frames(slf, "wide_to_pandas", Some(flat))
+    #[pyo3(
+        signature = (*, flat=false, tz=None),
+        text_signature = "($self, *, flat=False, tz=None)"
+    )]
+    fn to_pandas<'py>(
+        slf: &Bound<'py, Self>,
+        flat: bool,
+        tz: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let name = if flat { "wide_to_flat_pandas" } else { "wide_to_pandas" };
+        call_frames(slf, name, None, tz)
     }
 
     /// As a polars frame: ``timestamp``, then a column for each series, named as in Arrow.
     ///
     /// Raises :class:`QueryError` where two series would have one name.
-    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::call_frames(slf, "wide_to_polars", None)
+    #[pyo3(signature = (*, tz=None), text_signature = "($self, *, tz=None)")]
+    fn to_polars<'py>(
+        slf: &Bound<'py, Self>,
+        tz: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf, "wide_to_polars", None, tz)
     }
 
     /// As a ``pyarrow.Table``: ``timestamp``, then a column for each series.
     ///
     /// Raises :class:`QueryError` where two series would have one name.
-    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::call_frames(slf, "to_arrow", None)
+    #[pyo3(signature = (*, tz=None), text_signature = "($self, *, tz=None)")]
+    fn to_arrow<'py>(
+        slf: &Bound<'py, Self>,
+        tz: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        call_frames(slf, "to_arrow", None, tz)
     }
 
     /// The Arrow PyCapsule interface.

@@ -8,7 +8,7 @@ use pyo3::types::{PyCapsule, PyString, PyTuple};
 
 use crate::data::PointColumns;
 use crate::data::reshape::Measure;
-use crate::error::Kind;
+use crate::error::{Error, Kind};
 use crate::preview::Preview;
 use crate::python::bridge::errors::{raise, warn};
 use crate::python::bridge::process::{detached, guarded};
@@ -92,10 +92,11 @@ impl PyPoints {
         slf: &Bound<'py, Self>,
         name: &str,
         ids: Option<&str>,
+        tz: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let snapshot = Bound::new(py, slf.get().snapshot(py)?)?;
-        call_frames(snapshot.as_any(), name, ids).map_err(|error| {
+        call_frames(snapshot.as_any(), name, ids, tz).map_err(|error| {
             let failure = snapshot.get().failure.get();
             failure.map_or(error, |failure| raise(py, failure))
         })
@@ -132,7 +133,7 @@ impl PyPoints {
     }
 
     /// The points in larger buckets, such as local days: :class:`Rebucketed`, which is read now; see
-    /// :meth:`Table.rebucket`.
+    /// :meth:`Table.rebucket`. A :class:`QueryError` for the points of :meth:`Store.changes`.
     #[pyo3(signature = (interval, *, value=None, tz=None, origin=None),
         text_signature = "($self, interval, *, value=None, tz='UTC', origin=None)")]
     fn rebucket(
@@ -144,6 +145,11 @@ impl PyPoints {
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyRebucketed> {
         guarded(|| {
+            if matches!(self.spec.view, View::ChangedSince(_)) {
+                let message = "changes are a part of the points: a larger bucket of them is wrong.";
+                let error = Error::new(Kind::QueryError, message);
+                return Err(error.with_hint("Rebucket store.points(...) of their range.").into());
+            }
             let args = RebucketArgs::new(interval, value, tz, origin)?;
             let snapshot = self.snapshot(py)?;
             let own = snapshot.interval_seconds;

@@ -1,0 +1,85 @@
+"""`tz=` of frames: the same instants, on the clock of a zone."""
+
+import asyncio
+import datetime
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import siteline
+from kit.feeds import make_feed
+from kit.ranges import SIX_HOURS
+
+BERLIN = "Europe/Berlin"
+DTYPE = pd.DatetimeTZDtype("us", BERLIN)
+
+
+def check(source):
+    """Each frame has the instants of the frame in UTC, in the zone."""
+    frame, utc = source.to_pandas(tz=BERLIN), source.to_pandas()
+    assert frame["timestamp"].dtype == DTYPE
+    assert utc["timestamp"].dtype == pd.DatetimeTZDtype("us", "UTC")
+    assert frame["timestamp"].dt.tz_convert("UTC").equals(utc["timestamp"])
+    assert frame.drop(columns="timestamp").equals(utc.drop(columns="timestamp"))
+    polars = source.to_polars(tz=BERLIN, ids="category")
+    assert polars.schema["timestamp"] == pl.Datetime("us", BERLIN)
+    assert polars["timestamp"].equals(source.to_polars()["timestamp"].dt.convert_time_zone(BERLIN))
+    arrow = source.to_arrow(tz=BERLIN)
+    assert arrow.schema.field("timestamp") == pa.field(
+        "timestamp", pa.timestamp("us", tz=BERLIN), nullable=False
+    )
+    assert arrow["timestamp"].to_pylist() == source.to_arrow()["timestamp"].to_pylist()
+    assert arrow.column_names == source.to_arrow().column_names
+
+
+def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
+    client = sandbox.client()
+    scan = client.data(**SIX_HOURS)
+    for source in (scan, scan.collect(), next(scan.pages()), client.gather(scan.split(2))):
+        check(source)
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        client.sync(make_feed("a"), store)
+        check(store.points("a"))
+    wide = scan.collect().wide()
+    assert wide.to_pandas(tz=BERLIN).index.dtype == DTYPE
+    assert wide.to_pandas(tz=BERLIN, flat=True).index.dtype == DTYPE
+    assert wide.to_polars(tz=BERLIN).schema["timestamp"] == pl.Datetime("us", BERLIN)
+    days = scan.collect().rebucket("2h", tz="Asia/Tokyo")
+    assert days.to_pandas(tz=BERLIN)["timestamp"].dtype == DTYPE
+    assert days.to_pandas()["timestamp"].dtype.tz.key == "Asia/Tokyo"
+
+    async def read():
+        async with sandbox.async_client() as asynchronous:
+            other = asynchronous.data(**SIX_HOURS)
+            frame = await other.to_pandas(tz=BERLIN)
+            arrow, polars = await other.to_arrow(tz=BERLIN), await other.to_polars(tz=BERLIN)
+            return frame["timestamp"].dtype, arrow.num_rows, polars.height
+
+    assert asyncio.run(read()) == (DTYPE, 72, 72)
+
+
+@pytest.mark.parametrize("tz", [ZoneInfo(BERLIN), BERLIN, "europe/BERLIN"])
+def test_a_zone_has_its_name_in_the_database(sandbox, tz):
+    frame = sandbox.client().data(**SIX_HOURS).to_pandas(tz=tz)
+    assert frame["timestamp"].dtype == DTYPE
+    assert frame["timestamp"].iloc[0].isoformat() == "2026-11-01T01:00:00+01:00"
+
+
+@pytest.mark.parametrize("tz", ["Berlin", "", 7, datetime.timezone(datetime.timedelta(hours=1))])
+def test_what_is_no_zone_is_refused_before_anything_is_read(sandbox, tz):
+    scan = sandbox.client().data(**SIX_HOURS)
+    for way in (scan.to_pandas, scan.to_polars, scan.to_arrow):
+        with pytest.raises(siteline.QueryError, match="is no time zone"):
+            way(tz=tz)
+    assert sandbox.stats["data_requests"] == 0
+
+
+def test_a_local_day_of_25_hours_is_shown_as_it_is(sandbox):
+    query = {"site": "S1", "start": "2026-10-24T22:00Z", "end": "2026-10-25T23:00Z"}
+    frame = sandbox.client().data(**query, interval="1h").to_pandas(tz=BERLIN)
+    hours = frame["timestamp"].drop_duplicates()
+    assert len(hours) == 25
+    assert set(hours.dt.date) == {datetime.date(2026, 10, 25)}
+    assert (hours.dt.hour == 2).sum() == 2
