@@ -15,10 +15,8 @@ macro_rules! frame_methods {
             /// The points as a long pandas frame. ``ids="category"`` is faster and smaller than
             /// ``"str"``; ``tz="Europe/Berlin"`` shows the timestamps on the clock of a zone, instead
             /// of UTC: a name of the IANA database, or a ``ZoneInfo``.
-            #[pyo3(
-                                signature = (*, ids="str", tz=None),
-                                text_signature = "($self, *, ids='str', tz=None)"
-                            )]
+            #[pyo3(signature = (*, ids="str", tz=None))]
+            #[pyo3(text_signature = "($self, *, ids='str', tz=None)")]
             fn to_pandas<'py>(
                 slf: &Bound<'py, Self>,
                 ids: &str,
@@ -28,10 +26,8 @@ macro_rules! frame_methods {
             }
 
             /// The points as a long polars frame, without pyarrow. ``tz``: as of ``to_pandas()``.
-            #[pyo3(
-                                signature = (*, ids="str", tz=None),
-                                text_signature = "($self, *, ids='str', tz=None)"
-                            )]
+            #[pyo3(signature = (*, ids="str", tz=None))]
+            #[pyo3(text_signature = "($self, *, ids='str', tz=None)")]
             fn to_polars<'py>(
                 slf: &Bound<'py, Self>,
                 ids: &str,
