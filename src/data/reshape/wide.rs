@@ -223,7 +223,7 @@ fn spread<T: ArrowPrimitiveType>(
 #[cfg(test)]
 mod tests {
     use arrow_array::Int64Array;
-    use arrow_array::cast::AsArray as _;
+    use arrow_array::cast::AsArray;
     use arrow_array::types::Float64Type;
     use proptest::prelude::*;
 
@@ -274,8 +274,7 @@ mod tests {
     fn counts_are_integers_and_their_missing_cells_zero_in_the_buffer() {
         let points = points(&[("a", 1, Some(4.0)), ("b", 2, None)]);
         let wide = Wide::new(&points, Measure::SampleCount, "UTC").expect("wide");
-        let counts: Vec<&Int64Array> =
-            wide.columns.iter().map(|column| column.as_primitive()).collect();
+        let counts: Vec<&Int64Array> = wide.columns.iter().map(AsArray::as_primitive).collect();
         assert_eq!(counts[0], &Int64Array::from(vec![Some(4), None]));
         assert_eq!(counts[1], &Int64Array::from(vec![None, None]));
         assert_eq!(wide.cells.typed_data::<i64>(), [4, 0, 0, 0]);

@@ -125,7 +125,7 @@ impl PyTable {
     /// ('timestamp', 'tag_guid', (6, 12))
     #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
     fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
-        guarded(|| PyWide::new(py, &self.points, value, "UTC", self._provenance(py)?.unbind()))
+        guarded(|| PyWide::new(py, &self.points, value, "UTC", self.provenance(py)?.unbind()))
     }
 
     /// The points in larger buckets, such as local days: :class:`Rebucketed`.
@@ -163,7 +163,7 @@ impl PyTable {
             let args = RebucketArgs::new(interval, value, tz, origin)?;
             let query = self.origin.as_ref().map(|table| &table.provenance.query);
             let own = query.and_then(Query::interval_seconds);
-            PyRebucketed::new(py, &self.points, own, args, self._provenance(py)?.unbind())
+            PyRebucketed::new(py, &self.points, own, args, self.provenance(py)?.unbind())
         })
     }
 
@@ -175,7 +175,8 @@ impl PyTable {
         Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))??)))
     }
 
-    fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    #[pyo3(name = "_provenance")]
+    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         match &self.origin {
             Some(table) => provenance(py, &table.provenance),
             None => Ok(PyDict::new(py)),

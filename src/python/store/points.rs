@@ -128,7 +128,7 @@ impl PyPoints {
         guarded(|| {
             Measure::parse(value)?;
             let snapshot = self.snapshot(py)?;
-            PyWide::new(py, &snapshot.points(py)?, value, "UTC", snapshot._provenance(py))
+            PyWide::new(py, &snapshot.points(py)?, value, "UTC", snapshot.provenance(py))
         })
     }
 
@@ -153,7 +153,7 @@ impl PyPoints {
             let args = RebucketArgs::new(interval, value, tz, origin)?;
             let snapshot = self.snapshot(py)?;
             let own = snapshot.interval_seconds;
-            let provenance = snapshot._provenance(py);
+            let provenance = snapshot.provenance(py);
             PyRebucketed::new(py, &snapshot.points(py)?, own, args, provenance)
         })
     }

@@ -237,7 +237,8 @@ impl PySnapshot {
         reader_capsule(py, Box::new(self.take(py)?))
     }
 
-    pub(crate) fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {
+    #[pyo3(name = "_provenance")]
+    pub(crate) fn provenance(&self, py: Python<'_>) -> Py<PyDict> {
         self.provenance.clone_ref(py)
     }
 }
