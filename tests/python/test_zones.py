@@ -48,7 +48,7 @@ def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
     assert wide.to_polars(tz=BERLIN).schema["timestamp"] == pl.Datetime("us", BERLIN)
     days = scan.collect().rebucket("2h", tz="Asia/Tokyo")
     assert days.to_pandas(tz=BERLIN)["timestamp"].dtype == DTYPE
-    assert days.to_pandas()["timestamp"].dtype.tz.key == "Asia/Tokyo"
+    assert days.to_pandas()["timestamp"].dtype == pd.DatetimeTZDtype("us", "Asia/Tokyo")
 
     async def read():
         async with sandbox.async_client() as asynchronous:
