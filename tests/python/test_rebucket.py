@@ -153,6 +153,8 @@ def test_a_zone_has_its_own_name(table, tz):
         ({"interval": "1d", "tz": datetime.timezone(datetime.timedelta(hours=1))}, "no time zone"),
         ({"interval": "1d", "origin": "noon"}, "no local time"),
         ({"interval": "1d", "origin": 6}, "no local time"),
+        ({"interval": "1d", "origin": "06:00-05:00"}, "no local time"),
+        ({"interval": "1d", "origin": "2026-10-25T06:00[Asia/Tokyo]"}, "no local time"),
         ({"interval": 0}, "interval= is 0"),
         ({"interval": "1mo"}, "not a duration"),
         ({"interval": "30m"}, "would be in two"),

@@ -94,7 +94,7 @@ fn civil_origin(given: &Bound<'_, PyAny>, zone: &TimeZone) -> PyResult<i64> {
 fn civil_time(text: &str, zone: &TimeZone) -> Option<DateTime> {
     if let Ok(time) = text.parse::<Time>()
         && text.contains(':')
-        && !text.contains(['T', 't', ' ', '+', 'Z', 'z'])
+        && text.chars().all(|part| part.is_ascii_digit() || ":.".contains(part))
     {
         return Some(civil::date(1970, 1, 1).to_datetime(time));
     }
@@ -103,7 +103,8 @@ fn civil_time(text: &str, zone: &TimeZone) -> Option<DateTime> {
     }
     let is_date = text.len() == "2026-01-01".len();
     let date = text.parse::<Date>().ok().filter(|_| is_date);
-    date.map(Date::into).or_else(|| text.parse().ok())
+    // jiff leaves out a zone in brackets.
+    date.map(Date::into).or_else(|| text.parse().ok().filter(|_| !text.contains('[')))
 }
 
 impl PyRebucketed {
