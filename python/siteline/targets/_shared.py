@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -27,16 +28,16 @@ _busy: set[tuple[str, str]] = set()
 _guard = threading.Lock()
 
 
-class SharedTarget:
+class SharedTarget(ABC):
     """The methods that all have."""
 
+    @abstractmethod
     def state(self, feed: str) -> bytes | None:
         """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Close what it has opened; closing again does nothing."""
-        raise NotImplementedError
 
     def coverage(self, feed: str, now: datetime | str | None = None) -> Coverage:
         """Return what of a feed was read and is settled: as :meth:`Coverage.from_state`."""
