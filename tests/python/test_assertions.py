@@ -51,6 +51,7 @@ def pem(key, form=PrivateFormat.PKCS8, encryption=None):
     return key.private_bytes(Encoding.PEM, form, encryption or NoEncryption())
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("bits", [2048, 3072, 4096])
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
 @pytest.mark.fault("K5")
@@ -80,6 +81,7 @@ def test_pyjwt_verifies_assertions_signed_with_keys_of_cryptography(sandbox, bit
     assert all(type(claims[name]) is int for name in ("iat", "nbf", "exp"))
 
 
+@pytest.mark.once
 def test_pyjwt_verifies_assertions_signed_with_generated_keys(sandbox):
     seen = set()
     for _ in range(20):

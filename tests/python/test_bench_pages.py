@@ -14,6 +14,8 @@ if sys.platform != "linux":
 from speed import render, server  # noqa: E402
 from speed.summary import difference, summarize  # noqa: E402
 
+pytestmark = pytest.mark.once
+
 PAGES = 2
 POINTS = PAGES * render.SERIES * render.SLICE
 

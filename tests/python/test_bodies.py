@@ -8,6 +8,8 @@ import siteline
 from kit import systems
 from kit.interpreter import run_script
 
+pytestmark = pytest.mark.once
+
 MIB = 1 << 20
 BOMB = 200 * MIB
 CHILD = """

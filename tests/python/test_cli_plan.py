@@ -10,6 +10,8 @@ from kit.ranges import NOW
 from siteline.cli import main
 from siteline.cli.feeds import read_feeds
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def synced(tmp_path_factory):

@@ -325,6 +325,7 @@ def test_root_leaves_the_file_that_it_replaces_to_its_owner(sandbox, tmp_path):
     assert (path.stat().st_uid, path.stat().st_gid) == (65534, 65534)
 
 
+@pytest.mark.once
 @systems.PROC
 def test_memory_does_not_grow_with_the_range(sandbox, tmp_path):
     def growth(end):

@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.mark.fault("S1", "B7")
 def test_a_sync_that_is_killed_at_random_moments_continues_from_its_store(tmp_path):
-    kills = 1_000 if IS_LONG else 25
+    kills = 1_000 if IS_LONG else 10
     result = Campaign(tmp_path, 7, math.inf).random_kills(kills)
     assert (result.interrupted, result.broken) == (kills, [])
     # The first run of each store is not killed, and has pages.
@@ -37,7 +37,7 @@ def test_a_sync_that_is_killed_at_random_moments_continues_from_its_store(tmp_pa
 
 @pytest.mark.fault("S2", "S3", "S4")
 def test_no_failing_system_call_leaves_anything_to_repair(tmp_path):
-    results = list(Campaign(tmp_path, 7, math.inf).every_call(11))
+    results = list(Campaign(tmp_path, 7, math.inf).every_call(23))
     assert [result.name for result in results] == [mode.name for mode in FAILURE_MODES]
     for result in results:
         assert result.broken == [], result.name
@@ -68,7 +68,7 @@ def test_a_campaign_says_what_it_has_not_reached():
 
 @pytest.mark.fault("S14")
 def test_a_loss_of_power_takes_nothing_that_was_acknowledged(tmp_path):
-    trials = PowerTrials(tmp_path.resolve(), 7, step=16)
+    trials = PowerTrials(tmp_path.resolve(), 7, step=32)
     try:
         results = [*trials.syncs(), trials.backup()]
         results += [trials.save(overwrite=overwrite) for overwrite in (False, True)]

@@ -62,7 +62,9 @@ def files(path):
     return sorted(map(str, Path(path).rglob("*.parquet")))
 
 
-@pytest.mark.parametrize("batch", [None, 3, "chain"])
+@pytest.mark.parametrize(
+    "batch", [*(pytest.param(one, marks=pytest.mark.once) for one in (None, 3)), "chain"]
+)
 def test_it_has_the_points_flags_and_counts_of_a_store_after_each_sync(
     plant, store, target, path, batch
 ):
