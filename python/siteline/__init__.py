@@ -27,6 +27,7 @@ from siteline._siteline import (
     Bookmark,
     Client,
     Clock,
+    Completeness,
     Credential,
     Difference,
     Feed,
@@ -54,8 +55,9 @@ if TYPE_CHECKING:
     from siteline._siteline import Sandbox
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
+    from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
     from siteline.coverage import Coverage, CoverageWindow
-    from siteline.discovery import Discovery
+    from siteline.discovery import Differences, Discovery
     from siteline.errors import (
         AgentUnavailable,
         AllowanceExhausted,
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
         AgentAllowanceDict,
         AgentStateDict,
         AllowanceDict,
+        CatalogueReport,
         CheckDict,
         DiagnosisDict,
         FeedReportDict,
@@ -145,12 +148,15 @@ __all__ = [
     "BodyTooLarge",
     "Bookmark",
     "BookmarkError",
+    "Catalogue",
+    "CatalogueReport",
     "Check",
     "CheckDict",
     "Client",
     "Clock",
     "ClockSkewError",
     "ClosedError",
+    "Completeness",
     "ConfigError",
     "Coverage",
     "CoverageWindow",
@@ -163,7 +169,9 @@ __all__ = [
     "Diagnosis",
     "DiagnosisDict",
     "Difference",
+    "Differences",
     "Discovery",
+    "DiscoveryShape",
     "EndlessChain",
     "Feed",
     "FeedChanged",
@@ -202,6 +210,8 @@ __all__ = [
     "Scan",
     "ScanReport",
     "ScopeError",
+    "SeriesIds",
+    "SeriesInfo",
     "ServiceError",
     "ServiceUnavailable",
     "SetAside",
@@ -242,8 +252,9 @@ _MODULES = {
     "_sandbox": ("Sandbox",),
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"),
     "allowance": ("Allowance",),
+    "catalogue": ("Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"),
     "coverage": ("Coverage", "CoverageWindow"),
-    "discovery": ("Discovery",),
+    "discovery": ("Differences", "Discovery"),
     "frames": ("Record",),
     "gathered": ("Gathered",),
     "lateness": ("Delays", "Lateness"),
@@ -254,6 +265,7 @@ _MODULES = {
         "AgentAllowanceDict",
         "AgentStateDict",
         "AllowanceDict",
+        "CatalogueReport",
         "CheckDict",
         "DiagnosisDict",
         "FeedReportDict",

@@ -7,13 +7,13 @@ import copyreg
 from siteline._siteline import (
     Agent,
     Clock,
+    Completeness,
     Difference,
     Page,
     PageIterator,
     Rebucketed,
     RecordIterator,
     SyncPages,
-    Table,
     Wide,
 )
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _FRAMES = "pickle the result of its to_pandas() or to_arrow()"
 _BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
-    Table: _FRAMES,
     Page: _FRAMES,
+    Completeness: _FRAMES,
     Rebucketed: _FRAMES,
     Wide: _FRAMES,
     Difference: "pickle the results of to_pandas() or to_arrow() of its parts",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         _SyncOptions,
     )
     from siteline.allowance import Allowance
+    from siteline.catalogue import Catalogue, DiscoveryShape, _Labels
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered
@@ -146,6 +147,10 @@ class AsyncClient:
     async def discover(self) -> Discovery:
         """Request the resources that may be read (§4.2)."""
         return await self._client._discover()
+
+    async def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
+        """Request the catalogue of series: see :meth:`siteline.Client.series`."""
+        return await self._client._series(shape)
 
     def replace_credential(self, credential: Credential | MutualTls) -> None:
         """Sign with another credential: see :meth:`siteline.Client.replace_credential`."""
@@ -510,20 +515,40 @@ class AsyncScan:
         return [AsyncScan(part) for part in self._scan.split(by)]
 
     async def to_pandas(
-        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+        self,
+        *,
+        ids: Literal["str", "category"] = "str",
+        tz: str | tzinfo | None = None,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
     ) -> pd.DataFrame:
         """Read all pages into the long pandas frame, made on a thread of its own."""
-        return await _converted((await self.collect()).to_pandas, ids=ids, tz=tz)
+        return await _converted(
+            (await self.collect()).to_pandas, ids=ids, tz=tz, labels=labels, gaps=gaps
+        )
 
     async def to_polars(
-        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+        self,
+        *,
+        ids: Literal["str", "category"] = "str",
+        tz: str | tzinfo | None = None,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
     ) -> pl.DataFrame:
         """Read all pages into the long polars frame, without pyarrow, as :meth:`to_pandas`."""
-        return await _converted((await self.collect()).to_polars, ids=ids, tz=tz)
+        return await _converted(
+            (await self.collect()).to_polars, ids=ids, tz=tz, labels=labels, gaps=gaps
+        )
 
-    async def to_arrow(self, *, tz: str | tzinfo | None = None) -> pa.Table:
+    async def to_arrow(
+        self,
+        *,
+        tz: str | tzinfo | None = None,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
+    ) -> pa.Table:
         """Read all pages into a ``pyarrow.Table``, as :meth:`to_pandas`."""
-        return await _converted((await self.collect()).to_arrow, tz=tz)
+        return await _converted((await self.collect()).to_arrow, tz=tz, labels=labels, gaps=gaps)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the query and the client, where the client can be pickled."""

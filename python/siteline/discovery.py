@@ -4,33 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Discovery"]
+from siteline._differences import Differences, differences
+
+if TYPE_CHECKING:
+    from siteline.catalogue import Catalogue
+
+__all__ = ["Differences", "Discovery"]
 
 
 class Discovery(Mapping[str, Any]):
     """The body of the discovery response, unchanged (§4.2).
 
     A mapping over the complete JSON object. The interface does not describe its members. ``.raw``
-    has the bytes.
+    has the bytes; ``Discovery(raw)`` makes it again. ``.series`` are the series that were
+    recognised in it, :meth:`diff` says what has come or gone since an earlier one.
 
     >>> resources = client.discover()
     >>> sorted(resources) == sorted(json.loads(resources.raw))
     True
     """
 
-    __slots__ = ("_body", "_raw")
+    __slots__ = ("_body", "_catalogue", "_raw")
 
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
         self._raw = bytes(raw)
         self._body: dict[str, Any] = json.loads(self._raw)
+        self._catalogue: Catalogue | None = None
 
     @property
     def raw(self) -> bytes:
         """The bytes of the body."""
         return self._raw
+
+    @property
+    def series(self) -> Catalogue:
+        """The series that are recognised in it, a :class:`Catalogue`; of another shape: ``shape=``
+        there.
+
+        >>> client.discover().series
+        <Catalogue 18 series, listed by discovery>
+        """
+        if self._catalogue is None:
+            from siteline.catalogue import Catalogue
+
+            self._catalogue = Catalogue(self)
+        return self._catalogue
+
+    def diff(self, earlier: Mapping[str, Any]) -> Differences:
+        """Return what has come, gone or changed since an earlier discovery response.
+
+        What is gone is no longer authorised, or removed. The order of members and of the items of
+        lists does not count.
+
+        >>> resources = client.discover()
+        >>> resources.diff(siteline.Discovery(resources.raw))
+        <Differences 0 come, 0 gone, 0 changed>
+        """
+        return differences(dict(earlier), self._body)
 
     def __getitem__(self, name: str) -> Any:
         """Return one top-level member."""
@@ -47,3 +80,7 @@ class Discovery(Mapping[str, Any]):
     def __repr__(self) -> str:
         """List the names of the members, without their values."""
         return f"<Discovery {', '.join(self._body)}>"
+
+    def __reduce__(self) -> tuple[type[Discovery], tuple[bytes]]:
+        """Pickle the bytes."""
+        return (type(self), (self._raw,))

@@ -117,7 +117,7 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
     if kind in ("runs", "codes"):
         return _identity_column(pd, payload, ids)
     if kind == "text":
-        return pd.Series(payload[0], dtype=_text_dtype(pd))
+        return pd.Series(payload[0], dtype=text_dtype(pd))
     values = np.asarray(payload[0])
     if not shared:
         values = values.copy()
@@ -142,13 +142,13 @@ def _identity_column(pd: Any, payload: list[Any], ids: _Ids) -> Any:
         codes = np.repeat(codes, np.frombuffer(coded[1], dtype=np.intp))
     else:
         codes = np.frombuffer(coded[0], dtype=np.int8)
-    categories = pd.Index(texts, dtype=_text_dtype(pd))
+    categories = pd.Index(texts, dtype=text_dtype(pd))
     if ids == "category":
         return pd.Categorical.from_codes(codes, categories=categories, validate=False)
     return categories.array.take(codes, allow_fill=True)
 
 
-def _text_dtype(pd: Any) -> str:
+def text_dtype(pd: Any) -> str:
     # pandas 3 has a string type; before that, text is an object.
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
@@ -169,11 +169,14 @@ def wide_to_pandas(wide: Wide, *, tz: str | None = None, flat: bool = False) -> 
     shared, series = can_share(pd), wide.series
     columns: pd.Index[Any]
     if flat:
-        columns = pd.Index(wide._names(), dtype=_text_dtype(pd))
+        columns = pd.Index(wide._names(), dtype=text_dtype(pd))
     else:
-        levels = zip(*series, strict=True) if series else [()] * 5
-        texts = [pd.Index(list(level), dtype=_text_dtype(pd)) for level in levels]
-        columns = pd.MultiIndex.from_arrays(texts, names=Record._fields[:5])
+        levels = [*zip(*series, strict=True)] if series else [()] * 5
+        names = list(Record._fields[:5])
+        if (labels := wide.labels) is not None:
+            levels, names = [*levels, tuple(labels)], [*names, "label"]
+        texts = [pd.Index(list(level), dtype=text_dtype(pd)) for level in levels]
+        columns = pd.MultiIndex.from_arrays(texts, names=names)
     times, zone, cells, missing_cells = wide._columns()
     values = np.asarray(cells).reshape(len(series), len(wide))
     if not shared:
@@ -215,7 +218,8 @@ def to_polars(source: _Columns, *, ids: _Ids = "str", tz: str | None = None) -> 
     frame = _polars_frame(source, tz)
     import polars as pl
 
-    identity = pl.col(*Record._fields[:5])
+    texts = [*Record._fields[:5], *({"label"} & {*frame.columns})]
+    identity = pl.col(texts)
     return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
 
 

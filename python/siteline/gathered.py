@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import Rebucketed, RecordIterator, Wide
+    from siteline._siteline import Completeness, Rebucketed, RecordIterator, Wide
+    from siteline.catalogue import _Labels
     from siteline.frames import Record
 
 __all__ = ["Gathered"]
@@ -60,9 +61,25 @@ class Gathered:
             self._merged = Table._together(self._tables)
         return self._merged
 
-    def wide(self, value: Literal["value", "minimum", "maximum", "sample_count"] = "value") -> Wide:
+    def wide(
+        self,
+        value: Literal["value", "minimum", "maximum", "sample_count"] = "value",
+        *,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
+    ) -> Wide:
         """Return all points with a column for each series: see :meth:`Table.wide`."""
-        return self.table.wide(value)
+        return self.table.wide(value, labels=labels, gaps=gaps)
+
+    def completeness(
+        self,
+        by: float | timedelta | str = "1d",
+        *,
+        tz: str | tzinfo = "UTC",
+        origin: str | date | time | None = None,
+    ) -> Completeness:
+        """Return how much is there, by series and period: see :meth:`Table.completeness`."""
+        return self.table.completeness(by, tz=tz, origin=origin)
 
     def rebucket(
         self,
@@ -76,20 +93,36 @@ class Gathered:
         return self.table.rebucket(interval, value=value, tz=tz, origin=origin)
 
     def to_pandas(
-        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+        self,
+        *,
+        ids: Literal["str", "category"] = "str",
+        tz: str | tzinfo | None = None,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
     ) -> pd.DataFrame:
         """Build the long pandas frame of all points."""
-        return self.table.to_pandas(ids=ids, tz=tz)
+        return self.table.to_pandas(ids=ids, tz=tz, labels=labels, gaps=gaps)
 
     def to_polars(
-        self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None
+        self,
+        *,
+        ids: Literal["str", "category"] = "str",
+        tz: str | tzinfo | None = None,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
     ) -> pl.DataFrame:
         """Build the long polars frame of all points, without pyarrow."""
-        return self.table.to_polars(ids=ids, tz=tz)
+        return self.table.to_polars(ids=ids, tz=tz, labels=labels, gaps=gaps)
 
-    def to_arrow(self, *, tz: str | tzinfo | None = None) -> pa.Table:
+    def to_arrow(
+        self,
+        *,
+        tz: str | tzinfo | None = None,
+        labels: _Labels = None,
+        gaps: Literal["explicit"] | None = None,
+    ) -> pa.Table:
         """Build a ``pyarrow.Table`` of all points."""
-        return self.table.to_arrow(tz=tz)
+        return self.table.to_arrow(tz=tz, labels=labels, gaps=gaps)
 
     @overload
     def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
@@ -114,6 +147,9 @@ class Gathered:
     def __iter__(self) -> Iterator[Table]:
         """Iterate over the tables."""
         return iter(self._tables)
+
+    def _series_ids(self) -> list[tuple[str | None, ...]]:
+        return self.table._series_ids()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export all points through the Arrow PyCapsule interface."""

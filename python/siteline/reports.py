@@ -18,6 +18,7 @@ __all__ = [
     "AgentAllowanceDict",
     "AgentStateDict",
     "AllowanceDict",
+    "CatalogueReport",
     "CheckDict",
     "DiagnosisDict",
     "FeedReportDict",
@@ -604,3 +605,36 @@ class DiagnosisDict(TypedDict):
     """What it may send."""
     checks: list[CheckDict]
     """The checks, in the order of cause."""
+
+
+class CatalogueReport(TypedDict):
+    """What was found where in a discovery body: ``catalogue.report``.
+
+    Paths are such as ``sites[].lines[].lineId``: ``[]`` stands for the items of a list, ``{}`` for
+    the values of a mapping, whose names are ids.
+
+    >>> report: siteline.CatalogueReport = client.series().report
+    >>> report["listed"], report["series"], report["not_recognised"]
+    (18, ['sites[].lines[].machines[].devices[].tags[]'], ['subject'])
+    """
+
+    listed: int
+    """Series that discovery lists."""
+    seen: int
+    """Series that only data had."""
+    seen_is_complete: bool
+    """Whether the client remembers all series of its pages: at most 1,048,576."""
+    repeated: int
+    """Series that discovery lists again; the first one stands."""
+    not_ended: bool
+    """Whether the body has a cursor, so that it may be a part."""
+    series: list[str]
+    """Where the series are."""
+    ids: dict[str, list[str]]
+    """Where each of the five ids is, by the names of the columns."""
+    names: list[str]
+    """Where names are."""
+    units: list[str]
+    """Where units are."""
+    not_recognised: list[str]
+    """Members that are not in the catalogue."""

@@ -228,23 +228,20 @@ impl Reading {
         }
         let merger = Arc::clone(&self.merger);
         let unfinished = bookmark.clone().map(|stopped_at| Unfinished { merger, stopped_at });
-        let table = Self::table(Merger::clone(&self.merger), &self.provenance, unfinished)?;
+        let part = Self::table(Merger::clone(&self.merger), &self.provenance)?;
+        let table = Table { unfinished, is_partial: true, ..part };
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
     /// The complete table. Ends the read.
     fn finish(&mut self) -> Result<Table> {
         let merger = std::mem::replace(&mut self.merger, Arc::new(Merger::new(&[])));
-        Self::table(Arc::unwrap_or_clone(merger), &self.provenance, None)
+        Self::table(Arc::unwrap_or_clone(merger), &self.provenance)
     }
 
-    fn table(
-        merger: Merger,
-        provenance: &Provenance,
-        unfinished: Option<Unfinished>,
-    ) -> Result<Table> {
+    fn table(merger: Merger, provenance: &Provenance) -> Result<Table> {
         let provenance = Provenance { pages: merger.pages(), ..provenance.clone() };
-        Ok(Table { merged: merger.finish()?, unfinished, provenance })
+        Ok(Table { merged: merger.finish()?, unfinished: None, is_partial: false, provenance })
     }
 
     /// Pages read so far, including those before a resumption.

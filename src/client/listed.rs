@@ -1,9 +1,11 @@
-//! [`ListedIds`]: what the discovery response listed, to tell a query for ids that are not in it (K19). The
+//! [`ListedIds`]: what the discovery response listed, for names (§4.2), and to tell a query for ids that are
+//! not in it (K19). The
 //! interface does not show the body (§4.2), so a kind of id is known only where the body has it in a form
 //! that the data have too.
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::data::Query;
@@ -26,6 +28,7 @@ pub(crate) struct ListedIds(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
+    raw: Option<Bytes>,
     body: Option<Body>,
     /// Queries without their range whose unlisted ids were logged.
     logged: HashSet<Query>,
@@ -43,11 +46,17 @@ struct Body {
 
 impl ListedIds {
     /// Replaces what is known by a discovery response.
-    pub(crate) fn learn(&self, body: &[u8]) {
+    pub(crate) fn learn(&self, body: &Bytes) {
         let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
         let mut found = Body::default();
         found.read(&value);
-        *self.0.lock() = State { body: Some(found), logged: HashSet::new() };
+        let raw = Some(body.clone());
+        *self.0.lock() = State { raw, body: Some(found), logged: HashSet::new() };
+    }
+
+    /// The newest discovery response, as it came.
+    pub(crate) fn raw(&self) -> Option<Bytes> {
+        self.0.lock().raw.clone()
     }
 
     /// The ids of a query that the discovery response does not have, such as `line "L7"`. None before
@@ -154,7 +163,7 @@ mod tests {
     fn missing(body: &str, query: &Query) -> Vec<String> {
         let listed = ListedIds::default();
         assert!(listed.missing(query).is_empty(), "nothing is known before discovery");
-        listed.learn(body.as_bytes());
+        listed.learn(&Bytes::copy_from_slice(body.as_bytes()));
         listed.missing(query)
     }
 

@@ -15,6 +15,7 @@
 //! | `progress` | the progress of a read |
 //! | `density` | estimates of the number of pages |
 //! | `listed` | what the discovery response listed |
+//! | `seen` | the series that pages had |
 //! | `table` | a merged table; several tables as one |
 //! | `scan` | a read that has not started |
 //! | `scan_input` | the arguments of a scan |
@@ -40,6 +41,7 @@ pub mod progress;
 mod reply;
 pub(crate) mod scan;
 mod scan_input;
+mod seen;
 mod send;
 mod settings;
 mod spending;
@@ -48,6 +50,7 @@ pub(crate) mod table;
 
 pub use self::end::End;
 pub(crate) use self::lessor::ClientLessor;
+pub(crate) use self::listed::ListedIds;
 pub(crate) use self::scan_input::{ScanInput, start_left_out};
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;

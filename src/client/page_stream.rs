@@ -382,6 +382,7 @@ impl PageStream {
         let position = &mut *self.position.lock();
         position.prefetched = None;
         let page = position.chain.accept(fetched)?;
+        self.client.seen().learn(&page.points.series);
         let progress = position.meter.count(&page, requests, allowance_left);
         if page.is_last && self.provenance.resumed_after_pages == 0 {
             let (pages, points) = (progress.pages, progress.points);

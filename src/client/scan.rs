@@ -143,6 +143,7 @@ impl Scan {
             pages: 0,
             resumed_after_pages: self.resumed_after_pages(),
             not_listed: self.client.listed().missing(&self.query),
+            listed: Arc::clone(self.client.listed()),
         };
         Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
     }

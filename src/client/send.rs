@@ -17,6 +17,7 @@ use super::density::QueryDensities;
 use super::identity::{self, Access, Identity};
 use super::listed::ListedIds;
 use super::reply::{self, RequestParts};
+use super::seen::SeenSeries;
 use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::agent::{AgentIssuer, AgentLedger};
@@ -58,7 +59,8 @@ struct Inner {
     closed: watch::Sender<bool>,
     data_requests: AtomicU64,
     densities: QueryDensities,
-    listed: ListedIds,
+    listed: Arc<ListedIds>,
+    seen: SeenSeries,
 }
 
 impl Client {
@@ -93,7 +95,8 @@ impl Client {
             closed: watch::Sender::new(false),
             data_requests: AtomicU64::new(0),
             densities: QueryDensities::default(),
-            listed: ListedIds::default(),
+            listed: Arc::default(),
+            seen: SeenSeries::default(),
             settings,
         })))
     }
@@ -230,8 +233,13 @@ impl Client {
     }
 
     /// What the newest discovery response listed.
-    pub(crate) fn listed(&self) -> &ListedIds {
+    pub(crate) fn listed(&self) -> &Arc<ListedIds> {
         &self.0.listed
+    }
+
+    /// The series that its pages had.
+    pub(crate) fn seen(&self) -> &SeenSeries {
+        &self.0.seen
     }
 
     /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.

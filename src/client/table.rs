@@ -7,6 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::listed::ListedIds;
+use crate::data::reshape::Expected;
 use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query};
 use crate::error::{Error, Kind, Result};
 
@@ -17,6 +19,8 @@ pub(crate) struct Table {
     pub merged: Merged,
     /// The pages of an unfinished read, onto which `Scan::resume` merges.
     pub(super) unfinished: Option<Unfinished>,
+    /// Whether the read failed before its end.
+    pub(crate) is_partial: bool,
     /// The origin of the points.
     pub provenance: Provenance,
 }
@@ -47,6 +51,8 @@ pub(crate) struct Provenance {
     pub resumed_after_pages: u64,
     /// The ids of the queries that the discovery response did not list when the read began.
     pub not_listed: Vec<String>,
+    /// What the discovery responses of the client listed.
+    pub listed: Arc<ListedIds>,
 }
 
 /// What in a query may mean something else than it seems (K17, K19).
@@ -120,6 +126,11 @@ impl From<Error> for ReadFailure {
 }
 
 impl Table {
+    /// A table that another process read. It cannot be resumed onto.
+    pub(crate) fn restored(merged: Merged, provenance: Provenance, is_partial: bool) -> Self {
+        Self { merged, unfinished: None, is_partial, provenance }
+    }
+
     /// Merges the tables. It is unknown whether `to` is inclusive, so a point at a boundary may be in
     /// two of them; the result has it once, from the later table.
     ///
@@ -147,7 +158,42 @@ impl Table {
             merger.push_merged(&table.merged)?;
         }
         let provenance = provenance(first, tables);
-        Ok(Self { merged: merger.finish()?, unfinished: None, provenance })
+        let is_partial = tables.iter().any(|table| table.is_partial);
+        Ok(Self { merged: merger.finish()?, unfinished: None, is_partial, provenance })
+    }
+
+    /// The buckets that its points can have: those of its query or queries. Without a start they begin with
+    /// the first point.
+    ///
+    /// # Errors
+    /// `QueryError` for a part of a read, without an interval, and for queries that ask for other series.
+    pub(crate) fn expected(&self) -> Result<Expected> {
+        let refused = |why: &str, hint: &str| {
+            let message = format!("which buckets are missing is not known: {why}");
+            Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()))
+        };
+        let Provenance { query, further, resumed_after_pages, .. } = &self.provenance;
+        if self.is_partial || *resumed_after_pages > 0 {
+            return refused(
+                "this table is a part of a read",
+                "Read to the end: resume(…, onto=…).",
+            );
+        }
+        let Some(interval) = query.interval_seconds() else {
+            return refused("the query has no interval", "Give interval= in the read.");
+        };
+        let unbounded = query.over(None, None)?;
+        let is_same = |other: &Query| other.over(None, None).is_ok_and(|other| other == unbounded);
+        if !further.iter().all(is_same) {
+            return refused("the scans ask for different series", "Ask each table: gathered[0].");
+        }
+        let first = self.merged.points.timestamps.values().iter().min().copied();
+        let range = |query: &Query| {
+            let start = query.start().map(Timestamp::as_microsecond).or(first)?;
+            Some(start..query.end()?.as_microsecond())
+        };
+        let ranges: Vec<_> = [query].into_iter().chain(further).filter_map(range).collect();
+        Ok(Expected::new(interval, ranges.clone(), ranges))
     }
 }
 
@@ -169,6 +215,7 @@ fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
         further: queries.split_off(1),
         query: queries.swap_remove(0),
         host: first.provenance.host.clone(),
+        listed: Arc::clone(&first.provenance.listed),
         read_at: all().map(|one| one.read_at).min().unwrap_or(first.provenance.read_at),
         pages: all().map(|one| one.pages).sum(),
         resumed_after_pages: all().map(|one| one.resumed_after_pages).sum(),

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::page::Page;
 use super::paged_columns::{CopyRange, PagedColumns};
@@ -16,7 +16,7 @@ use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 
 /// Counts of a merge, independent of the order of arrival.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MergeReport {
     /// The sum of the pages' reports. It is the first field, so that in the serialized record a count of
     /// the merge replaces a sum of the same name.

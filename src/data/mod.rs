@@ -38,7 +38,7 @@ pub(crate) use instant::OUT_OF_RANGE;
 pub use instant::parse_instant;
 pub(crate) use merge::{MergeReport, Merged, Merger};
 pub use page::Page;
-pub(crate) use point_columns::PointColumns;
+pub(crate) use point_columns::{Codes, LABEL, PointColumns};
 pub use point_columns::{Envelope, Identity};
 pub(crate) use query::bucket_width;
 pub use query::{Query, QueryInput};

@@ -198,6 +198,7 @@ impl PagedColumns {
             series,
             envelopes,
             extra_columns,
+            labels: None,
             batch: OnceLock::new(),
         })
     }

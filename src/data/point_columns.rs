@@ -12,10 +12,13 @@ use arrow_array::{
     StringArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBufferBuilder;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
+
+/// The name of the column of names.
+pub(crate) const LABEL: &str = "label";
 
 /// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id. Shared: the pages
 /// of a chain have the same.
@@ -64,6 +67,8 @@ pub struct PointColumns {
     /// The series of the rows: covers all rows, in order.
     pub envelopes: Vec<Envelope>,
     pub(super) extra_columns: Vec<String>,
+    /// Names of the series, for one more column.
+    pub(super) labels: Option<Arc<[String]>>,
     pub(super) batch: OnceLock<Result<RecordBatch>>,
 }
 
@@ -104,8 +109,23 @@ impl PointColumns {
             series,
             envelopes,
             extra_columns: names.map(|field| field.name().clone()).collect(),
+            labels: None,
             batch: OnceLock::new(),
         }
+    }
+
+    /// The same points with a column of names: one for each series.
+    pub(crate) fn with_labels(&self, labels: Vec<String>) -> Self {
+        Self { labels: Some(labels.into()), batch: OnceLock::new(), ..self.clone() }
+    }
+
+    /// For each series whether it has points.
+    pub(crate) fn has_points(&self) -> Vec<bool> {
+        let mut has_points = vec![false; self.series.len()];
+        for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+            has_points[envelope.series] = true;
+        }
+        has_points
     }
 
     /// The number of points.
@@ -125,7 +145,13 @@ impl PointColumns {
     /// The schema of [`PointColumns::batch`].
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        schema(&self.extra_columns)
+        let schema = schema(&self.extra_columns);
+        if self.labels.is_none() {
+            return schema;
+        }
+        let label = schema.field(0).clone().with_name(LABEL).with_nullable(false);
+        let fields = schema.fields().iter().cloned().chain([Arc::new(label)]);
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
     /// The names of the extra columns.
@@ -151,17 +177,19 @@ impl PointColumns {
     fn write(&self) -> Result<RecordBatch> {
         let mut arrays = Vec::with_capacity(10 + self.extras.len());
         for index in 0..5 {
-            arrays.push(self.ids(index)?);
+            arrays.push(self.dictionary(self.codes(index))?);
         }
         arrays.push(Arc::new(self.timestamps.clone()) as ArrayRef);
         arrays.extend(self.numbers.iter().map(|numbers| Arc::new(numbers.clone()) as ArrayRef));
         arrays.push(Arc::new(self.sample_counts.clone()));
         arrays.extend(self.extras.iter().map(|texts| Arc::new(texts.clone()) as ArrayRef));
+        if let Some(labels) = self.label_codes() {
+            arrays.push(self.dictionary(labels)?);
+        }
         batch(self.schema(), arrays)
     }
 
-    fn ids(&self, index: usize) -> Result<ArrayRef> {
-        let Codes { texts, of_series } = self.codes(index);
+    fn dictionary(&self, Codes { texts, of_series }: Codes<'_>) -> Result<ArrayRef> {
         let total: usize = texts.iter().map(|text| text.len()).sum();
         if i32::try_from(total).is_err() {
             return Err(Error::new(Kind::BodyTooLarge, "the identifiers exceed 2 GiB of text"));
@@ -182,16 +210,22 @@ impl PointColumns {
     }
 
     /// The distinct texts of one of the five ids.
-    pub(crate) fn codes<'a>(&'a self, index: usize) -> Codes<'a> {
+    pub(crate) fn codes(&self, index: usize) -> Codes<'_> {
+        self.coded(self.series.iter().map(|identity| identity.0[index].as_deref()))
+    }
+
+    /// The distinct names of the series, where they have any.
+    pub(crate) fn label_codes(&self) -> Option<Codes<'_>> {
+        Some(self.coded(self.labels.as_ref()?.iter().map(|label| Some(label.as_str()))))
+    }
+
+    /// The distinct texts of the series.
+    fn coded<'a>(&'a self, of_series: impl Iterator<Item = Option<&'a str>>) -> Codes<'a> {
         let mut texts: Vec<&'a str> = Vec::new();
         let mut known: HashMap<&'a str, i32> = HashMap::new();
-        // Ids of series without points are in no row.
-        let mut has_points = vec![false; self.series.len()];
-        for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
-            has_points[envelope.series] = true;
-        }
-        let mut code = |(identity, has_points): (&'a Identity, bool)| {
-            let text = identity.0[index].as_deref().filter(|_| has_points)?;
+        // Texts of series without points are in no row.
+        let mut code = |(text, has_points): (Option<&'a str>, bool)| {
+            let text = text.filter(|_| has_points)?;
             // Cannot overflow: so many series do not fit into memory.
             let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
             let code = *known.entry(text).or_insert(next);
@@ -200,7 +234,7 @@ impl PointColumns {
             }
             Some(code)
         };
-        let of_series = self.series.iter().zip(has_points).map(&mut code).collect();
+        let of_series = of_series.zip(self.has_points()).map(&mut code).collect();
         Codes { texts, of_series }
     }
 }
@@ -210,7 +244,7 @@ fn text_of(codes: &DictionaryArray<Int32Type>, row: usize) -> Option<&str> {
     texts.is_valid(key).then(|| texts.value(key))
 }
 
-/// One of the five ids: its distinct texts, and for each series the index of its text.
+/// Texts of the series, such as one of the five ids: the distinct ones, and for each series the index of its text.
 pub(crate) struct Codes<'a> {
     pub(crate) texts: Vec<&'a str>,
     pub(crate) of_series: Vec<Option<i32>>,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::shape::TimestampForm;
 
@@ -13,7 +13,8 @@ const UNKNOWN_LISTED: usize = 200;
 const NAME_CHARACTERS: usize = 100;
 
 /// The quality report of a page, or of several merged.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PageReport {
     /// Points read, including repeated ones.
     pub points: u64,

@@ -57,6 +57,8 @@ mod _siteline {
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]
+    use super::convert::completeness::PyCompleteness;
+    #[pymodule_export]
     use super::convert::rebucketed::PyRebucketed;
     #[pymodule_export]
     use super::convert::rows::RecordIterator;

@@ -68,7 +68,7 @@ use self::read::find;
 pub use self::retention::Freed;
 use self::schema::{APPLICATION, Schema};
 pub use self::series_filter::{SeriesFilter, SeriesIds};
-pub(crate) use self::shown::{CHANGES, ShownPoints};
+pub(crate) use self::shown::{CHANGES, ShownPoints, change_column};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
 pub use self::view::{Choice, Flagged, PointFilter, View};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::block::PointVersion;
 use super::failure::StoreResult;
@@ -70,14 +70,24 @@ impl ShownPoints {
     pub(super) fn batch(self, schema: SchemaRef) -> StoreResult<RecordBatch> {
         let batch = self.table.finish()?.batch()?;
         let Some(changes) = self.changes else { return Ok(batch) };
-        let names = StringArray::from_iter_values(CHANGES);
-        let broken =
-            |error| Error::new(Kind::InternalError, format!("a column of changes: {error}"));
-        let codes = Int32Array::from_iter_values(changes.into_iter().map(i32::from));
-        let column =
-            DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names)).map_err(broken)?;
         let mut arrays = batch.columns().to_vec();
-        arrays.push(Arc::new(column) as ArrayRef);
+        arrays.push(change_column(changes)?);
         Ok(RecordBatch::try_new(schema, arrays).map_err(broken)?)
     }
+}
+
+/// The column of how points changed.
+///
+/// # Errors
+/// `InternalError` for what is no index of [`CHANGES`].
+pub(crate) fn change_column(changes: Vec<u8>) -> Result<ArrayRef> {
+    let names = StringArray::from_iter_values(CHANGES);
+    let codes = Int32Array::from_iter_values(changes.into_iter().map(i32::from));
+    let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names)).map_err(broken)?;
+    Ok(Arc::new(column))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
+fn broken(error: ArrowError) -> Error {
+    Error::new(Kind::InternalError, format!("a column of changes: {error}"))
 }

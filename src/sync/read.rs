@@ -10,6 +10,7 @@ use super::range_coverage::{Known, RangeCoverage, Unread};
 use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use super::stored::read_state;
+use crate::data::reshape::Expected;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
 
@@ -52,6 +53,23 @@ pub struct Snapshot {
     pub coverage: RangeCoverage,
     /// What is missing from the points, as a sentence; `None` where nothing is.
     pub warning: Option<String>,
+}
+
+impl Snapshot {
+    /// The buckets that its points can have: those of the parts that were read. `None` where the points are
+    /// a part of what was read, and for a feed without an interval.
+    pub(crate) fn expected(&self, spec: &ReadSpec) -> Option<Expected> {
+        if spec.is_log() || spec.flagged == Flagged::Only {
+            return None;
+        }
+        let ranges = |ranges: &Ranges| -> Vec<_> {
+            ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
+        };
+        let RangeCoverage { read, unread, settled, .. } = &self.coverage;
+        let asked = [ranges(read), ranges(unread)].concat();
+        let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
+        Some(Expected::new(self.feed.input().interval_seconds?, asked, read))
+    }
 }
 
 impl ReadSpec {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
-from siteline.cli.differences import differences
+from siteline._differences import differences
 
 L1 = {"lineId": "L1", "name": "press"}
 L2 = {"lineId": "L2", "name": "paint"}

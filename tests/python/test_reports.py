@@ -125,6 +125,7 @@ def examples(sandbox, tmp_path):
         "CheckDict": [check for one in told for check in one["checks"]],
         "SandboxStats": [sandbox.stats, siteline.Sandbox().stats],
         "SandboxRequest": sandbox.stats["log"],
+        "CatalogueReport": [sandbox.client().series().report],
     }
 
 

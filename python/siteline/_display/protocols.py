@@ -50,6 +50,25 @@ class Preview(TypedDict):
     """The series, in the order of the points."""
 
 
+class SeriesInfo(Protocol):
+    """A series of a catalogue."""
+
+    @property
+    def tag_guid(self) -> str | None: ...
+    @property
+    def unit(self) -> str | None: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def names(self) -> tuple[str | None, ...]: ...
+    @property
+    def members(self) -> dict[str, Any]: ...
+    @property
+    def listed(self) -> bool: ...
+
+
 class Allowance(Protocol):
     """The daily allowance."""
 

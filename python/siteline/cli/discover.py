@@ -16,8 +16,8 @@ from siteline.cli.summaries import SUMMARIES
 if TYPE_CHECKING:
     import argparse
 
+    from siteline._differences import Differences
     from siteline.cli.arguments import _Commands
-    from siteline.cli.differences import Differences
     from siteline.cli.discovery_memory import Remembered
 
 __all__ = ["add"]
@@ -73,8 +73,8 @@ def _print(options: argparse.Namespace, members: dict[str, Any], text: str) -> N
 
 def _compared(resources: dict[str, Any], last: Remembered | None) -> tuple[dict[str, Any], str]:
     """Return the members of the document, and the text."""
+    from siteline._differences import Differences, differences
     from siteline._times import to_minute
-    from siteline.cli.differences import Differences, differences
 
     if last is None:
         members = {"since": None, **Differences([], [], [])._asdict()}
@@ -83,7 +83,7 @@ def _compared(resources: dict[str, Any], last: Remembered | None) -> tuple[dict[
     found = differences(last.resources, resources)
     members = {"resources": resources, "since": last.seen, **found._asdict()}
     since = f"since {to_minute(last.seen)} UTC"
-    if not any(found):
+    if not found:
         return members, f"Nothing has changed {since}."
     return members, f"{_listed(found)}\n{_counted(found)} {since}."
 

@@ -184,15 +184,19 @@ impl Builder<'_> {
     fn check(&self, time: i64, range: &Range<i64>) -> Result<()> {
         let crossed = self.width.filter(|width| time.saturating_add(*width) > range.end);
         let Some(width) = crossed else { return Ok(()) };
-        let [time, end] = [time, range.end].map(super::local_grid::timestamp);
-        let seconds = width / 1_000_000;
-        let message = format!(
-            "the bucket of {time} is {seconds} s wide, and would be in two: the next one begins at {end}"
-        );
-        Err(Error::new(Kind::QueryError, message).with_hint(
-            "Read with a smaller interval=, which divides both, or give another origin=.",
-        ))
+        Err(crossing(time, width, range.end))
     }
+}
+
+/// The error for a bucket that would be in two larger ones.
+pub(super) fn crossing(time: i64, width: i64, end: i64) -> Error {
+    let [time, end] = [time, end].map(super::local_grid::timestamp);
+    let seconds = width / 1_000_000;
+    let message = format!(
+        "the bucket of {time} is {seconds} s wide, and would be in two: the next one begins at {end}"
+    );
+    Error::new(Kind::QueryError, message)
+        .with_hint("Read with a smaller interval=, which divides both, or give another origin=.")
 }
 
 /// The points in larger buckets. `width` is that of the points' own, in microseconds.

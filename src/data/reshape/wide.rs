@@ -37,6 +37,8 @@ pub(crate) struct Wide {
     pub timestamps: TimestampMicrosecondArray,
     /// The series of the columns, in the order of the table.
     pub series: Vec<Identity>,
+    /// Names of the columns in the place of the ids.
+    pub labels: Option<Vec<String>>,
     /// The columns: null where the series has no such bucket, or no value in it.
     pub columns: Vec<ArrayRef>,
     /// The cells of all columns, one after the other: NaN or 0 where null.
@@ -83,18 +85,19 @@ impl Wide {
         };
         let series = series.into_iter().map(|series| series.identity.clone()).collect();
         let timestamps = timestamp_array(all).with_timezone(zone);
-        Ok(Self { measure, timestamps, series, columns, cells })
+        Ok(Self { measure, timestamps, series, labels: None, columns, cells })
     }
 
-    /// The names of the columns: the five ids of the series, joined by `/`; nothing stands for null.
+    /// The names of the columns: those given, or the five ids of the series, joined by `/`; nothing stands for
+    /// null.
     ///
     /// # Errors
     /// `QueryError` where two series would have one name.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        let name = |series: &Identity| {
-            series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join("/")
+        let names = match &self.labels {
+            Some(labels) => labels.clone(),
+            None => self.series.iter().map(joined).collect(),
         };
-        let names: Vec<String> = self.series.iter().map(name).collect();
         let mut known = HashMap::new();
         for (name, series) in names.iter().zip(&self.series) {
             if let Some(other) = known.insert(name, series) {
@@ -128,6 +131,11 @@ impl Wide {
         let times: ArrayRef = Arc::new(self.timestamps.clone());
         batch(self.schema()?, [times].into_iter().chain(self.columns.iter().cloned()).collect())
     }
+}
+
+/// The ids of a series as one name.
+fn joined(series: &Identity) -> String {
+    series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join("/")
 }
 
 /// The ids of a series, for an error.

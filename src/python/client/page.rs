@@ -4,20 +4,22 @@ use std::task::Poll;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::table::Provenance;
 use crate::data::Page;
+use crate::error::Kind;
 use crate::preview::Preview;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::client::bookmark::PyBookmark;
 use crate::python::client::page_reader::PageReader;
 use crate::python::client::query::PyQuery;
 use crate::python::convert::holder::{frame_methods, point_methods};
+use crate::python::convert::labels::FramePoints;
 use crate::python::convert::rows::PointSource as _;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::provenance;
-use crate::python::convert::values::{html, many};
+use crate::python::convert::values::{html, many, refuse};
 use crate::store::ChainRange;
 
 /// One page of a scan, as the service sent it: not merged, not sorted.
@@ -144,6 +146,22 @@ impl PyPage {
     #[getter]
     fn raw(&self) -> Option<&[u8]> {
         self.page.raw.as_deref()
+    }
+
+    /// The same with names, for one frame.
+    fn _shown(
+        &self,
+        py: Python<'_>,
+        labels: Option<&Bound<'_, PyAny>>,
+        gaps: bool,
+    ) -> PyResult<FramePoints> {
+        if gaps {
+            let message = "which buckets are missing is not known: a page is a part of a read.";
+            return Err(refuse(py, Kind::QueryError, message));
+        }
+        let listed = Some(&*self.provenance.listed);
+        let provenance = provenance(py, &self.provenance)?.unbind();
+        FramePoints::labelled(&self.page.points, None, labels, listed, provenance)
     }
 
     fn _provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -357,6 +357,15 @@ impl PyScan {
         table.bind(slf.py()).call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
+    /// Reads as :meth:`collect` does: the names are of the series that came.
+    fn _shown<'py>(
+        slf: &Bound<'py, Self>,
+        labels: Option<&Bound<'py, PyAny>>,
+        gaps: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::collect(slf)?.bind(slf.py()).call_method1("_shown", (labels, gaps))
+    }
+
     /// The Arrow PyCapsule interface: sends no request.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &schema(&self.scan().decode_settings().extra_columns))

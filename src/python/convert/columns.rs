@@ -4,7 +4,7 @@ use arrow_array::{Array as _, Int64Array, TimestampMicrosecondArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
-use crate::data::{COLUMN_NAMES, PointColumns};
+use crate::data::{COLUMN_NAMES, Codes, LABEL, PointColumns};
 use crate::python::bridge::process::guarded;
 use crate::python::convert::memory::Memory;
 
@@ -24,13 +24,15 @@ pub(crate) fn of_points<'py>(
         let envelopes = &points.envelopes;
         let lengths = envelopes.iter().map(|envelope| envelope.rows.len().to_ne_bytes());
         let lengths = bytes(py, envelopes.len(), lengths)?;
-        for (place, name) in [site, line, machine, device, tag].into_iter().enumerate() {
-            let codes = points.codes(place);
+        let runs = |name: &str, codes: Codes<'_>| {
             let runs = envelopes
                 .iter()
                 .map(|envelope| codes.of_series[envelope.series].unwrap_or(-1).to_ne_bytes());
             let runs = bytes(py, envelopes.len(), runs)?;
-            list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))?;
+            list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))
+        };
+        for (place, name) in [site, line, machine, device, tag].into_iter().enumerate() {
+            runs(name, points.codes(place))?;
         }
         list.append(timestamps(timestamp, &points.timestamps, "UTC"))?;
         for (name, array) in numbers.into_iter().zip(&points.numbers) {
@@ -39,6 +41,9 @@ pub(crate) fn of_points<'py>(
         list.append(integers(py, sample_count, &points.sample_counts)?)?;
         for (name, texts) in points.extra_columns().iter().zip(&points.extras) {
             list.append((name, "text", PyList::new(py, texts.iter())?))?;
+        }
+        if let Some(codes) = points.label_codes() {
+            runs(LABEL, codes)?;
         }
         Ok(list)
     })

@@ -15,35 +15,69 @@ macro_rules! frame_methods {
             /// The points as a long pandas frame. ``ids="category"`` is faster and smaller than
             /// ``"str"``; ``tz="Europe/Berlin"`` shows the timestamps on the clock of a zone, instead
             /// of UTC: a name of the IANA database, or a ``ZoneInfo``.
-            #[pyo3(signature = (*, ids="str", tz=None))]
-            #[pyo3(text_signature = "($self, *, ids='str', tz=None)")]
+            ///
+            /// ``labels`` adds a last column ``label``, a name for each series: ``True`` for the names and
+            /// units of the newest discovery response of the client (:class:`Catalogue`), a catalogue, a
+            /// mapping of tag GUIDs or of tuples of the five ids, or a callable that is given such a tuple
+            /// (:class:`SeriesIds`). What has no name has its ids, ``S1/L2/M3/D31/…``. Where two series have
+            /// one name a :class:`SitelineWarning` shows both; their rows stay apart by their ids.
+            ///
+            /// ``gaps="explicit"`` adds a row of nulls for each bucket that a series of these points does not
+            /// have, of all that begin between start and end of the query, at multiples of ``interval``: of a
+            /// store those that were read. A :class:`QueryError` where that is not known: for a page, a part
+            /// of a read, changes, without ``interval``, and where points are off that grid.
+            #[pyo3(signature = (*, ids="str", tz=None, labels=None, gaps=None))]
+            #[pyo3(text_signature = "($self, *, ids='str', tz=None, labels=None, gaps=None)")]
             fn to_pandas<'py>(
                 slf: &Bound<'py, Self>,
                 ids: &str,
                 tz: Option<&Bound<'py, PyAny>>,
+                labels: Option<&Bound<'py, PyAny>>,
+                gaps: Option<&str>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                $call_frames(slf, "to_pandas", Some(ids), tz)
+                $call_frames(
+                    slf,
+                    "to_pandas",
+                    Some(ids),
+                    $crate::python::convert::frames::FrameArgs { tz, labels, gaps },
+                )
             }
 
-            /// The points as a long polars frame, without pyarrow. ``tz``: as of ``to_pandas()``.
-            #[pyo3(signature = (*, ids="str", tz=None))]
-            #[pyo3(text_signature = "($self, *, ids='str', tz=None)")]
+            /// The points as a long polars frame, without pyarrow. ``tz``, ``labels``, ``gaps``: as of
+            /// ``to_pandas()``.
+            #[pyo3(signature = (*, ids="str", tz=None, labels=None, gaps=None))]
+            #[pyo3(text_signature = "($self, *, ids='str', tz=None, labels=None, gaps=None)")]
             fn to_polars<'py>(
                 slf: &Bound<'py, Self>,
                 ids: &str,
                 tz: Option<&Bound<'py, PyAny>>,
+                labels: Option<&Bound<'py, PyAny>>,
+                gaps: Option<&str>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                $call_frames(slf, "to_polars", Some(ids), tz)
+                $call_frames(
+                    slf,
+                    "to_polars",
+                    Some(ids),
+                    $crate::python::convert::frames::FrameArgs { tz, labels, gaps },
+                )
             }
 
-            /// The points as a ``pyarrow.Table``; the ids are dictionary-coded. ``tz``: as of
+            /// The points as a ``pyarrow.Table``; the ids are dictionary-coded. ``tz``, ``labels``, ``gaps``: as of
             /// ``to_pandas()``.
-            #[pyo3(signature = (*, tz=None), text_signature = "($self, *, tz=None)")]
+            #[pyo3(signature = (*, tz=None, labels=None, gaps=None))]
+            #[pyo3(text_signature = "($self, *, tz=None, labels=None, gaps=None)")]
             fn to_arrow<'py>(
                 slf: &Bound<'py, Self>,
                 tz: Option<&Bound<'py, PyAny>>,
+                labels: Option<&Bound<'py, PyAny>>,
+                gaps: Option<&str>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                $call_frames(slf, "to_arrow", None, tz)
+                $call_frames(
+                    slf,
+                    "to_arrow",
+                    None,
+                    $crate::python::convert::frames::FrameArgs { tz, labels, gaps },
+                )
             }
         }
     };
@@ -84,6 +118,11 @@ macro_rules! point_methods {
             fn _ipc(&self) -> PyResult<$crate::python::convert::ipc::IpcStream> {
                 let points = ::std::sync::Arc::clone(&self.$($points).+);
                 Ok($crate::python::convert::ipc::IpcStream::of_points(points)?)
+            }
+
+            /// The series that have points, for :class:`Catalogue`.
+            fn _series_ids<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+                $crate::python::convert::labels::ids_of_points(py, &self.$($points).+)
             }
 
             /// The columns for ``siteline.frames``.

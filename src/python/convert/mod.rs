@@ -3,11 +3,14 @@
 pub(crate) mod capsule;
 pub(crate) mod clock;
 pub(crate) mod columns;
+pub(crate) mod completeness;
 pub(crate) mod frames;
 pub(crate) mod holder;
 pub(crate) mod ipc;
 pub(crate) mod keywords;
+pub(crate) mod labels;
 mod memory;
+mod pickled;
 pub(crate) mod rebucketed;
 mod records;
 pub(crate) mod rows;

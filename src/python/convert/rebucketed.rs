@@ -8,8 +8,9 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
 
+use crate::client::ListedIds;
 use crate::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
 use crate::data::{COLUMN_NAMES, PointColumns, spelled};
 use crate::error::{Error, Kind, Result, excerpt};
@@ -17,6 +18,7 @@ use crate::python::bridge::process::detached;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::columns::{integers, of_points, timestamps};
 use crate::python::convert::holder::frame_methods;
+use crate::python::convert::labels::{ids_of_points, labelled};
 use crate::python::convert::values::{duration, many, refuse, text};
 use crate::python::convert::wide::PyWide;
 use crate::python::convert::zone::zone;
@@ -45,14 +47,16 @@ pub(crate) struct PyRebucketed {
     interval: i64,
     zone: String,
     provenance: Py<PyDict>,
+    /// What the discovery responses of the client listed.
+    listed: Option<Arc<ListedIds>>,
 }
 
 /// The arguments of `rebucket()`.
 pub(crate) struct RebucketArgs {
-    interval: i64,
+    pub(super) interval: i64,
     reduction: Option<Reduction>,
-    zone: (String, TimeZone),
-    origin: Option<i64>,
+    pub(super) zone: (String, TimeZone),
+    pub(super) origin: Option<i64>,
 }
 
 impl RebucketArgs {
@@ -60,19 +64,36 @@ impl RebucketArgs {
     /// `QueryError` for an interval of 0, and for a value, a zone or an origin that is none.
     pub(crate) fn new(
         interval: &Bound<'_, PyAny>,
+        name: &str,
         value: Option<&str>,
-        tz: Option<&Bound<'_, PyAny>>,
-        origin: Option<&Bound<'_, PyAny>>,
+        (tz, origin): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
     ) -> PyResult<Self> {
         let py = interval.py();
-        let width = i64::try_from(duration(interval, "interval")?.as_micros()).unwrap_or(i64::MAX);
+        let width = i64::try_from(duration(interval, name)?.as_micros()).unwrap_or(i64::MAX);
         if width == 0 {
-            return Err(refuse(py, Kind::QueryError, "interval= is 0; a bucket is longer."));
+            let message = format!("{name}= is 0; a bucket is longer.");
+            return Err(refuse(py, Kind::QueryError, message));
         }
         let zone = tz.map_or_else(|| Ok(("UTC".to_owned(), TimeZone::UTC)), zone)?;
         let origin = origin.map(|origin| civil_origin(origin, &zone.1)).transpose()?;
         let reduction = value.map(Reduction::parse).transpose()?;
         Ok(Self { interval: width, reduction, zone, origin })
+    }
+}
+
+impl RebucketArgs {
+    /// The arguments of `completeness()`: periods of a day, unless others are given.
+    ///
+    /// # Errors
+    /// As [`RebucketArgs::new`].
+    pub(crate) fn by(
+        py: Python<'_>,
+        by: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let day = PyString::new(py, "1d").into_any();
+        Self::new(by.unwrap_or(&day), "by", None, (tz, origin))
     }
 }
 
@@ -116,12 +137,13 @@ impl PyRebucketed {
         interval_seconds: Option<u32>,
         args: RebucketArgs,
         provenance: Py<PyDict>,
+        listed: Option<Arc<ListedIds>>,
     ) -> PyResult<Self> {
         let RebucketArgs { interval, reduction, zone: (zone, rules), origin } = args;
         let own = interval_seconds.map(|seconds| i64::from(seconds) * 1_000_000);
         let mut grid = LocalGrid::new(rules, interval, origin);
         let rebucketed = detached(py, || rebucket(points, own, &mut grid, reduction))??;
-        Ok(Self { rebucketed, interval, zone, provenance })
+        Ok(Self { rebucketed, interval, zone, provenance, listed })
     }
 
     fn schema(&self) -> SchemaRef {
@@ -177,10 +199,45 @@ impl PyRebucketed {
     }
 
     /// The points with a column for each series: see :meth:`Table.wide`.
-    #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
-    fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
+    #[pyo3(signature = (value="value", *, labels=None),
+        text_signature = "($self, value='value', *, labels=None)")]
+    fn wide(
+        &self,
+        py: Python<'_>,
+        value: &str,
+        labels: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyWide> {
         let (points, provenance) = (&self.rebucketed.points, self.provenance.clone_ref(py));
-        PyWide::new(py, points, value, &self.zone, provenance)
+        let wide = PyWide::new(py, points, value, &self.zone, provenance)?;
+        wide.labelled(labels, self.listed.as_deref())
+    }
+
+    /// The same with names, for one frame.
+    fn _shown(
+        &self,
+        py: Python<'_>,
+        labels: Option<&Bound<'_, PyAny>>,
+        gaps: bool,
+    ) -> PyResult<Self> {
+        if gaps {
+            let message = "gaps= is for the buckets that were read.";
+            let hint = "completeness(by=...) has a row for each larger bucket; buckets and expected \
+                        say how full those are that there are.";
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint).into());
+        }
+        let Rebucketed { points, buckets, expected } = &self.rebucketed;
+        let points = match labels {
+            Some(labels) => labelled(labels, points, self.listed.as_deref())?,
+            None => points.clone(),
+        };
+        let (buckets, expected) = (buckets.clone(), expected.clone());
+        Ok(Self {
+            rebucketed: Rebucketed { points, buckets, expected },
+            zone: self.zone.clone(),
+            provenance: self.provenance.clone_ref(py),
+            listed: self.listed.clone(),
+            ..*self
+        })
     }
 
     /// The Arrow PyCapsule interface.
@@ -199,6 +256,11 @@ impl PyRebucketed {
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema())
+    }
+
+    /// The series, for :class:`Catalogue`.
+    fn _series_ids<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        ids_of_points(py, &self.rebucketed.points)
     }
 
     /// The columns for ``siteline.frames``.

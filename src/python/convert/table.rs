@@ -3,15 +3,22 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
+use crate::client::ListedIds;
 use crate::client::table::{Provenance, Table, TableReport};
+use crate::data::reshape::{Expected, with_gaps};
 use crate::data::{PointColumns, Query};
+use crate::error::{Error, Kind, Result};
 use crate::preview::Preview;
 use crate::python::bridge::process::{detached, guarded};
+use crate::python::convert::completeness::PyCompleteness;
+use crate::python::convert::frames::is_explicit;
 use crate::python::convert::holder::{frame_methods, point_methods};
+use crate::python::convert::labels::FramePoints;
+use crate::python::convert::pickled::{TableState, read_points, write_points};
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
-use crate::python::convert::state::dict;
+use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::values::{html, many};
 use crate::python::convert::wide::PyWide;
 
@@ -33,6 +40,9 @@ pub(crate) fn provenance<'py>(
     dict.set_item("resumed_after_pages", provenance.resumed_after_pages)?;
     Ok(dict)
 }
+
+/// What `__reduce__` gives: `_restore`, and its two arguments.
+type PickledTable<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<Bound<'py, PyAny>>));
 
 /// A whole read: every point once, series merged over pages, in canonical order.
 ///
@@ -64,10 +74,33 @@ impl PyTable {
     pub(crate) fn unread(points: PointColumns) -> Self {
         Self { points: Arc::new(points), origin: None }
     }
+
+    /// The buckets that its points can have.
+    fn expected(&self) -> Result<Expected> {
+        self.origin.as_ref().map_or_else(
+            || {
+                let message = "which buckets are missing is not known: no read gave this table";
+                Err(Error::new(Kind::QueryError, message))
+            },
+            |table| table.expected(),
+        )
+    }
+
+    /// With a row for each bucket that is missing.
+    fn filled(&self, py: Python<'_>) -> PyResult<PointColumns> {
+        let expected = self.expected()?;
+        Ok(detached(py, || with_gaps(&self.points, &expected))??)
+    }
+
+    /// What the discovery responses of its client listed.
+    fn listed(&self) -> Option<&Arc<ListedIds>> {
+        self.origin.as_ref().map(|table| &table.provenance.listed)
+    }
 }
 
 frame_methods!(PyTable);
 point_methods!(PyTable, points);
+copies_are_itself!(PyTable);
 
 #[pymethods]
 impl PyTable {
@@ -116,6 +149,8 @@ impl PyTable {
     /// The points with a column for each series and a row for each bucket: :class:`Wide`.
     ///
     /// - ``value``: what the cells hold: ``"value"``, ``"minimum"``, ``"maximum"`` or ``"sample_count"``
+    /// - ``labels``: names of the columns in the place of the ids: see :meth:`to_pandas`
+    /// - ``gaps``: with ``"explicit"`` there is a row for each bucket that can be: see :meth:`to_pandas`
     ///
     /// Raises :class:`QueryError` for another name, and where there would be more than 2**31 cells: series
     /// of few common buckets need a cell for each bucket of all others.
@@ -123,9 +158,22 @@ impl PyTable {
     /// >>> frame = scan.collect().wide("maximum").to_pandas()
     /// >>> frame.index.name, frame.columns.names[4], frame.shape
     /// ('timestamp', 'tag_guid', (6, 12))
-    #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
-    fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
-        guarded(|| PyWide::new(py, &self.points, value, "UTC", self.provenance(py)?.unbind()))
+    #[pyo3(signature = (value="value", *, labels=None, gaps=None),
+        text_signature = "($self, value='value', *, labels=None, gaps=None)")]
+    fn wide(
+        &self,
+        py: Python<'_>,
+        value: &str,
+        labels: Option<&Bound<'_, PyAny>>,
+        gaps: Option<&str>,
+    ) -> PyResult<PyWide> {
+        guarded(|| {
+            let provenance = self.provenance(py)?.unbind();
+            let filled = if is_explicit(gaps)? { Some(self.filled(py)?) } else { None };
+            let points = filled.as_ref().unwrap_or(&self.points);
+            let wide = PyWide::new(py, points, value, "UTC", provenance)?;
+            wide.labelled(labels, self.listed().map(|listed| &**listed))
+        })
     }
 
     /// The points in larger buckets, such as local days: :class:`Rebucketed`.
@@ -160,11 +208,65 @@ impl PyTable {
         origin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyRebucketed> {
         guarded(|| {
-            let args = RebucketArgs::new(interval, value, tz, origin)?;
+            let args = RebucketArgs::new(interval, "interval", value, (tz, origin))?;
             let query = self.origin.as_ref().map(|table| &table.provenance.query);
             let own = query.and_then(Query::interval_seconds);
-            PyRebucketed::new(py, &self.points, own, args, self.provenance(py)?.unbind())
+            let provenance = self.provenance(py)?.unbind();
+            PyRebucketed::new(py, &self.points, own, args, provenance, self.listed().cloned())
         })
+    }
+
+    /// How much of what was asked for is there, by series and period: :class:`Completeness`.
+    ///
+    /// - ``by``: the length of a period: ``"1d"``, ``"8h"``, a ``timedelta``, seconds
+    /// - ``tz``, ``origin``: the clock that periods keep to, and where they begin: as of :meth:`rebucket`
+    ///
+    /// Buckets are expected at the multiples of ``interval`` in UTC (§4.3 does not show the grid). Series
+    /// without any point have no row: a :class:`Catalogue` has them.
+    ///
+    /// Raises :class:`QueryError` where it is not known what is missing: for a part of a read, without
+    /// ``interval``, for scans of different series, and where points are off the grid; and where a bucket
+    /// would be in two periods.
+    ///
+    /// >>> hours = scan.collect().completeness("3h").to_pandas()
+    /// >>> hours["share"].tolist()[:2], hours["expected"].unique().tolist()
+    /// ([1.0, 1.0], [3])
+    #[pyo3(signature = (by=None, *, tz=None, origin=None),
+        text_signature = "($self, by='1d', *, tz='UTC', origin=None)")]
+    fn completeness(
+        &self,
+        py: Python<'_>,
+        by: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyCompleteness> {
+        guarded(|| {
+            let args = RebucketArgs::by(py, by, tz, origin)?;
+            let (expected, listed) = (self.expected()?, self.listed().cloned());
+            let provenance = self.provenance(py)?.unbind();
+            PyCompleteness::new(py, &self.points, &expected, args, provenance, listed)
+        })
+    }
+
+    /// Makes the table again for ``pickle``.
+    #[staticmethod]
+    fn _restore(py: Python<'_>, points: &[u8], state: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let points = detached(py, || read_points(points))??;
+        guarded(|| match state {
+            None => Ok(Self::unread(points)),
+            Some(state) => Ok(Self::new(Arc::new(restore::<TableState>(state)?.table(points)?))),
+        })
+    }
+
+    /// The pickle has the points, the report and the origin of the table: for caches. A part of a read that
+    /// failed is pickled without what ``resume(..., onto=)`` needs.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<PickledTable<'py>> {
+        let (py, table) = (slf.py(), slf.get());
+        let points = detached(py, || write_points(&table.points))??;
+        let state = table.origin.as_deref().map(TableState::from);
+        let state = state.map(|state| dict(py, &state)).transpose()?;
+        let restore = slf.get_type().getattr("_restore")?;
+        Ok((restore, (PyBytes::new(py, &points), state)))
     }
 
     /// What :class:`Gathered` is of several tables: one.
@@ -173,6 +275,20 @@ impl PyTable {
     fn _together(py: Python<'_>, tables: Vec<Bound<'_, Self>>) -> PyResult<Self> {
         let tables: Vec<_> = tables.iter().filter_map(|one| one.get().origin.clone()).collect();
         Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))??)))
+    }
+
+    /// The same with names, or rows for gaps, for one frame.
+    #[pyo3(name = "_shown")]
+    fn shown(
+        &self,
+        py: Python<'_>,
+        labels: Option<&Bound<'_, PyAny>>,
+        gaps: bool,
+    ) -> PyResult<FramePoints> {
+        let filled = if gaps { Some(self.filled(py)?) } else { None };
+        let points = filled.as_ref().unwrap_or(&self.points);
+        let listed = self.listed().map(|listed| &**listed);
+        FramePoints::labelled(points, None, labels, listed, self.provenance(py)?.unbind())
     }
 
     #[pyo3(name = "_provenance")]

@@ -4,11 +4,13 @@ use arrow_array::{Array as _, RecordBatchIterator};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyTuple};
 
+use crate::client::ListedIds;
 use crate::data::PointColumns;
 use crate::data::reshape::{Measure, Wide};
 use crate::python::bridge::process::detached;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
-use crate::python::convert::frames::call_frames;
+use crate::python::convert::frames::{FrameArgs, call_frames, is_without};
+use crate::python::convert::labels::{column_names, ids};
 use crate::python::convert::memory::Memory;
 use crate::python::convert::values::many;
 
@@ -47,6 +49,21 @@ impl PyWide {
         let wide = detached(py, || Wide::new(points, measure, zone))??;
         Ok(Self { wide, provenance })
     }
+
+    /// With names for the columns.
+    ///
+    /// # Errors
+    /// As [`column_names`].
+    pub(crate) fn labelled(
+        mut self,
+        labels: Option<&Bound<'_, PyAny>>,
+        listed: Option<&ListedIds>,
+    ) -> PyResult<Self> {
+        if let Some(labels) = labels.filter(|labels| !is_without(labels)) {
+            self.wide.labels = Some(column_names(labels, &self.wide.series, listed)?);
+        }
+        Ok(self)
+    }
 }
 
 #[pymethods]
@@ -60,10 +77,13 @@ impl PyWide {
     /// The series of the columns: tuples of the five ids, ``None`` where a series has none.
     #[getter]
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let ids = |series: &crate::data::Identity| {
-            PyTuple::new(py, series.0.iter().map(Option::as_deref))
-        };
-        self.wide.series.iter().map(ids).collect()
+        self.wide.series.iter().map(|series| ids(py, series)).collect()
+    }
+
+    /// The names of the columns, where ``labels=`` gave them; else ``None``.
+    #[getter]
+    fn labels(&self) -> Option<Vec<String>> {
+        self.wide.labels.clone()
     }
 
     /// The number of buckets.
@@ -80,8 +100,9 @@ impl PyWide {
     /// :meth:`Rebucketed.wide`), the columns are
     /// ``float64``, or ``Int64`` for ``sample_count``.
     ///
-    /// - ``flat``: whether the columns have one name each, as in Arrow, or a level for each of the five ids.
-    ///   Two series that would have one name are a :class:`QueryError`
+    /// - ``flat``: whether the columns have one name each, as in Arrow, or a level for each of the five ids
+    ///   (and a last one, ``label``, for names that ``labels=`` gave). Two series that would have one name
+    ///   are a :class:`QueryError` where it is the only one
     /// - ``tz``: the zone of the index, as of :meth:`Table.to_pandas`
     ///
     /// Under pandas 3 the cells are not copied before they are written to. ``frame.attrs["siteline"]`` is
@@ -96,7 +117,7 @@ impl PyWide {
         tz: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let name = if flat { "wide_to_flat_pandas" } else { "wide_to_pandas" };
-        call_frames(slf, name, None, tz)
+        call_frames(slf, name, None, FrameArgs { tz, ..FrameArgs::default() })
     }
 
     /// As a polars frame: ``timestamp``, then a column for each series, named as in Arrow.
@@ -107,7 +128,7 @@ impl PyWide {
         slf: &Bound<'py, Self>,
         tz: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        call_frames(slf, "wide_to_polars", None, tz)
+        call_frames(slf, "wide_to_polars", None, FrameArgs { tz, ..FrameArgs::default() })
     }
 
     /// As a ``pyarrow.Table``: ``timestamp``, then a column for each series.
@@ -118,7 +139,7 @@ impl PyWide {
         slf: &Bound<'py, Self>,
         tz: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        call_frames(slf, "to_arrow", None, tz)
+        call_frames(slf, "to_arrow", None, FrameArgs { tz, ..FrameArgs::default() })
     }
 
     /// The Arrow PyCapsule interface.
@@ -137,6 +158,11 @@ impl PyWide {
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.wide.schema()?)
+    }
+
+    /// The series, for :class:`Catalogue`.
+    fn _series_ids<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.series(py)
     }
 
     /// For ``siteline.frames``: the timestamps and their zone; the cells of all columns, one after the other; for integers

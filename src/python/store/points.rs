@@ -14,9 +14,11 @@ use crate::python::bridge::errors::{raise, warn};
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
-use crate::python::convert::frames::call_frames;
+use crate::python::convert::completeness::PyCompleteness;
+use crate::python::convert::frames::{FrameArgs, call_frames, is_explicit};
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::ipc::IpcStream;
+use crate::python::convert::labels::ids_of_points;
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
@@ -92,11 +94,11 @@ impl PyPoints {
         slf: &Bound<'py, Self>,
         name: &str,
         ids: Option<&str>,
-        tz: Option<&Bound<'py, PyAny>>,
+        args: FrameArgs<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let snapshot = Bound::new(py, slf.get().snapshot(py)?)?;
-        call_frames(snapshot.as_any(), name, ids, tz).map_err(|error| {
+        call_frames(snapshot.as_any(), name, ids, args).map_err(|error| {
             let failure = snapshot.get().failure.get();
             failure.map_or(error, |failure| raise(py, failure))
         })
@@ -123,12 +125,23 @@ impl PyPoints {
     /// now; see :meth:`Table.wide`.
     ///
     /// - ``value``: what the cells hold: ``"value"``, ``"minimum"``, ``"maximum"`` or ``"sample_count"``
-    #[pyo3(signature = (value="value"), text_signature = "($self, value='value')")]
-    fn wide(&self, py: Python<'_>, value: &str) -> PyResult<PyWide> {
+    /// - ``labels``: names of the columns, as of :meth:`Table.wide`; a store has no discovery response for
+    ///   ``True``: give ``client.series()``
+    /// - ``gaps``: with ``"explicit"`` there is a row for each bucket of what was read
+    #[pyo3(signature = (value="value", *, labels=None, gaps=None),
+        text_signature = "($self, value='value', *, labels=None, gaps=None)")]
+    fn wide(
+        &self,
+        py: Python<'_>,
+        value: &str,
+        labels: Option<&Bound<'_, PyAny>>,
+        gaps: Option<&str>,
+    ) -> PyResult<PyWide> {
         guarded(|| {
             Measure::parse(value)?;
-            let snapshot = self.snapshot(py)?;
-            PyWide::new(py, &snapshot.points(py)?, value, "UTC", snapshot.provenance(py))
+            let (gaps, snapshot) = (is_explicit(gaps)?, self.snapshot(py)?);
+            let points = if gaps { snapshot.filled(py)? } else { snapshot.points(py)? };
+            PyWide::new(py, &points, value, "UTC", snapshot.provenance(py))?.labelled(labels, None)
         })
     }
 
@@ -150,12 +163,49 @@ impl PyPoints {
                 let error = Error::new(Kind::QueryError, message);
                 return Err(error.with_hint("Rebucket store.points(...) of their range.").into());
             }
-            let args = RebucketArgs::new(interval, value, tz, origin)?;
+            let args = RebucketArgs::new(interval, "interval", value, (tz, origin))?;
             let snapshot = self.snapshot(py)?;
             let own = snapshot.interval_seconds;
             let provenance = snapshot.provenance(py);
-            PyRebucketed::new(py, &snapshot.points(py)?, own, args, provenance)
+            PyRebucketed::new(py, &snapshot.points(py)?, own, args, provenance, None)
         })
+    }
+
+    /// How much of what was asked for is there, by series and period: :class:`Completeness`, which is read
+    /// now; see :meth:`Table.completeness`.
+    ///
+    /// - ``by``: the length of a period: ``"1d"``, ``"8h"``, a ``timedelta``, seconds
+    /// - ``tz``, ``origin``: the clock that periods keep to, and where they begin: as of :meth:`rebucket`
+    ///
+    /// What was never read to the end of a chain is ``unread``, not ``missing`` (with ``unread="warn"`` or
+    /// ``"keep"``; where a part of a named range is, ``"error"`` is an :class:`UnreadRange` here too).
+    ///
+    /// >>> store = siteline.Store("plant.siteline")
+    /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    /// ...                      since="2026-11-15T00:00Z")
+    /// >>> report = client.sync(feed, store)
+    /// >>> store.points("line-2", "2026-11-14", "2026-11-16", unread="keep").completeness()
+    /// <Completeness 6 series, 1d in UTC, 50.0 % there, 0 missing, 144 unread>
+    #[pyo3(signature = (by=None, *, tz=None, origin=None),
+        text_signature = "($self, by='1d', *, tz='UTC', origin=None)")]
+    fn completeness(
+        &self,
+        py: Python<'_>,
+        by: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyCompleteness> {
+        guarded(|| {
+            let args = RebucketArgs::by(py, by, tz, origin)?;
+            let snapshot = self.snapshot(py)?;
+            let (expected, points) = (snapshot.expected()?, snapshot.points(py)?);
+            PyCompleteness::new(py, &points, &expected, args, snapshot.provenance(py), None)
+        })
+    }
+
+    /// The series that have points, for :class:`Catalogue`: reads them all.
+    fn _series_ids<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        guarded(|| ids_of_points(py, &self.snapshot(py)?.points(py)?))
     }
 
     /// What notebooks show: the first points.

@@ -9,19 +9,21 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::data::PointColumns;
+use crate::data::reshape::{Expected, with_gaps};
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
-use crate::python::bridge::process::without_fork_anywhere;
+use crate::python::bridge::process::{detached, without_fork_anywhere};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::capsule::reader_capsule;
 use crate::python::convert::columns::of_points;
+use crate::python::convert::labels::{FramePoints, changes_for_frames};
 use crate::python::convert::rows::{PointSource, Taken};
 use crate::python::convert::state::dict;
 use crate::python::convert::values::refuse;
-use crate::store::{CHANGES, Reader, SeriesIds, ShownPoints, View};
+use crate::store::{Reader, SeriesIds, ShownPoints, View};
 use crate::sync::{ReadSpec, Snapshot};
 
 /// Points of a batch: a few megabytes.
@@ -162,6 +164,8 @@ pub(crate) struct PySnapshot {
     provenance: Py<PyDict>,
     /// Of the feed.
     pub(crate) interval_seconds: Option<u32>,
+    /// The buckets that its points can have, where that is known.
+    expected: Option<Expected>,
     /// The error that ended its stream.
     pub(crate) failure: Arc<OnceLock<Error>>,
 }
@@ -196,15 +200,38 @@ impl PySnapshot {
             provenance.set_item("since", since)?;
         }
         let interval_seconds = snapshot.feed.input().interval_seconds;
+        let expected = snapshot.expected(spec);
         let batches = BatchStream::new(snapshot);
         let failure = Arc::clone(&batches.failure);
-        let batches = Mutex::new(Some(batches));
-        Ok(Self { batches, provenance: provenance.unbind(), interval_seconds, failure })
+        let (batches, provenance) = (Mutex::new(Some(batches)), provenance.unbind());
+        Ok(Self { batches, provenance, interval_seconds, expected, failure })
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<BatchStream> {
         let batches = self.batches.lock().take();
         batches.ok_or_else(|| refuse(py, Kind::InternalError, "a snapshot was read twice"))
+    }
+
+    /// The buckets that its points can have: those of the range that were read.
+    ///
+    /// # Errors
+    /// `QueryError` for changes, for flagged points alone, and for a feed without an interval.
+    pub(crate) fn expected(&self) -> Result<Expected> {
+        let expected = self.expected.clone();
+        expected.ok_or_else(|| {
+            let message = "which buckets are missing is not known: these are a part of the points.";
+            let hint = "Ask store.points(...) of their range, with flagged=\"keep\" or \"drop\".";
+            Error::new(Kind::QueryError, message).with_hint(hint)
+        })
+    }
+
+    /// All points, with a row for each bucket that is missing.
+    ///
+    /// # Errors
+    /// As [`PySnapshot::expected`] and [`with_gaps`].
+    pub(crate) fn filled(&self, py: Python<'_>) -> PyResult<PointColumns> {
+        let (expected, points) = (self.expected()?, self.points(py)?);
+        Ok(detached(py, || with_gaps(&points, &expected))??)
     }
 
     /// All points.
@@ -220,9 +247,7 @@ impl PySnapshot {
         let (points, changes) = read_all(py, &mut stream)?;
         let columns = of_points(py, &points)?;
         if let Some(changes) = changes {
-            let texts = if changes.is_empty() { &[] } else { CHANGES.as_slice() };
-            let codes = PyByteArray::new(py, &changes);
-            columns.append(("change", "codes", codes, PyList::new(py, texts)?))?;
+            columns.append(changes_for_frames(py, &changes)?)?;
         }
         Ok(columns)
     }
@@ -235,6 +260,18 @@ impl PySnapshot {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         reader_capsule(py, Box::new(self.take(py)?))
+    }
+
+    /// The same with names, or rows for gaps: they need all points, so that all is read first.
+    fn _shown(
+        &self,
+        py: Python<'_>,
+        labels: Option<&Bound<'_, PyAny>>,
+        gaps: bool,
+    ) -> PyResult<FramePoints> {
+        let (points, changes) =
+            if gaps { (self.filled(py)?, None) } else { read_all(py, &mut self.take(py)?)? };
+        FramePoints::labelled(&points, changes, labels, None, self.provenance(py))
     }
 
     #[pyo3(name = "_provenance")]

@@ -79,8 +79,7 @@ impl SyncTarget {
         if let Ok(store) = store.cast::<PyStore>() {
             return Ok(Self { target: Arc::clone(&store.get().0) as _, python: None });
         }
-        let host = client.base_url().host().to_owned();
-        let python = Arc::new(PyTarget::new(store, feeds, host)?);
+        let python = Arc::new(PyTarget::new(store, feeds, client)?);
         Ok(Self { target: Arc::clone(&python) as _, python: Some(python) })
     }
 

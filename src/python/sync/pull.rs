@@ -112,7 +112,7 @@ impl PySyncPages {
         let run = guarded(|| Ok(step(py, begin)??))?;
         Ok(Self {
             run: Mutex::new(Some(Arc::new(run))),
-            pages: SyncedPages::new(&feeds, core.base_url().host().to_owned()),
+            pages: SyncedPages::new(&feeds, core),
             callback,
             client: client.clone().unbind(),
             buffer: SharedLogBuffer::default(),

@@ -14,6 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::client::table::Provenance;
+use crate::client::{Client, ListedIds};
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 use crate::python::bridge::coroutine::{Caller, Lost, outcome_here};
@@ -28,13 +29,15 @@ use crate::sync::Feed;
 pub(crate) struct SyncedPages {
     feeds: HashMap<String, Feed>,
     host: String,
+    listed: Arc<ListedIds>,
 }
 
 impl SyncedPages {
-    /// Of these feeds, from this host.
-    pub(crate) fn new(feeds: &[Feed], host: String) -> Self {
+    /// Of these feeds, read by this client.
+    pub(crate) fn new(feeds: &[Feed], client: &Client) -> Self {
         let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
-        Self { feeds, host }
+        let host = client.base_url().host().to_owned();
+        Self { feeds, host, listed: Arc::clone(client.listed()) }
     }
 
     /// A page of a feed; what was asked is the range of its chain.
@@ -52,6 +55,7 @@ impl SyncedPages {
             pages: page.sequence.saturating_sub(batch_first) + 1,
             resumed_after_pages: batch_first.saturating_sub(chain.first),
             not_listed: Vec::new(),
+            listed: Arc::clone(&self.listed),
         };
         let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
         Ok(PyPage { page: page.clone(), provenance, synced })
@@ -72,13 +76,17 @@ pub(crate) struct PyTarget {
 impl PyTarget {
     /// # Errors
     /// `QueryError` for an object that is no store, `ConfigError` for an async one in a sync call.
-    pub(crate) fn new(object: &Bound<'_, PyAny>, feeds: &[Feed], host: String) -> PyResult<Self> {
+    pub(crate) fn new(
+        object: &Bound<'_, PyAny>,
+        feeds: &[Feed],
+        client: &Client,
+    ) -> PyResult<Self> {
         let _inside = Inside::enter(object.py());
         let module = object.py().import("siteline._awaiting")?;
         let object = module.call_method1("target", (object,))?;
         let is_async = object.is_instance(&module.getattr("AsyncTarget")?)?;
         let object = Arc::new(object.unbind());
-        let pages = SyncedPages::new(feeds, host);
+        let pages = SyncedPages::new(feeds, client);
         Ok(Self { object, is_async, pages, raised: Mutex::default() })
     }
 

@@ -15,9 +15,16 @@ _OTHERS = ("id", "guid", "name")
 
 
 class Differences(NamedTuple):
-    """Each entry has a ``path``, in the manner of a JSON pointer.
+    """What has come, gone or changed between two discovery bodies: :meth:`Discovery.diff`.
 
-    In it an item of a list stands by its ids, as ``siteId=S1``, or as ``-`` where it has none.
+    Entries of ``come``, ``gone`` and ``changed`` have a ``path``, in the manner of a JSON pointer.
+    In it an item of a list stands by its ids, as ``siteId=S1``, or as ``-`` where it has none. It
+    is true where there is any entry.
+
+    >>> earlier = siteline.Discovery(b'{"sites": [{"siteId": "S2"}, {"siteId": "S9"}]}')
+    >>> difference = client.discover().diff(earlier)
+    >>> [entry["path"] for entry in difference.gone]
+    ['/sites/siteId=S9']
     """
 
     come: list[dict[str, Any]]
@@ -26,6 +33,15 @@ class Differences(NamedTuple):
     """``path`` and ``value``, the whole of what is not listed any more."""
     changed: list[dict[str, Any]]
     """``path``, ``before`` and ``after``."""
+
+    def __bool__(self) -> bool:
+        """Whether anything has come, gone or changed."""
+        return any(map(len, self))
+
+    def __repr__(self) -> str:
+        """Count the entries."""
+        counts = ", ".join(f"{len(entries)} {word}" for word, entries in self._asdict().items())
+        return f"<Differences {counts}>"
 
 
 def differences(before: Any, after: Any) -> Differences:

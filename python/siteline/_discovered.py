@@ -1,0 +1,227 @@
+"""The series in a discovery body, found by shape: the interface does not show it (§4.2)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__: list[str] = []
+
+Ids: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
+
+LEVELS = ("site", "line", "machine", "device", "tag")
+_TAG = 4
+
+# Names without case and separators: siteId, site_id and SiteID are one.
+_IDS = {"siteid": 0, "lineid": 1, "machineid": 2, "deviceid": 3, "tagguid": 4}
+_LISTS = {level + plural: place for place, level in enumerate(LEVELS) for plural in ("", "s")}
+_LEVEL_NAMES = {f"{level}name": place for place, level in enumerate(LEVELS)}
+_OWN_IDS = (("id", "guid"),) * _TAG + (("guid", "id"),)
+_NAMES = ("name", "displayname", "title", "label")
+_UNITS = ("unit", "units", "unitofmeasure", "engineeringunit", "uom")
+_SEPARATORS = re.compile("[^a-z0-9]")
+
+
+class Found(NamedTuple):
+    """One series of a body."""
+
+    ids: Ids
+    """The five ids, ``None`` where the body has none."""
+    names: tuple[str | None, ...]
+    """The names of site, line, machine, device and tag, ``None`` where the body has none."""
+    unit: str | None
+    parts: tuple[str, ...]
+    """What the series is in, and itself, from the top down: names, or ids where there are none."""
+    members: dict[str, Any]
+    """What else the series has in the body."""
+
+
+class Places:
+    """Where in a body things were found: paths such as ``sites[].lines[].lineId``."""
+
+    def __init__(self) -> None:
+        """Nothing was found yet."""
+        self.series: dict[str, None] = {}
+        self.ids: tuple[dict[str, None], ...] = tuple({} for _ in LEVELS)
+        self.names: dict[str, None] = {}
+        self.units: dict[str, None] = {}
+        self.others: dict[str, None] = {}
+        """Members that are no ids and no names, and what has no series in it."""
+        self.nodes: dict[str, set[str]] = {}
+        """All objects, and their members."""
+
+    def unrecognised(self) -> list[str]:
+        """Members that are not in the catalogue, without what is in them."""
+        above = {one[:end] for one in self.series for end in range(1, len(one) + 1)}
+        others = [path for path in self.others if path not in above]
+        known = set(others)
+        return [path for path in others if known.isdisjoint(_above(path))]
+
+
+class Node:
+    """An object of the body."""
+
+    __slots__ = ("above", "ids", "key", "members", "name", "names", "path")
+
+    def __init__(
+        self, path: str, members: dict[str, Any], above: Node | None, level: int | None, key: Any
+    ) -> None:
+        """Find the ids and names that it has itself. ``level``: that of the list it stands in."""
+        self.path, self.members, self.above, self.key = path, members, above, key
+        plain = {_plain(name): name for name in reversed(members)}
+        self.ids: dict[int, tuple[str | None, str]] = {}
+        self.names: dict[int, tuple[str, str]] = {}
+        for short, name in plain.items():
+            if short in _IDS and is_id(members[name], or_null=True):
+                self.ids[_IDS[short]] = (_text(members[name]), _join(path, name))
+            if short in _LEVEL_NAMES and isinstance(members[name], str):
+                self.names[_LEVEL_NAMES[short]] = (members[name], _join(path, name))
+        if level is not None and level not in self.ids:
+            self.take_own_id(level, plain)
+        own = next((plain[one] for one in _NAMES if _is_text(members, plain.get(one))), None)
+        self.name = None if own is None else (members[own], _join(path, own))
+        if self.name and self.ids:
+            # The name of a record that has all ids is that of its tag.
+            self.names.setdefault(max(self.ids), self.name)
+
+    def take_own_id(self, level: int, plain: Mapping[str, str]) -> None:
+        own = next((one for one in _OWN_IDS[level] if one in plain), None)
+        if self.key is not None:
+            self.ids[level] = (self.key, self.path)
+        elif own and is_id(self.members[plain[own]]):
+            self.ids[level] = (_text(self.members[plain[own]]), _join(self.path, plain[own]))
+
+    def chain(self) -> list[Node]:
+        """Return the objects that it is in, from the top down, and itself."""
+        found: list[Node] = []
+        node: Node | None = self
+        while node is not None:
+            found.append(node)
+            node = node.above
+        return found[::-1]
+
+
+def nodes(body: Mapping[str, Any], places: Places, is_series: Any) -> Iterator[Node]:
+    """Yield the objects that are series, in the order of the body; what they hold is theirs."""
+    waiting = [Node("", dict(body), None, None, None)]
+    while waiting:
+        node = waiting.pop()
+        places.nodes.setdefault(node.path, set()).update(node.members)
+        if is_series(node):
+            places.series[node.path] = None
+            yield node
+            continue
+        used = {path for _, path in (*node.ids.values(), *node.names.values())}
+        used |= {node.name[1]} if node.name else set()
+        below: list[Node] = []
+        for name, value in node.members.items():
+            path, inner = _join(node.path, name), list(_objects(node, name, value))
+            below += inner
+            if path not in used:
+                # Of a list the objects are named, so that a path can be given back.
+                places.others[inner[0].path if inner else path] = None
+        waiting += reversed(below)
+
+
+def _objects(above: Node, name: str, value: Any) -> Iterator[Node]:
+    """Yield the objects in a member: itself, the items of a list, the values of a mapping."""
+    level, path = _LISTS.get(_plain(name)), _join(above.path, name)
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict):
+                yield Node(f"{path}[]", item, above, level, None)
+            elif level is not None and is_id(item):
+                yield Node(f"{path}[]", {}, above, level, _text(item))
+    elif isinstance(value, dict):
+        if level is not None and value and all(isinstance(one, dict) for one in value.values()):
+            for key, item in value.items():
+                yield Node(f"{path}{{}}", item, above, level, key)
+        else:
+            yield Node(path, value, above, level, None)
+
+
+def found(node: Node, places: Places) -> Found:
+    """Return a series, and note where its ids and names are."""
+    chain = node.chain()
+    ids: dict[int, str | None] = {}
+    names: dict[int, str] = {}
+    parts: list[str] = []
+    rest = dict(node.members)
+    for one in (*chain[:-1], *_references(node, rest), node):
+        for level, (own, path) in one.ids.items():
+            ids[level] = own
+            places.ids[level][path] = None
+        for level, (name, path) in one.names.items():
+            names[level] = name
+            places.names[path] = None
+        known = [names.get(level) or ids.get(level) for level in sorted(one.ids)]
+        parts += [part for part in known if part] if known else []
+        if not one.ids and one.name:
+            parts.append(one.name[0])
+            places.names[one.name[1]] = None
+    unit = next((name for name in rest if _plain(name) in _UNITS and _is_text(rest, name)), None)
+    if unit is not None:
+        places.units[_join(node.path, unit)] = None
+    taken = {path for _, path in (*node.ids.values(), *node.names.values())}
+    members = {
+        name: value
+        for name, value in rest.items()
+        if name != unit and _join(node.path, name) not in taken
+    }
+    return Found(
+        (ids.get(0), ids.get(1), ids.get(2), ids.get(3), ids.get(4)),
+        tuple(map(names.get, range(len(LEVELS)))),
+        None if unit is None else rest[unit],
+        tuple(parts),
+        members,
+    )
+
+
+def take_tag_id(node: Node) -> None:
+    """Take the own id of an object that is said to be a series."""
+    if _TAG not in node.ids:
+        node.take_own_id(_TAG, {_plain(name): name for name in reversed(node.members)})
+
+
+def _references(node: Node, rest: dict[str, Any]) -> Iterator[Node]:
+    """Yield objects beside the ids of a series, such as its machine; take them out of the rest."""
+    for name, value in node.members.items():
+        level = _LISTS.get(_plain(name))
+        if level is None or level == _TAG or not isinstance(value, dict):
+            continue
+        one = Node(_join(node.path, name), value, node, level, None)
+        if level in one.ids:
+            del rest[name]
+            yield one
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the paths of what a member is in."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("", name.lower())
+
+
+def is_id(value: Any, *, or_null: bool = False) -> bool:
+    """Whether a value is an id: a text, or a whole number."""
+    is_id = isinstance(value, str | int) and not isinstance(value, bool)
+    return is_id or (or_null and value is None)
+
+
+def _is_text(members: Mapping[str, Any], name: str | None) -> bool:
+    return name is not None and isinstance(members[name], str)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,112 @@
+//! A table as `pickle` keeps it: its points as an Arrow IPC stream, and where they are from. What only the
+//! process has that read it stays behind: the pages of a read that failed, and the names of discovery.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::client::table::{Provenance, Table};
+use crate::data::{COLUMN_NAMES, MergeReport, Merged, PointColumns, Query, QueryInput, schema};
+use crate::error::{Error, Kind, Result};
+
+/// Everything of a table but its points.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct TableState {
+    query: QueryInput,
+    further: Vec<QueryInput>,
+    host: String,
+    read_at: Timestamp,
+    pages: u64,
+    resumed_after_pages: u64,
+    not_listed: Vec<String>,
+    is_partial: bool,
+    report: MergeReport,
+}
+
+impl From<&Table> for TableState {
+    fn from(table: &Table) -> Self {
+        let Provenance { query, further, host, read_at, pages, resumed_after_pages, .. } =
+            &table.provenance;
+        Self {
+            query: query.input().clone(),
+            further: further.iter().map(|query| query.input().clone()).collect(),
+            host: host.clone(),
+            read_at: *read_at,
+            pages: *pages,
+            resumed_after_pages: *resumed_after_pages,
+            not_listed: table.provenance.not_listed.clone(),
+            is_partial: table.is_partial,
+            report: table.merged.report.clone(),
+        }
+    }
+}
+
+impl TableState {
+    /// The table, with its points.
+    ///
+    /// # Errors
+    /// `QueryError` for a query that is none.
+    pub(crate) fn table(self, points: PointColumns) -> Result<Table> {
+        let query = Query::new(self.query)?;
+        let further = self.further.into_iter().map(Query::new).collect::<Result<_>>()?;
+        let provenance = Provenance {
+            query,
+            further,
+            host: self.host,
+            read_at: self.read_at,
+            pages: self.pages,
+            resumed_after_pages: self.resumed_after_pages,
+            not_listed: self.not_listed,
+            listed: Arc::default(),
+        };
+        let merged = Merged { points: Arc::new(points), report: self.report };
+        Ok(Table::restored(merged, provenance, self.is_partial))
+    }
+}
+
+/// Points as an Arrow IPC stream of one batch.
+///
+/// # Errors
+/// As [`PointColumns::batch`].
+pub(crate) fn write_points(points: &PointColumns) -> Result<Vec<u8>> {
+    let batch = points.batch()?;
+    let mut stream = Vec::with_capacity(batch.get_array_memory_size());
+    let mut writer = StreamWriter::try_new(&mut stream, &batch.schema()).map_err(broken)?;
+    writer.write(&batch).map_err(broken)?;
+    writer.finish().map_err(broken)?;
+    drop(writer);
+    Ok(stream)
+}
+
+/// Points from what [`write_points`] wrote.
+///
+/// # Errors
+/// `QueryError` for anything else.
+pub(crate) fn read_points(stream: &[u8]) -> Result<PointColumns> {
+    let read = || -> Result<Option<RecordBatch>, ArrowError> {
+        StreamReader::try_new(Cursor::new(stream), None)?.next().transpose()
+    };
+    let batch = read().map_err(|error| foreign(&error.to_string()))?;
+    let batch = batch.ok_or_else(|| foreign("it has no batch"))?;
+    let names = batch.schema_ref().fields().iter().skip(COLUMN_NAMES.len());
+    let extra: Vec<String> = names.map(|field| field.name().clone()).collect();
+    if *batch.schema_ref() != schema(&extra) {
+        return Err(foreign("it has other columns"));
+    }
+    Ok(PointColumns::from_batch(&batch))
+}
+
+fn foreign(why: &str) -> Error {
+    Error::new(Kind::QueryError, format!("this is no pickled table: {why}"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
+fn broken(error: ArrowError) -> Error {
+    Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
+}

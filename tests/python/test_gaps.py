@@ -1,0 +1,232 @@
+"""``gaps="explicit"`` and `completeness()`: what is missing, and what was never read."""
+
+import asyncio
+import json
+
+import pytest
+import siteline
+from siteline import QueryError
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+NOW = "2026-11-20T00:00:00Z"
+RANGE = {"start": "2026-11-05", "end": "2026-11-08", "interval": "10m"}
+IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
+NUMBERS = ["value", "minimum", "maximum", "sample_count"]
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with siteline.Sandbox(now=NOW) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def client(sandbox):
+    return sandbox.client()
+
+
+@pytest.fixture(scope="module")
+def table(client):
+    table = client.data(site="S1", line="L1", **RANGE).collect()
+    per_series = table.to_pandas().groupby(IDS, observed=True).size()
+    assert (per_series < 3 * 144).all(), "the plant stands still at times"
+    return table
+
+
+@pytest.fixture(scope="module")
+def store(client, tmp_path_factory):
+    """A store that was read from the 18th on."""
+    feed = siteline.Feed("l1", site="S1", line="L1", interval="10m", since="2026-11-18")
+    with siteline.Store(tmp_path_factory.mktemp("plant") / "plant.siteline") as store:
+        client.sync(feed, store)
+        yield store
+
+
+def reindexed(frame, start, end):
+    """What pandas makes of a long frame: each series with all buckets."""
+    times = pd.date_range(start, end, freq="10min", inclusive="left", tz="UTC", name="timestamp")
+    parts = []
+    for ids, rows in frame.groupby(IDS, observed=True, sort=False):
+        whole = rows.set_index("timestamp")[NUMBERS].reindex(times.as_unit("us")).reset_index()
+        parts.append(
+            whole.assign(**dict(zip(IDS, ids, strict=True)))[[*IDS, "timestamp", *NUMBERS]]
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_each_missing_bucket_is_a_row_of_nulls(table):
+    frame = table.to_pandas(gaps="explicit")
+    expected = reindexed(table.to_pandas(), "2026-11-05", "2026-11-08")
+    assert len(frame) == 6 * 3 * 144
+    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+    assert (frame.dtypes == table.to_pandas().dtypes).all()
+    assert len(table.to_pandas(gaps=None)) == len(table)
+
+
+def test_polars_arrow_and_wide_frames_have_the_same_rows(table):
+    frame = table.to_pandas(gaps="explicit", ids="category", labels=lambda ids: ids.tag_guid[:4])
+    polars = table.to_polars(gaps="explicit", tz="Europe/Berlin")
+    arrow = table.to_arrow(gaps="explicit")
+    assert polars["timestamp"].dt.timestamp("us").to_list() == [
+        at.value // 1_000 for at in frame["timestamp"]
+    ]
+    assert polars["value"].null_count() == arrow["value"].null_count == frame["value"].isna().sum()
+    assert arrow["maximum"].to_pylist() == polars["maximum"].to_list()
+    wide = table.wide("minimum", gaps="explicit")
+    assert len(wide) == 3 * 144
+    assert wide.to_pandas().notna().sum().sum() == frame["minimum"].notna().sum()
+    with pytest.raises(QueryError, match="is unknown: give"):
+        table.wide(gaps="fill")
+
+
+def test_extra_columns_are_null_where_a_bucket_is_missing(sandbox):
+    with siteline.Sandbox(now=NOW, extra_members=True) as sandbox:
+        client = sandbox.client()
+        scan = client.data(site="S1", line="L1", extra_columns=["quality"], **RANGE)
+        frame = scan.to_pandas(gaps="explicit")
+    missing = frame["value"].isna() & frame["sample_count"].isna()
+    assert missing.any()
+    assert frame.loc[missing, frame.columns[10]].isna().all()
+    assert frame.loc[~missing, frame.columns[10]].notna().any()
+
+
+def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, table):
+    expected = table.to_pandas(gaps="explicit")
+    scan = client.data(site="S1", line="L1", **RANGE)
+    pd.testing.assert_frame_equal(scan.to_pandas(gaps="explicit"), expected)
+    gathered = client.gather(scan.split(3))
+    pd.testing.assert_frame_equal(gathered.to_pandas(gaps="explicit"), expected)
+    # What was not asked for between two scans is no gap.
+    apart = client.gather([scan.split(3)[0], scan.split(3)[2]])
+    assert len(apart.to_pandas(gaps="explicit")) == 6 * 2 * 144
+
+    async def main():
+        async with sandbox.async_client() as client:
+            return await client.data(site="S1", line="L1", **RANGE).to_pandas(gaps="explicit")
+
+    pd.testing.assert_frame_equal(asyncio.run(main()), expected)
+
+
+def test_without_a_start_the_rows_begin_with_the_first_point(client):
+    query = {"site": "S1", "line": "L1", "start": None, "end": "2026-11-02", "interval": "1h"}
+    frame = client.data(**query).to_pandas(gaps="explicit")
+    assert len(frame) % 6 == 0
+    assert frame.groupby("tag_guid").size().nunique() == 1
+
+
+def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, client, table):
+    unknown = "which buckets are missing is not known"
+    page = next(client.data(site="S1", page_size=100, **RANGE).pages())
+    with pytest.raises(QueryError, match=f"{unknown}: a page"):
+        page.to_pandas(gaps="explicit")
+    rest = client.data(site="S1", page_size=5_000, **RANGE)
+    first = next(rest.pages())
+    resumed = rest.resume(first.bookmark).collect()
+    for convert in (resumed.to_pandas, resumed.wide):
+        with pytest.raises(QueryError, match=f"{unknown}: this table is a part of a read"):
+            convert(gaps="explicit")
+    sandbox.fault(on="data", status=503, skip=1, times=9)
+    with pytest.raises(siteline.ServiceUnavailable) as failed:
+        client.data(site="S1", page_size=1_000, **RANGE).collect()
+    sandbox.clear_faults()
+    with pytest.raises(QueryError, match="a part of a read"):
+        failed.value.partial.completeness()
+    lines = [client.data(site="S1", line=line, **RANGE) for line in ("L1", "L2")]
+    with pytest.raises(QueryError, match="the scans ask for different series"):
+        client.gather(lines).to_pandas(gaps="explicit")
+    with pytest.raises(QueryError, match="for the buckets that were read"):
+        table.rebucket("1d").to_pandas(gaps="explicit")
+    truth = sandbox.truth(site="S1", **RANGE)
+    with pytest.raises(QueryError, match="no read gave this table"):
+        truth.to_polars(gaps="explicit")
+
+
+def test_points_off_the_grid_have_no_known_gaps(sandbox):
+    point = {"timestamp": "2026-11-05T00:07:00Z", "value": 1.0, "minimum": 1, "maximum": 1}
+    series = dict.fromkeys(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), "x")
+    body = {"series": [{**series, "points": [{**point, "sampleCount": 1}]}], "nextCursor": None}
+    sandbox.fault(on="data", status=200, body=json.dumps(body))
+    table = sandbox.client().data(site="S1", **RANGE).collect()
+    assert table.report["off_grid"] == 1
+    for convert in (lambda: table.to_pandas(gaps="explicit"), table.completeness):
+        with pytest.raises(
+            QueryError, match="00:07:00Z is at no multiple of the interval of 600 s"
+        ):
+            convert()
+
+
+def test_a_store_has_no_rows_for_what_was_never_read(store):
+    points = store.points("l1", "2026-11-18", "2026-11-19")
+    frame = points.to_pandas(gaps="explicit")
+    expected = reindexed(points.to_pandas(), "2026-11-18", "2026-11-19")
+    pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+    early = store.points("l1", "2026-11-17", "2026-11-19", unread="warn")
+    with pytest.warns(siteline.SitelineWarning, match="unread"):
+        assert len(early.to_polars(gaps="explicit")) == len(frame)
+    assert len(points.wide(gaps="explicit")) == 144
+    with pytest.raises(QueryError, match="these are a part of the points"):
+        store.changes("l1", 0).to_pandas(gaps="explicit")
+
+
+def test_completeness_counts_what_is_there_by_series_and_day(table):
+    frame = table.completeness().to_pandas()
+    counts = ["share", "buckets", "missing", "unread", "expected"]
+    assert list(frame.columns) == [*IDS, "timestamp", *counts]
+    points = table.to_pandas()
+    days = points.groupby([*IDS, points["timestamp"].dt.floor("1D")], observed=True).size()
+    assert len(frame) == 6 * 3
+    assert frame.set_index([*IDS, "timestamp"])["buckets"].to_dict() == days.to_dict()
+    assert (frame["expected"] == 144).all()
+    assert (frame["missing"] == 144 - frame["buckets"]).all()
+    assert (frame["unread"] == 0).all()
+    assert (frame["share"] == frame["buckets"] / 144).all()
+    assert frame["missing"].sum() > 0
+    polars, arrow = table.completeness().to_polars(), table.completeness().to_arrow()
+    assert polars["share"].to_list() == arrow["share"].to_pylist() == frame["share"].tolist()
+    assert pl.DataFrame(table.completeness()).columns == list(frame.columns)
+
+
+def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
+    whole = {"site": "S1", "line": "L1", "interval": "1h"}
+    table = client.data(start="2026-10-24T22:00Z", end="2026-10-26T17:00Z", **whole).collect()
+    days = table.completeness("1d", tz="Europe/Berlin").to_pandas(labels=lambda ids: ids.tag_guid)
+    assert days.columns[-1] == "label"
+    one = days[days["label"] == days["label"].iloc[0]]
+    assert one["expected"].tolist() == [25, 24]
+    # Eighteen hours of a day are not a day.
+    assert one["unread"].tolist() == [0, 6]
+    assert one["share"].iloc[1] <= 18 / 24
+    assert str(one["timestamp"].iloc[0]) == "2026-10-25 00:00:00+02:00"
+    day = client.data(start="2026-11-02T05:00Z", end="2026-11-03T05:00Z", **whole)
+    shifts = client.gather([day]).completeness("8h", tz="Europe/Berlin", origin="06:00")
+    assert shifts.to_pandas()["expected"].unique().tolist() == [8]
+    assert repr(shifts).startswith("<Completeness 6 series, 8h in Europe/Berlin, ")
+    with pytest.raises(QueryError, match="would be in two"):
+        table.completeness("1d", tz="Asia/Kolkata")
+    with pytest.raises(QueryError, match="by= is 0"):
+        table.completeness(0)
+
+
+def test_of_a_store_what_was_never_read_is_not_missing(store):
+    points = store.points("l1", "2026-11-17T12:00Z", "2026-11-19", unread="keep")
+    days = points.completeness().to_pandas()
+    by_day = days.groupby("timestamp")[["buckets", "missing", "unread", "expected"]].sum()
+    assert by_day["unread"].tolist() == [6 * 144, 0]
+    assert by_day["missing"].iloc[0] == 0
+    assert by_day["buckets"].iloc[1] == len(store.points("l1", "2026-11-18", "2026-11-19"))
+    with pytest.raises(siteline.UnreadRange):
+        store.points("l1", "2026-11-17", "2026-11-19").completeness()
+    with pytest.raises(QueryError, match="these are a part of the points"):
+        store.points("l1", "2026-11-18", "2026-11-19", flagged="only").completeness()
+    settled = store.points("l1", "2026-11-18", "2026-11-20", settled_only=True, unread="keep")
+    assert settled.completeness("2d").to_pandas()["unread"].iloc[0] > 0
+
+
+def test_no_points_are_no_rows_and_no_claim(client):
+    nothing = client.data(site="S9", **RANGE).collect()
+    assert len(nothing.to_pandas(gaps="explicit")) == 0
+    assert len(nothing.completeness()) == 0
+    assert repr(nothing.completeness()) == "<Completeness 0 series, 1d in UTC, 0 missing, 0 unread>"

@@ -1,0 +1,87 @@
+"""A table in caches: `pickle` keeps its points, its report and where it is from."""
+
+import copy
+import pickle
+
+import pytest
+import siteline
+
+pd = pytest.importorskip("pandas")
+
+NOW = "2026-11-20T00:00:00Z"
+RANGE = {"site": "S1", "start": "2026-11-05", "end": "2026-11-06", "interval": "10m"}
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with siteline.Sandbox(now=NOW, extra_members=True) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module")
+def table(sandbox):
+    return sandbox.client().data(**RANGE, extra_columns=["quality"]).collect()
+
+
+def repickled(table):
+    return pickle.loads(pickle.dumps(table))
+
+
+def test_the_frame_and_the_report_are_the_same(table):
+    again = repickled(table)
+    pd.testing.assert_frame_equal(again.to_pandas(), table.to_pandas())
+    assert again.to_pandas().attrs == table.to_pandas().attrs
+    assert again.report == table.report
+    assert repr(again) == repr(table)
+    assert pickle.dumps(again) == pickle.dumps(table), "a cache has one key for both"
+    assert copy.copy(table) is table
+    assert copy.deepcopy(table) is table
+
+
+def test_what_is_made_of_it_is_the_same(table, sandbox):
+    again = repickled(table)
+    for make in (
+        lambda table: table.wide("maximum").to_pandas(),
+        lambda table: table.rebucket("1h", value="mean").to_pandas(),
+        lambda table: table.completeness().to_pandas(),
+        lambda table: table.to_pandas(gaps="explicit", labels=lambda ids: ids.tag_guid),
+    ):
+        pd.testing.assert_frame_equal(make(again), make(table))
+    client = sandbox.client()
+    gathered = client.gather([client.data(**RANGE)])
+    assert repickled(gathered).to_pandas().equals(gathered.to_pandas())
+
+
+def test_empty_tables_and_the_truth_are_kept_too(sandbox):
+    empty = sandbox.client().data(**{**RANGE, "site": "S9"}).collect()
+    pd.testing.assert_frame_equal(repickled(empty).to_pandas(), empty.to_pandas())
+    truth = sandbox.truth(**RANGE)
+    assert repickled(truth).to_pandas().equals(truth.to_pandas())
+
+
+def test_a_part_of_a_read_stays_a_part_and_has_no_secret(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", status=503, skip=1, times=9)
+    with pytest.raises(siteline.ServiceUnavailable) as failed:
+        client.data(**RANGE, page_size=100).collect()
+    sandbox.clear_faults()
+    partial, bookmark = failed.value.partial, failed.value.bookmark
+    again = repickled(partial)
+    assert again.to_pandas().equals(partial.to_pandas())
+    with pytest.raises(siteline.QueryError, match="a part of a read"):
+        again.completeness()
+    with pytest.raises(siteline.QueryError, match="onto="):
+        client.data(**RANGE, page_size=100).resume(bookmark, onto=again)
+    # The position is a secret to its holder: the pickle of a table has none.
+    assert len(pickle.dumps(bookmark)) > 100
+    with pytest.raises(siteline.QueryError, match="labels=True has no names"):
+        again.to_pandas(labels=True)
+
+
+def test_what_is_no_pickle_of_a_table_is_refused(table):
+    restore, (points, state) = table.__reduce__()
+    for damaged in (b"", points[:100], points.replace(b"maximum", b"minimax")):
+        with pytest.raises(siteline.QueryError, match="this is no pickled table"):
+            restore(damaged, state)
+    with pytest.raises((TypeError, ValueError)):
+        restore(points, {"query": 7})
