@@ -487,6 +487,7 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        tz: _Zone = None,
         machine: _IdsArg = None,
         device: _IdsArg = None,
         tag: _IdsArg = None,
@@ -502,6 +503,7 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        tz: _Zone = None,
         machine: _IdsArg = None,
         device: _IdsArg = None,
         tag: _IdsArg = None,
@@ -515,6 +517,7 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        tz: _Zone = None,
         machine: _IdsArg = None,
         device: _IdsArg = None,
         tag: _IdsArg = None,
@@ -690,6 +693,7 @@ class _DataOptions(TypedDict, total=False):
     site: str | int | None
     line: str | int | None
     end: _Instant | None
+    tz: _Zone
     interval: _Duration | None
     page_size: int | None
     filters: Mapping[str, _Filter] | None
@@ -789,6 +793,7 @@ class Client:
         site: str | int | None = None,
         line: str | int | None = None,
         end: _Instant | None = None,
+        tz: _Zone = None,
         interval: _Duration | None = None,
         page_size: int | None = None,
         filters: Mapping[str, _Filter] | None = None,
