@@ -40,7 +40,7 @@ impl Client {
     ///
     /// # Errors
     /// `QueryError` for a lag that reaches before the year 1.
-    pub(super) fn end(
+    pub fn end(
         &self,
         now: Timestamp,
         given: Option<Timestamp>,

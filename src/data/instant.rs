@@ -37,8 +37,9 @@ pub(super) enum Written {
 pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
     let trimmed = text.trim();
     let mut memo = DateMemo::default();
+    let parsed = parse_iso(trimmed.as_bytes(), &mut memo);
     let mut completed = |rest| parse_iso(format!("{trimmed}{rest}").as_bytes(), &mut memo);
-    let (parsed, written) = match completed("") {
+    let (parsed, written) = match parsed {
         Err(IsoFault::DateOnly) => (completed("T00:00Z"), Written::Day),
         Err(IsoFault::NoZone) if has_clock => (completed("Z"), Written::LocalTime),
         parsed => (parsed, Written::Instant),
