@@ -21,9 +21,9 @@
 //! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
 //! | [`agent`] | tokens and an allowance that another process holds | fork, lock, files, error, clock, http, auth |
 //! | `arrow` | plain values from the Arrow columns of others | - |
-//! | [`data`] | query, cursor, chain, decoding, merging, reshaping | lock, error, arrow |
-//! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`duration`] | parser of durations that a user writes | error |
+//! | [`data`] | query, cursor, chain, decoding, merging, reshaping | lock, error, arrow, duration |
+//! | [`preview`] | the lines of a table's first series, for display | data |
 //! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, agent, data |
 //! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |

@@ -213,12 +213,12 @@ async fn b23_a_range_never_ends_in_the_services_future() {
     page(&client).await.expect("a page");
     harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
     page(&client).await.expect("a page that lies");
-    let end = client.end(None, None, None).expect("an end").at;
+    let end = client.end(client.now(), None, None, None).expect("an end").at;
     assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
     // A machine 13 hours ahead, and one reply: the earlier of the two is taken.
     let ahead = harness.limited(harness.machine("2026-11-21T01:00:00Z"), None);
     page(&ahead).await.expect("a page");
-    let end = ahead.end(None, None, None).expect("an end").at;
+    let end = ahead.end(ahead.now(), None, None, None).expect("an end").at;
     assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
 }
 

@@ -18,6 +18,7 @@ _NAMES = {
     "line": ("lineid", "lines"),
     "start": ("from", "since", "begin"),
     "end": ("to", "until"),
+    "tz": ("timezone", "zone"),
     "interval": ("aggregationintervalseconds", "intervalseconds", "bucket"),
     "page_size": ("pagesize", "limit"),
 }
@@ -58,6 +59,13 @@ def nanoseconds(at: Any) -> int:
     microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     # Only pandas has nanoseconds.
     return int(microseconds * 1_000 + getattr(since, "nanoseconds", 0))
+
+
+def local_text(at: Any) -> str | None:
+    """Write a date or a naive datetime as text; ``None`` for anything else."""
+    if isinstance(at, datetime):
+        return at.isoformat() if at.tzinfo is None else None
+    return at.isoformat() if isinstance(at, date) else None
 
 
 def time_of_day(at: time) -> tuple[int, int]:

@@ -554,6 +554,7 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        tz: _Zone = None,
         machine: _IdsArg = None,
         device: _IdsArg = None,
         tag: _IdsArg = None,
@@ -569,6 +570,7 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        tz: _Zone = None,
         machine: _IdsArg = None,
         device: _IdsArg = None,
         tag: _IdsArg = None,
@@ -582,6 +584,7 @@ class Store:
         start: _Instant | None = None,
         end: _Instant | None = None,
         *,
+        tz: _Zone = None,
         machine: _IdsArg = None,
         device: _IdsArg = None,
         tag: _IdsArg = None,
@@ -773,6 +776,7 @@ class _DataOptions(TypedDict, total=False):
     site: str | int | None
     line: str | int | None
     end: _Instant | None
+    tz: _Zone
     interval: _Duration | None
     page_size: int | None
     filters: Mapping[str, _Filter] | None
@@ -874,6 +878,7 @@ class Client:
         site: str | int | None = None,
         line: str | int | None = None,
         end: _Instant | None = None,
+        tz: _Zone = None,
         interval: _Duration | None = None,
         page_size: int | None = None,
         filters: Mapping[str, _Filter] | None = None,

@@ -8,11 +8,13 @@ use super::scan::Scan;
 use super::send::Client;
 use super::settings::ReadSettings;
 use crate::auth::Checked;
-use crate::data::{DecodeSettings, Query, QueryInput, Shape};
+use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, Shape};
 use crate::error::{Error, Kind, Result};
 
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
                         (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
+const RELATIVE_HINT: &str = "Times before now are rounded down to a bucket. Give an earlier start, a \
+                             later end or a smaller interval.";
 
 /// The arguments of a scan, without its client and its bookmark.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -28,22 +30,27 @@ pub(crate) struct ScanInput {
 }
 
 impl ScanInput {
-    /// The scan, with its end fixed now as [`Client::end`] says; and warnings if the end is in the
-    /// future, or a bound is off the grid.
+    /// The scan of a range, with bounds that count from now fixed, and its end as [`Client::end`] says; and
+    /// warnings if the end is in the future, or a bound is off the grid.
     ///
     /// # Errors
-    /// As [`Client::end`] and [`ScanInput::scan`].
+    /// As [`AskedRange::fixed`], [`Client::end`] and [`ScanInput::scan`].
     pub(crate) fn scan_from_now(
         mut self,
         client: &Client,
+        range: AskedRange,
         lag: Option<Duration>,
     ) -> Result<Checked<Scan>> {
-        let (start, given) = (self.query.start, self.query.end);
-        let end = client.end(given, lag, self.query.interval_seconds)?;
-        self.query.end = Some(end.at);
-        let value = self.scan(client).map_err(|error| {
-            let too_late = given.is_none() && start.is_some_and(|start| start >= end.at);
-            if too_late { error.with_hint(END_HINT) } else { error }
+        let (now, width) = (client.now(), self.query.interval_seconds);
+        let (start, given) = range.fixed(|| Ok((now, width)))?;
+        let end = client.end(now, given, lag, width)?;
+        (self.query.start, self.query.end) = (start, Some(end.at));
+        let value = self.scan(client).map_err(|error| match (given, start) {
+            (None, Some(start)) if start >= end.at => error.with_hint(END_HINT),
+            (Some(given), Some(start)) if range.is_relative() && start >= given => {
+                error.with_hint(RELATIVE_HINT)
+            }
+            _ => error,
         })?;
         let warnings = end.warning().into_iter().chain(value.query().grid_warning());
         Ok(Checked { warnings: warnings.collect(), value })
@@ -82,27 +89,32 @@ mod tests {
     use super::*;
     use crate::auth::test_harness::{credential, noon};
     use crate::client::ClientSettings;
+    use crate::data::AskedTime;
     use crate::http::BaseUrl;
 
-    fn input(start: &str, end: Option<&str>) -> ScanInput {
-        let time = |text: &str| text.parse().expect("a time");
-        let query = QueryInput {
-            start: Some(time(start)),
-            end: end.map(time),
-            interval_seconds: Some(60),
-            ..QueryInput::default()
-        };
-        ScanInput { query, ..ScanInput::default() }
+    fn range(start: &str, end: Option<&str>) -> AskedRange {
+        let time = |text: &str| AskedTime::parse(text, None).expect("a time");
+        AskedRange { start: Some(time(start)), end: end.map(time) }
+    }
+
+    fn client() -> Client {
+        let base = BaseUrl::parse("http://127.0.0.1:9", false).expect("an address");
+        let mut settings = ClientSettings::new(base, credential());
+        settings.clock = noon();
+        Client::new(settings).expect("settings")
+    }
+
+    fn scan(client: &Client, width: u32, start: &str, end: Option<&str>) -> Result<Checked<Scan>> {
+        let query = QueryInput { interval_seconds: Some(width), ..QueryInput::default() };
+        let input = ScanInput { query, ..ScanInput::default() };
+        input.scan_from_now(client, range(start, end), None)
     }
 
     #[test]
     fn the_end_of_a_scan_is_fixed_or_explained() {
-        let base = BaseUrl::parse("http://127.0.0.1:9", false).expect("an address");
-        let mut settings = ClientSettings::new(base, credential());
-        settings.clock = noon();
-        let now = settings.clock.wall();
-        let client = Client::new(settings).expect("settings");
-        let scan = |start, end| input(start, end).scan_from_now(&client, None);
+        let client = client();
+        let now = client.now();
+        let scan = |start, end| scan(&client, 60, start, end);
 
         let Checked { value, warnings } = scan("2020-01-01T00:00:00Z", None).expect("a scan");
         assert!(value.query().end().expect("an end") < now && warnings.is_empty());
@@ -115,5 +127,34 @@ mod tests {
         let error = scan("2100-01-01T00:00:00Z", None).expect_err("an empty range");
         assert_eq!(error.kind(), Kind::QueryError);
         assert_eq!(error.context().hint.as_deref(), Some(END_HINT));
+    }
+
+    #[test]
+    fn times_before_now_are_fixed_on_the_grid_without_a_warning() {
+        let client = client();
+        let asked = |width, start, end| {
+            let Checked { value, warnings } = scan(&client, width, start, end).expect("a scan");
+            let again = ScanInput::from(&value).scan(&client).expect("a scan");
+            assert_eq!((again.query(), warnings.len()), (value.query(), 0));
+            let (start, end) = (value.query().start(), value.query().end());
+            format!("{} {}", start.expect("a start"), end.expect("an end"))
+        };
+        // It is noon.
+        for (width, start, end, expected) in [
+            (3_600, "-7d", None, "2026-10-25T12:00:00Z 2026-11-01T11:00:00Z"),
+            (86_400, "-7d", None, "2026-10-25T00:00:00Z 2026-11-01T00:00:00Z"),
+            (60, "-90m", Some("-30m"), "2026-11-01T10:30:00Z 2026-11-01T11:30:00Z"),
+            (3_600, "2026-11-01", Some("now"), "2026-11-01T00:00:00Z 2026-11-01T12:00:00Z"),
+        ] {
+            assert_eq!(asked(width, start, end), expected);
+        }
+        let hint = |start, end| {
+            let error = scan(&client, 86_400, start, end).expect_err("no range");
+            assert_eq!(error.kind(), Kind::QueryError);
+            error.context().hint.clone()
+        };
+        assert_eq!(hint("-30m", Some("-20m")).as_deref(), Some(RELATIVE_HINT));
+        assert_eq!(hint("-1m", None).as_deref(), Some(END_HINT));
+        assert_eq!(hint("-3000000d", None), None);
     }
 }

@@ -11,7 +11,7 @@ const DAY: u64 = 86_400;
 /// A smaller interval is proposed only if it is at least this long.
 const SHORTEST_PROPOSED: i64 = 60;
 
-const IN_UTC: &str = " A day, and a date without a time, is one in UTC.";
+const IN_UTC: &str = " A bucket of a day is one in UTC, and so is a date without tz=.";
 
 /// A bound that no bucket begins at.
 struct OffGrid {
@@ -157,7 +157,7 @@ mod tests {
             "start=2026-10-31T23:00:00Z and end=2026-11-03T23:00:00Z are no multiples of \
              interval=\"1d\" in UTC: of the buckets that are given, the first one begins at \
              2026-11-01T00:00:00Z, 1h after start, and the last one ends at 2026-11-04T00:00:00Z, 1h \
-             past end. A day, and a date without a time, is one in UTC. For whole buckets write \
+             past end. A bucket of a day is one in UTC, and so is a date without tz=. For whole buckets write \
              start=\"2026-10-31T00:00:00Z\", end=\"2026-11-04T00:00:00Z\", or keep the range with \
              interval=\"1h\"."
         );

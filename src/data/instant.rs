@@ -18,16 +18,36 @@ pub(crate) const OUT_OF_RANGE: &str = "is before 0001-01-01T00:00:00Z or after 9
 /// `Kind::QueryError` for any other text, without a zone (naive, K13), or if it is finer than a
 /// microsecond. The query checks that its bounds are whole seconds.
 pub fn parse_instant(text: &str) -> Result<Timestamp> {
+    parse_written(text, false).map(|(at, _)| at)
+}
+
+/// What a text says of the instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// All of it.
+    Instant,
+    /// A date alone.
+    Day,
+    /// A date and a time, but no zone.
+    LocalTime,
+}
+
+/// As [`parse_instant`], with what the text says: of a date its midnight in UTC, and of a text without a
+/// zone, which is refused unless a clock is known, what it would be in UTC.
+pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
     let trimmed = text.trim();
     let mut memo = DateMemo::default();
-    let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
-    let parsed = match parse_iso(trimmed.as_bytes(), &mut memo) {
-        Err(IsoFault::DateOnly) => parse_iso(format!("{trimmed}T00:00Z").as_bytes(), &mut memo),
-        parsed => parsed,
+    let parsed = parse_iso(trimmed.as_bytes(), &mut memo);
+    let mut completed = |rest| parse_iso(format!("{trimmed}{rest}").as_bytes(), &mut memo);
+    let (parsed, written) = match parsed {
+        Err(IsoFault::DateOnly) => (completed("T00:00Z"), Written::Day),
+        Err(IsoFault::NoZone) if has_clock => (completed("Z"), Written::LocalTime),
+        parsed => (parsed, Written::Instant),
     };
+    let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
     let parsed = parsed.map_err(|fault| match fault {
         IsoFault::NoZone => refused("has no time zone").with_hint(format!(
-            "Write {:?} for UTC, or add an offset such as +02:00.",
+            "Write {:?} for UTC, or add an offset such as +02:00; reads also take tz=\"Europe/Berlin\".",
             excerpt(&format!("{trimmed}Z"))
         )),
         IsoFault::OutOfRange => refused(OUT_OF_RANGE),
@@ -38,7 +58,8 @@ pub fn parse_instant(text: &str) -> Result<Timestamp> {
     if parsed.leap_second || parsed.truncated {
         return Err(refused("is a leap second, or finer than a microsecond"));
     }
-    Timestamp::from_microsecond(parsed.microseconds).map_err(|_| refused(OUT_OF_RANGE))
+    let at = Timestamp::from_microsecond(parsed.microseconds).map_err(|_| refused(OUT_OF_RANGE))?;
+    Ok((at, written))
 }
 
 /// Refuses a bound finer than a second or outside the years 1 to 9999.

@@ -7,6 +7,7 @@
 //!
 //! An implementation of [`Fetch`] sends the requests, so that the module is tested without a network.
 
+mod asked_time;
 mod bookmark;
 mod chain;
 mod columns;
@@ -15,6 +16,7 @@ pub mod decode;
 mod difference;
 mod grid;
 mod instant;
+mod local_time;
 mod merge;
 mod novelty;
 mod page;
@@ -27,6 +29,7 @@ mod schema;
 mod shape;
 mod table;
 
+pub(crate) use asked_time::{AskedRange, AskedTime};
 pub use bookmark::Bookmark;
 pub use chain::{Chain, Decoding};
 pub(crate) use chain::{Fetch, PagingState, ends_chain};
@@ -36,6 +39,7 @@ pub(crate) use difference::Comparison;
 pub(crate) use grid::spelled;
 pub(crate) use instant::OUT_OF_RANGE;
 pub use instant::parse_instant;
+pub(crate) use local_time::parse_instant_in;
 pub(crate) use merge::{MergeReport, Merged, Merger};
 pub use page::Page;
 pub(crate) use point_columns::{Codes, LABEL, PointColumns};

@@ -76,6 +76,7 @@ pub(crate) use self::plan::plan_scans;
 pub use self::plan::{Plan, plan};
 pub use self::range_coverage::{RangeCoverage, Unread};
 pub use self::ranges::Range;
+pub(crate) use self::read::fixed_range;
 pub use self::read::{ReadSpec, Snapshot};
 pub use self::report::{EndedBy, SyncReport};
 pub use self::run::Run;

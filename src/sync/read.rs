@@ -10,6 +10,7 @@ use super::range_coverage::{Known, RangeCoverage, Unread};
 use super::ranges::{Range, Ranges};
 use super::state::FeedState;
 use super::stored::read_state;
+use crate::data::AskedRange;
 use crate::data::reshape::Expected;
 use crate::error::{Error, Kind, Result};
 use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
@@ -207,6 +208,29 @@ impl ReadSpec {
         given.retain(|(from, to)| from < to);
         Some(given)
     }
+}
+
+/// A range with its bounds as instants. Times before now count from the newest instant that was read of the
+/// feed, as of the view: of the service's clock a store knows nothing else.
+///
+/// # Errors
+/// `UnreadRange` where a bound counts from that and nothing was read; `StoreError` for an unknown feed; the
+/// others.
+pub(crate) fn fixed_range(
+    store: &Store,
+    feed: &str,
+    asked: AskedRange,
+    view: View,
+) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    asked.fixed(|| {
+        let state = read_state(store, feed)?;
+        let whole = ReadSpec::new(feed.to_owned(), (None, None), view)?;
+        let coverage = whole.coverage_in(store, &state)?;
+        coverage.check(feed, Unread::Error)?;
+        let nothing = || Error::new(Kind::UnreadRange, format!("feed {feed:?}: {coverage}"));
+        let newest = coverage.newest.ok_or_else(nothing)?;
+        Ok((newest, state.feed().input().interval_seconds))
+    })
 }
 
 impl fmt::Display for ReadSpec {

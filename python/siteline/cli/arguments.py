@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
     _Run = Callable[[argparse.Namespace], Outcome]
 
-__all__ = ["add_actions", "add_command", "add_query", "add_skip_code", "query_of"]
+__all__ = ["add_actions", "add_command", "add_query", "add_skip_code", "add_zone", "query_of"]
 
 
 def add_command(
@@ -83,11 +83,14 @@ def add_query(made: argparse.ArgumentParser) -> None:
     query.add_argument("--site", metavar="ID", help="siteId")
     query.add_argument("--line", metavar="ID", help="lineId")
     query.add_argument(
-        "--start", metavar="TIME", help="the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC)"
+        "--start",
+        metavar="TIME",
+        help="the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC), or as --start=-7d",
     )
     query.add_argument(
         "--end", metavar="TIME", help="the end, exclusive; without it five minutes behind now"
     )
+    add_zone(query)
     query.add_argument("--interval", metavar="WIDTH", help="the width of a bucket, such as 1m")
     query.add_argument("--page-size", metavar="N", type=int, help="items a page")
     query.add_argument(
@@ -96,6 +99,16 @@ def add_query(made: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="another filter, such as machineId=M7; again for more",
+    )
+
+
+def add_zone(group: argparse._ActionsContainer) -> None:
+    """Add ``--tz``, on whose clock ``--start`` and ``--end`` are meant."""
+    group.add_argument(
+        "--tz",
+        metavar="ZONE",
+        help="the zone whose clock --start and --end mean, such as Europe/Berlin: 2026-11-01 is a "
+        "day there, and 2026-11-01T06:00 a time",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import add_command
+from siteline.cli.arguments import add_command, add_zone
 from siteline.cli.clients import existing_store
 from siteline.cli.output import Outcome
 from siteline.cli.output_file import OutputFile, add_output
@@ -43,6 +43,7 @@ def add(commands: _Commands) -> None:
     )
     made.add_argument("--start", metavar="TIME", help="only from this time on")
     made.add_argument("--end", metavar="TIME", help="only before this time")
+    add_zone(made)
     made.add_argument(
         "--unread",
         choices=("error", "warn", "keep"),
@@ -62,9 +63,8 @@ def _run(options: argparse.Namespace) -> Outcome:
     with existing_store(options.store, read_only=True) as store, output.locked():
         # Before the points are read: a page that comes in between is given again, and never missed.
         reached = [one["sequence"] for one in store._overview() if one["feed"].name == options.feed]
-        points = store.changes(
-            options.feed, since, options.start, options.end, unread=options.unread
-        )
+        bounds = {"start": options.start, "end": options.end, "tz": options.tz}
+        points = store.changes(options.feed, since, **bounds, unread=options.unread)
         try:
             written = output.write(points, CHANGES)
         except UnreadRange as error:

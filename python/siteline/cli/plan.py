@@ -125,7 +125,7 @@ def _run(options: argparse.Namespace) -> Outcome:
 def _sync_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any], str]:
     from siteline import Store
 
-    own = ("start", "end", "estimate_from")
+    own = ("start", "end", "tz", "estimate_from")
     given = [*query_of(options), *(name for name in own if getattr(options, name))]
     if given or options.store is None:
         _refuse(
@@ -152,7 +152,8 @@ def _scan_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any], str]:
     wrong = [name for name in ("feed", "until", "reread") if getattr(options, name)]
     if wrong:
         _refuse("a plan of a query has no feeds", f"leave out --{wrong[0]}")
-    query: dict[str, Any] = {**query_of(options), "start": options.start, "end": options.end}
+    bounds = {"start": options.start, "end": options.end, "tz": options.tz}
+    query: dict[str, Any] = {**query_of(options), **bounds}
     path: str | None = options.estimate_from
     with client_of(options) as client:
         scan = client.data(**query)

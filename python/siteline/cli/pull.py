@@ -72,6 +72,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     _check(options, output)
     _leave_to_errors(options)
     client = client_of(options)
+    pull_query.fix_range(options, client)
     with output.locked():
         if options.as_read:
             return _as_read(options, client, output)
@@ -144,7 +145,8 @@ def _by_spool(
             hint(f"Writing {len(points):,} points to {output.name}.")
         written = output.write(points, COLUMNS)
     except BaseException as error:
-        _say_what_is_kept(error, spool, is_private=output.is_stdout and not options.spool)
+        is_private = output.is_stdout and not options.spool
+        _say_what_is_kept(error, spool, is_private=is_private, again=_again(options))
         raise
     spool.remove()
     return pull_report.of_sync(client, wanted.query, through, report, output, written, pages_before)
@@ -184,7 +186,14 @@ def _shown_progress(
         finish(callback)
 
 
-def _say_what_is_kept(error: BaseException, spool: Spool, *, is_private: bool) -> None:
+def _again(options: argparse.Namespace) -> str:
+    """Return what goes on with the spool: of times that count from now, not the same command."""
+    if options.counts_from_now:
+        return "--resume in the place of the query's arguments"
+    return "The same command with --resume"
+
+
+def _say_what_is_kept(error: BaseException, spool: Spool, *, is_private: bool, again: str) -> None:
     """Add to what is said of the error what is kept, and where to go on."""
     from siteline._counts import counted
 
@@ -197,7 +206,7 @@ def _say_what_is_kept(error: BaseException, spool: Spool, *, is_private: bool) -
     else:
         is_refused = status_of(error) is Exit.INCOMPLETE
         goes_on = "begins the chain anew" if is_refused else "goes on there"
-        way = f"Kept in {spool.path}: {read}. The same command with --resume {goes_on}."
+        way = f"Kept in {spool.path}: {read}. {again} {goes_on}."
     is_kept = pages != 0 and not is_private
     _tell(error, way, {"spool": spool.path if is_kept else None, "pages": pages})
 

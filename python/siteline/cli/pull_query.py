@@ -10,18 +10,17 @@ from siteline.cli.arguments import query_of
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
-    from datetime import datetime
 
     from siteline import Client, Query, Scan
     from siteline.cli.spool import Range, Spool
     from siteline.progress import Progress
 
-__all__ = ["check_start", "is_bare", "keywords", "of_spool", "scan_of"]
+__all__ = ["check_start", "fix_range", "is_bare", "keywords", "of_spool", "scan_of"]
 
 
 def is_bare(options: argparse.Namespace) -> bool:
     """Whether no argument of the query was given."""
-    names = ("site", "line", "start", "end", "interval", "page_size")
+    names = ("site", "line", "start", "end", "tz", "interval", "page_size")
     return not options.filter and all(getattr(options, name) is None for name in names)
 
 
@@ -35,6 +34,22 @@ def check_start(options: argparse.Namespace) -> None:
         )
 
 
+def fix_range(options: argparse.Namespace, client: Client) -> None:
+    """Replace the times of the arguments by instants, which stay the same from now on.
+
+    ``counts_from_now`` is set where they would not in another run of the same command.
+    """
+    given = [str(time).strip() for time in (options.start, options.end)]
+    options.counts_from_now = any(time == "now" or time.startswith("-") for time in given)
+    if options.start is None and options.end is None:
+        return
+    bounds = {"start": options.start, "end": options.end, "tz": options.tz}
+    query = _data(client, **bounds, **query_of(options))
+    options.start = query.start
+    if options.end is not None:
+        options.end = query.end
+
+
 def scan_of(
     options: argparse.Namespace,
     client: Client,
@@ -44,7 +59,7 @@ def scan_of(
     from siteline import SitelineWarning
     from siteline._times import iso
 
-    end = _asked_end(options, client)
+    end = options.end
     if end is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -73,17 +88,22 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
 
     if spool.feed is None:
         check_start(options)
-        return Range.of(client, scan_of(options, client).query, _asked_end(options, client))
+        return Range.of(client, scan_of(options, client).query, options.end)
     if not options.resume:
         raise ConfigError(
             f"{spool.path} has {counted(spool.pages, 'page')} of an earlier run.",
             hint="--resume goes on there, --restart removes them and begins.",
         )
+    if options.counts_from_now:
+        raise ConfigError(
+            f"{spool.path} is of an earlier run: times that count from now are others in this one.",
+            hint="--resume alone goes on there; --restart removes what it has read and begins.",
+        )
     if is_bare(options):
         wanted = Range.of(client, _data(client, **_of_feed(spool)), spool.asked_end)
     else:
         query = _data(client, start=options.start, end=spool.end, **query_of(options))
-        wanted = Range.of(client, query, _asked_end(options, client))
+        wanted = Range.of(client, query, options.end)
     if differences := spool.differences(wanted):
         raise ConfigError(
             f"{spool.path} was begun with another query: {'; '.join(differences)}.",
@@ -104,12 +124,6 @@ def keywords(query: Query) -> dict[str, Any]:
         "page_size": query.page_size,
         "filters": query.filters or None,
     }
-
-
-def _asked_end(options: argparse.Namespace, client: Client) -> datetime | None:
-    if options.end is None:
-        return None
-    return _data(client, start=options.start, end=options.end, **query_of(options)).end
 
 
 def _data(client: Client, **given: Any) -> Query:

@@ -9,9 +9,7 @@ use crate::data::{Query, QueryInput, bucket_width};
 use crate::error::{Error, Kind};
 use crate::python::bridge::process::guarded;
 use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{
-    count, described, duration, html, instant, optional, refuse, text,
-};
+use crate::python::convert::values::{count, described, duration, html, optional, refuse, text};
 
 /// Where a list is given for one text.
 const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \
@@ -114,18 +112,17 @@ impl<'py> FromPyObject<'_, 'py> for Start<'py> {
     }
 }
 
-/// The input of a query from the arguments of `client.data` and `Feed`; `end` is unchanged.
+/// The input of a query without its range, from the arguments of `client.data` and `Feed`.
 pub(crate) fn query_input(
-    [site, line, start, end, interval, page_size, filters]: [Argument<'_, '_>; 7],
+    [site, line, interval, page_size, filters]: [Argument<'_, '_>; 5],
 ) -> PyResult<QueryInput> {
     Ok(QueryInput {
         site: optional(site, "site", one_value)?,
         line: optional(line, "line", one_value)?,
-        start: optional(start, "start", instant)?,
-        end: optional(end, "end", instant)?,
         interval_seconds: optional(interval, "interval", interval_seconds)?,
         page_size: optional(page_size, "page_size", size)?,
         filters: filters.map(filter_values).transpose()?.unwrap_or_default(),
+        ..QueryInput::default()
     })
 }
 

@@ -14,6 +14,7 @@ use crate::python::client::progress::ProgressArg;
 use crate::python::client::query::{Argument, Start, names, query_input};
 use crate::python::client::scan::PyScan;
 use crate::python::client::shape::PyShape;
+use crate::python::convert::asked_time::asked_range;
 use crate::python::convert::values::{count, duration, optional};
 
 #[pymethods]
@@ -25,7 +26,12 @@ impl PyClient {
     ///   with a zone, in whole seconds; or dates (``"2026-11-01"``), which are days in UTC. ``start`` must
     ///   be written; ``None`` lets the service decide, which may cost years of pages. Without ``end`` this
     ///   call fixes it: now (the service's time once it is known) minus the settle lag, rounded down to a
-    ///   bucket
+    ///   bucket. ``"-7d"``, ``"-90m"`` and ``"now"`` count from now too, are rounded down to a bucket, and
+    ///   are fixed by this call: ``query`` has them as times
+    /// - ``tz``: the zone on whose clock dates and times without an offset are meant, such as
+    ///   ``"Europe/Berlin"``, or a ``ZoneInfo``; ``None`` refuses such times, and takes dates as days in
+    ///   UTC. A day begins at its first instant, and has 23 or 25 hours when clocks are set. A time that
+    ///   clocks skip or show twice is a :class:`QueryError` that says how to write each. Frames stay in UTC
     /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``; the service decides if it is
     ///   ``None``. Buckets begin at its multiples in UTC: a :class:`SitelineWarning` says which are given
     ///   where ``start`` or ``end`` lies between them
@@ -48,10 +54,12 @@ impl PyClient {
     /// ...                    interval="1h", filters={"machineId": ("M1", "M2")})
     /// >>> scan.query.interval_seconds, scan.query.filters
     /// (3600, {'machineId': ('M1', 'M2')})
-    #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, interval=None,
+    /// >>> print(client.data(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
+    /// from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
+    #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, tz=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
         deadline=None, keep_raw=false, progress=None, **unknown),
-        text_signature = "($self, *, start, site=None, line=None, end=None, interval=None, \
+        text_signature = "($self, *, start, site=None, line=None, end=None, tz=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
         deadline=None, keep_raw=False, progress=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
@@ -61,6 +69,7 @@ impl PyClient {
         line: Argument<'_, '_>,
         start: Start<'_>,
         end: Argument<'_, '_>,
+        tz: Argument<'_, '_>,
         interval: Argument<'_, '_>,
         page_size: Argument<'_, '_>,
         filters: Argument<'_, '_>,
@@ -80,8 +89,8 @@ impl PyClient {
         guarded(|| {
             let Start::Given(start) = start else { return Err(start_left_out().into()) };
             let progress = ProgressArg::from_argument(progress)?;
-            let query =
-                query_input([site, line, start.as_ref(), end, interval, page_size, filters])?;
+            let range = asked_range(start.as_ref(), end, tz)?;
+            let query = query_input([site, line, interval, page_size, filters])?;
             let lag = optional(lag, "lag", duration)?;
             let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
             let shape = shape.map_or_else(Shape::default, |shape| shape.0.clone());
@@ -89,7 +98,7 @@ impl PyClient {
             let deadline = optional(deadline, "deadline", duration)?;
             let settings = ReadSettings { max_pages, deadline, keep_raw };
             let input = ScanInput { query, shape, extra_columns, settings };
-            let Checked { value, warnings } = input.scan_from_now(&slf.get().client, lag)?;
+            let Checked { value, warnings } = input.scan_from_now(&slf.get().client, range, lag)?;
             warn(slf.py(), &warnings)?;
             Ok(PyScan::new(value, slf.clone().unbind(), progress))
         })

@@ -25,7 +25,7 @@ use crate::python::bridge::errors::raise;
 use crate::settings::Value;
 
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
-    \"2026-11-01T00:00:00Z\", or a date: a day in UTC.";
+    \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
 const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
 /// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
@@ -184,7 +184,7 @@ fn plain<'py, T: FromPyObjectOwned<'py>>(
 }
 
 /// The exception of an error, with the argument's name before its message.
-fn prefixed(py: Python<'_>, prefix: &str, error: Error) -> PyErr {
+pub(crate) fn prefixed(py: Python<'_>, prefix: &str, error: Error) -> PyErr {
     let message = format!("{prefix}{}", error.context().message);
     raise(py, &error.with(|context| context.message = message))
 }

@@ -72,7 +72,7 @@ impl PyFeed {
         audit_pages: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let since = instant(since, "since")?;
-        let asked = query_input([site, line, None, None, interval, page_size, filters])?;
+        let asked = query_input([site, line, interval, page_size, filters])?;
         let usual = FeedInput::new(name.0, since);
         let time = |given: Option<&Bound<'_, PyAny>>, name: &str, usual: Duration| {
             given.map_or(Ok(usual), |given| duration(given, name))

@@ -13,6 +13,7 @@ use crate::preview::Preview;
 use crate::python::bridge::errors::{raise, warn};
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::bridge::runtime::step;
+use crate::python::convert::asked_time::{asked_range, clock_of, instant_on};
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::completeness::PyCompleteness;
 use crate::python::convert::frames::{FrameArgs, call_frames, is_explicit};
@@ -22,14 +23,14 @@ use crate::python::convert::labels::ids_of_points;
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
-use crate::python::convert::values::{html_sync, instant, optional, refuse};
+use crate::python::convert::values::{html_sync, refuse};
 use crate::python::convert::wide::PyWide;
 use crate::python::store::PyStore;
 use crate::python::store::feed::feed_name;
 use crate::python::store::series::{SeriesArgs, series_filter};
 use crate::python::store::snapshot::{BatchStream, PySnapshot, StoredPoints, next_batch};
 use crate::store::{Choice as _, Flagged, View};
-use crate::sync::{ReadSpec, Snapshot, Unread, read_state};
+use crate::sync::{ReadSpec, Snapshot, Unread, fixed_range, read_state};
 
 const AT: &str = "a siteline.SyncReport or a sequence number";
 /// Notebooks draw at most this many points: the first ones.
@@ -274,14 +275,15 @@ impl PyPoints {
 fn points(
     store: &Bound<'_, PyStore>,
     feed: String,
-    (start, end): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+    [start, end, tz]: [Option<&Bound<'_, PyAny>>; 3],
     series: SeriesArgs<'_, '_>,
     view: View,
     (flagged, unread): (&str, &str),
 ) -> PyResult<PyPoints> {
-    let range = (optional(start, "start", instant)?, optional(end, "end", instant)?);
+    let asked = asked_range(start, end, tz)?;
     let (flagged, unread) = (Flagged::parse(flagged)?, Unread::parse(unread)?);
     let series = series_filter(series)?;
+    let range = store.get().work(store.py(), |store| fixed_range(store, &feed, asked, view))?;
     let spec = ReadSpec { flagged, unread, series, ..ReadSpec::new(feed, range, view)? };
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
@@ -290,7 +292,11 @@ fn points(
 impl PyStore {
     /// The points of a feed as they are known now: :class:`Points`, read when they are asked for.
     ///
-    /// - ``start``, ``end``: bucket timestamps, half-open: a bucket belongs to the range in which it begins
+    /// - ``start``, ``end``: bucket timestamps, half-open: a bucket belongs to the range in which it begins.
+    ///   ``"-7d"`` counts from the newest instant that was read of the feed, because a store knows no other
+    ///   clock, is rounded down to a bucket, and is fixed by this call
+    /// - ``tz``: the zone on whose clock dates and times without an offset are meant, as of
+    ///   :meth:`Client.data`; ``None`` is UTC, for dates alone
     /// - ``machine``, ``device``, ``tag``: only series with this id, or with one of these: a text or a list
     ///   of texts
     /// - ``series``: only this series, or these: tuples of the five ids in the order of the columns, ``None``
@@ -321,7 +327,7 @@ impl PyStore {
     ///     ...
     /// siteline.errors.UnreadRange: feed "line-2": unread: 2026-11-14T00:00:00Z to 2026-11-15T00:00:00Z
     /// ...
-    #[pyo3(signature = (feed, start=None, end=None, *, machine=None, device=None, tag=None,
+    #[pyo3(signature = (feed, start=None, end=None, *, tz=None, machine=None, device=None, tag=None,
         series=None, settled_only=false, flagged="keep", unread="error"))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn points(
@@ -329,6 +335,7 @@ impl PyStore {
         feed: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
         machine: Option<&Bound<'_, PyAny>>,
         device: Option<&Bound<'_, PyAny>>,
         tag: Option<&Bound<'_, PyAny>>,
@@ -338,7 +345,7 @@ impl PyStore {
         unread: &str,
     ) -> PyResult<PyPoints> {
         let (options, series) = ((flagged, unread), [machine, device, tag, series]);
-        let all = points(slf, feed_name(feed)?, (start, end), series, View::Latest, options)?;
+        let all = points(slf, feed_name(feed)?, [start, end, tz], series, View::Latest, options)?;
         Ok(PyPoints { spec: ReadSpec { settled_only, ..all.spec }, ..all })
     }
 
@@ -351,8 +358,8 @@ impl PyStore {
     /// Each point comes once, with its present values. A :class:`QueryError` where the report is of
     /// another feed, or of pages that the store has not.
     ///
-    /// ``machine``, ``device``, ``tag``, ``series`` are those of :meth:`points`, and so is ``unread``, but
-    /// no points are left out: those of a chain that has not ended are given too, with a warning,
+    /// ``start``, ``end``, ``tz``, ``machine``, ``device``, ``tag``, ``series`` are those of :meth:`points`, and
+    /// so is ``unread``, but no points are left out: those of a chain that has not ended are given too, with a warning,
     /// because the next changes begin after them.
     ///
     /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -363,7 +370,7 @@ impl PyStore {
     /// >>> second = client.sync(feed, store)
     /// >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
     /// True
-    #[pyo3(signature = (feed, since, start=None, end=None, *, machine=None, device=None, tag=None,
+    #[pyo3(signature = (feed, since, start=None, end=None, *, tz=None, machine=None, device=None, tag=None,
         series=None, unread="error"))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn changes(
@@ -372,6 +379,7 @@ impl PyStore {
         since: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
         machine: Option<&Bound<'_, PyAny>>,
         device: Option<&Bound<'_, PyAny>>,
         tag: Option<&Bound<'_, PyAny>>,
@@ -383,18 +391,18 @@ impl PyStore {
             return Err(refuse(slf.py(), Kind::QueryError, format!("since= is {AT}.")));
         };
         let (options, series) = (("keep", unread), [machine, device, tag, series]);
-        points(slf, feed, (start, end), series, View::ChangedSince(since), options)
+        points(slf, feed, [start, end, tz], series, View::ChangedSince(since), options)
     }
 
     /// The points as they were known at a sync, or at a time: :class:`Points` that never change.
     ///
     /// - ``at``: a :class:`SyncReport`, a sequence number, or a time (the service's, at which pages
     ///   were read)
-    /// - ``machine``, ``device``, ``tag``, ``series``, ``flagged``, ``unread``: as of :meth:`points`; what had
+    /// - ``start``, ``end``, ``tz`` (which holds for ``at`` too), ``machine``, ``device``, ``tag``, ``series``, ``flagged``, ``unread``: as of :meth:`points`; what had
     ///   been read by then counts
     ///
     /// So a training set can be made again from its report, whatever has been revised since.
-    #[pyo3(signature = (feed, at, start=None, end=None, *, machine=None, device=None, tag=None,
+    #[pyo3(signature = (feed, at, start=None, end=None, *, tz=None, machine=None, device=None, tag=None,
         series=None, flagged="keep", unread="error"))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn as_of(
@@ -403,6 +411,7 @@ impl PyStore {
         at: &Bound<'_, PyAny>,
         start: Option<&Bound<'_, PyAny>>,
         end: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
         machine: Option<&Bound<'_, PyAny>>,
         device: Option<&Bound<'_, PyAny>>,
         tag: Option<&Bound<'_, PyAny>>,
@@ -414,7 +423,7 @@ impl PyStore {
         let sequence = match slf.get().sequence(&name, at, "at")? {
             Some(sequence) => sequence,
             None if at.is_instance_of::<PyString>() || at.hasattr("isoformat")? => {
-                let at = instant(at, "at")?;
+                let at = instant_on(at, "at", clock_of(tz)?.as_ref())?;
                 slf.get().work(py, |store| {
                     read_state(store, &name)?;
                     store.sequence_at(&name, at)
@@ -426,7 +435,7 @@ impl PyStore {
             }
         };
         let (options, series) = ((flagged, unread), [machine, device, tag, series]);
-        points(slf, name, (start, end), series, View::AsOf(sequence), options)
+        points(slf, name, [start, end, tz], series, View::AsOf(sequence), options)
     }
 
     /// Makes points from their pickled state.

@@ -66,13 +66,13 @@ _siteline_describe() {
         ;;
     "plan")
         commands=""
-        options="-h --help --profile --json -v --verbose --no-progress --feed --until --reread --check --site --line --start --end --interval --page-size --filter --estimate-from"
-        valued="--profile --feed --until --reread --site --line --start --end --interval --page-size --filter --estimate-from"
+        options="-h --help --profile --json -v --verbose --no-progress --feed --until --reread --check --site --line --start --end --tz --interval --page-size --filter --estimate-from"
+        valued="--profile --feed --until --reread --site --line --start --end --tz --interval --page-size --filter --estimate-from"
         ;;
     "pull")
         commands=""
-        options="-h --help --profile --json -v --verbose --no-progress -o --output --format --site --line --start --end --interval --page-size --filter --resume --restart --spool --as-read --skip-code"
-        valued="--profile -o --output --format --site --line --start --end --interval --page-size --filter --spool --skip-code"
+        options="-h --help --profile --json -v --verbose --no-progress -o --output --format --site --line --start --end --tz --interval --page-size --filter --resume --restart --spool --as-read --skip-code"
+        valued="--profile -o --output --format --site --line --start --end --tz --interval --page-size --filter --spool --skip-code"
         ;;
     "sync")
         commands=""
@@ -91,8 +91,8 @@ _siteline_describe() {
         ;;
     "changes")
         commands=""
-        options="-h --help --profile --json -v --verbose --no-progress --since --start --end --unread -o --output --format"
-        valued="--profile --since --start --end --unread -o --output --format"
+        options="-h --help --profile --json -v --verbose --no-progress --since --start --end --tz --unread -o --output --format"
+        valued="--profile --since --start --end --tz --unread -o --output --format"
         ;;
     "store")
         commands="check backup info"

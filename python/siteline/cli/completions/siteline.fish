@@ -1,7 +1,7 @@
 # Completion of siteline for fish. Made from its parser: python -m siteline.cli.completions --write
 
 set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' doctor' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' agent' ' sandbox' ' completion'
-set -g __siteline_valued --agent --allow-uid --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-ca --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --enrolled-jwk --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --listen --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --name --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --store --subject --tag --tls-cert --tls-key --tries --unread --until --wait -o
+set -g __siteline_valued --agent --allow-uid --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-ca --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --enrolled-jwk --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --listen --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --name --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --store --subject --tag --tls-cert --tls-key --tries --tz --unread --until --wait -o
 
 function __siteline_at --description 'Whether the words so far are of this command'
     set -l command
@@ -130,8 +130,9 @@ complete -c siteline -n '__siteline_at \' plan\'' -l reread -x -d 'read this ran
 complete -c siteline -n '__siteline_at \' plan\'' -l check -d 'exit status 5 where the allowance that is left is known not to be enough'
 complete -c siteline -n '__siteline_at \' plan\'' -l site -x -d 'siteId'
 complete -c siteline -n '__siteline_at \' plan\'' -l line -x -d 'lineId'
-complete -c siteline -n '__siteline_at \' plan\'' -l start -x -d 'the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC)'
+complete -c siteline -n '__siteline_at \' plan\'' -l start -x -d 'the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC), or as --start=-7d'
 complete -c siteline -n '__siteline_at \' plan\'' -l end -x -d 'the end, exclusive; without it five minutes behind now'
+complete -c siteline -n '__siteline_at \' plan\'' -l tz -x -d 'the zone whose clock --start and --end mean, such as Europe/Berlin: 2026-11-01 is a day there, and 2026-11-01T06:00 a time'
 complete -c siteline -n '__siteline_at \' plan\'' -l interval -x -d 'the width of a bucket, such as 1m'
 complete -c siteline -n '__siteline_at \' plan\'' -l page-size -x -d 'items a page'
 complete -c siteline -n '__siteline_at \' plan\'' -l filter -x -d 'another filter, such as machineId=M7; again for more'
@@ -146,8 +147,9 @@ complete -c siteline -n '__siteline_at \' pull\'' -s o -l output -r -F -d 'the f
 complete -c siteline -n '__siteline_at \' pull\'' -l format -x -a 'csv jsonl arrow parquet' -d 'without it by the ending of FILE: .csv, .jsonl, .arrow (an Arrow IPC stream), .parquet (with pyarrow or polars); csv for stdout'
 complete -c siteline -n '__siteline_at \' pull\'' -l site -x -d 'siteId'
 complete -c siteline -n '__siteline_at \' pull\'' -l line -x -d 'lineId'
-complete -c siteline -n '__siteline_at \' pull\'' -l start -x -d 'the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC)'
+complete -c siteline -n '__siteline_at \' pull\'' -l start -x -d 'the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC), or as --start=-7d'
 complete -c siteline -n '__siteline_at \' pull\'' -l end -x -d 'the end, exclusive; without it five minutes behind now'
+complete -c siteline -n '__siteline_at \' pull\'' -l tz -x -d 'the zone whose clock --start and --end mean, such as Europe/Berlin: 2026-11-01 is a day there, and 2026-11-01T06:00 a time'
 complete -c siteline -n '__siteline_at \' pull\'' -l interval -x -d 'the width of a bucket, such as 1m'
 complete -c siteline -n '__siteline_at \' pull\'' -l page-size -x -d 'items a page'
 complete -c siteline -n '__siteline_at \' pull\'' -l filter -x -d 'another filter, such as machineId=M7; again for more'
@@ -193,6 +195,7 @@ complete -c siteline -n '__siteline_at \' changes\'' -l no-progress -d 'show no 
 complete -c siteline -n '__siteline_at \' changes\'' -l since -x -d 'the number that the earlier sync ended with: sequence of the feed in its document, or next_since of the changes before; 0 for everything'
 complete -c siteline -n '__siteline_at \' changes\'' -l start -x -d 'only from this time on'
 complete -c siteline -n '__siteline_at \' changes\'' -l end -x -d 'only before this time'
+complete -c siteline -n '__siteline_at \' changes\'' -l tz -x -d 'the zone whose clock --start and --end mean, such as Europe/Berlin: 2026-11-01 is a day there, and 2026-11-01T06:00 a time'
 complete -c siteline -n '__siteline_at \' changes\'' -l unread -x -a 'error warn keep' -d 'where a part of the range was never read to its end: end with status 6, or give what has come, with a warning or without'
 complete -c siteline -n '__siteline_at \' changes\'' -s o -l output -r -F -d 'the file to write, which is replaced where there is one; - is stdout, which it is without it'
 complete -c siteline -n '__siteline_at \' changes\'' -l format -x -a 'csv jsonl arrow parquet' -d 'without it by the ending of FILE: .csv, .jsonl, .arrow (an Arrow IPC stream), .parquet (with pyarrow or polars); csv for stdout'

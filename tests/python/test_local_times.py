@@ -1,0 +1,199 @@
+"""`tz=` of reads: dates and naive times on the clock of a zone."""
+
+import asyncio
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+import pytest
+import siteline
+from kit.command import run_command, run_json
+from kit.feeds import make_feed
+
+BERLIN = "Europe/Berlin"
+HOUR = timedelta(hours=1)
+LINE = {"site": "S1", "line": "L2", "interval": "1h"}
+
+pytestmark = pytest.mark.once
+
+
+def text(at):
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def bounds(query):
+    return text(query.start), text(query.end)
+
+
+@pytest.mark.parametrize("kind", ["client", "async_client"])
+@pytest.mark.parametrize(
+    ("first", "hours"), [("2026-10-24", 24), ("2026-10-25", 25), ("2026-03-29", 23)]
+)
+def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, hours):
+    """The days on which clocks are set have 25 and 23 hourly buckets of each series."""
+    day = date.fromisoformat(first)
+    scan = getattr(sandbox, kind)().data(
+        **LINE, start=first, end=str(day + timedelta(days=1)), tz=BERLIN
+    )
+    frame = scan.to_pandas() if kind == "client" else asyncio.run(scan.to_pandas())
+    times = frame["timestamp"].drop_duplicates().sort_values()
+    assert len(times) == hours
+    midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
+    assert list(times) == [midnight + number * HOUR for number in range(hours)]
+    assert str(frame["timestamp"].dtype).endswith("UTC]"), "a frame has a zone of its own"
+    truth = sandbox.truth(**LINE, start=scan.query.start, end=scan.query.end)
+    assert len(frame) == len(truth)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "2026-11-02T06:00",
+        " 2026-11-02 06:00:00 ",
+        datetime(2026, 11, 2, 6),
+        pd.Timestamp("2026-11-02 06:00"),
+        # These are instants, whatever the zone.
+        "2026-11-02T05:00Z",
+        datetime(2026, 11, 2, 5, tzinfo=UTC),
+        pd.Timestamp("2026-11-02 14:00", tz="Asia/Tokyo"),
+    ],
+    ids=repr,
+)
+def test_a_time_without_an_offset_is_one_of_the_clock_and_any_other_an_instant(client, given):
+    for zone in (BERLIN, ZoneInfo(BERLIN)):
+        query = client.data(start=given, end="2026-11-03", tz=zone).query
+        assert bounds(query) == ("2026-11-02T05:00:00Z", "2026-11-02T23:00:00Z")
+
+
+def test_dates_are_days_of_the_zone_and_of_utc_without_one(client):
+    for given in ("2026-11-02", date(2026, 11, 2)):
+        local = client.data(start=given, end=date(2026, 11, 3), tz="Asia/Kathmandu").query
+        assert bounds(local) == ("2026-11-01T18:15:00Z", "2026-11-02T18:15:00Z")
+        plain = client.data(start=given, end=date(2026, 11, 3)).query
+        assert bounds(plain) == ("2026-11-02T00:00:00Z", "2026-11-03T00:00:00Z")
+    # Its clocks go from midnight to one o'clock, and there from one o'clock back to midnight.
+    skipped = client.data(start="2018-11-04", end="2018-11-05", tz="America/Sao_Paulo").query
+    assert skipped.end - skipped.start == 23 * HOUR
+    twice = client.data(start="2025-11-02", end="2025-11-03", tz="America/Havana").query
+    assert twice.end - twice.start == 25 * HOUR
+
+
+@pytest.mark.fault("K13")
+@pytest.mark.parametrize("kind", ["client", "async_client"])
+@pytest.mark.parametrize(
+    ("given", "problem", "readings"),
+    [
+        ("2026-03-29T02:30", "does not exist", ("02:30:00+01:00", "02:30:00+02:00")),
+        (datetime(2026, 10, 25, 2, 30), "comes twice", ("02:30:00+02:00", "02:30:00+01:00")),
+    ],
+    ids=["skipped", "twice"],
+)
+def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
+    sandbox, tmp_path, kind, given, problem, readings
+):
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        data = getattr(sandbox, kind)().data
+        for call in (
+            lambda: data(**LINE, start=given, tz=BERLIN),
+            lambda: data(**LINE, start="2026-01-01", end=given, tz=BERLIN),
+            lambda: store.points("line-2", given, tz=BERLIN),
+            lambda: store.points("line-2", None, given, tz=BERLIN),
+        ):
+            with pytest.raises(siteline.QueryError, match=problem) as caught:
+                call()
+            for reading in readings:
+                assert f'"{str(given)[:10]}T{reading}"' in caught.value.hint
+    day = str(given)[:10]
+    first, second = (data(start=f"{day}T{one}", tz=BERLIN).query.start for one in readings)
+    assert abs(second - first) == HOUR, "what is proposed can be written"
+    assert not sandbox.stats["log"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"tz": "Europe/Atlantis"}, "no time zone"),
+        ({"tz": ""}, "no time zone"),
+        ({"tz": 5}, "no time zone"),
+        ({"tz": timezone(HOUR)}, "no time zone"),
+        ({"start": "2026-11-02T06:00"}, "has no time zone"),
+        ({"start": datetime(2026, 11, 2, 6)}, "naive"),
+        ({"start": "2011-12-30", "tz": "Pacific/Apia"}, "set forward over all of it"),
+        ({"start": "2026-02-29", "tz": BERLIN}, "not an ISO 8601 time"),
+        ({"start": pd.NaT, "tz": BERLIN}, "not an ISO 8601 time"),
+        ({"start": 1_793_491_200, "tz": BERLIN}, "not a time with a zone"),
+        ({"start": "2026-11-03", "end": "2026-11-02", "tz": BERLIN}, "range is empty"),
+        ({"start": "2026-11-02T06:00:00.5", "tz": BERLIN}, "finer than a second"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_zone_or_no_time_of_it_is_refused(client, wrong, message):
+    with pytest.raises(siteline.QueryError, match=message) as caught:
+        client.data(**{"start": "2026-11-01", **wrong})
+    if "naive" in message or "has no" in message:
+        assert "tz=" in caught.value.hint
+
+
+def test_a_misspelt_tz_is_told(client):
+    with pytest.raises(TypeError, match="write tz="):
+        client.data(start="2026-11-01", timezone=BERLIN)
+
+
+def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(client):
+    with pytest.warns(siteline.SitelineWarning, match="A bucket of a day is one in UTC") as seen:
+        client.data(start="2026-11-02", end="2026-11-05", tz=BERLIN, interval="1d")
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+
+
+@pytest.fixture
+def stored(sandbox, store):
+    """A store with two days of hours, which were read in two syncs, six hours apart."""
+    client, feed = sandbox.client(), make_feed(interval="1h", since="2026-11-18")
+    first = client.sync(feed, store)
+    sandbox.clock.advance("6h")
+    client.sync(feed, store)
+    return store, first
+
+
+def hours(points):
+    return sorted({row["timestamp"].strftime("%dT%H") for row in points.records()})
+
+
+def test_the_reads_of_a_store_take_a_zone(stored):
+    store, first = stored
+    day = {"start": "2026-11-19", "end": "2026-11-20"}
+    expected = ["18T23", *[f"19T{hour:02}" for hour in range(23)]]
+    for points in (
+        store.points("line-2", **day, tz=BERLIN),
+        store.points("line-2", date(2026, 11, 19), datetime(2026, 11, 20), tz=ZoneInfo(BERLIN)),
+        store.changes("line-2", 0, **day, tz=BERLIN),
+        store.as_of("line-2", first, **day, tz=BERLIN),
+        # What was known at six o'clock there is what was known at five in UTC: the first sync.
+        store.as_of("line-2", "2026-11-20T06:00", **day, tz=BERLIN),
+    ):
+        assert hours(points) == expected
+    early = store.as_of("line-2", "2026-11-20T00:30", unread="keep", tz=BERLIN)
+    assert len(early) == 0, "half past midnight there is before midnight in UTC: before the sync"
+    with pytest.raises(siteline.QueryError, match="no time zone"):
+        store.points("line-2", tz="Europe/Atlantis")
+
+
+DAY_OF_25_HOURS = ["--site", "S1", "--line", "L2", "--start", "2026-10-25", "--end", "2026-10-26"]
+DAY_OF_25_HOURS += ["--interval", "1h", "--tz", BERLIN]
+
+
+def test_the_command_takes_a_zone(sandbox, tmp_path):
+    env = sandbox.env()
+    pulled = run_json("pull", *DAY_OF_25_HOURS, "-o", tmp_path / "day.csv", env=env)
+    assert (pulled["start"], pulled["end"]) == ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z")
+    plan = run_json("plan", *DAY_OF_25_HOURS, env=env)
+    assert plan["tasks"][0]["start"] == "2026-10-24T22:00:00Z"
+    refused = run_command(
+        *["pull", "--site", "S1", "--start", "2026-10-25T02:30", "--tz", BERLIN],
+        *["-o", tmp_path / "none.csv"],
+        env=env,
+        status=2,
+    )
+    assert '"2026-10-25T02:30:00+01:00"' in refused.stderr
+    assert not (tmp_path / "none.csv").exists()
