@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
+from siteline._plots.series import Labels
 from siteline.aio import AsyncClient
 from siteline.allowance import Allowance
 from siteline.coverage import Coverage
@@ -36,6 +37,7 @@ from siteline.gathered import Gathered
 from siteline.lateness import Lateness
 from siteline.maintenance import Freed
 from siteline.notes import RequestNote
+from siteline.plots import Plot
 from siteline.progress import Progress, StoreProgress
 from siteline.reports import (
     AgentStateDict,
@@ -346,6 +348,16 @@ class Table:
     def _provenance(self) -> dict[str, Any]: ...
     def _repr_html_(self) -> str: ...
     def _preview(self) -> Preview: ...
+    def plot(
+        self,
+        value: _Measure = "value",
+        *,
+        tz: _Zone = None,
+        labels: Labels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot: ...
     def wide(self, value: _Measure = "value") -> Wide: ...
     def rebucket(
         self,
@@ -364,6 +376,16 @@ class Rebucketed:
     def to_pandas(self, *, ids: _Ids = "str", tz: _Zone = None) -> pd.DataFrame: ...
     def to_polars(self, *, ids: _Ids = "str", tz: _Zone = None) -> pl.DataFrame: ...
     def to_arrow(self, *, tz: _Zone = None) -> pa.Table: ...
+    def plot(
+        self,
+        value: _Measure = "value",
+        *,
+        tz: _Zone = None,
+        labels: Labels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot: ...
     def wide(self, value: _Measure = "value") -> Wide: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
@@ -557,11 +579,22 @@ class Store:
     def __copy__(self) -> Store: ...
     def __deepcopy__(self, memo: Any) -> Store: ...
     def _repr_html_(self) -> str: ...
+    def _page_times(self, feed: str) -> list[int]: ...
     def _overview(self) -> list[FeedOverview]: ...
 
 @final
 class Points:
     def __len__(self) -> int: ...
+    def plot(
+        self,
+        value: _Measure = "value",
+        *,
+        tz: _Zone = None,
+        labels: Labels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot: ...
     def wide(self, value: _Measure = "value") -> Wide: ...
     def rebucket(
         self,

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from siteline._plots.series import Labels
     from siteline._siteline import Rebucketed, RecordIterator, Wide
     from siteline.frames import Record
+    from siteline.plots import Plot
 
 __all__ = ["Gathered"]
 
@@ -74,6 +76,19 @@ class Gathered:
     ) -> Rebucketed:
         """Return all points in larger buckets: see :meth:`Table.rebucket`."""
         return self.table.rebucket(interval, value=value, tz=tz, origin=origin)
+
+    def plot(
+        self,
+        value: Literal["value", "minimum", "maximum", "sample_count"] = "value",
+        *,
+        tz: str | tzinfo | None = None,
+        labels: Labels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot:
+        """Draw all points, a panel for each series: see :meth:`Table.plot`."""
+        return self.table.plot(value, tz=tz, labels=labels, title=title, width=width, panels=panels)
 
     def to_pandas(
         self, *, ids: Literal["str", "category"] = "str", tz: str | tzinfo | None = None

@@ -8,6 +8,7 @@ pub(crate) mod holder;
 pub(crate) mod ipc;
 pub(crate) mod keywords;
 mod memory;
+pub(crate) mod plots;
 pub(crate) mod rebucketed;
 mod records;
 pub(crate) mod rows;

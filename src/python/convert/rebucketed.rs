@@ -17,6 +17,7 @@ use crate::python::bridge::process::detached;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::columns::{integers, of_points, timestamps};
 use crate::python::convert::holder::frame_methods;
+use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::values::{duration, many, refuse, text};
 use crate::python::convert::wide::PyWide;
 use crate::python::convert::zone::zone;
@@ -124,6 +125,11 @@ impl PyRebucketed {
         Ok(Self { rebucketed, interval, zone, provenance })
     }
 
+    fn draw<'py>(slf: &Bound<'py, Self>, args: &PlotArgs<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (interval, zone) = (Some(slf.get().interval), Some(slf.get().zone.as_str()));
+        call_plot(slf.as_any(), PlotGrid { interval, zone, ..PlotGrid::default() }, args)
+    }
+
     fn schema(&self) -> SchemaRef {
         let schema = self.rebucketed.points.schema();
         let zone = |field: &Field| match field.data_type() {
@@ -158,6 +164,7 @@ impl PyRebucketed {
 }
 
 frame_methods!(PyRebucketed);
+plot_method!(PyRebucketed, PyRebucketed::draw);
 
 #[pymethods]
 impl PyRebucketed {

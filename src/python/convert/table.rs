@@ -10,6 +10,7 @@ use crate::data::{PointColumns, Query};
 use crate::preview::Preview;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::holder::{frame_methods, point_methods};
+use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::state::dict;
 use crate::python::convert::values::{html, many};
@@ -64,9 +65,18 @@ impl PyTable {
     pub(crate) fn unread(points: PointColumns) -> Self {
         Self { points: Arc::new(points), origin: None }
     }
+
+    fn draw<'py>(slf: &Bound<'py, Self>, args: &PlotArgs<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let source = slf.get().origin.as_ref().map(|table| &table.provenance);
+        let (start, end) = source.and_then(Provenance::bounds).unzip();
+        let seconds = source.and_then(|source| source.query.interval_seconds());
+        let interval = seconds.map(|seconds| i64::from(seconds) * 1_000_000);
+        call_plot(slf.as_any(), PlotGrid { start, end, interval, zone: None }, args)
+    }
 }
 
 frame_methods!(PyTable);
+plot_method!(PyTable, PyTable::draw);
 point_methods!(PyTable, points);
 
 #[pymethods]
