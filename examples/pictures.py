@@ -11,7 +11,7 @@ import siteline
 
 
 def series(client: siteline.Client) -> siteline.Plot:
-    """Two days of a machine: gaps are gaps, and the band is from minimum to maximum."""
+    """Draw two days of a machine: gaps are gaps, the band is from minimum to maximum."""
     table = client.data(
         site="S1",
         line="L2",
@@ -21,13 +21,13 @@ def series(client: siteline.Client) -> siteline.Plot:
         filters={"machineId": "M3"},
     ).collect()
     # The names and units of the tags, which the data do not have.
-    known = [("pieces", "1"), ("bearing temperature", "°C"), ("load", "%")]
+    known = [("pieces", "pcs"), ("bearing temperature", "°C"), ("load", "%")]
     labels = dict(zip(table.wide().series, known, strict=True))
     return table.plot(tz="Europe/Berlin", labels=labels, title="Machine M3, two days in November")
 
 
 def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.Plot]:
-    """Twelve days of two lines that are synced twice a day, and of a third one that began later."""
+    """Draw twelve days of two lines that are synced twice a day."""
     feeds = [
         siteline.Feed(
             f"line-{line}",
@@ -45,6 +45,9 @@ def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.Plot
         for _ in range(24):
             client.sync(feeds, store)
             sandbox.clock.advance("12h")
+        client.sync(feeds[0], store)
+        client.data(site="S1", line="L3", start="2026-11-21", interval="15m").collect()
+        sandbox.clock.advance("3h")
         now = sandbox.clock.now()
         plan = client.plan(feeds, store)
         coverages = [store.coverage(name, now=now) for name in store.feeds]
@@ -68,8 +71,9 @@ def with_matplotlib(plot: siteline.Plot, path: Path) -> None:
     for (axis,), name in zip(axes, names, strict=True):
         axis.set_title(name, loc="left", fontsize="small")
         for _, part in frame[frame["series"] == name].groupby("stretch"):
-            axis.fill_between(part["timestamp"], part["minimum"], part["maximum"], alpha=0.25)
-            axis.plot(part["timestamp"], part["value"], marker="." if len(part) == 1 else "")
+            at, dot = part["timestamp"], "." if len(part) == 1 else ""
+            axis.fill_between(at, part["minimum"], part["maximum"], color="C0", alpha=0.25)
+            axis.plot(at, part["value"], color="C0", marker=dot)
     figure.savefig(path)
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
-from siteline._plots.series import Labels
+from siteline._plots.series import _Labels
 from siteline.aio import AsyncClient
 from siteline.allowance import Allowance
 from siteline.coverage import Coverage
@@ -353,7 +353,7 @@ class Table:
         value: _Measure = "value",
         *,
         tz: _Zone = None,
-        labels: Labels = None,
+        labels: _Labels = None,
         title: str | None = None,
         width: int = 900,
         panels: int = 12,
@@ -381,7 +381,7 @@ class Rebucketed:
         value: _Measure = "value",
         *,
         tz: _Zone = None,
-        labels: Labels = None,
+        labels: _Labels = None,
         title: str | None = None,
         width: int = 900,
         panels: int = 12,
@@ -590,7 +590,7 @@ class Points:
         value: _Measure = "value",
         *,
         tz: _Zone = None,
-        labels: Labels = None,
+        labels: _Labels = None,
         title: str | None = None,
         width: int = 900,
         panels: int = 12,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._plots.series import Labels
+    from siteline._plots.series import _Labels
     from siteline._siteline import Rebucketed, RecordIterator, Wide
     from siteline.frames import Record
     from siteline.plots import Plot
@@ -82,7 +82,7 @@ class Gathered:
         value: Literal["value", "minimum", "maximum", "sample_count"] = "value",
         *,
         tz: str | tzinfo | None = None,
-        labels: Labels = None,
+        labels: _Labels = None,
         title: str | None = None,
         width: int = 900,
         panels: int = 12,

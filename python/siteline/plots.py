@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from siteline._display.protocols import Allowance, Columns, Coverage, Lateness, Plan
     from siteline._plots.allowance import PagesRead
     from siteline._plots.drawing import Drawing
-    from siteline._plots.series import Labels
+    from siteline._plots.series import _Labels
 
 __all__ = ["Plot", "allowance", "coverage", "lateness"]
 
@@ -250,7 +250,7 @@ def allowance(
     >>> client = sandbox.client(daily_allowance=100)
     >>> _ = client.sync(feed, store)
     >>> siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
-    <Plot Requests by day: 1 of 100 today>
+    <Plot Requests by day: 4 of 100 today>
     """
     from siteline._plots import allowance as drawn
     from siteline._plots import tidy
@@ -268,7 +268,7 @@ def _points(
     interval: int | None,
     value: str,
     tz: str,
-    labels: Labels,
+    labels: _Labels,
     title: str | None,
     width: int | None,
     panels: int | None,

@@ -28,7 +28,7 @@ pub struct DelaySummary {
     pub quantiles: Option<[u64; 6]>,
     /// The longest time after which buckets were still looked at.
     pub looked: Option<u64>,
-    /// The share that had come by each delay, in millionths: the corners of a curve that rises from 0 to
+    /// The share that had come by each delay, in millionths: the corners of a curve that rises to
     /// all; empty without points.
     pub curve: Vec<(u64, u32)>,
 }

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
+from siteline._plots.texts import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -40,6 +42,13 @@ class Drawing:
     title: str
     description: str
     body: str
+
+    def __post_init__(self) -> None:
+        """Keep what may stand in a file and in a terminal: names are texts of others."""
+        for name, longest in (("title", 300), ("description", 3_000)):
+            given = printable(getattr(self, name))
+            cut = given if len(given) <= longest else f"{given[: longest - 1]}…"
+            object.__setattr__(self, name, cut)
 
     def svg(self, *, standalone: bool) -> str:
         """Write the SVG; a standalone one has dark text on light pages, light text on dark ones."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from siteline._plots.axis import TimeAxis
     from siteline._plots.columns import Ids
-    from siteline._plots.series import Drawn, Labels, Name
+    from siteline._plots.series import Drawn, Name, _Labels
 
 __all__: list[str] = []
 
@@ -34,7 +34,7 @@ class Options(NamedTuple):
 
     measure: str
     zone: tzinfo
-    labels: Labels
+    labels: _Labels
     title: str | None
     width: int
     panels: int

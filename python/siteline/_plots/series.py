@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from siteline._plots.columns import Ids, Points
     from siteline._plots.stretches import Line
 
-    Labels: TypeAlias = Mapping[Any, Any] | Callable[[Ids], Any] | None
+    _Labels: TypeAlias = Mapping[Any, Any] | Callable[[Ids], Any] | None
 
 __all__: list[str] = []
 
@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
     high: float
 
 
-def names(series: Sequence[Ids], labels: Labels) -> tuple[dict[Ids, Name], str]:
+def names(series: Sequence[Ids], labels: _Labels) -> tuple[dict[Ids, Name], str]:
     """Name the series; the ids that all of them share are returned apart."""
     differing = [n for n in range(_TAG + 1) if len({ids[n] for ids in series}) > 1]
     own = [n for n in range(_TAG + 1) if n in differing or n == _TAG]
@@ -65,7 +65,7 @@ def _joined(ids: Ids, places: list[int]) -> str:
     return "/".join(ids[n] or "\N{EN DASH}" for n in places if n == _TAG or ids[n] is not None)
 
 
-def _named(ids: Ids, labels: Labels) -> Name | None:
+def _named(ids: Ids, labels: _Labels) -> Name | None:
     if labels is None:
         return None
     given = labels(ids) if callable(labels) else labels.get(ids, labels.get(ids[_TAG]))

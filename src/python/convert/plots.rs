@@ -70,7 +70,6 @@ macro_rules! plot_method {
             #[pyo3(signature = (value="value", *, tz=None, labels=None, title=None, width=None, panels=None))]
             #[pyo3(text_signature =
                 "($self, value='value', *, tz=None, labels=None, title=None, width=900, panels=12)")]
-            #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
             fn plot<'py>(
                 slf: &Bound<'py, Self>,
                 value: &str,
