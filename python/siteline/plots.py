@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from siteline._unpicklable import register_refusal
@@ -90,25 +90,21 @@ class Plot:
                 f"a picture is SVG: {target.name!r} does not end with .svg.",
                 hint="Browsers open SVG. For PNG draw plot.to_pandas() with matplotlib.",
             )
-        part: Path | None = None
+        part = target.with_name(f".{target.name}.{os.getpid()}-{token_hex(4)}")
         try:
-            with NamedTemporaryFile(
-                "w", dir=target.parent, prefix=f".{target.name}.", delete=False,
-                encoding="utf-8", newline="\n",
-            ) as file:  # fmt: skip
-                part = Path(file.name)
+            # Its mode is that of any new file.
+            handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            with open(handle, "w", encoding="utf-8", newline="\n") as file:
                 file.write(self.svg())
                 file.flush()
                 os.fsync(file.fileno())
-            # A temporary file is for its owner alone; this one has the mode of any other new file.
-            mask = os.umask(0)
-            os.umask(mask)
-            part.chmod(0o666 & ~mask)
             part.replace(target)
-        except BaseException:
-            if part is not None:
-                with suppress(OSError):
-                    part.unlink()
+        except BaseException as error:
+            with suppress(OSError):
+                part.unlink()
+            if isinstance(error, OSError):
+                # Of the file that was asked for, not of its part.
+                raise type(error)(error.errno, error.strerror, os.fspath(target)) from None
             raise
 
     def to_pandas(self) -> pd.DataFrame:

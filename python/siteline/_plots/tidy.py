@@ -8,6 +8,7 @@ from siteline._plots.axis import microseconds
 from siteline._plots.columns import IDS, NUMBERS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import tzinfo
 
     import pandas as pd
@@ -36,14 +37,11 @@ def _frame(columns: dict[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    frame: pd.DataFrame = pandas().concat(parts, ignore_index=True)
-    return frame
-
-
 def times(pd: Any, microseconds: Any, zone: Any) -> Any:
     """Return a column of times in a zone, of the same dtype with and without rows."""
-    naive = pd.Series(microseconds, dtype="int64").astype("datetime64[us]")
+    import numpy as np
+
+    naive = pd.Series(np.array(microseconds, dtype=np.int64).view("datetime64[us]"))
     return naive.dt.tz_localize("UTC").dt.tz_convert(zone).array
 
 
@@ -58,30 +56,36 @@ def points_frame(shown: Picture) -> pd.DataFrame:
     pd = pandas()
     import numpy as np
 
-    parts = []
-    for ids, name in shown.names.items():
-        stamps = np.array(shown.points.times(ids), dtype=np.int64)
-        columns: dict[str, Any] = {"series": text(pd, [name.label] * len(stamps))}
-        columns.update(
-            (one, text(pd, [id_of] * len(stamps))) for one, id_of in zip(IDS, ids, strict=True)
-        )
-        columns["timestamp"] = times(pd, stamps, shown.zone)
-        numbers = {one: np.array(shown.points.numbers(ids, one), dtype=float) for one in NUMBERS}
-        columns.update((one, numbers[one]) for one in NUMBERS[:3])
-        columns["sample_count"] = pd.Series(numbers["sample_count"]).astype("Int64").array
-        after_gap = np.zeros(len(stamps), dtype=np.int64)
-        if shown.widest is not None:
-            after_gap[1:] = np.diff(stamps) > shown.widest
-        columns["stretch"] = after_gap.cumsum()
-        parts.append(pd.DataFrame(columns))
-    if parts:
-        return _joined(parts)
-    empty = {name: text(pd, []) for name in ("series", *IDS)}
-    empty["timestamp"] = times(pd, [], shown.zone)
-    empty.update((name, pd.Series([], dtype=float).array) for name in NUMBERS[:3])
-    empty["sample_count"] = pd.Series([], dtype="Int64").array
-    empty["stretch"] = pd.Series([], dtype="int64").array
-    return _frame(empty)
+    # A column at a time, of all series, so that its dtype does not depend on what is in it.
+    stamps = [np.array(shown.points.times(ids), dtype=np.int64) for ids in shown.names]
+    counts = list(map(len, stamps))
+
+    def repeated(texts: Iterable[str | None]) -> Any:
+        pairs = zip(texts, counts, strict=True)
+        return text(pd, [one for one, count in pairs for _ in range(count)])
+
+    def numbers(name: str) -> Any:
+        parts = [np.array(shown.points.numbers(ids, name), dtype=float) for ids in shown.names]
+        return np.concatenate([np.empty(0), *parts])
+
+    columns = {"series": repeated(name.label for name in shown.names.values())}
+    for place, name in enumerate(IDS):
+        columns[name] = repeated(ids[place] for ids in shown.names)
+    none = np.empty(0, dtype=np.int64)
+    columns["timestamp"] = times(pd, np.concatenate([none, *stamps]), shown.zone)
+    columns.update((name, numbers(name)) for name in NUMBERS[:3])
+    columns["sample_count"] = pd.Series(numbers(NUMBERS[3])).astype("Int64").array
+    stretches = [_stretches(np, one, shown.widest) for one in stamps]
+    columns["stretch"] = np.concatenate([none, *stretches])
+    return _frame(columns)
+
+
+def _stretches(np: Any, stamps: Any, widest: int | None) -> Any:
+    """Number the points of a series by how many gaps are before them."""
+    after_gap = np.zeros(len(stamps), dtype=np.int64)
+    if widest is not None:
+        after_gap[1:] = np.diff(stamps) > widest
+    return after_gap.cumsum()
 
 
 def coverage_frame(parts: list[Part], zone: tzinfo) -> pd.DataFrame:
