@@ -93,7 +93,8 @@ class Plot:
         part = target.with_name(f".{target.name}.{os.getpid()}-{token_hex(4)}")
         try:
             # Its mode is that of any new file.
-            handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+            handle = os.open(part, flags, 0o666)
             with open(handle, "w", encoding="utf-8", newline="\n") as file:
                 file.write(self.svg())
                 file.flush()

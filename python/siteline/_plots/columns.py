@@ -34,13 +34,21 @@ class Points(NamedTuple):
 
     def numbers(self, ids: Ids, name: str) -> list[float]:
         """Return a column of a series; NaN where there is none."""
-        column = self.columns[name]
-        return [one for part in self.rows[ids] for one in column[part.start : part.stop].tolist()]
+        whole: list[float] = self._column(ids, name)
+        return whole
 
     def times(self, ids: Ids) -> list[int]:
         """Return the times of a series, in microseconds since the Unix epoch."""
-        column = self.columns["timestamp"]
-        return [one for part in self.rows[ids] for one in column[part.start : part.stop].tolist()]
+        whole: list[int] = self._column(ids, "timestamp")
+        return whole
+
+    def _column(self, ids: Ids, name: str) -> Any:
+        column = self.columns[name]
+        # Nearly always one part, which is not copied again.
+        first, *more = (column[part.start : part.stop].tolist() for part in self.rows[ids])
+        for part in more:
+            first += part
+        return first
 
 
 def points_of(source: Columns) -> Points:
