@@ -278,6 +278,11 @@ def _points(
     if value not in NUMBERS:
         names = ", ".join(f'"{name}"' for name in NUMBERS)
         raise QueryError(f"value={value!r} is unknown: give one of {names}.")
+    if not (labels is None or callable(labels) or hasattr(labels, "get")):
+        raise QueryError(
+            "labels= is neither a mapping nor a callable.",
+            hint='Give labels={tag: "name"}, or {tag: ("name", "unit")}, or a callable of the ids.',
+        )
     wide = _width(900 if width is None else width)
     most = _bound(12 if panels is None else panels, "panels")
     options = Options(value, _zone(tz), labels, title, wide, most)

@@ -148,6 +148,8 @@ def test_names_and_units_are_shown_and_two_of_one_name_stay_apart(sandbox):
     assert "speed  [rpm]" in named
     twice = texts(lambda ids: "speed" if ids[4] != "T3" else ("temperature", None))
     assert {"speed (T1)", "speed (T2)", "temperature"} <= set(twice)
+    with pytest.raises(siteline.QueryError, match="neither a mapping nor a callable"):
+        table.plot(labels=True)
     frame = table.plot(labels=lambda _: "same").to_pandas()
     assert frame.groupby("series").size().tolist() == [5, 5, 5]
 
