@@ -15,8 +15,9 @@ error.
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
 :class:`MutualTls` in place of a credential for a platform-managed integration;
 :class:`Feed` and :class:`Store` for data that stay up to date while the service revises them;
-:class:`Agent` for many processes; :class:`Sandbox` for tests; all exceptions are in
-:mod:`siteline.errors`, the types of the dicts in :mod:`siteline.reports`.
+:class:`Agent` for many processes; :class:`Sandbox` for tests; pictures are made by
+:mod:`siteline.plots`; all exceptions are in :mod:`siteline.errors`, the types of the dicts in
+:mod:`siteline.reports`.
 """
 
 from siteline import _interpreter as _interpreter
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from siteline.lateness import Delays, Lateness
     from siteline.maintenance import Freed
     from siteline.notes import RequestNote
+    from siteline.plots import Plot
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
         AgentAllowanceDict,
@@ -187,6 +189,7 @@ __all__ = [
     "PageIterator",
     "PageReport",
     "Plan",
+    "Plot",
     "Points",
     "PrivateKey",
     "Progress",
@@ -260,6 +263,7 @@ _MODULES = {
     "lateness": ("Delays", "Lateness"),
     "maintenance": ("Freed",),
     "notes": ("RequestNote",),
+    "plots": ("Plot",),
     "progress": ("Progress", "StoreProgress"),
     "reports": (
         "AgentAllowanceDict",

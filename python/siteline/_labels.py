@@ -46,16 +46,22 @@ def names_of_rows(labels: Any, series: _Series, body: bytes | None) -> list[str]
     return found
 
 
+def for_pictures(labels: Any, body: bytes | None) -> Any:
+    """Return a mapping or a callable of names, or of names and units; ``None`` for the ids."""
+    if labels is None or labels is False:
+        return None
+    if labels is True:
+        labels = _of_discovery(body)
+    if isinstance(labels, Catalogue):
+        return labels._name_and_unit
+    if not callable(labels) and not isinstance(labels, Mapping):
+        raise _refused(labels)
+    return labels
+
+
 def _naming(labels: Any, body: bytes | None) -> Callable[[Ids], str | None]:
     if labels is True:
-        if body is None:
-            raise QueryError(
-                "labels=True has no names: the client that read these points has had no discovery "
-                "response, or they are of a store or a pickle.",
-                hint="Call client.series() before, a request that the allowance does not count, or "
-                "give its result as labels=.",
-            )
-        labels = _catalogue(body)
+        labels = _of_discovery(body)
     if isinstance(labels, Catalogue):
         return labels._label
     if isinstance(labels, Mapping):
@@ -64,16 +70,27 @@ def _naming(labels: Any, body: bytes | None) -> Callable[[Ids], str | None]:
     if callable(labels):
         call: Callable[[SeriesIds], str | None] = labels
         return lambda ids: call(SeriesIds(*ids))
-    raise QueryError(
+    raise _refused(labels)
+
+
+def _refused(labels: Any) -> QueryError:
+    return QueryError(
         f"labels= is a {type(labels).__name__}.",
         hint="Give True, a Catalogue, a mapping of tag GUIDs (or of five ids), or a callable.",
     )
 
 
-def _catalogue(body: bytes) -> Catalogue:
+def _of_discovery(body: bytes | None) -> Catalogue:
     """Return the catalogue of a discovery response; several frames in a row have the same."""
     from siteline.discovery import Discovery
 
+    if body is None:
+        raise QueryError(
+            "labels=True has no names: the client that read these points has had no discovery "
+            "response, or they are of a store or a pickle.",
+            hint="Call client.series() before, a request that the allowance does not count, or "
+            "give its result as labels=.",
+        )
     catalogue = _newest.get(body)
     if catalogue is None:
         catalogue = Catalogue(Discovery(body))

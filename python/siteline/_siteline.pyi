@@ -29,7 +29,7 @@ from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
 from siteline.aio import AsyncClient
 from siteline.allowance import Allowance
-from siteline.catalogue import Catalogue, DiscoveryShape, _Labels
+from siteline.catalogue import Catalogue, DiscoveryShape, _Labels, _PlotLabels
 from siteline.coverage import Coverage
 from siteline.discovery import Discovery
 from siteline.frames import Record
@@ -37,6 +37,7 @@ from siteline.gathered import Gathered
 from siteline.lateness import Lateness
 from siteline.maintenance import Freed
 from siteline.notes import RequestNote
+from siteline.plots import Plot
 from siteline.progress import Progress, StoreProgress
 from siteline.reports import (
     AgentStateDict,
@@ -359,6 +360,7 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def _ipc(self) -> Iterator[bytes]: ...
+    def _discovery(self) -> bytes | None: ...
     def _columns(self) -> list[tuple[Any, ...]]: ...
     def _series_ids(self) -> list[tuple[str | None, ...]]: ...
     def _shown(self, labels: Any, gaps: bool) -> Any: ...
@@ -375,6 +377,16 @@ class Table:
         tz: str | tzinfo = "UTC",
         origin: str | date | time | None = None,
     ) -> Completeness: ...
+    def plot(
+        self,
+        value: _Measure = "value",
+        *,
+        tz: _Zone = None,
+        labels: _PlotLabels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot: ...
     def rebucket(
         self,
         interval: _Duration,
@@ -420,8 +432,19 @@ class Rebucketed:
         self, *, tz: _Zone = None, labels: _Labels = None, gaps: _Gaps = None
     ) -> pa.Table: ...
     def wide(self, value: _Measure = "value", *, labels: _Labels = None) -> Wide: ...
+    def plot(
+        self,
+        value: _Measure = "value",
+        *,
+        tz: _Zone = None,
+        labels: _PlotLabels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+    def _discovery(self) -> bytes | None: ...
     def _columns(self) -> list[tuple[Any, ...]]: ...
     def _series_ids(self) -> list[tuple[str | None, ...]]: ...
     def _shown(self, labels: Any, gaps: bool) -> Any: ...
@@ -627,6 +650,7 @@ class Store:
     def __copy__(self) -> Store: ...
     def __deepcopy__(self, memo: Any) -> Store: ...
     def _repr_html_(self) -> str: ...
+    def _page_times(self, feed: str) -> list[int]: ...
     def _overview(self) -> list[FeedOverview]: ...
 
 @final
@@ -642,6 +666,16 @@ class Points:
         tz: str | tzinfo = "UTC",
         origin: str | date | time | None = None,
     ) -> Completeness: ...
+    def plot(
+        self,
+        value: _Measure = "value",
+        *,
+        tz: _Zone = None,
+        labels: _PlotLabels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot: ...
     def rebucket(
         self,
         interval: _Duration,

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         "bool | Catalogue | Mapping[str, str] | Mapping[tuple[str | None, ...], str]"
         " | Callable[[SeriesIds], str | None] | None"
     )
+    _PlotLabels: TypeAlias = (
+        "bool | Catalogue | Mapping[Any, Any] | Callable[[SeriesIds], Any] | None"
+    )
 
 __all__ = ["Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"]
 
@@ -271,6 +274,12 @@ class Catalogue(Sequence[SeriesInfo]):
             if all(one is None or one == other for one, other in zip(row.ids, ids, strict=True))
         ]
         return of_tag[0] if len(of_tag) == 1 else None
+
+    def _name_and_unit(self, ids: Ids) -> tuple[str, str | None] | None:
+        row = self._row(ids)
+        if row is None or not row.listed:
+            return None
+        return row.label.removesuffix(f" [{row.unit}]"), row.unit
 
     def _label(self, ids: Ids) -> str | None:
         row = self._row(ids)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 from siteline._times import with_times
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     import pandas as pd
 
     from siteline._siteline import Feed
+    from siteline.plots import Plot
 
     _State: TypeAlias = Literal["settled", "settling", "provisional", "unread", "forgotten"]
 
@@ -218,6 +221,23 @@ class Coverage(Sequence[CoverageWindow]):
         from siteline._display import coverage_svg
 
         return coverage_svg.document(self)
+
+    def plot(self, *, tz: str | tzinfo = "UTC", title: str | None = None, width: int = 900) -> Plot:
+        """Draw a cell for each day, in the colours of the states.
+
+        Of several feeds together, and in more detail: :func:`siteline.plots.coverage`. The calendar
+        of one feed, a row for each month, is :meth:`to_svg`.
+
+        >>> store = siteline.Store("plant.siteline")
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> _ = client.sync(feed, store)
+        >>> store.coverage("line-2", now=sandbox.clock.now()).plot(tz="Europe/Berlin")
+        <Plot Coverage of line-2>
+        """
+        from siteline import plots
+
+        return plots.coverage(self, tz=tz, title=title, width=width)
 
     def __repr__(self) -> str:
         """Print the calendar."""

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline._siteline import Completeness, Rebucketed, RecordIterator, Wide
-    from siteline.catalogue import _Labels
+    from siteline.catalogue import _Labels, _PlotLabels
     from siteline.frames import Record
+    from siteline.plots import Plot
 
 __all__ = ["Gathered"]
 
@@ -91,6 +92,19 @@ class Gathered:
     ) -> Rebucketed:
         """Return all points in larger buckets: see :meth:`Table.rebucket`."""
         return self.table.rebucket(interval, value=value, tz=tz, origin=origin)
+
+    def plot(
+        self,
+        value: Literal["value", "minimum", "maximum", "sample_count"] = "value",
+        *,
+        tz: str | tzinfo | None = None,
+        labels: _PlotLabels = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot:
+        """Draw all points, a panel for each series: see :meth:`Table.plot`."""
+        return self.table.plot(value, tz=tz, labels=labels, title=title, width=width, panels=panels)
 
     def to_pandas(
         self,

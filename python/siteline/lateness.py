@@ -11,6 +11,7 @@ from siteline._times import duration
 
 if TYPE_CHECKING:
     from siteline._siteline import Feed
+    from siteline.plots import Plot
 
 __all__ = ["Delays", "Lateness"]
 
@@ -170,6 +171,26 @@ class Lateness:
     def verdict(self) -> str:
         """The suggestion and its reason, as text."""
         return self._assess()[1]
+
+    def _curve(self, kind: str) -> list[tuple[int, float]]:
+        """The share of the points, or of the revisions, that had come by each delay in seconds."""
+        return [(seconds, share / 1_000_000) for seconds, share in self._record[kind]["curve"]]
+
+    def plot(self, *, title: str | None = None, width: int = 900) -> Plot:
+        """Draw the share that has come by each delay, with the lateness as a line.
+
+        Of several feeds together: :func:`siteline.plots.lateness`, which has the details.
+
+        >>> store = siteline.Store("plant.siteline")
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> _ = client.sync(feed, store)
+        >>> store.lateness("line-2").plot()
+        <Plot Lateness of line-2>
+        """
+        from siteline import plots
+
+        return plots.lateness(self, title=title, width=width)
 
     def _assess(self) -> tuple[timedelta | None, str]:
         looked = self.looked

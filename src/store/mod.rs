@@ -187,6 +187,19 @@ impl Store {
         })
     }
 
+    /// When the pages of a feed were read, by the service's time, in microseconds; those of forgotten
+    /// ranges are left out.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub(crate) fn page_times(&self, feed: &str) -> Result<Vec<i64>> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let pages = pages::all(connection, find(&feeds, feed)?)?;
+            Ok(pages.iter().map(|page| page.read_at).collect())
+        })
+    }
+
     /// The ranges of the chains of a feed up to a sequence number.
     ///
     /// # Errors

@@ -28,6 +28,9 @@ pub struct DelaySummary {
     pub quantiles: Option<[u64; 6]>,
     /// The longest time after which buckets were still looked at.
     pub looked: Option<u64>,
+    /// The share that had come by each delay, in millionths: the corners of a curve that rises to
+    /// all; empty without points.
+    pub curve: Vec<(u64, u32)>,
 }
 
 /// The shares of [`DelaySummary::quantiles`].
@@ -47,8 +50,8 @@ impl DelaySummary {
             .collect();
         let late = sightings.iter().filter(|(seen, _)| seen.after >= Some(lateness));
         let count = known.iter().map(|one| one.count).sum();
+        let cumulative = if count > 0 { cumulative(&known) } else { Vec::new() };
         let quantiles = (count > 0).then(|| {
-            let cumulative = cumulative(&known);
             #[expect(clippy::cast_precision_loss, reason = "a share")]
             let all = 1.0 - 0.5 / count as f64;
             let [half, p90, p95, p99, p999] = SHARES.map(|share| quantile(&cumulative, share));
@@ -59,6 +62,7 @@ impl DelaySummary {
             late: late.map(|(_, count)| *count).sum(),
             quantiles,
             looked: looked(sightings),
+            curve: curve(&cumulative),
         }
     }
 }
@@ -143,6 +147,25 @@ fn quantile(cumulative: &[f64], share: f64) -> u64 {
     whole(age.within(part.clamp(0.0, 1.0)))
 }
 
+/// The corners of the curve: the ends of the steps before and after each rise.
+fn curve(cumulative: &[f64]) -> Vec<(u64, u32)> {
+    let all = cumulative.last().copied().unwrap_or(1.0).max(f64::MIN_POSITIVE);
+    let mut corners: Vec<(usize, u32)> = Vec::new();
+    let mut before = 0;
+    for (step, until) in cumulative.iter().enumerate() {
+        let share = u32::try_from(whole(until / all * 1e6)).unwrap_or(u32::MAX);
+        if share > before {
+            if corners.last().is_none_or(|(last, _)| last + 1 < step) && step > 0 {
+                corners.push((step - 1, before));
+            }
+            corners.push((step, share));
+            before = share;
+        }
+    }
+    let end = |step: usize| whole(Age(u16::try_from(step).unwrap_or(u16::MAX)).seconds());
+    corners.into_iter().map(|(step, share)| (end(step), share)).collect()
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -170,8 +193,21 @@ mod tests {
     }
 
     #[test]
+    fn the_curve_rises_where_points_came_and_is_level_between() {
+        let curve = |all: &[(Sighting, u64)]| summary(all).curve;
+        // Both were looked at until the same age, so that none may be missing from either.
+        let early = (seen(Some(99), 100, 200), 3);
+        let late = (seen(Some(149), 150, 200), 1);
+        let seconds = |step| whole(Age(step).seconds());
+        let corners = [(99, 0), (100, 750_000), (149, 750_000), (150, 1_000_000)];
+        assert_eq!(curve(&[early, late]), corners.map(|(step, share)| (seconds(step), share)));
+        assert_eq!(curve(&[]), []);
+    }
+
+    #[test]
     fn without_a_point_that_says_something_there_is_no_estimate() {
-        let nothing = DelaySummary { count: 0, late: 0, quantiles: None, looked: None };
+        let (quantiles, curve) = (None, Vec::new());
+        let nothing = DelaySummary { count: 0, late: 0, quantiles, looked: None, curve };
         assert_eq!(summary(&[]), nothing);
         // One read alone says only that the points came before it.
         let one_read = summary(&[(seen(None, 100, 100), 20)]);

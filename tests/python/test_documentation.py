@@ -140,7 +140,8 @@ def test_a_name_without_a_docstring_is_detected():
 
 
 def _documented():
-    for thing in [siteline, siteline.doctor, siteline.testing, *CLASSES]:
+    plots = [getattr(siteline.plots, name) for name in ("allowance", "coverage", "lateness")]
+    for thing in [siteline, siteline.doctor, siteline.testing, *plots, *CLASSES]:
         yield thing.__name__, thing.__doc__
         for name, member in _own(thing).items() if inspect.isclass(thing) else ():
             doc = inspect.getdoc(member)

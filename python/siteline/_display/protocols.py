@@ -126,6 +126,13 @@ class _PointSource(Protocol):
     def _provenance(self) -> Mapping[str, Any]: ...
 
 
+class Columns(Protocol):
+    """The columns of points, for frames and pictures."""
+
+    def _columns(self) -> list[tuple[Any, ...]]: ...
+    def _provenance(self) -> Mapping[str, Any]: ...
+
+
 class Page(_PointSource, Protocol):
     """A page."""
 
@@ -264,7 +271,12 @@ class Lateness(Protocol):
     @property
     def revisions(self) -> Delays: ...
     @property
+    def looked(self) -> timedelta | None: ...
+    @property
+    def suggested(self) -> timedelta | None: ...
+    @property
     def verdict(self) -> str: ...
+    def _curve(self, kind: str) -> list[tuple[int, float]]: ...
 
 
 class Task(Protocol):

@@ -29,6 +29,14 @@ pub(crate) fn ids_of_points<'py>(
     series.filter(|(_, has_points)| *has_points).map(|(series, _)| ids(py, series)).collect()
 }
 
+/// The newest discovery response, where there was one.
+pub(crate) fn discovery_bytes<'py>(
+    py: Python<'py>,
+    listed: Option<&ListedIds>,
+) -> Option<Bound<'py, PyBytes>> {
+    listed.and_then(ListedIds::raw).map(|body| PyBytes::new(py, &body))
+}
+
 /// What `siteline._labels.NAME` calls series.
 fn names(
     name: &str,
@@ -38,7 +46,7 @@ fn names(
 ) -> PyResult<Vec<String>> {
     let py = labels.py();
     let series: Vec<_> = series.iter().map(|one| ids(py, one)).collect::<PyResult<_>>()?;
-    let body = listed.and_then(ListedIds::raw).map(|body| PyBytes::new(py, &body));
+    let body = discovery_bytes(py, listed);
     py.import("siteline._labels")?.call_method1(name, (labels, series, body))?.extract()
 }
 

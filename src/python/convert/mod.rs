@@ -12,6 +12,7 @@ pub(crate) mod keywords;
 pub(crate) mod labels;
 mod memory;
 mod pickled;
+pub(crate) mod plots;
 pub(crate) mod rebucketed;
 mod records;
 pub(crate) mod rows;

@@ -8,7 +8,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
 use crate::client::ListedIds;
 use crate::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
@@ -18,7 +18,8 @@ use crate::python::bridge::process::detached;
 use crate::python::convert::capsule::{reader_capsule, schema_capsule};
 use crate::python::convert::columns::{integers, of_points, timestamps};
 use crate::python::convert::holder::frame_methods;
-use crate::python::convert::labels::{ids_of_points, labelled};
+use crate::python::convert::labels::{discovery_bytes, ids_of_points, labelled};
+use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::values::{duration, many, refuse, text};
 use crate::python::convert::wide::PyWide;
 use crate::python::convert::zone::zone;
@@ -146,6 +147,11 @@ impl PyRebucketed {
         Ok(Self { rebucketed, interval, zone, provenance, listed })
     }
 
+    fn draw<'py>(slf: &Bound<'py, Self>, args: &PlotArgs<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (interval, zone) = (Some(slf.get().interval), Some(slf.get().zone.as_str()));
+        call_plot(slf.as_any(), PlotGrid { interval, zone, ..PlotGrid::default() }, args)
+    }
+
     fn schema(&self) -> SchemaRef {
         let schema = self.rebucketed.points.schema();
         let zone = |field: &Field| match field.data_type() {
@@ -180,6 +186,7 @@ impl PyRebucketed {
 }
 
 frame_methods!(PyRebucketed);
+plot_method!(PyRebucketed, PyRebucketed::draw);
 
 #[pymethods]
 impl PyRebucketed {
@@ -256,6 +263,11 @@ impl PyRebucketed {
     /// The Arrow PyCapsule interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &self.schema())
+    }
+
+    /// The newest discovery response of the client, for names in pictures.
+    fn _discovery<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        discovery_bytes(py, self.listed.as_deref())
     }
 
     /// The series, for :class:`Catalogue`.

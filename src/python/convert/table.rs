@@ -15,8 +15,9 @@ use crate::python::bridge::process::{detached, guarded};
 use crate::python::convert::completeness::PyCompleteness;
 use crate::python::convert::frames::is_explicit;
 use crate::python::convert::holder::{frame_methods, point_methods};
-use crate::python::convert::labels::FramePoints;
+use crate::python::convert::labels::{FramePoints, discovery_bytes};
 use crate::python::convert::pickled::{TableState, read_points, write_points};
+use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::values::{html, many};
@@ -96,9 +97,18 @@ impl PyTable {
     fn listed(&self) -> Option<&Arc<ListedIds>> {
         self.origin.as_ref().map(|table| &table.provenance.listed)
     }
+
+    fn draw<'py>(slf: &Bound<'py, Self>, args: &PlotArgs<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let source = slf.get().origin.as_ref().map(|table| &table.provenance);
+        let (start, end) = source.and_then(Provenance::bounds).unzip();
+        let seconds = source.and_then(|source| source.query.interval_seconds());
+        let interval = seconds.map(|seconds| i64::from(seconds) * 1_000_000);
+        call_plot(slf.as_any(), PlotGrid { start, end, interval, zone: None }, args)
+    }
 }
 
 frame_methods!(PyTable);
+plot_method!(PyTable, PyTable::draw);
 point_methods!(PyTable, points);
 copies_are_itself!(PyTable);
 
@@ -133,6 +143,11 @@ impl PyTable {
         let range = source.and_then(Provenance::bounds);
         let interval = source.and_then(|source| source.query.interval_seconds());
         dict(py, &detached(py, || Preview::from_points(&self.points, range, interval))?)
+    }
+
+    /// The newest discovery response of its client, for names in pictures.
+    fn _discovery<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        discovery_bytes(py, self.listed().map(|listed| &**listed))
     }
 
     /// What was assumed, seen and counted while reading: a dict.

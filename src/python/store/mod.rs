@@ -181,6 +181,11 @@ impl PyStore {
         lateness_object(py, &lateness)
     }
 
+    /// When the pages of a feed were read, in microseconds since the Unix epoch, for ``siteline.plots``.
+    fn _page_times(&self, py: Python<'_>, feed: &str) -> PyResult<Vec<i64>> {
+        self.work(py, |store| store.page_times(feed))
+    }
+
     /// Keep a feed under another definition from now on: other times, page size or window.
     ///
     /// The query may not change: :class:`FeedChanged` names the difference. Chains that were begun and

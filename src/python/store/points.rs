@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString, PyTuple};
 
@@ -20,6 +21,7 @@ use crate::python::convert::frames::{FrameArgs, call_frames, is_explicit};
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::ipc::IpcStream;
 use crate::python::convert::labels::ids_of_points;
+use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{Reduced, dict, restore};
@@ -104,9 +106,28 @@ impl PyPoints {
             failure.map_or(error, |failure| raise(py, failure))
         })
     }
+
+    /// A picture of a new snapshot.
+    fn draw<'py>(slf: &Bound<'py, Self>, args: &PlotArgs<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, spec) = (slf.py(), &slf.get().spec);
+        guarded(|| {
+            if matches!(spec.view, View::ChangedSince(_)) {
+                let message =
+                    "changes are a part of the points: a picture would show gaps that are none.";
+                let error = Error::new(Kind::QueryError, message);
+                return Err(error.with_hint("Plot store.points(...) of their range.").into());
+            }
+            let [start, end] = [spec.start, spec.end].map(|at| at.map(Timestamp::as_microsecond));
+            let snapshot = Bound::new(py, slf.get().snapshot(py)?)?;
+            let seconds = snapshot.get().interval_seconds;
+            let interval = seconds.map(|seconds| i64::from(seconds) * 1_000_000);
+            call_plot(snapshot.as_any(), PlotGrid { start, end, interval, zone: None }, args)
+        })
+    }
 }
 
 frame_methods!(PyPoints, PyPoints::frame);
+plot_method!(PyPoints, PyPoints::draw);
 
 #[pymethods]
 impl PyPoints {

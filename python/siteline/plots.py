@@ -1,0 +1,331 @@
+"""Pictures as plain SVG: series over time, coverage, lateness, the allowance.
+
+``table.plot()``, ``store.points(...).plot()``, ``coverage.plot()``, ``lateness.plot()`` and the
+functions of this module return a :class:`Plot`. No plotting package is needed, and none is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from siteline._unpicklable import register_refusal
+from siteline.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import tzinfo
+
+    import pandas as pd
+
+    from siteline._display.protocols import Allowance, Columns, Coverage, Lateness, Plan
+    from siteline._plots.allowance import PagesRead
+    from siteline._plots.drawing import Drawing
+    from siteline.catalogue import _PlotLabels
+
+__all__ = ["Plot", "allowance", "coverage", "lateness"]
+
+
+class Plot:
+    """A picture: SVG for notebooks and files, its text alternative, and the frame behind it.
+
+    Notebooks show it. It has the colour of the page, light or dark, and no background; there is no
+    script in it, and the same data give the same bytes. Text of others, such as names of tags, is
+    escaped. It keeps the points that it was made of, for :meth:`to_pandas`.
+
+    >>> plot = scan.collect().plot()
+    >>> plot
+    <Plot value of S1: 12 series>
+    >>> plot.save("day.svg")
+    >>> plot.to_pandas()[["series", "timestamp", "value", "stretch"]].shape
+    (72, 4)
+    """
+
+    __slots__ = ("_drawing", "_frame")
+
+    def __init__(self, drawing: Drawing, frame: Callable[[], pd.DataFrame]) -> None:
+        """Wrap a drawing; made by the methods ``plot()`` and the functions of this module."""
+        self._drawing = drawing
+        self._frame = frame
+
+    @property
+    def alt(self) -> str:
+        """The text alternative: what the picture shows, in words."""
+        return f"{self._drawing.title}. {self._drawing.description}"
+
+    @property
+    def width(self) -> int:
+        """The width in pixels."""
+        return self._drawing.width
+
+    @property
+    def height(self) -> float:
+        """The height in pixels."""
+        return self._drawing.height
+
+    def svg(self, *, standalone: bool = True) -> str:
+        """Return the SVG.
+
+        - ``standalone``: as a file of its own, or for ``<img>``: dark text, light where the reader
+          prefers dark. Otherwise for pasting into a page, whose text colour it takes
+
+        >>> scan.collect().plot().svg(standalone=False)[:4]
+        '<svg'
+        """
+        return self._drawing.svg(standalone=standalone)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the SVG to a file whose name ends with ``.svg``, whole or not at all.
+
+        A file of this name is replaced. Raises :class:`QueryError` for another suffix, ``OSError``
+        where it cannot be written: a file that was there is then still there.
+        """
+        target = Path(path)
+        if target.suffix.lower() != ".svg":
+            raise QueryError(
+                f"a picture is SVG: {target.name!r} does not end with .svg.",
+                hint="Browsers open SVG. For PNG draw plot.to_pandas() with matplotlib.",
+            )
+        part = target.with_name(f".{target.name}.{os.getpid()}-{token_hex(4)}")
+        try:
+            # Its mode is that of any new file.
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+            handle = os.open(part, flags, 0o666)
+            with open(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(self.svg())
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
+        except BaseException as error:
+            with suppress(OSError):
+                part.unlink()
+            if isinstance(error, OSError):
+                # Of the file that was asked for, not of its part.
+                raise type(error)(error.errno, error.strerror, os.fspath(target)) from None
+            raise
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the frame behind the picture, a row for each thing that it shows.
+
+        Of series: ``series`` (the name that is drawn), the five ids, ``timestamp`` in the zone of
+        the picture, ``value``, ``minimum``, ``maximum``, ``sample_count``, and ``stretch``, which
+        is one higher after each gap: draw a line for each ``stretch``, and no gap is bridged. All
+        points of the series that are shown are in it, also where there are more than pixels. What
+        the frames of the other pictures have stands at the functions of this module.
+        """
+        return self._frame()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is drawn."""
+        return self._drawing == other._drawing if isinstance(other, Plot) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash what is drawn."""
+        return hash(self._drawing)
+
+    def __repr__(self) -> str:
+        """Name the picture."""
+        from siteline._plots.texts import fitted
+
+        return f"<Plot {fitted(self._drawing.title, 700)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return f'<div style="max-width:100%;overflow-x:auto">{self.svg(standalone=False)}</div>'
+
+
+register_refusal(Plot, "pickle the result of its svg() or to_pandas()")
+
+
+def coverage(
+    coverages: Coverage | Iterable[Coverage],
+    /,
+    *,
+    tz: str | tzinfo = "UTC",
+    title: str | None = None,
+    width: int = 900,
+    rows: int = 40,
+) -> Plot:
+    """Draw which days of many feeds are settled, may still change, or were never read.
+
+    A row for each feed, a cell for each day (for several days where there are many), each part of a
+    cell in the colour of its state (:class:`CoverageWindow`).
+
+    - ``tz``: whose days they are: a name of the IANA database, or a ``ZoneInfo``
+    - ``rows``: at most so many feeds; the picture says how many more there are
+
+    The frame has a row for each feed, day and state: ``feed``, ``day`` (its start, in the zone),
+    ``state`` (as of a window, or ``"read, empty"``), ``share`` of the day.
+
+    Raises :class:`QueryError` without a feed, and for a zone, ``width`` or ``rows`` that is none.
+
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> store = siteline.Store("plant.siteline")
+    >>> _ = client.sync(feed, store)
+    >>> now = sandbox.clock.now()
+    >>> siteline.plots.coverage([store.coverage(name, now=now) for name in store.feeds])
+    <Plot Coverage of line-2>
+    """
+    from siteline._plots import coverage as drawn
+    from siteline._plots import tidy
+
+    given = _some(coverages, "settled_through")
+    zone = _zone(tz)
+    drawing, parts = drawn.picture(given, zone, title, _width(width), _bound(rows, "rows"))
+    return Plot(drawing, partial(tidy.coverage_frame, parts, zone))
+
+
+def lateness(
+    latenesses: Lateness | Iterable[Lateness],
+    /,
+    *,
+    title: str | None = None,
+    width: int = 900,
+    panels: int = 12,
+) -> Plot:
+    """Draw how late the points of feeds come: the share that has come by each delay.
+
+    A panel for each feed: a curve of its points and one of their revisions, with its lateness as a
+    line, the suggested one where the data show it, and the time after which nothing was looked at.
+    A feed of which hardly anything was read twice has no curve, and the picture says so.
+
+    - ``panels``: at most so many feeds; the picture says how many more there are
+
+    The frame has a row for each step of the curves: ``feed``, ``kind`` (``"points"`` or
+    ``"revisions"``), ``delay``, and ``share``, of what came by then, from 0 to 1.
+
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> store = siteline.Store("plant.siteline")
+    >>> _ = client.sync(feed, store)
+    >>> siteline.plots.lateness(store.lateness("line-2")).alt
+    'Lateness of line-2. Too little data: hardly anything was read twice.'
+    """
+    from siteline._plots import lateness as drawn
+    from siteline._plots import tidy
+
+    given = _some(latenesses, "verdict")
+    drawing, curves = drawn.picture(given, title, _width(width), _bound(panels, "panels"))
+    return Plot(drawing, partial(tidy.lateness_frame, curves))
+
+
+def allowance(
+    known: Allowance,
+    /,
+    stores: PagesRead | Iterable[PagesRead] = (),
+    *,
+    plan: Plan | None = None,
+    days: int = 14,
+    title: str | None = None,
+    width: int = 900,
+) -> Plot:
+    """Draw the requests of the last days, who spent them, and what is left of today's allowance.
+
+    - ``known``: ``client.allowance``: what the ledger has counted today, with its limit and the end
+      of the day
+    - ``stores``: a :class:`Store`, or several: how many pages each of their feeds has read on each
+      day. That is what is known of the days before today, whose count the ledger has not kept
+    - ``plan``: ``client.plan(feeds, store)``: what it expects is drawn on top of today, and what it
+      reserves for windows that become due before the day ends
+
+    Today's part that no feed of the stores accounts for (repeats of a failed request, scans, other
+    programs of the integration) is drawn as such. Nothing is estimated where nothing is known: the
+    picture says what is not.
+
+    The frame has a row for each day and part: ``day`` (its start, UTC), ``part`` (a feed's name, or
+    what else is drawn), ``kind`` (``"read"``, ``"other"``, ``"planned"`` or ``"reserved"``), and
+    ``requests``.
+
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+    ...                      since="2026-11-15T00:00Z")
+    >>> store = siteline.Store("plant.siteline")
+    >>> client = sandbox.client(daily_allowance=100)
+    >>> _ = client.sync(feed, store)
+    >>> siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
+    <Plot Requests by day: 4 of 100 today>
+    """
+    from siteline._plots import allowance as drawn
+    from siteline._plots import tidy
+
+    given: list[PagesRead] = _listed(stores, "_page_times")
+    if days != int(days) or not 1 <= days <= 366:
+        raise QueryError(f"days={days!r} is not a number of days from 1 to 366.")
+    drawing, parts = drawn.picture(known, given, plan, int(days), title, _width(width))
+    return Plot(drawing, partial(tidy.allowance_frame, parts))
+
+
+def _points(
+    source: Columns,
+    bounds: tuple[int | None, int | None],
+    interval: int | None,
+    value: str,
+    tz: str,
+    labels: _PlotLabels,
+    title: str | None,
+    width: int | None,
+    panels: int | None,
+) -> Plot:
+    """Draw points: the method ``plot()`` of the classes that hold some."""
+    from siteline import _labels
+    from siteline._plots import points, tidy
+    from siteline._plots.columns import NUMBERS
+    from siteline._plots.points_text import Grid, Options
+
+    if value not in NUMBERS:
+        names = ", ".join(f'"{name}"' for name in NUMBERS)
+        raise QueryError(f"value={value!r} is unknown: give one of {names}.")
+    wide = _width(900 if width is None else width)
+    most = _bound(12 if panels is None else panels, "panels")
+    body = source._discovery() if hasattr(source, "_discovery") else None
+    named = _labels.for_pictures(labels, body)
+    options = Options(value, _zone(tz), named, title, wide, most)
+    shown = points.picture(source, Grid(*bounds, interval), options)
+    return Plot(shown.drawing, partial(tidy.points_frame, shown))
+
+
+def _zone(given: str | tzinfo) -> tzinfo:
+    from datetime import UTC
+    from zoneinfo import ZoneInfo
+
+    if not isinstance(given, str):
+        return given
+    if given == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(given)
+    except (OSError, ValueError, LookupError):
+        raise QueryError(
+            f"tz={given!r} is not a zone that this machine knows.",
+            hint='Give a name of the IANA database, such as "Europe/Berlin". Where the system has '
+            "none: pip install tzdata",
+        ) from None
+
+
+def _width(given: int) -> int:
+    from siteline._plots.drawing import NARROWEST, WIDEST
+
+    if isinstance(given, bool) or given != int(given) or not NARROWEST <= given <= WIDEST:
+        raise QueryError(f"width={given!r} is not a number of pixels from {NARROWEST} to {WIDEST}.")
+    return int(given)
+
+
+def _bound(given: int, name: str) -> int:
+    if isinstance(given, bool) or given != int(given) or given < 1:
+        raise QueryError(f"{name}={given!r} is not a count from 1 on.")
+    return int(given)
+
+
+def _listed(given: Any, attribute: str) -> list[Any]:
+    return [given] if hasattr(given, attribute) else list(given)
+
+
+def _some(given: Any, attribute: str) -> list[Any]:
+    found = _listed(given, attribute)
+    if not found:
+        raise QueryError("nothing was given: a picture needs at least one feed.")
+    return found

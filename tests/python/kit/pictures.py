@@ -1,0 +1,116 @@
+"""The texts of a picture: where they stand, and whether any two overlap or one is cut off."""
+
+import base64
+import json
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from itertools import combinations
+from pathlib import Path
+from shutil import which
+from typing import NamedTuple
+
+from siteline._plots.texts import width
+
+SVG = "{http://www.w3.org/2000/svg}"
+# Nothing else: what runs or fetches something, or meets others of a page, is not among them.
+TAGS = {"svg", "title", "desc", "style", "text", "path"}
+ATTRIBUTES = {
+    "width", "height", "viewBox", "role", "aria-label",
+    "font-family", "font-size", "font-weight", "x", "y",
+    "d", "fill", "fill-opacity", "text-anchor", "stroke",
+    "stroke-width", "stroke-linecap", "stroke-linejoin", "stroke-opacity", "stroke-dasharray",
+}  # fmt: skip
+COLOURS = {"currentColor", "none"}
+CHROMIUM = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Box(NamedTuple):
+    """The rectangle of a text."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    text: str
+
+
+def parsed(svg):
+    """Parse a picture, which must be well-formed and harmless, and have a text alternative."""
+    root = ET.fromstring(svg)
+    elements = list(root.iter())
+    assert {element.tag for element in elements} <= {f"{SVG}{name}" for name in TAGS}
+    assert {name for element in elements for name in element.keys()} <= ATTRIBUTES  # noqa: SIM118
+    fills = {element.get("fill", "none") for element in elements}
+    assert {fill for fill in fills if not fill.startswith("#")} <= COLOURS
+    assert root.get("role") == "img"
+    title, desc = root[0], root[1]
+    assert (title.tag, desc.tag) == (f"{SVG}title", f"{SVG}desc")
+    assert root.get("aria-label") == f"{title.text}. {desc.text}"
+    return root
+
+
+def estimated(svg):
+    """The boxes of all texts, by the estimate of their width: a little wider than in most fonts."""
+    root = parsed(svg)
+    boxes = []
+    for text in root.iter(f"{SVG}text"):
+        size = float(text.get("font-size", root.get("font-size")))
+        wide = width(text.text, size)
+        x, y = float(text.get("x")), float(text.get("y"))
+        left = x - {"middle": wide / 2, "end": wide}.get(text.get("text-anchor"), 0)
+        boxes.append(Box(left, y - size * 0.8, left + wide, y + size * 0.25, text.text))
+    return boxes, float(root.get("width")), float(root.get("height"))
+
+
+def faults(boxes, full, height, slack=0.0):
+    """The texts that are cut off, and the pairs that overlap."""
+    found = [
+        one
+        for one in boxes
+        if one.left < -slack or one.right > full + slack or one.top < 0 or one.bottom > height
+    ]
+    return found + [
+        (one, other)
+        for one, other in combinations(boxes, 2)
+        if one.left < other.right - slack and other.left < one.right - slack
+        and one.top < other.bottom - slack and other.top < one.bottom - slack
+    ]  # fmt: skip
+
+
+_MEASURE = """<script>
+const relative = (box, place) => [
+  box.left - place.left, box.top - place.top, box.right - place.left, box.bottom - place.top];
+const found = [...document.querySelectorAll("svg")].map(svg => {
+  const place = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll("text")].map(
+    one => [...relative(one.getBoundingClientRect(), place), one.textContent]);
+  return {width: place.width, height: place.height, texts};
+});
+const json = unescape(encodeURIComponent(JSON.stringify(found)));
+document.body.textContent = "MEASURED" + btoa(json) + "END";
+</script>"""
+
+
+def page_of(pictures, *, dark):
+    """A page with these pictures, which take its text colour."""
+    colours = "background:#111;color:#eee" if dark else "background:#fff;color:#111"
+    body = "".join(f"<div>{svg}</div>" for svg in pictures)
+    head = '<!doctype html><meta charset="utf-8">'
+    return f'{head}<body style="margin:10px;{colours}">{body}'
+
+
+def measured(pictures, folder, wide):
+    """The boxes of all texts of each picture, as Chromium lays them out."""
+    page = Path(folder, "page.html")
+    page.write_text(page_of(pictures, dark=False) + _MEASURE, encoding="utf-8")
+    shown = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={wide + 20},900",
+         f"--user-data-dir={folder}/browser", "--dump-dom", page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    found = re.search("MEASURED(.*?)END", shown.stdout)[1]
+    return [
+        ([Box(*text) for text in one["texts"]], one["width"], one["height"])
+        for one in json.loads(base64.b64decode(found))
+    ]
