@@ -11,7 +11,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::data::PointColumns;
+use crate::data::{Identity, PointColumns};
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 use crate::python::bridge::process::without_fork_anywhere;
@@ -59,6 +59,18 @@ impl BatchStream {
             self.reader = None;
         }
         batch
+    }
+
+    /// The ids of all series of the feed, in the order of the points.
+    pub(crate) fn identities(&self) -> &[Identity] {
+        self.reader.as_ref().map_or(&[], Reader::identities)
+    }
+
+    /// As [`Reader::keep_series`].
+    pub(crate) fn keep_series(&mut self, places: &[usize]) {
+        if let Some(reader) = &mut self.reader {
+            reader.keep_series(places);
+        }
     }
 
     /// Called within a step of the core, before [`BatchStream::allocate`].
