@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import siteline
 
 from speed import pages
 from speed.measure import Row
+from speed.month import tag_month
 from speed.outcome import framed
 from speed.pages import FEED, Plant, frame
 from speed.service import COLUMNS
@@ -46,7 +47,12 @@ def many_points() -> Figures:
         if not early.complete or not late.complete or late.inserted < MILLIONS * 950_000:
             raise RuntimeError(f"{early}\n{late}")
         expected = {"early": early.inserted, "all": early.inserted + late.inserted}
-        given = {"path": str(path), "sequence": early[FEED].sequence, "expected": expected}
+        given = {
+            "path": str(path),
+            "since": since.isoformat(),
+            "sequence": early[FEED].sequence,
+            "expected": expected,
+        }
         return _in_a_process(given)
 
 
@@ -69,11 +75,16 @@ def _read(given: dict[str, Any]) -> Figures:
         outcome = framed(lambda: store.points(FEED).to_pandas(ids="category"))
         if not rows == len(outcome.product()) == expected["all"] or early != expected["early"]:
             raise RuntimeError(f"{early} and {rows} points, not {expected}")
+        frames = outcome.figures["frames"]
+        del outcome  # the frame of all points
+        since = datetime.fromisoformat(given["since"])
+        month = tag_month(store, Path(given["path"]).parent, since, DAYS)
     return {
+        **month,
         "as of": as_of,
         "length": length,
         "lateness": lateness,
-        "frames": outcome.figures["frames"],
+        "frames": frames,
     }
 
 
@@ -110,6 +121,7 @@ def one_tag() -> Figures:
 
 MANY, ONE = "stored:many_points", "stored:one_tag"
 WHAT = f"a store of {MILLIONS} M points"
+MONTH = f"{WHAT}: a tag's month, beside DuckDB's own file"
 # What is looked up in the directory: a tenth of the points, a tenth of the time.
 LOOK_UP = 0.1 * MILLIONS / 50
 ROWS = [
@@ -119,6 +131,10 @@ ROWS = [
         Row(f"{WHAT}: as_of an early page", "as of", MANY, bar=LOOK_UP),
         Row(f"{WHAT}: len(points)", "length", MANY, bar=LOOK_UP),
         Row(f"{WHAT}: lateness", "lateness", MANY, bar=LOOK_UP),
+        Row(MONTH, "month", MANY, MANY, peer_figure="month of DuckDB"),
+        Row(f"{MONTH}, seconds more than DuckDB", "month over DuckDB", MANY, bar=0.05),
+        Row(f"{MONTH}, to polars", "lazy month", MANY, MANY, peer_figure="lazy month of DuckDB"),
+        Row(f"{MONTH}, by SQL", "month by DuckDB", MANY, MANY, peer_figure="month of DuckDB"),
         Row("one tag of 2,000 out of a store, beside all", "one", ONE, ONE, peer_figure="all"),
     )
 ]

@@ -17,6 +17,7 @@ from siteline._zero_copy import can_share, share, timestamps
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from types import ModuleType
 
     import pandas as pd
     import polars as pl
@@ -223,20 +224,27 @@ def to_polars(source: _Columns, *, ids: _Ids = "str", tz: str | None = None) -> 
     return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
 
 
-def _polars_frame(source: _Streamed, tz: str | None) -> pl.DataFrame:
+def import_polars(what: str) -> ModuleType:
     """Refuse a polars that would leave out all batches of a stream but the first, in silence."""
     from siteline.errors import ConfigError
 
     try:
         import polars as pl
     except ModuleNotFoundError as error:
-        raise missing(error, "polars", "to_polars()") from error.__cause__
+        raise missing(error, "polars", what) from error.__cause__
     major, minor = pl.__version__.split(".")[:2]
     if (int(major), int(minor)) < (1, 32):
         raise ConfigError(
             f"polars {pl.__version__} loses points of a stream of several batches.",
             hint="pip install -U 'siteline[polars]' brings one that does not.",
         )
+    return pl
+
+
+def _polars_frame(source: _Streamed, tz: str | None) -> pl.DataFrame:
+    import_polars("to_polars()")
+    import polars as pl
+
     frame = pl.DataFrame(source)
     if tz is None:
         return frame

@@ -103,6 +103,31 @@ impl Reader {
         self.feed.retention.kept_from
     }
 
+    /// The ids of all series of the feed, in the order of the points.
+    #[must_use]
+    pub fn identities(&self) -> &[Identity] {
+        &self.identities
+    }
+
+    /// Reads these series alone, by their places in [`Reader::identities`], and none that the filter
+    /// does not pick. Called before the first points are asked for.
+    pub fn keep_series(&mut self, places: &[usize]) {
+        let kept = places.iter().filter_map(|place| self.identities.get(*place));
+        let numbers = kept.filter_map(|ids| self.known.series.get(ids).copied());
+        let mut numbers: Vec<i64> = numbers.filter(|number| self.is_picked(*number)).collect();
+        numbers.sort_unstable();
+        self.series = Some(numbers);
+    }
+
+    fn is_picked(&self, series: i64) -> bool {
+        self.series.as_ref().is_none_or(|picked| picked.binary_search(&series).is_ok())
+    }
+
+    /// The keys of the recent points of the picked series.
+    fn recent_keys(&self) -> impl Iterator<Item = BlockKey> {
+        self.recent.keys().filter(|key| self.is_picked(key.0))
+    }
+
     /// The next points: at least `rows` where there are so many, up to the end of a block; `None`
     /// after the last.
     ///
@@ -137,7 +162,7 @@ impl Reader {
     fn add_up(&self) -> StoreResult<u64> {
         let connection = self.link.connection()?;
         let mut parts: BTreeMap<BlockKey, Option<BlockEntry>> =
-            self.recent.keys().map(|key| (key, None)).collect();
+            self.recent_keys().map(|key| (key, None)).collect();
         let mut count = 0_u64;
         self.each_block(|key, entry| {
             let known = entry.summary.count(self.view, self.flagged);
@@ -187,7 +212,7 @@ impl Reader {
         for (index, identity) in self.identities.iter().enumerate() {
             order[self.known.series.get(identity).map_or(0, |id| number(*id))] = index;
         }
-        let mut only_recent: BTreeSet<BlockKey> = self.recent.keys().collect();
+        let mut only_recent: BTreeSet<BlockKey> = self.recent_keys().collect();
         let mut blocks = Vec::new();
         let mut add = |key: BlockKey, entry| {
             if may_show(self.view, entry, self.recent.rows(key)) {

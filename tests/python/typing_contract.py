@@ -96,6 +96,7 @@ def check_sync(client: siteline.Client, path: Path) -> None:
         points = store.points(feed, settled_only=True, flagged="drop")
         assert_type(points, siteline.Points)
         assert_type(points.to_polars(), pl.DataFrame)
+        assert_type(store.scan(feed, settled_only=True, unread="warn"), pl.LazyFrame)
         assert_type(store.changes("line-2", since=report), siteline.Points)
         assert_type(store.as_of(feed, "2026-02-01T00:00Z"), siteline.Points)
         assert_type(store.coverage(feed)[0].empty, bool | None)

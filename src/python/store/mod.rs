@@ -3,6 +3,7 @@
 pub(crate) mod feed;
 mod maintenance;
 pub(crate) mod points;
+mod scan;
 mod series;
 mod snapshot;
 

@@ -29,6 +29,7 @@ use crate::python::convert::values::{html_sync, refuse};
 use crate::python::convert::wide::PyWide;
 use crate::python::store::PyStore;
 use crate::python::store::feed::feed_name;
+use crate::python::store::scan::PyBatches;
 use crate::python::store::series::{SeriesArgs, series_filter};
 use crate::python::store::snapshot::{BatchStream, PySnapshot, StoredPoints, next_batch};
 use crate::store::{Choice as _, Flagged, View};
@@ -285,6 +286,11 @@ impl PyPoints {
         let mut batches = self.batches(py)?;
         let schema = Arc::clone(&batches.schema);
         Ok(IpcStream::new(&schema, Box::new(move |rows| batches.next_batch(rows)))?)
+    }
+
+    /// A snapshot for ``siteline._lazy``.
+    fn _batches(&self, py: Python<'_>) -> PyResult<PyBatches> {
+        Ok(PyBatches::new(self.batches(py)?))
     }
 
     /// The recipe is pickled, with the path of the store.

@@ -11,8 +11,8 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::data::PointColumns;
 use crate::data::reshape::{Expected, with_gaps};
+use crate::data::{Identity, PointColumns};
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 use crate::python::bridge::process::{detached, without_fork_anywhere};
@@ -61,6 +61,18 @@ impl BatchStream {
             self.reader = None;
         }
         batch
+    }
+
+    /// The ids of all series of the feed, in the order of the points.
+    pub(crate) fn identities(&self) -> &[Identity] {
+        self.reader.as_ref().map_or(&[], Reader::identities)
+    }
+
+    /// As [`Reader::keep_series`].
+    pub(crate) fn keep_series(&mut self, places: &[usize]) {
+        if let Some(reader) = &mut self.reader {
+            reader.keep_series(places);
+        }
     }
 
     /// Called within a step of the core, before [`BatchStream::allocate`].

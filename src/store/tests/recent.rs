@@ -299,3 +299,38 @@ fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
         assert!(read.is_err() || read.is_ok_and(|read| read == truth), "{bit}");
     }
 }
+
+#[test]
+fn the_series_that_an_open_read_keeps_are_read_alone_in_blocks_and_among_recent_points() {
+    let folder = Folder::new();
+    let store = folder.store_with(EAGER);
+    for (sequence, minute) in [(1, 126), (2, 127), (3, 128)] {
+        wide(sequence, 3, minute).apply_to(&store, b"").unwrap();
+    }
+    assert_eq!(rows_and_blocks(&folder), (1, 3));
+    let tags = ["t1", "t2"].map(str::to_owned).to_vec();
+    let two = SeriesFilter { tag: Some(tags), ..SeriesFilter::default() };
+    let filter = PointFilter { series: two, ..all(View::Latest, Flagged::Keep) };
+    for (filter, kept, expected) in [
+        (all(View::Latest, Flagged::Keep), vec![1], vec![1]),
+        (all(View::Latest, Flagged::Keep), vec![2, 0, 9], vec![0, 2]),
+        (all(View::Latest, Flagged::Keep), vec![], vec![]),
+        // What the filter does not pick is not kept either.
+        (filter, vec![0, 1], vec![1]),
+    ] {
+        let keeping = || {
+            let mut reader = store.read("line", filter.clone()).unwrap();
+            let known: Vec<_> = (0..3).map(identity).collect();
+            assert_eq!(reader.identities(), known);
+            reader.keep_series(&kept);
+            reader
+        };
+        let read: Vec<(u8, i64)> = keeping()
+            .flat_map(|batch| rows(&batch.unwrap()))
+            .map(|(series, minute, _, _)| (series, minute))
+            .collect();
+        let points = expected.iter().flat_map(|s| [126, 127, 128].map(|minute| (*s, minute)));
+        assert_eq!(read, points.collect::<Vec<_>>());
+        assert_eq!(keeping().count_points().unwrap(), read.len() as u64);
+    }
+}
