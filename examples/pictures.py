@@ -20,10 +20,8 @@ def series(client: siteline.Client) -> siteline.Plot:
         interval="15m",
         filters={"machineId": "M3"},
     ).collect()
-    # The names and units of the tags, which the data do not have.
-    known = [("pieces", "pcs"), ("bearing temperature", "°C"), ("load", "%")]
-    labels = dict(zip(table.wide().series, known, strict=True))
-    return table.plot(tz="Europe/Berlin", labels=labels, title="Machine M3, two days in November")
+    title = "Machine M3, two days in November"
+    return table.plot(tz="Europe/Berlin", labels=client.series(), title=title)
 
 
 def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.Plot]:
