@@ -29,7 +29,7 @@ from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
 from siteline.aio import AsyncClient
 from siteline.allowance import Allowance
-from siteline.catalogue import Catalogue, DiscoveryShape, _Labels, _PlotLabels
+from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds
 from siteline.coverage import Coverage
 from siteline.discovery import Discovery
 from siteline.frames import Record
@@ -97,6 +97,15 @@ _IdsArg: TypeAlias = str | Iterable[str] | None
 _SeriesIds: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
 _SeriesArg: TypeAlias = _SeriesIds | Iterable[_SeriesIds] | None
 _Gaps: TypeAlias = Literal["explicit"] | None
+_Labels: TypeAlias = (
+    bool
+    | Catalogue
+    | Mapping[str, str]
+    | Mapping[tuple[str | None, ...], str]
+    | Callable[[SeriesIds], str | None]
+    | None
+)
+_PlotLabels: TypeAlias = bool | Catalogue | Mapping[Any, Any] | Callable[[SeriesIds], Any] | None
 _Measure: TypeAlias = Literal["value", "minimum", "maximum", "sample_count"]
 _Reduction: TypeAlias = Literal["mean", "sum", "first", "last"]
 _Flagged: TypeAlias = Literal["keep", "drop", "only"]

