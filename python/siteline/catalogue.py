@@ -78,7 +78,7 @@ class SeriesInfo(NamedTuple):
     """Its unit."""
     label: str
     """Name and unit, ``speed [1/min]``. Where several series have these, what they are in stands
-    before them, as far up as tells them apart. Without a name: the tag GUID."""
+    before them, as far up as tells them apart. Without a name: the tag GUID, or all ids."""
     path: str
     """What it is in and itself, with `` / `` between them."""
     names: tuple[str | None, ...]
@@ -225,8 +225,7 @@ class Catalogue(Sequence[SeriesInfo]):
         tag: str | Iterable[str] | None = None,
         unit: str | Iterable[str] | None = None,
     ) -> Catalogue:
-        """Return the series that have a text, and are of a site, line, machine, device, tag or
-        unit.
+        """Return the series that have a text, and are of these lines, machines, units and so on.
 
         - ``text``: stands anywhere in ids, names, unit, path or further members; case does not
           count
@@ -283,11 +282,9 @@ class Catalogue(Sequence[SeriesInfo]):
 
         Paths are such as ``"sites[].lines[].lineId"``. ``listed`` and ``seen`` count the series of
         discovery and those that only data had, ``seen_is_complete`` says whether the client
-        remembers
-        all of these, ``repeated`` counts series that discovery lists again, ``not_ended`` says
-        that the
-        body has a cursor, so that it may be a part. A part that :meth:`find` returned has the
-        report of the whole.
+        remembers all of these, ``repeated`` counts series that discovery lists again,
+        ``not_ended`` says that the body has a cursor, so that it may be a part. A part that
+        :meth:`find` returned has the report of the whole.
         """
         return self._report
 
@@ -295,9 +292,8 @@ class Catalogue(Sequence[SeriesInfo]):
         """Build a pandas frame with a row for each series.
 
         Columns: the five ids, ``name``, ``unit``, ``label``, ``path``, ``listed``, names of the
-        levels
-        where discovery has them (``site_name`` …), and whatever else it has of a series: text,
-        numbers or truth values, or JSON text.
+        levels where discovery has them (``site_name`` …), and whatever else it has of a series:
+        text, numbers or truth values, or JSON text.
         """
         from siteline import _catalogue_frames
 

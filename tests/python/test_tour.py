@@ -12,6 +12,8 @@ pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.once
+
 TOUR = Path(__file__).resolve().parents[2] / "examples" / "tour.ipynb"
 RUN = """
 import sys, nbformat
