@@ -96,4 +96,9 @@ def _of_discovery(body: bytes | None) -> Catalogue:
         catalogue = Catalogue(Discovery(body))
         _newest.clear()
         _newest[body] = catalogue
+    if not catalogue:
+        raise QueryError(
+            "labels=True has no names: discovery lists no series that siteline recognises.",
+            hint="client.series().report says what stands there; give client.series(shape=...).",
+        )
     return catalogue

@@ -170,6 +170,10 @@ def test_without_a_discovery_response_there_are_no_names_and_that_is_said(sandbo
         with pytest.raises(QueryError, match="labels=True has no names") as refused:
             convert(labels=True)
         assert "client.series()" in refused.value.hint
+    sandbox.fault(on="discovery", status=200, body='{"plants": ["S1"]}')
+    client.discover()
+    with pytest.raises(QueryError, match="discovery lists no series that siteline recognises"):
+        unnamed.to_polars(labels=True)
     # The newest response counts, also of what was read before.
     client.series()
     assert "D11 / speed [1/min]" in set(unnamed.to_pandas(labels=True)["label"])
