@@ -37,7 +37,6 @@ use crate::python::bridge::notes::ClientNotes;
 use crate::python::bridge::process::{Inside, detached, guarded};
 use crate::python::bridge::runtime::{block_on, spawn, spawn_task, step};
 use crate::python::client::agent::{FoundAgent, refuse_settings};
-use crate::python::client::catalogue::catalogue;
 use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::copies_are_itself;
@@ -364,43 +363,6 @@ impl PyClient {
         let client = self.client.clone();
         spawn(py, Arc::default(), async move { client.discover(None).await }, |py, body| {
             discovery(py, body).map(Bound::unbind)
-        })
-    }
-
-    /// Request the catalogue of series (§4.2): a :class:`Catalogue`, one row for each series that
-    /// discovery lists, with names and units, found by shape.
-    ///
-    /// - ``shape``: where the body has what, if that is known: :class:`DiscoveryShape`
-    ///
-    /// One discovery request, which the daily allowance does not count. Where discovery names no series that
-    /// is recognised, those are listed that pages of this client had, with a :class:`SitelineWarning`.
-    ///
-    /// >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
-    /// ['D31 / speed [1/min]', 'D41 / speed [1/min]']
-    #[pyo3(signature = (*, shape=None), text_signature = "($self, *, shape=None)")]
-    fn series<'py>(
-        &self,
-        py: Python<'py>,
-        shape: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let client = self.client.clone();
-        let asked = async move { client.discover(None).await };
-        guarded(|| {
-            let body = block_on(py, &Arc::default(), asked)?;
-            catalogue(py, &self.client, body, shape)
-        })
-    }
-
-    /// As ``series()``, an awaitable of the running asyncio loop.
-    fn _series<'py>(
-        &self,
-        py: Python<'py>,
-        shape: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (client, this) = (self.client.clone(), self.client.clone());
-        spawn(py, Arc::default(), async move { client.discover(None).await }, move |py, body| {
-            let shape = shape.as_ref().map(|shape| shape.bind(py));
-            catalogue(py, &this, body, shape).map(Bound::unbind)
         })
     }
 
