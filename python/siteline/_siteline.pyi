@@ -844,6 +844,7 @@ class _DataOptions(TypedDict, total=False):
     deadline: _Duration | None
     keep_raw: bool
     progress: _ProgressArg
+    store: Store | None
 
 def _forbid_core_dumps() -> None: ...
 def _give_all_back() -> None: ...
@@ -946,6 +947,7 @@ class Client:
         deadline: _Duration | None = None,
         keep_raw: bool = False,
         progress: _ProgressArg = None,
+        store: Store | None = None,
     ) -> Scan: ...
     def sync(
         self,

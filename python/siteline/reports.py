@@ -31,6 +31,7 @@ __all__ = [
     "ScanReport",
     "SetAsideDict",
     "StoreProvenance",
+    "StoreShareDict",
     "SyncReportDict",
     "TableReport",
     "TaskDict",
@@ -124,6 +125,9 @@ class TableReport(_Findings, ScanReport):
     - ``repeated``, ``revised``: points that were sent again with the same values, and with other
       values (the later win, §4.5.3)
     - ``bounds_off_grid``, ``not_listed``: as in :class:`ScanReport`, when the read began
+    - ``through``: what came through which feed of a store, each a :class:`StoreShareDict`; empty
+      without ``store=``. With it pages are those that were requested, and ``repeated`` and
+      ``revised`` count against what the store had
     - the others as in :class:`PageReport`, summed over pages
 
     The table of :meth:`Sandbox.truth` was not read: its ``pages`` are 0.
@@ -147,6 +151,35 @@ class TableReport(_Findings, ScanReport):
     """Points that were sent again with the same values."""
     revised: int
     """Points that were sent again with other values: the later win (§4.5.3)."""
+    through: list["StoreShareDict"]
+    """What came through which feed of a store; empty without ``store=``."""
+
+
+class StoreShareDict(TypedDict):
+    """What of a range came through one feed of a store: an item of ``through`` of a report.
+
+    - ``store``, ``feed``: the path of the store, and the name of the feed
+    - ``from_store``: the ranges that it had settled, which cost no request
+    - ``from_service``: the ranges that were read from the service, and are kept
+
+    Ranges are half-open, ``[start, end]`` as ISO 8601 text in UTC.
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> scan = client.data(site="S1", interval="1h", start="2026-11-17", end="2026-11-19T12:00Z",
+    ...                    store=store)
+    >>> share: siteline.StoreShareDict = scan.collect().report["through"][0]
+    >>> share["feed"], share["from_store"]
+    ('data site=S1 interval=1h', [])
+    """
+
+    store: str
+    """The path of the store."""
+    feed: str
+    """The name of the feed."""
+    from_store: list[list[str]]
+    """The ranges that were settled in the store, as (start, end)."""
+    from_service: list[list[str]]
+    """The ranges that were read from the service, as (start, end)."""
 
 
 class Provenance(TypedDict):
@@ -157,6 +190,7 @@ class Provenance(TypedDict):
     - ``read_at``: when the read began, by the service's clock, as ISO 8601 text in UTC
     - ``pages``, ``resumed_after_pages``: as in :class:`TableReport`; for a page's frame, 1 and the
       number of pages before it
+    - ``through``: only with ``store=``: as in :class:`TableReport`
 
     A frame of :meth:`Sandbox.truth` has an empty dict.
 
@@ -175,6 +209,8 @@ class Provenance(TypedDict):
     """Pages read."""
     resumed_after_pages: int
     """Earlier pages whose points are not in the frame."""
+    through: NotRequired[list["StoreShareDict"]]
+    """Only with ``store=``: what came through which feed of the store."""
 
 
 class RangeCoverage(TypedDict):

@@ -1,6 +1,9 @@
 //! [`CollectOnce`]: the complete table of a scan, read once for all callers and remembered.
 
+use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
 
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
@@ -19,9 +22,24 @@ use crate::lock::Mutex;
 #[derive(Debug)]
 pub(crate) struct CollectOnce {
     scan: Scan,
+    /// What reads it, if that is not one chain.
+    reader: Option<Arc<dyn WholeRead>>,
     /// The complete table, once it has been read.
     table: OnceLock<Arc<Table>>,
     slot: Mutex<Slot>,
+}
+
+/// Reads the whole of a scan, step by step, in another way than by one chain.
+pub(crate) trait WholeRead: Debug + Send + Sync {
+    /// As [`CollectOnce::step`]; it is called by one caller at a time. Where it is dropped, or fails, the
+    /// next step goes on with what was read.
+    ///
+    /// # Errors
+    /// [`ReadFailure`].
+    fn step(&self, deadline: Deadline) -> BoxFuture<'_, Result<Step, ReadFailure>>;
+
+    /// After a caller's last step: drops what is under way. Called within the runtime.
+    fn pause(&self);
 }
 
 /// The result of a step.
@@ -68,7 +86,13 @@ impl CollectOnce {
     #[must_use]
     pub(crate) fn new(scan: Scan) -> Self {
         let slot = Slot { process: std::process::id(), reading: Arc::default() };
-        Self { scan, table: OnceLock::new(), slot: Mutex::new(slot) }
+        Self { scan, reader: None, table: OnceLock::new(), slot: Mutex::new(slot) }
+    }
+
+    /// The same scan, read by this.
+    #[must_use]
+    pub(crate) fn read_by(self, reader: Arc<dyn WholeRead>) -> Self {
+        Self { reader: Some(reader), ..self }
     }
 
     /// The scan.
@@ -109,6 +133,12 @@ impl CollectOnce {
         if let Some(table) = self.complete() {
             return Ok(Step::Whole(Arc::clone(table)));
         }
+        if let Some(reader) = &self.reader {
+            return Ok(match reader.step(deadline).await? {
+                Step::Whole(table) => Step::Whole(Arc::clone(self.table.get_or_init(|| table))),
+                page @ Step::Page(_) => page,
+            });
+        }
         let reading = match &mut *slot {
             Some(reading) => reading,
             empty => empty.insert(Reading::begin(&self.scan)?),
@@ -140,12 +170,15 @@ impl CollectOnce {
     }
 
     /// After a caller's last step: drops the request for the next page, unless another caller is in a
-    /// step.
+    /// step. Called within the runtime.
     pub(crate) fn stop_prefetch(&self) {
-        if let Ok(slot) = self.reading().try_lock()
-            && let Some(reading) = &*slot
-        {
-            reading.stream.stop_prefetch();
+        if let Ok(slot) = self.reading().try_lock() {
+            if let Some(reading) = &*slot {
+                reading.stream.stop_prefetch();
+            }
+            if let Some(reader) = &self.reader {
+                reader.pause();
+            }
         }
     }
 

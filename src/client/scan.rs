@@ -135,7 +135,14 @@ impl Scan {
             Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
         };
         let chain = chain.expecting(self.client.densities().pages(&self.query), 0);
-        let provenance = Provenance {
+        let provenance = self.provenance();
+        Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
+    }
+
+    /// The origin of what a read that begins now gives, before its first page.
+    #[must_use]
+    pub(crate) fn provenance(&self) -> Provenance {
+        Provenance {
             query: self.query.clone(),
             further: Vec::new(),
             host: self.client.base_url().host().to_owned(),
@@ -144,8 +151,8 @@ impl Scan {
             resumed_after_pages: self.resumed_after_pages(),
             not_listed: self.client.listed().missing(&self.query),
             listed: Arc::clone(self.client.listed()),
-        };
-        Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
+            through: Vec::new(),
+        }
     }
 
     /// What in its query may mean something else than it seems. Sends no request.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::listed::ListedIds;
 use crate::data::reshape::Expected;
@@ -53,6 +53,21 @@ pub(crate) struct Provenance {
     pub not_listed: Vec<String>,
     /// What the discovery responses of the client listed.
     pub listed: Arc<ListedIds>,
+    /// What of the range came through the feeds of a store; empty without a store.
+    pub through: Vec<StoreShare>,
+}
+
+/// What of a range came through one feed of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoreShare {
+    /// The path of the store.
+    pub store: String,
+    /// The name of the feed.
+    pub feed: String,
+    /// The ranges whose points it had settled, each its start and its end.
+    pub from_store: Vec<Vec<Timestamp>>,
+    /// The ranges that it read from the service, and keeps.
+    pub from_service: Vec<Vec<Timestamp>>,
 }
 
 /// What in a query may mean something else than it seems (K17, K19).
@@ -84,6 +99,7 @@ pub(crate) struct TableReport<'a> {
     resumed_after_pages: u64,
     #[serde(flatten)]
     query: QueryReport<'a>,
+    through: &'a [StoreShare],
 }
 
 impl<'a> TableReport<'a> {
@@ -95,11 +111,11 @@ impl<'a> TableReport<'a> {
             let merged =
                 MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
             let (merged, query) = (Cow::Owned(merged), QueryReport::default());
-            return Self { merged, pages: 0, resumed_after_pages: 0, query };
+            return Self { merged, pages: 0, resumed_after_pages: 0, query, through: &[] };
         };
         let Provenance { pages, resumed_after_pages, .. } = *provenance;
         let (merged, query) = (Cow::Borrowed(&merged.report), provenance.report());
-        Self { merged, pages, resumed_after_pages, query }
+        Self { merged, pages, resumed_after_pages, query, through: &provenance.through }
     }
 }
 
@@ -216,6 +232,7 @@ fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
         query: queries.swap_remove(0),
         host: first.provenance.host.clone(),
         listed: Arc::clone(&first.provenance.listed),
+        through: all().flat_map(|one| &one.through).cloned().collect(),
         read_at: all().map(|one| one.read_at).min().unwrap_or(first.provenance.read_at),
         pages: all().map(|one| one.pages).sum(),
         resumed_after_pages: all().map(|one| one.resumed_after_pages).sum(),

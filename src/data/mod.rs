@@ -46,6 +46,7 @@ pub(crate) use point_columns::{Codes, LABEL, PointColumns};
 pub use point_columns::{Envelope, Identity};
 pub(crate) use query::bucket_width;
 pub use query::{Query, QueryInput};
+pub(crate) use report::PageReport;
 pub(crate) use schema::COLUMN_NAMES;
 pub use schema::schema;
 pub use shape::{MissingCursor, Shape, TimestampForm};

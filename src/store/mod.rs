@@ -41,6 +41,7 @@ mod seen_log;
 mod series_filter;
 mod shown;
 mod target;
+mod turns;
 mod view;
 mod watch;
 mod writer;
@@ -71,6 +72,7 @@ pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub(crate) use self::shown::{CHANGES, ShownPoints, change_column};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
+pub(crate) use self::turns::{Turn, Turns};
 pub use self::view::{Choice, Flagged, PointFilter, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
@@ -91,6 +93,7 @@ pub struct Store {
     options: StoreOptions,
     limits: Limits,
     writers: Writers,
+    turns: Turns,
 }
 
 impl Store {
@@ -139,7 +142,14 @@ impl Store {
         if !options.read_only {
             access::give_group(&path);
         }
-        Ok(Self { path, busy_timeout, options, limits: Limits::default(), writers })
+        Ok(Self {
+            path,
+            busy_timeout,
+            options,
+            limits: Limits::default(),
+            writers,
+            turns: Turns::default(),
+        })
     }
 
     /// The path of the file.
@@ -273,6 +283,11 @@ impl Store {
     #[must_use]
     pub(crate) fn options(&self) -> StoreOptions {
         self.options
+    }
+
+    /// The turns at its feeds of the reads of this process.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// A connection to read with.

@@ -18,7 +18,7 @@ use crate::store::Target;
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 /// Locked feeds, each until its value is dropped.
-type Locks = Vec<Box<dyn Any + Send>>;
+pub(super) type Locks = Vec<Box<dyn Any + Send>>;
 
 impl Run {
     /// Locks the feeds and loads their states. Makes no request.
@@ -72,7 +72,7 @@ fn take(target: &dyn Target, feeds: &[Feed]) -> Result<Locks> {
 ///
 /// # Errors
 /// As [`take`]; `StoreBusy` at the deadline.
-async fn wait_for(
+pub(super) async fn wait_for(
     target: &dyn Target,
     feeds: &[Feed],
     clock: &Clock,

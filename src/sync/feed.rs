@@ -167,8 +167,9 @@ impl Feed {
         self.query(start, end)
     }
 
-    /// The members that differ in another definition.
+    /// The members that differ in another definition. A feed may begin earlier: what that adds is unread.
     pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
+        let begins_earlier = new.since() < self.since();
         let (known, new) = (shown(&self.0), shown(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
         pairs
@@ -176,7 +177,7 @@ impl Feed {
                 member,
                 known,
                 new,
-                may_change,
+                may_change: may_change || (member == SINCE && begins_earlier),
             })
             .collect()
     }
@@ -263,6 +264,8 @@ impl fmt::Debug for Feed {
     }
 }
 
+/// The member that says where a feed begins.
+pub(super) const SINCE: &str = "since";
 const NOT_SENT: &str = "not sent";
 const NONE: &str = "none";
 
@@ -284,7 +287,7 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
         ("filters", filters, false),
         ("interval", text(&interval), false),
         ("page_size", text(&input.page_size.map(|size| size.to_string())), true),
-        ("since", input.since.to_string(), false),
+        (SINCE, input.since.to_string(), false),
         ("settle_lag", spelled(input.settle_lag), true),
         ("overlap", spelled(input.overlap), true),
         ("lateness", spelled(input.lateness), true),

@@ -23,6 +23,7 @@
 //! | `state` | the state of one feed, as a target stores it |
 //! | `chains` | cuts and joins ranges to chains |
 //! | `plan` | what is read next, and why |
+//! | `plan_scans` | what reading scans would cost |
 //! | `pending_write` | what a run applies next: a page, or a change of a chain |
 //! | `run_state` | what a run has done, and what it leaves |
 //! | `agenda` | the steps that a run may still begin, in order, and the chains under way |
@@ -36,6 +37,8 @@
 //! | `range_coverage` | what has been read of a range, and what a read does with the rest |
 //! | `stored` | reads feeds, coverage and lateness from a store |
 //! | `read` | which points of a stored feed are read, and the snapshot of them |
+//! | `shares` | which feeds of a store have a range, and which are to read the rest |
+//! | `through_store` | a scan whose settled part comes from a store |
 
 mod agenda;
 mod arrival;
@@ -50,6 +53,7 @@ mod following;
 mod given_up;
 mod pending_write;
 mod plan;
+mod plan_scans;
 mod range_coverage;
 mod ranges;
 mod read;
@@ -59,9 +63,11 @@ mod run;
 mod run_state;
 mod schedule;
 mod settings;
+mod shares;
 mod state;
 mod stored;
 mod task;
+mod through_store;
 mod unfinished;
 
 #[cfg(test)]
@@ -72,10 +78,10 @@ pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub use self::given_up::SetAside;
 pub(crate) use self::pending_write::NextWrite;
-pub(crate) use self::plan::plan_scans;
 pub use self::plan::{Plan, plan};
+pub(crate) use self::plan_scans::plan_scans;
 pub use self::range_coverage::{RangeCoverage, Unread};
-pub use self::ranges::Range;
+pub use self::ranges::{Range, Ranges};
 pub(crate) use self::read::fixed_range;
 pub use self::read::{ReadSpec, Snapshot};
 pub use self::report::{EndedBy, SyncReport};
@@ -85,3 +91,4 @@ pub use self::state::FeedState;
 pub(crate) use self::stored::read_states;
 pub use self::stored::{FeedCoverage, FeedLateness, compact, forget, read_state, redefine};
 pub use self::task::Why;
+pub(crate) use self::through_store::ThroughStore;

@@ -1,5 +1,5 @@
 //! What a run reads, in which order, and how many pages that is expected to take. Except [`plan`]
-//! and [`plan_scans`] this is pure arithmetic: no clock, no request.
+//! this is pure arithmetic: no clock, no request.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -11,15 +11,12 @@ use super::given_up::SetAside;
 use super::ranges::{Range, Ranges, floor};
 use super::settings::SyncSettings;
 use super::state::FeedState;
-use super::stored::read_states;
 use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
 use crate::client::Client;
-use crate::client::collect::CollectOnce;
-use crate::data::Query;
 use crate::error::Result;
 use crate::http::AllowanceState;
-use crate::store::{Store, Target};
+use crate::store::Target;
 
 /// What the next run would read.
 #[derive(Debug, Clone, Serialize)]
@@ -46,6 +43,8 @@ pub(super) struct PlannedFeed<'a> {
     pub(super) done: &'a Ranges,
     /// Ranges of unfinished chains that this run leaves to another run.
     pub(super) put_off: &'a Ranges,
+    /// The ranges of which this run reads what is not settled, and nothing else; `None`: what is due.
+    pub(super) only: Option<&'a Ranges>,
 }
 
 /// The settings of planning, in seconds since the Unix epoch by the service's time.
@@ -97,6 +96,9 @@ pub(super) fn steps_of(
     if terms.reread.is_empty() && terms.clock.is_some_and(|clock| given_up.is_endless(clock)) {
         return Vec::new();
     }
+    if let Some(only) = known.only {
+        return steps_within(number, known, terms, only);
+    }
     let mut coverage = coverage.clone();
     let mut steps = Vec::new();
     for chain in resumable(known, terms) {
@@ -131,6 +133,43 @@ pub(super) fn steps_of(
             let why = Why::Audit;
             steps.push(PlanStep { feed: number, why, range, pages: Some(pages), fills: true });
         }
+    }
+    steps
+}
+
+/// The chains that read what is not settled of these ranges. An unfinished chain is resumed where it began
+/// within the overlap, or settles what it reads: what it has brought is as good as new.
+fn steps_within(
+    number: usize,
+    known: &PlannedFeed<'_>,
+    terms: &PlanTerms<'_>,
+    only: &Ranges,
+) -> Vec<PlanStep> {
+    let FeedState { density, given_up, .. } = known.state;
+    let feed = known.state.kept();
+    let set_aside = terms.clock.map_or_else(Ranges::none, |clock| given_up.ranges(clock));
+    let kept = Ranges::from(Range::new(feed.since(), i64::MAX));
+    let wanted = only.without(&known.state.settled()).widened(feed.width()).and(&kept);
+    let mut wanted = wanted.without(known.done).without(known.put_off).without(&set_aside);
+    let mut steps = Vec::new();
+    let recent = terms.now.saturating_sub(feed.overlap());
+    let is_new = |chain: &&UnfinishedChain| {
+        let began = chain.began.unwrap_or(terms.now);
+        let as_good = began >= recent || chain.end <= feed.settled_before(began);
+        as_good && chain.why != Why::Audit
+    };
+    for chain in resumable(known, terms).filter(is_new) {
+        let range = chain.range();
+        if wanted.contains(range) {
+            let pages = density.pages(range.seconds());
+            let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
+            steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills: false });
+            wanted = wanted.without(&range.into());
+        }
+    }
+    for range in chains(&wanted, feed, density) {
+        let pages = density.pages(range.seconds());
+        steps.push(PlanStep { feed: number, why: Why::Reread, range, pages, fills: false });
     }
     steps
 }
@@ -255,8 +294,10 @@ pub fn plan(
     let service = client.base_url().as_str();
     let states = FeedState::load_all(target, feeds, service)?;
     let none = Ranges::none();
-    let known: Vec<PlannedFeed<'_>> =
-        states.iter().map(|state| PlannedFeed { state, done: &none, put_off: &none }).collect();
+    let known: Vec<PlannedFeed<'_>> = states
+        .iter()
+        .map(|state| PlannedFeed { state, done: &none, put_off: &none, only: None })
+        .collect();
     let until = settings.until_second();
     let clock = client.now();
     let second = Some(clock.as_second());
@@ -273,86 +314,4 @@ pub fn plan(
         allowance,
         now,
     })
-}
-
-/// Plans what reading these scans would cost, one chain for each. The pages of a scan are known
-/// where the client has read a similar one, or the store has a feed with the same parameters; they
-/// are 0 where the scan is collected. Makes no request.
-///
-/// # Errors
-/// `StoreError`s; those of the allowance's ledger.
-pub(crate) fn plan_scans(
-    client: &Client,
-    store: Option<&Store>,
-    scans: &[&CollectOnce],
-) -> Result<Plan> {
-    let states = store.map_or(Ok(Vec::new()), read_states)?;
-    let now = client.now();
-    let tasks: Vec<Task> = scans.iter().map(|scan| scan_task(client, &states, scan, now)).collect();
-    let pages = tasks.iter().map(|task| task.pages).sum();
-    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, set_aside: 0, now })
-}
-
-fn scan_task(
-    client: &Client,
-    states: &[(String, FeedState)],
-    collected: &CollectOnce,
-    now: Timestamp,
-) -> Task {
-    let query = collected.scan().query();
-    let (feed, pages) = match pages_by_feed(states, query) {
-        Some((feed, pages)) => (feed, Some(pages)),
-        None => (String::new(), client.densities().pages(query)),
-    };
-    Task {
-        feed,
-        why: Why::Fill,
-        start: query.start().unwrap_or(Timestamp::UNIX_EPOCH),
-        end: query.end().unwrap_or(now),
-        pages: collected.pages_left(pages),
-    }
-}
-
-/// The first feed with the parameters of the query that can estimate its pages.
-fn pages_by_feed(states: &[(String, FeedState)], query: &Query) -> Option<(String, u64)> {
-    let (start, end) = (query.start()?, query.end()?);
-    states.iter().find_map(|(name, state)| {
-        state.feed().query(start, end).ok().filter(|same| same == query)?;
-        Some((name.clone(), state.expected_pages(start, end)?))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::feed::FeedInput;
-    use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().expect("a timestamp")
-    }
-
-    /// The state of a feed of this site, which has read a day of so many pages.
-    fn state(site: &str, pages: Option<u64>) -> FeedState {
-        let input = FeedInput::new("feed", at("2026-01-01T00:00:00Z"));
-        let feed = Feed::new(FeedInput { site: Some(site.to_owned()), ..input }).expect("a feed");
-        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
-        if let Some(pages) = pages {
-            state.density.learn(86_400, pages, 1_350 * pages, 1_350);
-        }
-        state
-    }
-
-    #[test]
-    fn the_pages_of_a_scan_are_estimated_by_the_first_feed_that_reads_the_same() {
-        let known = [("other", "S2", Some(9)), ("new", "S1", None), ("read", "S1", Some(3))];
-        let states = known.map(|(name, site, pages)| (name.to_owned(), state(site, pages)));
-        let [start, end] = ["2026-02-01T00:00:00Z", "2026-02-03T00:00:00Z"].map(at);
-        let query = |site| state(site, None).feed().query(start, end).expect("a query");
-        assert_eq!(pages_by_feed(&states, &query("S1")), Some(("read".to_owned(), 6)));
-        assert_eq!(pages_by_feed(&states, &query("S2")), Some(("other".to_owned(), 18)));
-        assert_eq!(pages_by_feed(&states, &query("S3")), None, "no feed reads it");
-        assert_eq!(pages_by_feed(&states[..2], &query("S1")), None, "nothing is known of it");
-        let unbounded = query("S1").over(Some(start), None).expect("a query");
-        assert_eq!(pages_by_feed(&states, &unbounded), None);
-    }
 }

@@ -11,12 +11,14 @@ use super::batched::Batched;
 use super::feed::Feed;
 use super::following::{Followed, Waiting};
 use super::pending_write::NextWrite;
+use super::ranges::Ranges;
 use super::report::SyncReport;
 use super::run_state::RunState;
 use super::settings::SyncSettings;
 use super::state::FeedState;
 use crate::client::Client;
 use crate::client::progress::Progress;
+use crate::data::MergeReport;
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::Deadline;
@@ -247,6 +249,28 @@ impl Run {
             allowance,
             now: work.now,
         })
+    }
+
+    /// What the chains of a feed have read to their end.
+    pub(super) fn read_of(&self, feed: &str) -> Ranges {
+        let work = self.work();
+        let part = work.parts.iter().find(|part| part.state.feed().name() == feed);
+        part.map_or_else(Ranges::none, |part| part.done.clone())
+    }
+
+    /// What was counted on the pages: what came again is counted against what the target had.
+    pub(super) fn merge_report(&self) -> MergeReport {
+        let work = self.work();
+        let applied =
+            work.reports().iter().map(|feed| feed.applied).fold(Applied::default(), Applied::plus);
+        MergeReport {
+            quality: work.quality.clone(),
+            pages: work.pages,
+            points_read: work.points,
+            repeated: applied.unchanged,
+            revised: applied.revised,
+            ..MergeReport::default()
+        }
     }
 
     /// How many points of each feed it has given other values.

@@ -16,7 +16,7 @@ use super::state::FeedState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
 use crate::client::SharedPause;
-use crate::data::spelled;
+use crate::data::{PageReport, spelled};
 use crate::error::{Error, Kind, Result};
 use crate::http::AllowanceState;
 use crate::store::Applied;
@@ -27,6 +27,8 @@ pub(super) struct FeedRun {
     pub(super) state: FeedState,
     pub(super) done: Ranges,
     pub(super) put_off: Ranges,
+    /// The ranges that are asked for, where not all that is due is.
+    pub(super) only: Option<Ranges>,
     /// The number of ranges that were skipped because of an error.
     pub(super) failures: usize,
     /// Its pages of the reserve.
@@ -89,6 +91,8 @@ pub(super) struct RunState {
     pub(super) pages: u64,
     pub(super) points: u64,
     pub(super) newest: Option<i64>,
+    /// What was assumed and counted on its pages.
+    pub(super) quality: PageReport,
     /// Warnings for the log, each with its feed. A write has no log: [`Run::fetch`](super::run::Run)
     /// logs them.
     warnings: Vec<(usize, String)>,
@@ -100,7 +104,8 @@ impl RunState {
         settings: &SyncSettings,
         clock: Timestamp,
     ) -> Result<Self> {
-        let part = |state| FeedRun {
+        let part = |state: FeedState| FeedRun {
+            only: settings.only_of(state.feed().name()),
             state,
             done: Ranges::none(),
             put_off: Ranges::none(),
@@ -136,6 +141,7 @@ impl RunState {
             pages: 0,
             points: 0,
             newest: None,
+            quality: PageReport::default(),
             warnings: Vec::new(),
         };
         run.replan_all();
@@ -305,14 +311,16 @@ impl RunState {
         part.applied = part.applied.plus(counted);
         if page.is_last {
             part.chains += 1;
-            // The next plan decides whether a range that an older run began must be read again.
-            if *begun_here && chain.why != Why::Audit {
+            // The next plan decides whether a range that an older run began must be read again; where it is
+            // asked for by its range, it was begun anew unless that is as good.
+            if (*begun_here || part.only.is_some()) && chain.why != Why::Audit {
                 part.done.add(chain.range());
             }
         }
         let times = &page.points.timestamps;
         self.newest = self.newest.max(times.values().iter().max().copied());
         self.points += rows;
+        self.quality.merge(&page.report);
         if chain.why == Why::Audit {
             part.found.counts = part.found.counts.plus(counted);
             part.found.is_guess |= applied.is_none();

@@ -51,7 +51,8 @@ impl RunState {
         if self.stopped.is_some() || part.failures >= MOST_FAILURES {
             return Vec::new();
         }
-        let known = PlannedFeed { state: &part.state, done: &part.done, put_off: &part.put_off };
+        let FeedRun { state, done, put_off, only, .. } = part;
+        let known = PlannedFeed { state, done, put_off, only: only.as_ref() };
         let mut open = steps_of(feed, &known, &self.terms(Some(self.clock.as_second())));
         open.retain(|step| !(step.fills && self.no_fill));
         open
@@ -167,10 +168,11 @@ impl RunState {
     /// What is left to read, including what this run may not read.
     pub(super) fn todo(&self) -> Vec<Task> {
         let none = Ranges::none();
-        let known = self.parts.iter().map(|FeedRun { state, done, .. }| PlannedFeed {
+        let known = self.parts.iter().map(|FeedRun { state, done, only, .. }| PlannedFeed {
             state,
             done,
             put_off: &none,
+            only: only.as_ref(),
         });
         let known: Vec<PlannedFeed<'_>> = known.collect();
         let rest = steps(&known, &self.terms(None)).into_iter();

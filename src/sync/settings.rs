@@ -1,5 +1,6 @@
 //! The settings of one run.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -29,11 +30,19 @@ pub struct SyncSettings {
     pub max_pages: Option<u64>,
     /// How many pages of a chain are applied as one; `None`: each on its own.
     pub batch: Option<Batch>,
+    /// Of these feeds, by name, only what is not settled of these ranges is read, and all of that, whatever
+    /// is due; `None`: what is due.
+    pub only: Option<BTreeMap<String, Ranges>>,
 }
 
 impl SyncSettings {
     pub(super) fn until_second(&self) -> Option<i64> {
         self.until.map(Timestamp::as_second)
+    }
+
+    /// The ranges that are asked for of this feed: none of one that is not named.
+    pub(super) fn only_of(&self, feed: &str) -> Option<Ranges> {
+        self.only.as_ref().map(|only| only.get(feed).cloned().unwrap_or_default())
     }
 
     /// `reread` in whole seconds, rounded outwards.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, forgotten_windows, windows};
-use super::feed::{Difference, Feed, FeedInput};
+use super::feed::{Difference, Feed, FeedInput, SINCE};
 use super::given_up::{GivenUp, SetAside};
 use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
@@ -199,6 +199,11 @@ impl FeedState {
         &self.feed
     }
 
+    /// The base URL of the service that it is read from.
+    pub(super) fn service(&self) -> &str {
+        &self.service
+    }
+
     /// The feed as it is read: it begins where points are kept.
     pub(super) fn kept(&self) -> &Feed {
         &self.kept
@@ -318,17 +323,23 @@ impl FeedState {
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
     }
 
-    /// The same state with another definition of the feed. Times, page size and window may change;
-    /// the points that are queried may not. Unfinished chains are dropped, and nothing is set aside.
+    /// The same state with another definition of the feed. Times, page size and window may change, and it
+    /// may begin earlier, unless its beginning was forgotten; the points that are queried may not. Unfinished
+    /// chains are dropped, and nothing is set aside, unless it only begins earlier.
     ///
     /// # Errors
     /// `FeedChanged` naming each member that may not change.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
         let differences = self.feed.differences(feed);
-        let fixed: Vec<Difference> =
-            differences.iter().filter(|one| !one.may_change).cloned().collect();
+        let is_fixed = |one: &&Difference| {
+            !one.may_change || (one.member == SINCE && !self.forgotten().is_empty())
+        };
+        let fixed: Vec<Difference> = differences.iter().filter(is_fixed).cloned().collect();
         if !fixed.is_empty() {
             return Err(changed(&self.feed, &fixed));
+        }
+        if !differences.is_empty() && differences.iter().all(|one| one.member == SINCE) {
+            return Ok(Self { feed: feed.clone(), kept: feed.clone(), ..self.clone() });
         }
         let same_pages = self.feed.input().page_size == feed.input().page_size;
         let density = self.density;

@@ -48,8 +48,8 @@ fn unknown_feed(store: &Store, feed: &str) -> Error {
     Error::new(Kind::StoreError, message).with_hint(hint)
 }
 
-/// Keeps a feed under another definition from now on: other times, page size or window. Chains that were
-/// begun and not ended are given up.
+/// Keeps a feed under another definition from now on: other times, page size or window, or an earlier
+/// beginning, as [`FeedState::redefine`] says.
 ///
 /// # Errors
 /// `FeedChanged` where it asks for something else, `StoreBusy` while a run holds the feed,

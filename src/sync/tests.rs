@@ -8,6 +8,7 @@ mod lateness;
 mod planning;
 mod running;
 mod schedule;
+mod shares;
 mod simulation;
 mod states;
 mod stored;
@@ -48,7 +49,7 @@ fn state(change: impl FnOnce(&mut FeedInput)) -> FeedState {
 /// The plan for one feed.
 fn planned(state: &FeedState, now: i64, done: &Ranges) -> Vec<PlanStep> {
     let none = Ranges::none();
-    let known = PlannedFeed { state, done, put_off: &none };
+    let known = PlannedFeed { state, done, put_off: &none, only: None };
     steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: None })
 }
 

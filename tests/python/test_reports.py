@@ -69,6 +69,13 @@ def tables(sandbox):
     return [scan.collect(), resumed.collect(), gathered.table, sandbox.truth(site="S1")]
 
 
+def kept(sandbox, tmp_path):
+    """Two reads of a range through a store."""
+    store = siteline.Store(tmp_path / "kept.siteline")
+    client = sandbox.client()
+    return [client.data(**RANGE, store=store).collect() for _ in range(2)]
+
+
 def synced(sandbox, tmp_path):
     store = siteline.Store(tmp_path / "plant.siteline")
     frugal = sandbox.client(daily_allowance=2)
@@ -79,7 +86,8 @@ def synced(sandbox, tmp_path):
 
 def examples(sandbox, tmp_path):
     """Real dicts of each declared type, made in every available way."""
-    read = tables(sandbox)
+    through = kept(sandbox, tmp_path)
+    read = through + tables(sandbox)
     reports = [one.to_dict() for one in synced(sandbox, tmp_path)]
     store = siteline.Store(tmp_path / "plant.siteline")
     stored = [
@@ -114,6 +122,7 @@ def examples(sandbox, tmp_path):
             one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
         ],
         "StoreProvenance": sources,
+        "StoreShareDict": [share for table in through for share in table.report["through"]],
         "RangeCoverage": [source["coverage"] for source in sources],
         "PublicJwk": [one.public_jwk for one in (key, with_key, vault)],
         "SyncReportDict": reports,
@@ -142,10 +151,10 @@ def test_optional_keys_are_present_only_sometimes(sandbox, tmp_path):
     optional = {
         (name, key) for name in DECLARED for key in getattr(siteline, name).__optional_keys__
     }
-    assert optional == {("StoreProvenance", "since")}
+    assert optional == {("StoreProvenance", "since"), ("Provenance", "through")}
+    real = examples(sandbox, tmp_path)
     for name, key in optional:
-        values = examples(sandbox, tmp_path)[name]
-        assert {key in value for value in values} == {True, False}
+        assert {key in value for value in real[name]} == {True, False}
 
 
 def test_no_public_member_of_the_core_is_a_dict_of_anything():

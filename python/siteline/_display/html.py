@@ -201,7 +201,24 @@ def _origin(source: Mapping[str, Any]) -> str:
         return ""
     where = f"{text(source['host'], 200)} · read {to_microsecond(source['read_at'])} UTC"
     queries = source["query"] if isinstance(source["query"], str) else "; ".join(source["query"])
-    return muted(f"{where} · {text(queries, 300)}", "div")
+    stored = "".join(muted(_share(one), "div") for one in source.get("through", ()))
+    return muted(f"{where} · {text(queries, 300)}", "div") + stored
+
+
+def _share(share: Mapping[str, Any]) -> str:
+    """Write what of a range a store had settled, and what was read from the service."""
+    parts = [f"{text(share['store'], 200)} · {text(share['feed'], 200)}"]
+    for name, what in (("from_store", "settled there"), ("from_service", "read now")):
+        shown = [f"{_short(start)} to {_short(end)}" for start, end in share[name][:3]]
+        more = [f"… {len(share[name]) - 3:,} more"] if len(share[name]) > 3 else []
+        if shown:
+            parts.append(f"{what}: {', '.join(shown + more)}")
+    return " · ".join(parts)
+
+
+def _short(instant: str) -> str:
+    """Write an instant of ISO 8601 in UTC as a date and, unless it is midnight, a time."""
+    return text(instant.removesuffix("Z").replace("T", " ").removesuffix(" 00:00:00"), 40)
 
 
 def _notes(report: PageReport | TableReport) -> str:

@@ -12,7 +12,7 @@ use crate::python::bridge::process::guarded;
 use crate::python::client::PyClient;
 use crate::python::client::progress::ProgressArg;
 use crate::python::client::query::{Argument, Start, names, query_input};
-use crate::python::client::scan::PyScan;
+use crate::python::client::scan::{PyScan, with_store};
 use crate::python::client::shape::PyShape;
 use crate::python::convert::asked_time::asked_range;
 use crate::python::convert::values::{count, duration, optional};
@@ -46,6 +46,17 @@ impl PyClient {
     /// - ``keep_raw``: keep each page's body in ``page.raw``
     /// - ``progress``: ``True`` for a bar in terminals and notebooks (tqdm's if it is installed), or a
     ///   callable that gets a :class:`Progress` after each page; ``None`` reports nothing
+    /// - ``store``: a :class:`Store`: what its feeds with the same ``site``, ``line``, ``filters`` and
+    ///   ``interval`` have settled is read from it without a request (§4.5.5), the rest from the service, and
+    ///   kept there; ``None`` reads all from the service
+    ///
+    /// With ``store=`` the points are those of the buckets that begin from ``start`` on and before ``end``.
+    /// What is missing is read by the first of these feeds that begins early enough, in pages of its size;
+    /// where there is none, the store gets a feed for such reads, named after the parameters, with the usual
+    /// lateness: a sync of it would fill what was never asked for. ``max_pages`` counts the pages that are
+    /// requested. A feed that is being read by another sync is waited for, until the ``deadline``, or for a
+    /// minute: then it is a :class:`StoreBusy`. A range that a sync has set aside is an
+    /// :class:`UnreadRange`.
     ///
     /// Parameters that are not set are not sent, except ``end``. A wrong argument is a
     /// :class:`QueryError`.
@@ -56,15 +67,19 @@ impl PyClient {
     /// (3600, {'machineId': ('M1', 'M2')})
     /// >>> print(client.data(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
     /// from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
+    /// >>> store = siteline.Store("plant.siteline")
+    /// >>> again = {"site": "S1", "interval": "1h", "start": "2026-11-01", "end": "2026-11-02"}
+    /// >>> [client.data(**again, store=store).collect().report["pages"] for _ in range(2)]
+    /// [1, 0]
     #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, tz=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false, progress=None, **unknown),
+        deadline=None, keep_raw=false, progress=None, store=None, **unknown),
         text_signature = "($self, *, start, site=None, line=None, end=None, tz=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
-        deadline=None, keep_raw=False, progress=None)")]
+        deadline=None, keep_raw=False, progress=None, store=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
-    fn data(
-        slf: &Bound<'_, Self>,
+    fn data<'py>(
+        slf: &Bound<'py, Self>,
         site: Argument<'_, '_>,
         line: Argument<'_, '_>,
         start: Start<'_>,
@@ -80,8 +95,9 @@ impl PyClient {
         deadline: Argument<'_, '_>,
         keep_raw: bool,
         progress: Argument<'_, '_>,
+        store: Option<&Bound<'py, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<PyScan> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(unknown) = unknown {
             slf.py().import("siteline._arguments")?.call_method1("unknown_in_data", (unknown,))?;
         }
@@ -100,7 +116,7 @@ impl PyClient {
             let input = ScanInput { query, shape, extra_columns, settings };
             let Checked { value, warnings } = input.scan_from_now(&slf.get().client, range, lag)?;
             warn(slf.py(), &warnings)?;
-            Ok(PyScan::new(value, slf.clone().unbind(), progress))
+            with_store(slf.py(), PyScan::new(value, slf.clone().unbind(), progress), store)
         })
     }
 }

@@ -18,9 +18,10 @@ use crate::error::{Error, Kind, excerpt};
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::{block_on, spawn, step};
+use crate::python::bridge::runtime::{block_on, spawn, step_in_runtime};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
+use crate::python::client::collected_points::CollectedPoints;
 use crate::python::client::failure::read_failure;
 use crate::python::client::page::PageIterator;
 use crate::python::client::page_reader::PageReader;
@@ -31,7 +32,8 @@ use crate::python::convert::holder::frame_methods;
 use crate::python::convert::rows::RecordIterator;
 use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::table::PyTable;
-use crate::python::convert::values::{count, duration, html, many, refuse};
+use crate::python::convert::values::{count, described, duration, html, many, refuse};
+use crate::sync::ThroughStore;
 
 /// A read that has not started: a query, and the settings of its read.
 ///
@@ -53,12 +55,48 @@ pub(crate) struct PyScan {
     /// The complete table: one object for all callers.
     table: PyOnceLock<Py<PyTable>>,
     progress: Option<ProgressArg>,
+    /// The store that it is read through.
+    through: Option<Through>,
+}
+
+/// A `siteline.Store`, and the read through it.
+struct Through {
+    store: Py<PyAny>,
+    read: Arc<ThroughStore>,
 }
 
 impl PyScan {
     pub(crate) fn new(scan: Scan, client: Py<PyClient>, progress: Option<ProgressArg>) -> Self {
         let (collect, table) = (Arc::new(CollectOnce::new(scan)), PyOnceLock::new());
-        Self { client, collect, table, progress }
+        Self { client, collect, table, progress, through: None }
+    }
+
+    /// The same scan, read through a store.
+    pub(crate) fn through(
+        &self,
+        py: Python<'_>,
+        store: Py<PyAny>,
+        read: Arc<ThroughStore>,
+    ) -> Self {
+        let collect = CollectOnce::new(self.scan().clone()).read_by(Arc::clone(&read) as _);
+        let through = Some(Through { store, read });
+        Self { collect: Arc::new(collect), through, ..self.with_scan(py, self.scan().clone()) }
+    }
+
+    /// What reads it through a store.
+    pub(crate) fn read_through(&self) -> Option<&ThroughStore> {
+        self.through.as_ref().map(|through| &*through.read)
+    }
+
+    /// Refuses what only a chain of its own has.
+    ///
+    /// # Errors
+    /// `QueryError` for a scan that is read through a store.
+    fn check_own_chain(&self, what: &str, hint: &str) -> PyResult<()> {
+        let Some(_) = &self.through else { return Ok(()) };
+        let message =
+            format!("{what} is not for a scan with store=: no chain of its own reads it.");
+        Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()).into())
     }
 
     fn callback(&self, py: Python<'_>) -> PyResult<Option<ProgressCallback>> {
@@ -136,11 +174,37 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
 }
 
 /// The arguments of `_restore`.
-type ScanArguments<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
+type ScanArguments<'py> =
+    (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>, Option<Bound<'py, PyAny>>);
+
+const NO_PAGES: &str = "collect() reads through the store. Without store= its pages can be had, and cost a \
+    request each.";
+const NO_RESUME: &str = "Call collect() again: it goes on with what the store has.";
+const NO_PARTS: &str = "What is missing is read in parts that suit the store. Give each range a scan of its \
+    own.";
 
 /// `siteline._reads`: the loops of `collect()` and `gather()`.
 pub(crate) fn reads(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("siteline._reads")
+}
+
+/// The scan, read through a store where there is one.
+///
+/// # Errors
+/// `QueryError` for what is no store, and for a scan that cannot be read through one.
+pub(crate) fn with_store<'py>(
+    py: Python<'py>,
+    scan: PyScan,
+    store: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let scan = Bound::new(py, scan)?;
+    let Some(store) = store.filter(|store| !store.is_none()) else { return Ok(scan.into_any()) };
+    if !store.hasattr("_read_through")? {
+        let message = format!("store= is {}, not a siteline.Store.", described(store));
+        let error = Error::new(Kind::QueryError, message);
+        return Err(error.with_hint("For a target of yours use client.sync(feed, target).").into());
+    }
+    store.call_method1("_read_through", (scan,))
 }
 
 frame_methods!(PyScan);
@@ -166,7 +230,10 @@ impl PyScan {
             0 => String::new(),
             before => format!(", going on after {}", many(before, "page")),
         };
-        format!("<Scan {}{resumed}>", self.scan().query())
+        let through = self.read_through().map_or_else(String::new, |read| {
+            format!(", through {}", read.store().path().display())
+        });
+        format!("<Scan {}{resumed}{through}>", self.scan().query())
     }
 
     /// What notebooks show.
@@ -188,7 +255,10 @@ impl PyScan {
     /// stop early, at most one request was made for a page that you have not seen, and none if you took
     /// only the first page. A request that is ended by Ctrl-C, a cancelled task or the end of the process
     /// stays counted. The error of a page is raised, and its log records are emitted, when you take it.
+    ///
+    /// A :class:`QueryError` for a scan with ``store=``.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
+        self.check_own_chain("pages()", NO_PAGES)?;
         self.reader(py).map(PageIterator)
     }
 
@@ -202,7 +272,8 @@ impl PyScan {
     /// ``progress=``: merged, by series, then time, those of ``onto`` included. Before that, also after a
     /// ``collect()`` that failed or was interrupted, and always with ``fresh=True``, a new chain costs a
     /// request for each page, as :meth:`pages` does: points come as the pages bring them, unmerged, and
-    /// of a resumed scan those after its bookmark.
+    /// of a resumed scan those after its bookmark. A scan with ``store=`` is collected first, and has no
+    /// ``fresh=True``.
     ///
     /// >>> table = scan.collect()
     /// >>> used = client.allowance.used
@@ -216,6 +287,14 @@ impl PyScan {
             Some(whole) if !fresh => {
                 Ok(RecordIterator::over(Arc::clone(&whole.merged.points), named))
             }
+            _ if self.through.is_some() => {
+                if fresh {
+                    self.check_own_chain("records(fresh=True)", NO_PAGES)?;
+                }
+                let (collect, client) = (Arc::clone(&self.collect), self.client.clone_ref(py));
+                let points = CollectedPoints::new(collect, self.callback(py)?, client);
+                Ok(RecordIterator::reading(Box::new(points), named))
+            }
             _ => Ok(RecordIterator::reading(Box::new(self.reader(py)?), named)),
         }
     }
@@ -225,6 +304,10 @@ impl PyScan {
     /// A read that fails, or is interrupted (Ctrl-C, a cancelled task, an exception of ``progress=``),
     /// keeps its pages: the next call continues after them, or begins again where their cursor cannot be
     /// used (:class:`CursorRejected`). The error has ``.bookmark`` and ``.partial``.
+    ///
+    /// With ``store=`` what the store has settled is read from it, and what the service sends is stored page
+    /// by page: after a failure, or in another process, the next call goes on. Errors have neither bookmark
+    /// nor partial table. ``report["through"]`` says which ranges came from where.
     fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
         let (py, scan) = (slf.py(), slf.get());
         if let Some(table) = scan.known(py) {
@@ -291,7 +374,7 @@ impl PyScan {
     /// After the last step: drops the request for the page that is prefetched.
     fn _end(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<()> {
         collecting.buffer.end();
-        step(py, || self.collect.stop_prefetch())
+        step_in_runtime(py, &collecting.buffer.get(), || self.collect.stop_prefetch())
     }
 
     /// The same scan, continuing from a bookmark.
@@ -315,6 +398,7 @@ impl PyScan {
         bookmark: &PyBookmark,
         onto: Option<&PyTable>,
     ) -> PyResult<Self> {
+        self.check_own_chain("resume()", NO_RESUME)?;
         let unread = || {
             Error::new(Kind::QueryError, "onto= is a table that no scan read.").with_hint(ONTO_HINT)
         };
@@ -340,6 +424,7 @@ impl PyScan {
     #[pyo3(text_signature = "($self, by, /)")]
     fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         let py = by.py();
+        self.check_own_chain("split()", NO_PARTS)?;
         let cut = cut(by)?;
         guarded(|| {
             let parts = self.scan().split(cut)?;
@@ -373,18 +458,20 @@ impl PyScan {
 
     /// Makes the scan again for ``pickle``.
     #[staticmethod]
-    fn _restore(
-        client: &Bound<'_, PyClient>,
-        state: &Bound<'_, PyAny>,
+    #[pyo3(signature = (client, state, bookmark=None, store=None))]
+    fn _restore<'py>(
+        client: &Bound<'py, PyClient>,
+        state: &Bound<'py, PyAny>,
         bookmark: Option<&PyBookmark>,
-    ) -> PyResult<Self> {
+        store: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
             let mut scan = input.scan(&client.get().client)?;
             if let Some(bookmark) = bookmark {
                 scan = scan.resume(bookmark.0.clone(), None)?;
             }
-            Ok(Self::new(scan, client.clone().unbind(), None))
+            with_store(client.py(), Self::new(scan, client.clone().unbind(), None), store)
         })
     }
 
@@ -402,13 +489,15 @@ impl PyScan {
         let (client, state) =
             (slf.get().client.bind(py).clone(), dict(py, &ScanInput::from(scan))?);
         let bookmark = scan.bookmark().cloned().map(PyBookmark);
-        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark)))
+        let store = slf.get().through.as_ref().map(|through| through.store.bind(py).clone());
+        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark, store)))
     }
 
     /// For the garbage collector: ``progress=`` may be a method of an object that keeps the scan.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
+        visit.call(self.through.as_ref().map(|through| &through.store))?;
         visit.call(self.progress.as_ref().map(|progress| &progress.0))
     }
 }

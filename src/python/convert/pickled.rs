@@ -11,7 +11,7 @@ use arrow_schema::ArrowError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::client::table::{Provenance, Table};
+use crate::client::table::{Provenance, StoreShare, Table};
 use crate::data::{COLUMN_NAMES, MergeReport, Merged, PointColumns, Query, QueryInput, schema};
 use crate::error::{Error, Kind, Result};
 
@@ -25,6 +25,8 @@ pub(crate) struct TableState {
     pages: u64,
     resumed_after_pages: u64,
     not_listed: Vec<String>,
+    #[serde(default)]
+    through: Vec<StoreShare>,
     is_partial: bool,
     report: MergeReport,
 }
@@ -41,6 +43,7 @@ impl From<&Table> for TableState {
             pages: *pages,
             resumed_after_pages: *resumed_after_pages,
             not_listed: table.provenance.not_listed.clone(),
+            through: table.provenance.through.clone(),
             is_partial: table.is_partial,
             report: table.merged.report.clone(),
         }
@@ -64,6 +67,7 @@ impl TableState {
             resumed_after_pages: self.resumed_after_pages,
             not_listed: self.not_listed,
             listed: Arc::default(),
+            through: self.through,
         };
         let merged = Merged { points: Arc::new(points), report: self.report };
         Ok(Table::restored(merged, provenance, self.is_partial))

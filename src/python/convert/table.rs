@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::ListedIds;
-use crate::client::table::{Provenance, Table, TableReport};
+use crate::client::table::{Provenance, StoreShare, Table, TableReport};
 use crate::data::reshape::{Expected, with_gaps};
 use crate::data::{PointColumns, Query};
 use crate::error::{Error, Kind, Result};
@@ -39,7 +39,15 @@ pub(crate) fn provenance<'py>(
     dict.set_item("read_at", provenance.read_at)?;
     dict.set_item("pages", provenance.pages)?;
     dict.set_item("resumed_after_pages", provenance.resumed_after_pages)?;
+    if !provenance.through.is_empty() {
+        dict.set_item("through", through(py, &provenance.through)?)?;
+    }
     Ok(dict)
+}
+
+/// What came through which feeds of a store.
+fn through<'py>(py: Python<'py>, shares: &[StoreShare]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, shares.iter().map(|share| dict(py, share)).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// What `__reduce__` gives: `_restore`, and its two arguments.
@@ -129,7 +137,10 @@ impl PyTable {
             before => format!(" after {before} that are not in it"),
         };
         let series = table.merged.report.series;
-        format!("<Table {points}, {series} series, {pages}{missing}>")
+        let through = table.provenance.through.first();
+        let through =
+            through.map_or_else(String::new, |share| format!(", through {}", share.store));
+        format!("<Table {points}, {series} series, {pages}{missing}{through}>")
     }
 
     /// What notebooks show.
@@ -155,7 +166,9 @@ impl PyTable {
     /// ``pages``, ``resumed_after_pages`` (pages before these whose points are not here: 0 for the
     /// whole), ``points_read``, ``points``, ``series``, ``repeated`` (came again unchanged),
     /// ``revised`` (came again with other values; the later stands), and the sums of the pages'
-    /// own reports (see :attr:`Page.report`).
+    /// own reports (see :attr:`Page.report`). With ``store=`` ``through`` says for each feed of the store which
+    /// ranges were settled in it, and which it read from the service; pages are those that were requested, and
+    /// ``repeated`` and ``revised`` count against what the store had.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &TableReport::new(self.origin.as_deref(), &self.points))

@@ -187,10 +187,13 @@ impl PyStore {
         self.work(py, |store| store.page_times(feed))
     }
 
-    /// Keep a feed under another definition from now on: other times, page size or window.
+    /// Keep a feed under another definition from now on: other times, page size or window, or an earlier
+    /// ``since``.
     ///
-    /// The query may not change: :class:`FeedChanged` names the difference. Chains that were begun and
-    /// not ended are given up, and their ranges are read anew. :class:`StoreBusy` while a sync runs.
+    /// The query may not change, and ``since`` not become later (that is :meth:`forget`), nor earlier than
+    /// what was forgotten: :class:`FeedChanged` names the difference. Chains that were begun and not ended
+    /// are given up, and their ranges are read anew, unless only ``since`` changes. :class:`StoreBusy` while
+    /// a sync runs.
     fn redefine(&self, feed: &Bound<'_, PyFeed>) -> PyResult<()> {
         let new = &feed.get().0;
         self.work(feed.py(), |store| redefine(store, new))

@@ -6,6 +6,7 @@ mod plan;
 pub(crate) mod pull;
 mod report;
 mod target;
+mod through_store;
 
 use std::sync::Arc;
 

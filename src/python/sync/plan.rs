@@ -14,7 +14,7 @@ use crate::python::convert::state::{dict, python_object};
 use crate::python::convert::values::{items, refuse};
 use crate::python::store::PyStore;
 use crate::python::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
-use crate::sync::{Plan, SyncSettings, plan, plan_scans};
+use crate::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
 
 const PLAN: (&str, &str) = ("siteline.sync", "Plan");
 
@@ -49,7 +49,8 @@ impl PyClient {
     ///
     /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
     ///   their pages are known where this client has read the same query over another range, or a
-    ///   feed of the ``store`` has that query. What a scan remembers costs nothing
+    ///   feed of the ``store`` has that query. What a scan remembers costs nothing; of one that is read
+    ///   through a store, what is not settled there has a task for each chain
     /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; only with feeds
     ///
     /// Raises :class:`QueryError`; with feeds also :class:`FeedChanged` and the errors of the store.
@@ -82,7 +83,9 @@ impl PyClient {
             let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
             let store = store.map(|store| store.cast::<PyStore>()).transpose();
             let store = store.map_err(|_| refused(message))?.map(|store| &*store.get().0);
-            let scans: Vec<&CollectOnce> = scans.iter().map(|scan| &*scan.get().collect).collect();
+            let scans = scans.iter().map(Py::get);
+            let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
+                scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
             let plan = step(py, || plan_scans(&self.client, store, &scans))??;
             python_object(py, PLAN, (dict(py, &plan)?, "scan"))
         })

@@ -55,6 +55,7 @@ impl SyncedPages {
             pages: page.sequence.saturating_sub(batch_first) + 1,
             resumed_after_pages: batch_first.saturating_sub(chain.first),
             not_listed: Vec::new(),
+            through: Vec::new(),
             listed: Arc::clone(&self.listed),
         };
         let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });

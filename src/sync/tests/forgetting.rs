@@ -23,7 +23,7 @@ fn day(number: i64) -> Timestamp {
 /// The ranges that a run plans, in hours after the feed's beginning.
 fn planned_at(state: &FeedState, now: i64, reread: &Ranges) -> Vec<(Why, i64, i64)> {
     let none = Ranges::none();
-    let known = PlannedFeed { state, done: &none, put_off: &none };
+    let known = PlannedFeed { state, done: &none, put_off: &none, only: None };
     let steps = plan::steps(&[known], &PlanTerms { now, until: None, reread, clock: Some(now) });
     let hours = |second: i64| (second - SINCE) / HOUR;
     steps.iter().map(|s| (s.why, hours(s.range.start), hours(s.range.end))).collect()

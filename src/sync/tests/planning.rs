@@ -104,7 +104,7 @@ fn until_bounds_everything_and_reread_forces_a_range() {
     let mut state = hourly();
     covered(&mut state, 0, 20, 48);
     let none = Ranges::none();
-    let known = PlannedFeed { state: &state, done: &none, put_off: &none };
+    let known = PlannedFeed { state: &state, done: &none, put_off: &none, only: None };
     let at = |hour: i64| SINCE + hour * HOUR;
     // The range to reread is widened to complete buckets.
     let reread = Ranges::from(Range::new(at(3) + 5, at(5)));
@@ -121,7 +121,8 @@ fn feeds_are_planned_together_in_order_of_class() {
     covered(&mut one, 0, 3, 3);
     covered(&mut other, 0, 29, 29);
     let none = Ranges::none();
-    let known = [&one, &other].map(|state| PlannedFeed { state, done: &none, put_off: &none });
+    let known =
+        [&one, &other].map(|state| PlannedFeed { state, done: &none, put_off: &none, only: None });
     let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none, clock: None };
     let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
     assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");

@@ -213,13 +213,34 @@ fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
         |input| input.line = Some("L1".to_owned()),
         |input| input.filters.clear(),
         |input| input.interval_seconds = Some(120),
-        |input| input.since = Timestamp::UNIX_EPOCH,
+        |input| input.since = Timestamp::from_second(SINCE + DAY).expect("a timestamp"),
     ];
     for change in fixed {
         let error = state.redefine(&changed(change)).expect_err("other points");
         assert_eq!(error.kind(), Kind::FeedChanged);
         assert!(error.to_string().contains("new name"), "{error}");
     }
+}
+
+#[test]
+fn a_feed_may_begin_earlier_and_keeps_all_that_it_has() {
+    let mut state = state(|_| {});
+    state.coverage.cover(Range::new(SINCE, SINCE + 2 * DAY), SINCE + 9 * DAY);
+    state.keep_chain(UnfinishedChain::new(Range::new(SINCE, SINCE + DAY), Why::Fill, 1));
+    let since = Timestamp::from_second(SINCE - 3 * DAY).expect("a timestamp");
+    let earlier = Feed::new(FeedInput { since, ..state.feed().input().clone() }).expect("a feed");
+    let redefined = state.redefine(&earlier).expect("it may begin earlier");
+    assert_eq!(redefined.feed(), &earlier);
+    assert_eq!((redefined.coverage(), &redefined.chains), (state.coverage(), &state.chains));
+    assert_eq!((redefined.settled_through(), redefined.forgotten().is_empty()), (None, true));
+    assert!(redefined.redefine(state.feed()).is_err(), "not later: forget() does that");
+    let error = state.check(&earlier, "http://127.0.0.1:1").expect_err("changed");
+    assert!(error.to_string().contains("store.redefine(feed)"), "{error}");
+
+    let day = Timestamp::from_second(SINCE + DAY).expect("a timestamp");
+    let forgotten = state.forget(day).expect("a time that was read");
+    let error = forgotten.redefine(&earlier).expect_err("its beginning is gone for good");
+    assert_eq!(error.kind(), Kind::FeedChanged);
 }
 
 #[test]

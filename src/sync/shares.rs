@@ -1,0 +1,172 @@
+//! Which feeds of a store have a range, and which are to read the rest of it.
+//!
+//! Any feed with the parameters of the query has the same points. What one of them has settled is as good
+//! as a new read. The rest is read by the first that begins early enough; where none does, by a feed that
+//! the store gets for such reads, which begins as early as it was ever asked for.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::feed::{Feed, FeedInput};
+use super::ranges::{Range, Ranges, ceil, floor, instant};
+use super::state::FeedState;
+use crate::data::{Query, spelled};
+use crate::error::{Error, Kind, Result};
+
+const DAY: i64 = 86_400;
+/// A longer name of a feed ends with a checksum of the whole.
+const LONGEST_NAME: usize = 180;
+
+/// What one feed gives of a range.
+#[derive(Debug, Clone)]
+pub(super) struct Share {
+    /// Its state, perhaps a new one, or one that begins earlier than that in the store.
+    pub(super) state: FeedState,
+    /// Whether the store has another state of it, or none.
+    pub(super) is_changed: bool,
+    /// The parts that it has settled.
+    pub(super) settled: Ranges,
+    /// The parts that it is to read.
+    pub(super) missing: Ranges,
+}
+
+/// The reads that shares are made for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) query: &'a Query,
+    pub(super) range: Range,
+    /// The base URL of the service.
+    pub(super) service: &'a str,
+    /// The settle lag of a feed that the store gets.
+    pub(super) settle_lag: Duration,
+}
+
+impl Share {
+    pub(super) fn name(&self) -> &str {
+        self.state.feed().name()
+    }
+
+    /// All parts of the range that come from this feed.
+    pub(super) fn ranges(&self) -> Ranges {
+        self.settled.with(&self.missing)
+    }
+}
+
+/// What each feed gives of the range, together all of it.
+///
+/// # Errors
+/// `QueryError` where only a feed whose beginning was forgotten could read a part.
+pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<Share>> {
+    let own = own_name(asked.query);
+    let range = Ranges::from(asked.range);
+    let has_same = |state: &FeedState| {
+        state.service() == asked.service && asks_the_same(state.feed().input(), asked.query)
+    };
+    let same = states.iter().map(|(_, state)| state).filter(|state| has_same(state));
+    let mut shares: Vec<Share> = same
+        .map(|state| Share {
+            settled: state.settled().and(&range),
+            state: state.clone(),
+            is_changed: false,
+            missing: Ranges::none(),
+        })
+        .collect();
+    shares.sort_by_key(|share| (share.name() == own, -share.settled.seconds()));
+    let mut rest = range;
+    for share in &mut shares {
+        share.settled = share.settled.and(&rest);
+        rest = rest.without(&share.settled);
+    }
+    for share in &mut shares {
+        let kept = Range::new(share.state.kept().since(), i64::MAX);
+        share.missing = rest.and(&kept.into());
+        rest = rest.without(&share.missing);
+    }
+    if !rest.is_empty() {
+        let place = shares.iter().position(|share| share.name() == own);
+        let before = place.map(|place| shares.remove(place));
+        shares.push(earlier(before, rest, &own, asked)?);
+    }
+    shares.retain(|share| !share.ranges().is_empty());
+    Ok(shares)
+}
+
+/// The share of the feed for such reads, which begins early enough to read this as well.
+fn earlier(before: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -> Result<Share> {
+    let input = asked.query.input();
+    let width = i64::from(input.interval_seconds.unwrap_or(1));
+    let since = instant(floor(asked.range.start, width));
+    let Some(share) = before else {
+        let feed = Feed::new(FeedInput {
+            site: input.site.clone(),
+            line: input.line.clone(),
+            filters: input.filters.clone(),
+            interval_seconds: input.interval_seconds,
+            page_size: input.page_size,
+            settle_lag: Duration::from_secs(asked.settle_lag.as_secs()),
+            window: Duration::from_secs(ceil(width, DAY).unsigned_abs()),
+            ..FeedInput::new(own, since)
+        })?;
+        let state = FeedState::new(&feed, asked.service);
+        return Ok(Share { state, is_changed: true, settled: Ranges::none(), missing: rest });
+    };
+    let known = share.state.feed().input();
+    if !share.state.forgotten().is_empty() {
+        let message = format!(
+            "feed {own:?} keeps nothing before {}, because of store.forget()",
+            instant(share.state.kept().since())
+        );
+        return Err(Error::new(Kind::QueryError, message)
+            .with_hint("Begin there, or leave store= out: the range is read and not kept."));
+    }
+    let page_size = input.page_size.or(known.page_size);
+    let feed = Feed::new(FeedInput { page_size, since, ..known.clone() })?;
+    let state = share.state.redefine(&feed)?;
+    Ok(Share { state, is_changed: true, missing: share.missing.with(&rest), ..share })
+}
+
+/// Whether the queries of a feed ask for the same points. Pages of another size have the same.
+fn asks_the_same(feed: &FeedInput, query: &Query) -> bool {
+    let input = query.input();
+    (&feed.site, &feed.line, &feed.filters, feed.interval_seconds)
+        == (&input.site, &input.line, &input.filters, input.interval_seconds)
+}
+
+/// The name of the feed for reads with these parameters.
+fn own_name(query: &Query) -> String {
+    let input = query.input();
+    let ids = [("site", &input.site), ("line", &input.line)];
+    let ids = ids.into_iter().filter_map(|(name, id)| Some(format!("{name}={}", id.as_ref()?)));
+    let filters = input.filters.iter().map(|(name, values)| format!("{name}={}", values.join(",")));
+    let interval = input
+        .interval_seconds
+        .map(|width| format!("interval={}", spelled(Duration::from_secs(width.into()))));
+    let mut parts: Vec<String> = ids.chain(filters).chain(interval).collect();
+    if parts.is_empty() {
+        parts.push("everything".to_owned());
+    }
+    let name = format!("data {}", parts.join(" "));
+    let is_plain = name.chars().count() <= LONGEST_NAME
+        && name.trim() == name
+        && !name.chars().any(char::is_control);
+    if is_plain {
+        return name;
+    }
+    let shown = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });
+    format!("{} #{:08x}", shown.collect::<String>(), crc32fast::hash(name.as_bytes()))
+}
+
+/// The range of a query, in whole seconds.
+///
+/// # Errors
+/// `QueryError` for a query without a start: what the service would decide is not known.
+pub(super) fn range_of(query: &Query) -> Result<Range> {
+    let bounds: Option<(Timestamp, Timestamp)> = query.start().zip(query.end());
+    let (start, end) = bounds.ok_or_else(|| {
+        let message =
+            "start=None leaves the start to the service: what a store has of that is not known";
+        Error::new(Kind::QueryError, message).with_hint("Give start=, or leave store= out.")
+    })?;
+    Ok(Range::between(start, end))
+}

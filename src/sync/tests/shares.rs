@@ -1,0 +1,222 @@
+//! What the feeds of a store give of a range that is read through it, and what is read of the rest.
+
+use super::super::shares::{Asked, Share, range_of, shares};
+use super::*;
+use crate::data::{Query, QueryInput};
+use crate::error::Result;
+
+const SERVICE: &str = "http://127.0.0.1:1";
+
+fn day(number: i64) -> Range {
+    Range::new(SINCE + number * DAY, SINCE + (number + 1) * DAY)
+}
+
+fn days(from: i64, to: i64) -> Range {
+    Range::new(SINCE + from * DAY, SINCE + to * DAY)
+}
+
+/// A feed of minutes that begins on this day, with these days settled.
+fn known(name: &str, since: i64, settled: Option<(i64, i64)>) -> (String, FeedState) {
+    let mut state = state(|input| {
+        name.clone_into(&mut input.name);
+        input.since = day(since).instants().0;
+    });
+    if let Some((from, to)) = settled {
+        state.coverage.cover(days(from, to), day(to + 5).start);
+    }
+    (name.to_owned(), state)
+}
+
+fn minutes() -> Query {
+    Query::new(QueryInput { interval_seconds: Some(60), ..QueryInput::default() }).expect("a query")
+}
+
+fn asked(query: &Query, range: Range) -> Asked<'_> {
+    Asked { query, range, service: SERVICE, settle_lag: seconds(600) }
+}
+
+fn given(states: &[(String, FeedState)], range: Range) -> Result<Vec<Share>> {
+    shares(states, &asked(&minutes(), range))
+}
+
+/// Days, as numbers from the first one.
+type Days = Vec<(i64, i64)>;
+
+/// The name of each feed, the days that it has settled, and those that it is to read.
+fn shown(shares: &[Share]) -> Vec<(String, Days, Days)> {
+    let in_days = |ranges: &Ranges| {
+        ranges.iter().map(|one| ((one.start - SINCE) / DAY, (one.end - SINCE) / DAY)).collect()
+    };
+    let shown =
+        |share: &Share| (share.name().to_owned(), in_days(&share.settled), in_days(&share.missing));
+    shares.iter().map(shown).collect()
+}
+
+const OWN: &str = "data interval=1m";
+
+#[test]
+fn an_empty_store_gets_a_feed_for_the_range() {
+    let shares = given(&[], days(3, 5)).expect("shares");
+    assert_eq!(shown(&shares), [(OWN.to_owned(), vec![], vec![(3, 5)])]);
+    let input = shares[0].state.feed().input();
+    assert_eq!((input.since, input.settle_lag), (day(3).instants().0, seconds(600)));
+    assert!(shares[0].is_changed);
+}
+
+#[test]
+fn what_a_feed_has_settled_is_not_read_and_the_rest_is_read_by_it() {
+    let states = [known("mine", 0, Some((1, 3)))];
+    let shares = given(&states, days(2, 6)).expect("shares");
+    assert_eq!(shown(&shares), [("mine".to_owned(), vec![(2, 3)], vec![(3, 6)])]);
+    assert!(!shares[0].is_changed);
+    let shares = given(&states, days(1, 3)).expect("shares");
+    assert_eq!(shown(&shares), [("mine".to_owned(), vec![(1, 3)], vec![])]);
+}
+
+#[test]
+fn what_one_feed_has_settled_no_other_one_reads() {
+    let states = [
+        known(OWN, 0, Some((0, 4))),
+        known("late", 4, Some((4, 6))),
+        known("more", 4, Some((4, 8))),
+    ];
+    let expected =
+        [("more".to_owned(), vec![(4, 8)], vec![(8, 9)]), (OWN.to_owned(), vec![(0, 4)], vec![])];
+    assert_eq!(shown(&given(&states, days(0, 9)).expect("shares")), expected);
+}
+
+#[test]
+fn a_feed_that_begins_too_late_reads_what_it_can_and_a_feed_for_reads_the_rest() {
+    let states = [known("late", 4, Some((5, 6)))];
+    let expected = [
+        ("late".to_owned(), vec![(5, 6)], vec![(4, 5), (6, 7)]),
+        (OWN.to_owned(), vec![], vec![(2, 4)]),
+    ];
+    assert_eq!(shown(&given(&states, days(2, 7)).expect("shares")), expected);
+}
+
+#[test]
+fn the_feed_for_reads_begins_earlier_when_it_is_asked_for_that_and_keeps_what_it_has() {
+    let mut states = [known(OWN, 4, Some((4, 6)))];
+    let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(day(7), Why::Reread, 1) };
+    states[0].1.keep_chain(chain.clone());
+    let shares = given(&states, days(2, 8)).expect("shares");
+    assert_eq!(shown(&shares), [(OWN.to_owned(), vec![(4, 6)], vec![(2, 4), (6, 8)])]);
+    let state = &shares[0].state;
+    assert_eq!(state.kept().since(), day(2).start);
+    assert_eq!((&state.coverage, &state.chains), (&states[0].1.coverage, &vec![chain]));
+    assert!(shares[0].is_changed);
+
+    states[0].1 = states[0].1.forget(day(5).instants().0).expect("a time that was read");
+    let error = given(&states, days(2, 8)).expect_err("it may not be bought again");
+    assert!(error.to_string().contains("store.forget()"), "{error}");
+    assert_eq!(shown(&given(&states, days(5, 8)).expect("shares"))[0].2, [(6, 8)]);
+}
+
+#[test]
+fn pages_of_another_size_have_the_same_points_and_other_parameters_have_not() {
+    let states = [known("mine", 0, Some((0, 9)))];
+    for (change, is_same) in [
+        ((|input| input.page_size = Some(7)) as fn(&mut QueryInput), true),
+        (|input| input.site = Some("S1".to_owned()), false),
+        (|input| input.line = Some("L1".to_owned()), false),
+        (|input| input.interval_seconds = Some(120), false),
+        (|input| input.interval_seconds = None, false),
+        (|input| input.filters = vec![("a".to_owned(), vec!["1".to_owned()])], false),
+    ] {
+        let mut input = minutes().input().clone();
+        change(&mut input);
+        let query = Query::new(input).expect("a query");
+        let shares = shares(&states, &asked(&query, day(1))).expect("shares");
+        assert_eq!(shares[0].name() == "mine", is_same, "{query}");
+        assert_eq!(shares[0].missing.is_empty(), is_same, "{query}");
+    }
+    let query = minutes();
+    let elsewhere = Asked { service: "http://127.0.0.1:2", ..asked(&query, day(1)) };
+    assert_eq!(shares(&states, &elsewhere).expect("shares")[0].name(), OWN);
+}
+
+#[test]
+fn the_feed_for_reads_has_a_name_that_any_parameters_allow() {
+    let name = |input: QueryInput| {
+        let query = Query::new(input).expect("a query");
+        let shares = shares(&[], &asked(&query, day(0))).expect("shares");
+        shares[0].name().to_owned()
+    };
+    let input = QueryInput::default;
+    assert_eq!(name(input()), "data everything");
+    let ids = |site: &str| QueryInput {
+        site: Some(site.to_owned()),
+        line: Some("L 2".to_owned()),
+        filters: vec![("machineId".to_owned(), vec!["M1".to_owned(), "M2".to_owned()])],
+        interval_seconds: Some(300),
+        ..input()
+    };
+    assert_eq!(name(ids("S1")), "data site=S1 line=L 2 machineId=M1,M2 interval=5m");
+    let long = |last: &str| name(ids(&format!("{}{last}", "x".repeat(400))));
+    assert_ne!(long("a"), long("b"));
+    assert!(long("a").chars().count() <= 200);
+    // Buckets of a week need a window of that length.
+    let weeks = QueryInput { interval_seconds: Some(7 * 86_400), ..input() };
+    assert_eq!(name(weeks), "data interval=7d");
+}
+
+#[test]
+fn a_range_without_a_start_is_refused() {
+    let error = range_of(&minutes()).expect_err("nobody knows where it begins");
+    assert!(error.to_string().contains("start=None"), "{error}");
+}
+
+/// The plan for these ranges alone.
+fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)> {
+    let (none, only) = (Ranges::none(), Ranges::from(only));
+    let known = PlannedFeed { state, done: &none, put_off: &none, only: Some(&only) };
+    let steps = steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: Some(now) });
+    steps.iter().map(|step| (step.why, step.range)).collect()
+}
+
+#[test]
+fn of_ranges_that_are_asked_for_only_what_is_not_settled_is_read() {
+    let mut state = state(|_| {});
+    // Day 0 is due to be read again, day 1 is settled, day 3 was never read: none of it is asked for.
+    state.coverage.cover(day(0), day(0).end);
+    state.coverage.cover(day(1), day(8).start);
+    let now = day(9).start;
+    assert_eq!(planned_within(&state, day(1), now), []);
+    assert_eq!(planned_within(&state, day(0), now), [(Why::Reread, day(0))]);
+    let half = Range::new(day(1).start, day(2).start + HOUR + 1);
+    let rest = Range::new(day(2).start, day(2).start + HOUR + MINUTE);
+    assert_eq!(planned_within(&state, half, now), [(Why::Reread, rest)], "whole buckets");
+    // Also what lies within the settle lag, or ahead of it.
+    let ahead = Range::new(now - MINUTE, now + MINUTE);
+    let parts = [Range::new(now - MINUTE, now), Range::new(now, now + MINUTE)];
+    let read: Ranges = planned_within(&state, ahead, now).into_iter().map(|one| one.1).collect();
+    assert_eq!(read, parts.into_iter().collect());
+}
+
+#[test]
+fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
+    let now = day(9).start;
+    let chain = |range, began| UnfinishedChain {
+        began: Some(began),
+        pages: 2,
+        bookmark: Some("bookmark".to_owned()),
+        ..UnfinishedChain::new(range, Why::Fill, 1)
+    };
+    let mut state = state(|_| {});
+    for (number, began, resumed) in [
+        (8, now - HOUR, Why::Resume),
+        (8, now - HOUR - 1, Why::Reread),
+        // It began when the lateness of its day was over.
+        (5, day(7).start, Why::Resume),
+        (5, day(7).start - 1, Why::Reread),
+    ] {
+        state.chains = vec![chain(day(number), began)];
+        assert_eq!(planned_within(&state, day(number), now), [(resumed, day(number))]);
+    }
+    // A chain over more than what is asked for is left to others.
+    state.chains = vec![chain(days(4, 6), day(8).start)];
+    assert_eq!(planned_within(&state, day(5), now), [(Why::Reread, day(5))]);
+    state.chains[0].why = Why::Audit;
+    assert_eq!(planned_within(&state, days(4, 6), now)[0].0, Why::Reread);
+}
