@@ -1,15 +1,17 @@
 //! The Arrow PyCapsule interface: points and schemas as capsules, and the streams of others.
 
+use std::sync::Arc;
+
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::data::PointColumns;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::python::bridge::process::detached;
 
 /// The Arrow stream of points at hand.
@@ -17,9 +19,7 @@ pub(crate) fn points_capsule<'py>(
     py: Python<'py>,
     points: &PointColumns,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let batch = detached(py, || points.batch())??;
-    let schema = batch.schema();
-    reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+    batch_capsule(py, || points.batch())
 }
 
 /// The Arrow stream of batches that are read when the consumer asks for them, as the PyCapsule
@@ -60,3 +60,69 @@ pub(crate) fn schema_capsule<'py>(
     })?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
+
+/// Hands out all of its rows as one Arrow batch.
+pub(crate) trait OneBatch: Sync {
+    /// # Errors
+    /// Those of the columns' names.
+    fn schema(&self) -> Result<SchemaRef>;
+
+    /// # Errors
+    /// `InternalError` where Arrow refuses its own data.
+    fn batch(&self) -> Result<RecordBatch>;
+}
+
+/// The capsule of a stream of one batch.
+///
+/// # Errors
+/// Those of the batch.
+pub(crate) fn batch_capsule(
+    py: Python<'_>,
+    batch: impl FnOnce() -> Result<RecordBatch> + Send,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    let batch = detached(py, batch)??;
+    let schema = batch.schema();
+    reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+}
+
+/// A batch of these columns.
+///
+/// # Errors
+/// `InternalError` where they do not fit the schema.
+pub(crate) fn fitted(
+    schema: impl Into<Arc<Schema>>,
+    columns: Vec<ArrayRef>,
+) -> Result<RecordBatch> {
+    RecordBatch::try_new(schema.into(), columns).map_err(|error| {
+        Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
+    })
+}
+
+/// Arrow of a class that is a [`OneBatch`].
+macro_rules! batch_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// The Arrow PyCapsule interface.
+            #[pyo3(signature = (requested_schema=None))]
+            fn __arrow_c_stream__<'py>(
+                &self,
+                py: Python<'py>,
+                requested_schema: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, PyCapsule>> {
+                // The interface lets a producer keep its own schema; consumers cast.
+                drop(requested_schema);
+                let batch = || $crate::python::convert::capsule::OneBatch::batch(self);
+                $crate::python::convert::capsule::batch_capsule(py, batch)
+            }
+
+            /// The Arrow PyCapsule interface.
+            fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+                let schema = $crate::python::convert::capsule::OneBatch::schema(self)?;
+                $crate::python::convert::capsule::schema_capsule(py, &schema)
+            }
+        }
+    };
+}
+
+pub(crate) use batch_methods;

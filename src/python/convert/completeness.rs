@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
@@ -10,9 +10,9 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 use crate::client::ListedIds;
 use crate::data::reshape::{Completeness, Expected, LocalGrid, completeness};
 use crate::data::{COLUMN_NAMES, LABEL, PointColumns, spelled};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Kind, Result};
 use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::{reader_capsule, schema_capsule};
+use crate::python::convert::capsule::{OneBatch, batch_methods, fitted};
 use crate::python::convert::columns::{integers, of_points, timestamps};
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::labels::{ids_of_points, labelled};
@@ -72,8 +72,10 @@ impl PyCompleteness {
         let Completeness { buckets, missing, unread, expected, .. } = &self.found;
         [buckets, missing, unread, expected]
     }
+}
 
-    fn schema(&self) -> SchemaRef {
+impl OneBatch for PyCompleteness {
+    fn schema(&self) -> Result<SchemaRef> {
         let own = self.found.rows.schema();
         let key = own.fields().iter().take(KEY).map(|field| match field.data_type() {
             DataType::Timestamp(unit, _) => {
@@ -85,7 +87,7 @@ impl PyCompleteness {
         let share = Arc::new(Field::new("share", DataType::Float64, false));
         let counts = COUNTS.map(|name| Arc::new(Field::new(name, DataType::Int64, false)));
         let label = own.fields().find(LABEL).map(|(_, label)| Arc::clone(label));
-        Arc::new(Schema::new(key.chain([share]).chain(counts).chain(label).collect::<Vec<_>>()))
+        Ok(Arc::new(Schema::new(key.chain([share]).chain(counts).chain(label).collect::<Vec<_>>())))
     }
 
     fn batch(&self) -> Result<RecordBatch> {
@@ -96,12 +98,11 @@ impl PyCompleteness {
         columns.push(Arc::new(share.clone()));
         columns.extend(self.counts().map(|column| Arc::new(column.clone()) as ArrayRef));
         columns.extend(own.column_by_name(LABEL).cloned());
-        RecordBatch::try_new(self.schema(), columns).map_err(|error| {
-            Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
-        })
+        fitted(self.schema()?, columns)
     }
 }
 
+batch_methods!(PyCompleteness);
 frame_methods!(PyCompleteness);
 
 #[pymethods]
@@ -125,24 +126,6 @@ impl PyCompleteness {
             spelled(width),
             self.zone
         )
-    }
-
-    /// The Arrow PyCapsule interface.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        let batch = detached(py, || self.batch())??;
-        let schema = batch.schema();
-        reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
-    }
-
-    /// The Arrow PyCapsule interface.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema())
     }
 
     /// The series, for :class:`Catalogue`.

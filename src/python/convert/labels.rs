@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::client::ListedIds;
 use crate::data::{Identity, PointColumns};
-use crate::error::{Error, Kind, Result};
-use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::reader_capsule;
+use crate::error::Result;
+use crate::python::convert::capsule::{batch_capsule, fitted};
 use crate::python::convert::columns::of_points;
 use crate::store::{CHANGES, change_column};
 
@@ -116,9 +115,7 @@ impl FramePoints {
         let schema = batch.schema();
         let fields: Vec<_> = schema.fields().iter().cloned().chain([Arc::new(field)]).collect();
         let columns = batch.columns().iter().cloned().chain([change]).collect();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|error| {
-            Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
-        })
+        fitted(Schema::new(fields), columns)
     }
 }
 
@@ -139,9 +136,7 @@ impl FramePoints {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let batch = detached(py, || self.batch())??;
-        let schema = batch.schema();
-        reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+        batch_capsule(py, || self.batch())
     }
 
     fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {

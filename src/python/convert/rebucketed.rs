@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ use crate::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
 use crate::data::{COLUMN_NAMES, PointColumns, spelled};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::{reader_capsule, schema_capsule};
+use crate::python::convert::capsule::{OneBatch, batch_methods, fitted};
 use crate::python::convert::columns::{integers, of_points, timestamps};
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::labels::{discovery_bytes, ids_of_points, labelled};
@@ -152,7 +152,16 @@ impl PyRebucketed {
         call_plot(slf.as_any(), PlotGrid { interval, zone, ..PlotGrid::default() }, args)
     }
 
-    fn schema(&self) -> SchemaRef {
+    /// How many have fewer buckets than fit into them.
+    fn count_partly_filled(&self) -> u64 {
+        let Rebucketed { buckets, expected, .. } = &self.rebucketed;
+        let is_part = |(have, fit): &(Option<i64>, Option<i64>)| fit.is_some() && have < fit;
+        buckets.iter().zip(expected).filter(is_part).count() as u64
+    }
+}
+
+impl OneBatch for PyRebucketed {
+    fn schema(&self) -> Result<SchemaRef> {
         let schema = self.rebucketed.points.schema();
         let zone = |field: &Field| match field.data_type() {
             DataType::Timestamp(unit, _) => {
@@ -164,7 +173,7 @@ impl PyRebucketed {
         let own = schema.fields().iter().map(|field| zone(field));
         let more = [("buckets", false), ("expected", true)];
         let more = more.map(|(name, nullable)| Field::new(name, DataType::Int64, nullable));
-        Arc::new(Schema::new(own.chain(more).collect::<Vec<_>>()))
+        Ok(Arc::new(Schema::new(own.chain(more).collect::<Vec<_>>())))
     }
 
     fn batch(&self) -> Result<RecordBatch> {
@@ -172,19 +181,11 @@ impl PyRebucketed {
         let mut columns = points.batch()?.columns().to_vec();
         columns[5] = Arc::new(points.timestamps.clone().with_timezone(self.zone.as_str()));
         columns.extend([buckets, expected].map(|column| Arc::new(column.clone()) as ArrayRef));
-        RecordBatch::try_new(self.schema(), columns).map_err(|error| {
-            Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
-        })
-    }
-
-    /// How many have fewer buckets than fit into them.
-    fn count_partly_filled(&self) -> u64 {
-        let Rebucketed { buckets, expected, .. } = &self.rebucketed;
-        let is_part = |(have, fit): &(Option<i64>, Option<i64>)| fit.is_some() && have < fit;
-        buckets.iter().zip(expected).filter(is_part).count() as u64
+        fitted(self.schema()?, columns)
     }
 }
 
+batch_methods!(PyRebucketed);
 frame_methods!(PyRebucketed);
 plot_method!(PyRebucketed, PyRebucketed::draw);
 
@@ -245,24 +246,6 @@ impl PyRebucketed {
             listed: self.listed.clone(),
             ..*self
         })
-    }
-
-    /// The Arrow PyCapsule interface.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        let batch = detached(py, || self.batch())??;
-        let schema = batch.schema();
-        reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
-    }
-
-    /// The Arrow PyCapsule interface.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema())
     }
 
     /// The newest discovery response of the client, for names in pictures.

@@ -89,7 +89,8 @@ impl PyTable {
         self.origin.as_ref().map_or_else(
             || {
                 let message = "which buckets are missing is not known: no read gave this table";
-                Err(Error::new(Kind::QueryError, message))
+                let hint = "Ask a table that a read gave: client.data(...).collect().";
+                Err(Error::new(Kind::QueryError, message).with_hint(hint))
             },
             |table| table.expected(),
         )

@@ -1,14 +1,16 @@
 //! `siteline.Wide`: points with a column for each series.
 
-use arrow_array::{Array as _, RecordBatchIterator};
+use arrow_array::{Array as _, RecordBatch};
+use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyTuple};
 
 use crate::client::ListedIds;
 use crate::data::PointColumns;
 use crate::data::reshape::{Measure, Wide};
+use crate::error::Result;
 use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::{reader_capsule, schema_capsule};
+use crate::python::convert::capsule::{OneBatch, batch_methods};
 use crate::python::convert::frames::{FrameArgs, call_frames, is_without};
 use crate::python::convert::labels::{column_names, ids};
 use crate::python::convert::memory::Memory;
@@ -65,6 +67,18 @@ impl PyWide {
         Ok(self)
     }
 }
+
+impl OneBatch for PyWide {
+    fn schema(&self) -> Result<SchemaRef> {
+        self.wide.schema()
+    }
+
+    fn batch(&self) -> Result<RecordBatch> {
+        self.wide.batch()
+    }
+}
+
+batch_methods!(PyWide);
 
 #[pymethods]
 impl PyWide {
@@ -140,24 +154,6 @@ impl PyWide {
         tz: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         call_frames(slf, "to_arrow", None, FrameArgs { tz, ..FrameArgs::default() })
-    }
-
-    /// The Arrow PyCapsule interface.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        let batch = self.wide.batch()?;
-        let schema = batch.schema();
-        reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
-    }
-
-    /// The Arrow PyCapsule interface.
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.wide.schema()?)
     }
 
     /// The series, for :class:`Catalogue`.
