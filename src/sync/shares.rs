@@ -83,21 +83,22 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
         share.missing = rest.and(&kept.into());
         rest = rest.without(&share.missing);
     }
-    if !rest.is_empty() {
-        let place = shares.iter().position(|share| share.name() == own);
-        let before = place.map(|place| shares.remove(place));
-        shares.push(earlier(before, rest, &own, asked)?);
+    let place = shares.iter().position(|share| share.name() == own);
+    let before = place.map(|place| shares.remove(place));
+    if !rest.is_empty() || before.is_some() {
+        shares.push(own_share(before, rest, &own, asked)?);
     }
     shares.retain(|share| !share.ranges().is_empty());
     Ok(shares)
 }
 
-/// The share of the feed for such reads, which begins early enough to read this as well.
-fn earlier(before: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -> Result<Share> {
+/// The share of the feed for such reads, which begins early enough to read the rest as well, and asks for
+/// pages of the size that was given.
+fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -> Result<Share> {
     let input = asked.query.input();
     let width = i64::from(input.interval_seconds.unwrap_or(1));
-    let since = instant(floor(asked.range.start, width));
-    let Some(share) = before else {
+    let since = rest.iter().next().map(|first| instant(floor(first.start, width)));
+    let Some(share) = known else {
         let feed = Feed::new(FeedInput {
             site: input.site.clone(),
             line: input.line.clone(),
@@ -106,13 +107,12 @@ fn earlier(before: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) ->
             page_size: input.page_size,
             settle_lag: Duration::from_secs(asked.settle_lag.as_secs()),
             window: Duration::from_secs(ceil(width, DAY).unsigned_abs()),
-            ..FeedInput::new(own, since)
+            ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
         return Ok(Share { state, is_changed: true, settled: Ranges::none(), missing: rest });
     };
-    let known = share.state.feed().input();
-    if !share.state.forgotten().is_empty() {
+    if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
             "feed {own:?} keeps nothing before {}, because of store.forget()",
             instant(share.state.kept().since())
@@ -120,10 +120,16 @@ fn earlier(before: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) ->
         return Err(Error::new(Kind::QueryError, message)
             .with_hint("Begin there, or leave store= out: the range is read and not kept."));
     }
-    let page_size = input.page_size.or(known.page_size);
+    let missing = share.missing.with(&rest);
+    let known = share.state.feed().input();
+    let since = since.unwrap_or(known.since);
+    let page_size = if missing.is_empty() { None } else { input.page_size }.or(known.page_size);
     let feed = Feed::new(FeedInput { page_size, since, ..known.clone() })?;
+    if feed == *share.state.feed() {
+        return Ok(Share { missing, ..share });
+    }
     let state = share.state.redefine(&feed)?;
-    Ok(Share { state, is_changed: true, missing: share.missing.with(&rest), ..share })
+    Ok(Share { state, is_changed: true, missing, ..share })
 }
 
 /// Whether the queries of a feed ask for the same points. Pages of another size have the same.

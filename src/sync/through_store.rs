@@ -163,8 +163,7 @@ impl ThroughStore {
                 // The one before may have read what is missing here.
                 continue;
             }
-            let locks =
-                wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_busy_hint)?;
+            let locks = wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_hints)?;
             // From now on nobody else changes these.
             let shares = self.shares()?;
             if reading(&shares).iter().all(|feed| names.iter().any(|name| name == feed.name())) {
@@ -179,7 +178,7 @@ impl ThroughStore {
         let path = self.store.path().display();
         let message =
             format!("store {path}: another read of this process writes to its feed {feed:?}");
-        with_busy_hint(Error::new(Kind::StoreBusy, message))
+        with_hints(Error::new(Kind::StoreBusy, message))
     }
 
     fn read_only(&self) -> Error {
@@ -215,7 +214,8 @@ impl ThroughStore {
             };
             let (client, feeds) = (self.scan.client(), reading(&shares));
             let target = Arc::clone(&self.store) as _;
-            Some(Run::with_locks(client, target, &feeds, settings, (locks, deadline))?)
+            let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
+            Some(begun.map_err(with_hints)?)
         };
         Ok(Reading { process: Process::current(), shares, run, turns, provenance })
     }
@@ -367,11 +367,15 @@ impl Reading {
     }
 }
 
-fn with_busy_hint(error: Error) -> Error {
-    if error.kind() != Kind::StoreBusy {
-        return error;
-    }
-    error.with_hint("Give a longer deadline= to wait for it, or leave store= out.")
+fn with_hints(error: Error) -> Error {
+    let hint = match error.kind() {
+        Kind::StoreBusy => "Give a longer deadline= to wait for it, or leave store= out.",
+        Kind::FeedChanged => {
+            "Give another file to these reads: this store uses the name for other points."
+        }
+        _ => return error,
+    };
+    error.with_hint(hint)
 }
 
 /// The feeds that are to read something.

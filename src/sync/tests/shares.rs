@@ -114,6 +114,27 @@ fn the_feed_for_reads_begins_earlier_when_it_is_asked_for_that_and_keeps_what_it
 }
 
 #[test]
+fn the_feed_for_reads_asks_for_pages_of_the_size_that_was_given_last() {
+    let states = [known(OWN, 0, Some((0, 2))), known("mine", 6, None)];
+    let size = |range, page_size| {
+        let query = Query::new(QueryInput { page_size, ..minutes().input().clone() });
+        let shares = shares(&states, &asked(&query.expect("a query"), range)).expect("shares");
+        shares.iter().map(|one| (one.state.feed().input().page_size, one.is_changed)).collect()
+    };
+    let expected: [(_, _, Vec<(Option<u32>, bool)>); 4] = [
+        (days(1, 3), Some(9), vec![(Some(9), true)]),
+        (days(1, 3), None, vec![(None, false)]),
+        // Nothing is read, or another feed reads it.
+        (days(0, 1), Some(9), vec![(None, false)]),
+        (days(6, 7), Some(9), vec![(None, false)]),
+    ];
+    for (range, page_size, expected) in expected {
+        let sizes: Vec<(Option<u32>, bool)> = size(range, page_size);
+        assert_eq!(sizes, expected, "{page_size:?}");
+    }
+}
+
+#[test]
 fn pages_of_another_size_have_the_same_points_and_other_parameters_have_not() {
     let states = [known("mine", 0, Some((0, 9)))];
     for (change, is_same) in [
