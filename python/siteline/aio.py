@@ -484,6 +484,8 @@ class AsyncScan:
         After ``collect()`` the points come from memory, merged and free; before it, and with
         ``fresh=True``, from a new chain: see :meth:`siteline.Scan.records`.
         """
+        if not fresh and self._scan._is_collected_first():
+            return AsyncRecords(_CollectedRecords(self, named))
         if named:
             return AsyncRecords(self._scan.records(named=True, fresh=fresh))
         return AsyncRecords(self._scan.records(fresh=fresh))
@@ -629,6 +631,28 @@ class AsyncPages(_Items[Page]):
     """
 
     __slots__ = ()
+
+
+class _CollectedRecords:
+    """The points of a scan that is collected when the first one is awaited."""
+
+    __slots__ = ("_named", "_records", "_scan")
+
+    def __init__(self, scan: AsyncScan, named: bool) -> None:
+        self._scan = scan
+        self._named = named
+        self._records: Any = None
+
+    def _take(self) -> tuple[Any, bool]:
+        taken: tuple[Any, bool] = (None, False) if self._records is None else self._records._take()
+        return taken
+
+    async def _fill(self) -> None:
+        await self._scan.collect()
+        self._records = self._scan._scan.records(named=self._named)
+
+    def _report(self) -> None: ...
+    def _end(self) -> None: ...
 
 
 class AsyncRecords(_Items[_Item_co]):

@@ -86,7 +86,7 @@ pub(crate) use self::read::fixed_range;
 pub use self::read::{ReadSpec, Snapshot};
 pub use self::report::{EndedBy, SyncReport};
 pub use self::run::Run;
-pub use self::settings::SyncSettings;
+pub use self::settings::{Only, SyncSettings};
 pub use self::state::FeedState;
 pub(crate) use self::stored::read_states;
 pub use self::stored::{FeedCoverage, FeedLateness, compact, forget, read_state, redefine};

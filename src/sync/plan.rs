@@ -9,7 +9,7 @@ use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
 use super::given_up::SetAside;
 use super::ranges::{Range, Ranges, floor};
-use super::settings::SyncSettings;
+use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
 use super::task::{Task, Why};
 use super::unfinished::UnfinishedChain;
@@ -17,6 +17,9 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::http::AllowanceState;
 use crate::store::Target;
+
+/// How old, in seconds, the beginning of an unfinished chain may be whose points count as new.
+const RECENT: i64 = 3_600;
 
 /// What the next run would read.
 #[derive(Debug, Clone, Serialize)]
@@ -43,8 +46,8 @@ pub(super) struct PlannedFeed<'a> {
     pub(super) done: &'a Ranges,
     /// Ranges of unfinished chains that this run leaves to another run.
     pub(super) put_off: &'a Ranges,
-    /// The ranges of which this run reads what is not settled, and nothing else; `None`: what is due.
-    pub(super) only: Option<&'a Ranges>,
+    /// What this run reads, and nothing else; `None`: what is due.
+    pub(super) only: Option<&'a Only>,
 }
 
 /// The settings of planning, in seconds since the Unix epoch by the service's time.
@@ -137,26 +140,28 @@ pub(super) fn steps_of(
     steps
 }
 
-/// The chains that read what is not settled of these ranges. An unfinished chain is resumed where it began
-/// within the overlap, or settles what it reads: what it has brought is as good as new.
+/// The chains that read what is asked for. An unfinished chain is resumed where it began recently, or settles
+/// what it reads: what it has brought is as good as new. What lies within
+/// the settle lag, or ahead, counts as read by none: it is one chain, always a new one.
 fn steps_within(
     number: usize,
     known: &PlannedFeed<'_>,
     terms: &PlanTerms<'_>,
-    only: &Ranges,
+    only: &Only,
 ) -> Vec<PlanStep> {
     let FeedState { density, given_up, .. } = known.state;
     let feed = known.state.kept();
     let set_aside = terms.clock.map_or_else(Ranges::none, |clock| given_up.ranges(clock));
     let kept = Ranges::from(Range::new(feed.since(), i64::MAX));
-    let wanted = only.without(&known.state.settled()).widened(feed.width()).and(&kept);
+    let wanted = only.ranges.without(&known.state.settled()).widened(feed.width()).and(&kept);
     let mut wanted = wanted.without(known.done).without(known.put_off).without(&set_aside);
     let mut steps = Vec::new();
-    let recent = terms.now.saturating_sub(feed.overlap());
+    let recent = terms.now.saturating_sub(RECENT);
+    let recent = only.resumed_since.map_or(recent, |since| recent.min(since.as_second()));
     let is_new = |chain: &&UnfinishedChain| {
         let began = chain.began.unwrap_or(terms.now);
         let as_good = began >= recent || chain.end <= feed.settled_before(began);
-        as_good && chain.why != Why::Audit
+        as_good && chain.end <= feed.horizon(began) && chain.why != Why::Audit
     };
     for chain in resumable(known, terms).filter(is_new) {
         let range = chain.range();
@@ -167,8 +172,12 @@ fn steps_within(
             wanted = wanted.without(&range.into());
         }
     }
-    for range in chains(&wanted, feed, density) {
-        let pages = density.pages(range.seconds());
+    let horizon = feed.horizon(terms.now);
+    let behind = wanted.and(&Range::new(i64::MIN, horizon).into());
+    let ahead = wanted.and(&Range::new(horizon, i64::MAX).into());
+    for range in chains(&behind, feed, density).into_iter().chain(ahead.iter()) {
+        let within = range.and(Range::new(i64::MIN, terms.now));
+        let pages = density.pages(within.seconds()).map(|pages| pages.max(1));
         steps.push(PlanStep { feed: number, why: Why::Reread, range, pages, fills: false });
     }
     steps

@@ -27,13 +27,19 @@ pub(crate) fn plan_scans(
 ) -> Result<Plan> {
     let states = store.map_or(Ok(Vec::new()), read_states)?;
     let now = client.now();
-    let tasks = scans.iter().map(|(scan, through)| match through {
-        Some(through) if scan.complete().is_none() => through.tasks(now),
-        _ => Ok(vec![scan_task(client, &states, scan, now)]),
-    });
-    let tasks = tasks.collect::<Result<Vec<_>>>()?.concat();
+    let (mut tasks, mut set_aside) = (Vec::new(), 0);
+    for (scan, through) in scans {
+        match through {
+            Some(through) if scan.complete().is_none() => {
+                let (own, left_out) = through.tasks(now)?;
+                tasks.extend(own);
+                set_aside += left_out;
+            }
+            _ => tasks.push(scan_task(client, &states, scan, now)),
+        }
+    }
     let pages = tasks.iter().map(|task| task.pages).sum();
-    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, set_aside: 0, now })
+    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, set_aside, now })
 }
 
 fn scan_task(

@@ -11,7 +11,7 @@ use super::batched::Batched;
 use super::feed::Feed;
 use super::following::{Followed, Waiting};
 use super::pending_write::NextWrite;
-use super::ranges::Ranges;
+use super::ranges::{Ranges, instant};
 use super::report::SyncReport;
 use super::run_state::RunState;
 use super::settings::SyncSettings;
@@ -256,6 +256,11 @@ impl Run {
         let work = self.work();
         let part = work.parts.iter().find(|part| part.state.feed().name() == feed);
         part.map_or_else(Ranges::none, |part| part.done.clone())
+    }
+
+    /// When the oldest chain began that has ended and did not settle what it read.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        self.work().oldest.map(instant)
     }
 
     /// What was counted on the pages: what came again is counted against what the target had.

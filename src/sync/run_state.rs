@@ -11,7 +11,7 @@ use super::pending_write::PendingWrite;
 use super::plan::PlanStep;
 use super::ranges::{Range, Ranges};
 use super::report::{EndedBy, FeedReport};
-use super::settings::SyncSettings;
+use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
 use super::task::Why;
 use super::unfinished::UnfinishedChain;
@@ -27,8 +27,8 @@ pub(super) struct FeedRun {
     pub(super) state: FeedState,
     pub(super) done: Ranges,
     pub(super) put_off: Ranges,
-    /// The ranges that are asked for, where not all that is due is.
-    pub(super) only: Option<Ranges>,
+    /// What is asked for, where not all that is due is.
+    pub(super) only: Option<Only>,
     /// The number of ranges that were skipped because of an error.
     pub(super) failures: usize,
     /// Its pages of the reserve.
@@ -93,6 +93,8 @@ pub(super) struct RunState {
     pub(super) newest: Option<i64>,
     /// What was assumed and counted on its pages.
     pub(super) quality: PageReport,
+    /// When the oldest chain began that has ended and did not settle what it read.
+    pub(super) oldest: Option<i64>,
     /// Warnings for the log, each with its feed. A write has no log: [`Run::fetch`](super::run::Run)
     /// logs them.
     warnings: Vec<(usize, String)>,
@@ -142,6 +144,7 @@ impl RunState {
             points: 0,
             newest: None,
             quality: PageReport::default(),
+            oldest: None,
             warnings: Vec::new(),
         };
         run.replan_all();
@@ -167,6 +170,15 @@ impl RunState {
         self.parts[feed].failures += 1;
         self.parts[feed].put_off.add(range);
         self.failure.get_or_insert(error);
+        if self.parts[feed].only.is_some() {
+            // All of it was asked for: the rest would be paid for in vain.
+            self.replan_all();
+        }
+    }
+
+    /// Whether a range was skipped.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Takes the error of the first range that was skipped.
@@ -315,6 +327,12 @@ impl RunState {
             // asked for by its range, it was begun anew unless that is as good.
             if (*begun_here || part.only.is_some()) && chain.why != Why::Audit {
                 part.done.add(chain.range());
+            }
+            let settles = chain
+                .began
+                .is_some_and(|began| chain.end <= part.state.feed().settled_before(began));
+            if !settles {
+                self.oldest = self.oldest.into_iter().chain(chain.began).min();
             }
         }
         let times = &page.points.timestamps;

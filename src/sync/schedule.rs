@@ -48,7 +48,8 @@ impl RunState {
     /// The steps of a feed that this run may read.
     fn open_steps(&self, feed: usize) -> Vec<PlanStep> {
         let part = &self.parts[feed];
-        if self.stopped.is_some() || part.failures >= MOST_FAILURES {
+        let has_failed = part.only.is_some() && self.has_failed();
+        if self.stopped.is_some() || part.failures >= MOST_FAILURES || has_failed {
             return Vec::new();
         }
         let FeedRun { state, done, put_off, only, .. } = part;

@@ -10,6 +10,15 @@ use super::ranges::{Range, Ranges, instant};
 use crate::data::Shape;
 use crate::error::{Error, Kind, Result};
 
+/// What is asked for of a feed: what is not settled of some ranges.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Only {
+    /// The ranges.
+    pub ranges: Ranges,
+    /// Unfinished chains that began then or later are resumed, and all that began within the last hour.
+    pub resumed_since: Option<Timestamp>,
+}
+
 /// The settings of one run.
 #[derive(Debug, Clone, Default)]
 pub struct SyncSettings {
@@ -30,9 +39,9 @@ pub struct SyncSettings {
     pub max_pages: Option<u64>,
     /// How many pages of a chain are applied as one; `None`: each on its own.
     pub batch: Option<Batch>,
-    /// Of these feeds, by name, only what is not settled of these ranges is read, and all of that, whatever
-    /// is due; `None`: what is due.
-    pub only: Option<BTreeMap<String, Ranges>>,
+    /// Of these feeds, by name, only what is asked for is read, and all of that, whatever is due; `None`: what
+    /// is due.
+    pub only: Option<BTreeMap<String, Only>>,
 }
 
 impl SyncSettings {
@@ -41,7 +50,7 @@ impl SyncSettings {
     }
 
     /// The ranges that are asked for of this feed: none of one that is not named.
-    pub(super) fn only_of(&self, feed: &str) -> Option<Ranges> {
+    pub(super) fn only_of(&self, feed: &str) -> Option<Only> {
         self.only.as_ref().map(|only| only.get(feed).cloned().unwrap_or_default())
     }
 

@@ -1,8 +1,9 @@
 //! Which feeds of a store have a range, and which are to read the rest of it.
 //!
 //! Any feed with the parameters of the query has the same points. What one of them has settled is as good
-//! as a new read. The rest is read by the first that begins early enough; where none does, by a feed that
-//! the store gets for such reads, which begins as early as it was ever asked for.
+//! as a new read. The rest is read by a feed that it continues: a gap in a feed of the user's would be one in
+//! all that is asked of it. What none continues is read by a feed that the store gets for such reads, which
+//! begins as early as it was ever asked for.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use super::feed::{Feed, FeedInput};
 use super::ranges::{Range, Ranges, ceil, floor, instant};
 use super::state::FeedState;
-use crate::data::{Query, spelled};
+use crate::data::{Query, QueryInput, spelled};
 use crate::error::{Error, Kind, Result};
 
 const DAY: i64 = 86_400;
@@ -23,8 +24,8 @@ const LONGEST_NAME: usize = 180;
 pub(super) struct Share {
     /// Its state, perhaps a new one, or one that begins earlier than that in the store.
     pub(super) state: FeedState,
-    /// Whether the store has another state of it, or none.
-    pub(super) is_changed: bool,
+    /// Whether the store is to have this state in the place of its own.
+    pub(super) is_redefined: bool,
     /// The parts that it has settled.
     pub(super) settled: Ranges,
     /// The parts that it is to read.
@@ -40,6 +41,16 @@ pub(super) struct Asked<'a> {
     pub(super) service: &'a str,
     /// The settle lag of a feed that the store gets.
     pub(super) settle_lag: Duration,
+}
+
+impl Asked<'_> {
+    /// Whether a feed has the same points. Pages of another size have.
+    fn is_same(&self, state: &FeedState) -> bool {
+        let (feed, input) = (state.feed().input(), self.query.input());
+        state.service() == self.service
+            && (&feed.site, &feed.line, &feed.filters, feed.interval_seconds)
+                == (&input.site, &input.line, &input.filters, input.interval_seconds)
+    }
 }
 
 impl Share {
@@ -58,17 +69,14 @@ impl Share {
 /// # Errors
 /// `QueryError` where only a feed whose beginning was forgotten could read a part.
 pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Result<Vec<Share>> {
-    let own = own_name(asked.query);
+    let own = own_name(states, asked);
     let range = Ranges::from(asked.range);
-    let has_same = |state: &FeedState| {
-        state.service() == asked.service && asks_the_same(state.feed().input(), asked.query)
-    };
-    let same = states.iter().map(|(_, state)| state).filter(|state| has_same(state));
+    let same = states.iter().map(|(_, state)| state).filter(|state| asked.is_same(state));
     let mut shares: Vec<Share> = same
         .map(|state| Share {
             settled: state.settled().and(&range),
             state: state.clone(),
-            is_changed: false,
+            is_redefined: false,
             missing: Ranges::none(),
         })
         .collect();
@@ -79,8 +87,11 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
         rest = rest.without(&share.settled);
     }
     for share in &mut shares {
-        let kept = Range::new(share.state.kept().since(), i64::MAX);
-        share.missing = rest.and(&kept.into());
+        let since = share.state.kept().since();
+        let reached = share.state.coverage.end().map_or(since, |end| end.max(since));
+        let kept = rest.and(&Range::new(since, i64::MAX).into());
+        let is_own = share.name() == own;
+        share.missing = kept.iter().filter(|part| is_own || part.start <= reached).collect();
         rest = rest.without(&share.missing);
     }
     let place = shares.iter().position(|share| share.name() == own);
@@ -110,7 +121,7 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
             ..FeedInput::new(own, since.unwrap_or(instant(asked.range.start)))
         })?;
         let state = FeedState::new(&feed, asked.service);
-        return Ok(Share { state, is_changed: true, settled: Ranges::none(), missing: rest });
+        return Ok(Share { state, is_redefined: false, settled: Ranges::none(), missing: rest });
     };
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
@@ -123,24 +134,36 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
     let missing = share.missing.with(&rest);
     let known = share.state.feed().input();
     let since = since.unwrap_or(known.since);
-    let page_size = if missing.is_empty() { None } else { input.page_size }.or(known.page_size);
+    // Chains of pages of another size could not go on.
+    let goes_on = missing.is_empty() || share.state.has_unfinished();
+    let page_size = if goes_on { None } else { input.page_size }.or(known.page_size);
     let feed = Feed::new(FeedInput { page_size, since, ..known.clone() })?;
     if feed == *share.state.feed() {
         return Ok(Share { missing, ..share });
     }
     let state = share.state.redefine(&feed)?;
-    Ok(Share { state, is_changed: true, missing, ..share })
+    Ok(Share { state, is_redefined: true, missing, ..share })
 }
 
-/// Whether the queries of a feed ask for the same points. Pages of another size have the same.
-fn asks_the_same(feed: &FeedInput, query: &Query) -> bool {
-    let input = query.input();
-    (&feed.site, &feed.line, &feed.filters, feed.interval_seconds)
-        == (&input.site, &input.line, &input.filters, input.interval_seconds)
+/// The name of the feed for reads with these parameters, which no feed for other points has.
+fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
+    let name = plain_name(asked.query);
+    let is_taken = states.iter().any(|(known, state)| *known == name && !asked.is_same(state));
+    let is_plain = name.chars().count() <= LONGEST_NAME
+        && name.trim() == name
+        && !name.chars().any(char::is_control);
+    if is_plain && !is_taken {
+        return name;
+    }
+    let shown = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });
+    let input =
+        QueryInput { start: None, end: None, page_size: None, ..asked.query.input().clone() };
+    // Text and numbers always serialise.
+    let exact = serde_json::to_string(&(asked.service, input)).unwrap_or_default();
+    format!("{} #{:08x}", shown.collect::<String>(), crc32fast::hash(exact.as_bytes()))
 }
 
-/// The name of the feed for reads with these parameters.
-fn own_name(query: &Query) -> String {
+fn plain_name(query: &Query) -> String {
     let input = query.input();
     let ids = [("site", &input.site), ("line", &input.line)];
     let ids = ids.into_iter().filter_map(|(name, id)| Some(format!("{name}={}", id.as_ref()?)));
@@ -152,15 +175,7 @@ fn own_name(query: &Query) -> String {
     if parts.is_empty() {
         parts.push("everything".to_owned());
     }
-    let name = format!("data {}", parts.join(" "));
-    let is_plain = name.chars().count() <= LONGEST_NAME
-        && name.trim() == name
-        && !name.chars().any(char::is_control);
-    if is_plain {
-        return name;
-    }
-    let shown = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });
-    format!("{} #{:08x}", shown.collect::<String>(), crc32fast::hash(name.as_bytes()))
+    format!("data {}", parts.join(" "))
 }
 
 /// The range of a query, in whole seconds.

@@ -314,13 +314,21 @@ impl FeedState {
     /// # Errors
     /// `FeedChanged` naming each member with its old and new value.
     pub(crate) fn check(&self, feed: &Feed, service: &str) -> Result<()> {
-        let mut differences = self.feed.differences(feed);
+        let differences = self.feed.differences(feed).into_iter();
+        let mut differences: Vec<Difference> =
+            differences.map(|one| self.may_change(one)).collect();
         if self.service != service {
             let (known, new) = (self.service.clone(), service.to_owned());
             let may_change = false;
             differences.push(Difference { member: "base_url", known, new, may_change });
         }
         if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
+    }
+
+    /// A feed whose beginning was forgotten may not begin earlier.
+    fn may_change(&self, difference: Difference) -> Difference {
+        let is_gone = difference.member == SINCE && !self.forgotten().is_empty();
+        Difference { may_change: difference.may_change && !is_gone, ..difference }
     }
 
     /// The same state with another definition of the feed. Times, page size and window may change, and it
@@ -331,10 +339,10 @@ impl FeedState {
     /// `FeedChanged` naming each member that may not change.
     pub fn redefine(&self, feed: &Feed) -> Result<Self> {
         let differences = self.feed.differences(feed);
-        let is_fixed = |one: &&Difference| {
-            !one.may_change || (one.member == SINCE && !self.forgotten().is_empty())
-        };
-        let fixed: Vec<Difference> = differences.iter().filter(is_fixed).cloned().collect();
+        let differences: Vec<Difference> =
+            differences.into_iter().map(|one| self.may_change(one)).collect();
+        let fixed: Vec<Difference> =
+            differences.iter().filter(|one| !one.may_change).cloned().collect();
         if !fixed.is_empty() {
             return Err(changed(&self.feed, &fixed));
         }
@@ -405,6 +413,21 @@ impl FeedState {
     pub(super) fn audits_settled(&self, chain: &UnfinishedChain) -> bool {
         let settled = self.coverage.settled(&self.feed);
         chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
+    }
+
+    /// Whether a chain has begun and not ended, or a range was given up.
+    pub(super) fn has_unfinished(&self) -> bool {
+        !self.chains.is_empty() || !self.given_up.is_empty()
+    }
+
+    /// When the first of these ranges that a sync leaves out now is tried again; `None` where it leaves out
+    /// none.
+    pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SetAside> {
+        let is_endless = self.given_up.is_endless(now.as_second());
+        let set_aside = self.set_aside(now).into_iter();
+        let is_in =
+            |one: &SetAside| !ranges.and(&Range::between(one.start, one.end).into()).is_empty();
+        set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
     }
 
     /// Keeps an unfinished chain; replaces one with the same range.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::begin::{Locks, wait_for};
 use super::feed::Feed;
@@ -20,7 +20,7 @@ use super::ranges::{Range, Ranges};
 use super::read::ReadSpec;
 use super::report::EndedBy;
 use super::run::Run;
-use super::settings::SyncSettings;
+use super::settings::{Only, SyncSettings};
 use super::shares::{Asked, Share, range_of, shares};
 use super::stored::read_states;
 use super::task::{Task, Why};
@@ -39,6 +39,8 @@ use crate::store::{Flagged, Store, Target as _, Turn, View};
 const CONCURRENCY: usize = 2;
 /// How long a read without a deadline waits for another one of the same feed.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// By how much at most the beginning of a chain is rounded.
+const ROUNDED: SignedDuration = SignedDuration::from_secs(5);
 /// How often the shares are made anew because another process changed the feeds.
 const TRIES: usize = 5;
 /// The points that are read before other futures get their turn.
@@ -52,6 +54,17 @@ pub(crate) struct ThroughStore {
     range: Range,
     /// A read between two of its steps.
     paused: Mutex<Option<Reading>>,
+    /// What was read since the scan was first read: it is not read a second time after an error.
+    attempt: Mutex<Attempt>,
+}
+
+/// What a scan has read of the service, over several reads where the first ones failed.
+#[derive(Debug, Default)]
+struct Attempt {
+    /// When the first of them began, or the oldest chain that it resumed.
+    read_at: Option<Timestamp>,
+    /// The ranges that were read to the end of their chain, by feed.
+    read: BTreeMap<String, Ranges>,
 }
 
 /// A read that has begun.
@@ -86,7 +99,7 @@ impl ThroughStore {
             return not_kept("keep_raw=");
         }
         let range = range_of(scan.query())?;
-        Ok(Self { store, scan, range, paused: Mutex::new(None) })
+        Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
     }
 
     /// The store.
@@ -95,19 +108,21 @@ impl ThroughStore {
         &self.store
     }
 
-    /// The chains that a read would begin now. Makes no request.
+    /// The chains that a read would begin now, and the number of ranges that it would refuse because they
+    /// are set aside. Makes no request.
     ///
     /// # Errors
     /// Those of the store.
-    pub(super) fn tasks(&self, now: Timestamp) -> Result<Vec<Task>> {
+    pub(super) fn tasks(&self, now: Timestamp) -> Result<(Vec<Task>, usize)> {
         let reread = Ranges::none();
         let (second, clock) = (now.as_second(), Some(now.as_second()));
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
-        let mut tasks = Vec::new();
-        for share in self.shares()?.iter().filter(|share| !share.missing.is_empty()) {
-            let (none, state) = (Ranges::none(), &share.state);
-            let only = Some(&share.missing);
-            let known = PlannedFeed { state, done: &none, put_off: &none, only };
+        let (mut tasks, mut set_aside) = (Vec::new(), 0);
+        for Share { state, missing, .. } in &self.shares()? {
+            let (none, ranges) = (Ranges::none(), self.left_of(state.feed().name(), missing));
+            set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
+            let only = Only { ranges, resumed_since: self.resumed_since() };
+            let known = PlannedFeed { state, done: &none, put_off: &none, only: Some(&only) };
             for mut step in steps_of(0, &known, &terms) {
                 let (start, end) = step.range.instants();
                 let query = self.scan.query().over(Some(start), Some(end))?;
@@ -117,10 +132,24 @@ impl ThroughStore {
         }
         if tasks.is_empty() {
             let (start, end) = self.range.instants();
-            let why = Why::Fill;
-            tasks.push(Task { feed: String::new(), why, start, end, pages: Some(0) });
+            let pages = (set_aside == 0).then_some(0);
+            tasks.push(Task { feed: String::new(), why: Why::Fill, start, end, pages });
         }
-        Ok(tasks)
+        Ok((tasks, set_aside))
+    }
+
+    /// What is left to read of what a feed is to read.
+    fn left_of(&self, feed: &str, missing: &Ranges) -> Ranges {
+        let attempt = self.attempt.lock();
+        attempt.read.get(feed).map_or_else(|| missing.clone(), |read| missing.without(read))
+    }
+
+    /// The feeds that are to read something, and what.
+    fn left(&self, shares: &[Share]) -> Vec<(Feed, Ranges)> {
+        let left = |share: &Share| {
+            (share.state.feed().clone(), self.left_of(share.name(), &share.missing))
+        };
+        shares.iter().map(left).filter(|(_, left)| !left.is_empty()).collect()
     }
 
     fn shares(&self) -> Result<Vec<Share>> {
@@ -145,7 +174,7 @@ impl ThroughStore {
         let (mut names, mut turns) = (Vec::new(), Vec::new());
         for _ in 0..TRIES {
             let shares = self.shares()?;
-            let feeds = reading(&shares);
+            let feeds: Vec<Feed> = self.left(&shares).into_iter().map(|(feed, _)| feed).collect();
             if feeds.is_empty() {
                 return Ok((shares, turns, Locks::new()));
             }
@@ -166,7 +195,11 @@ impl ThroughStore {
             let locks = wait_for(&*self.store, &feeds, clock, wait).await.map_err(with_hints)?;
             // From now on nobody else changes these.
             let shares = self.shares()?;
-            if reading(&shares).iter().all(|feed| names.iter().any(|name| name == feed.name())) {
+            if self
+                .left(&shares)
+                .iter()
+                .all(|(feed, _)| names.iter().any(|name| name == feed.name()))
+            {
                 return Ok((shares, turns, locks));
             }
         }
@@ -193,31 +226,66 @@ impl ThroughStore {
     async fn begin(&self, deadline: Deadline) -> Result<Reading> {
         let (shares, turns, locks) = self.locked(deadline).await?;
         let provenance = self.scan.provenance();
-        let missing = shares.iter().filter(|share| !share.missing.is_empty());
-        let only: BTreeMap<String, Ranges> =
-            missing.map(|share| (share.name().to_owned(), share.missing.clone())).collect();
-        let run = if only.is_empty() {
-            None
-        } else {
-            for share in shares.iter().filter(|share| share.is_changed) {
-                // A feed that begins earlier than before; a new one is stored with its first page.
-                if self.store.state(share.name())?.is_some() {
-                    self.store.apply(share.name(), None, &share.state.to_bytes())?;
-                }
+        self.attempt.lock().read_at.get_or_insert(provenance.read_at);
+        let left = self.left(&shares);
+        let mut run = None;
+        if !left.is_empty() {
+            self.check_set_aside(&shares)?;
+            let is_read = |share: &Share| left.iter().any(|(feed, _)| feed == share.state.feed());
+            for share in shares.iter().filter(|share| share.is_redefined && is_read(share)) {
+                self.store.apply(share.name(), None, &share.state.to_bytes())?;
             }
+            let feeds: Vec<Feed> = left.iter().map(|(feed, _)| feed.clone()).collect();
+            let only = left.into_iter().map(|(feed, ranges)| {
+                (feed.name().to_owned(), Only { ranges, resumed_since: self.resumed_since() })
+            });
             let settings = SyncSettings {
                 shape: self.scan.decode_settings().shape.clone(),
                 concurrency: CONCURRENCY,
                 max_pages: self.scan.read_settings().max_pages,
-                only: Some(only),
+                only: Some(only.collect()),
                 ..SyncSettings::default()
             };
-            let (client, feeds) = (self.scan.client(), reading(&shares));
-            let target = Arc::clone(&self.store) as _;
+            let (client, target) = (self.scan.client(), Arc::clone(&self.store) as _);
             let begun = Run::with_locks(client, target, &feeds, settings, (locks, deadline));
-            Some(begun.map_err(with_hints)?)
-        };
+            run = Some(begun.map_err(with_hints)?);
+        }
         Ok(Reading { process: Process::current(), shares, run, turns, provenance })
+    }
+
+    /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
+    fn resumed_since(&self) -> Option<Timestamp> {
+        let read_at = self.attempt.lock().read_at?;
+        read_at.checked_sub(ROUNDED).ok()
+    }
+
+    /// Refuses a read of what a sync leaves out, before any request.
+    ///
+    /// # Errors
+    /// `UnreadRange` with the time at which it is tried again.
+    fn check_set_aside(&self, shares: &[Share]) -> Result<()> {
+        let now = self.scan.client().now();
+        for share in shares {
+            let left = self.left_of(share.name(), &share.missing);
+            let Some(one) = share.state.set_aside_of(&left, now).filter(|_| !left.is_empty())
+            else {
+                continue;
+            };
+            let message = format!(
+                "{} to {} is set aside until {}: the service did not end its chain ({})",
+                one.start, one.end, one.until, one.error
+            );
+            return Err(Error::new(Kind::UnreadRange, message)
+                .with_hint(
+                    "It is tried again after that time. Without store= it is read as it comes, at the \
+                     cost of its pages.",
+                )
+                .with(|context| {
+                    context.spans = vec![(one.start, one.end)];
+                    context.retry_at = Some(one.until);
+                }));
+        }
+        Ok(())
     }
 
     async fn next(&self, deadline: Deadline) -> Result<Step> {
@@ -231,19 +299,30 @@ impl ThroughStore {
         if let Some(run) = reading.run.take() {
             if run.fetch().await? {
                 let progress = run.apply()?;
+                self.note_read(&reading.shares, &run);
                 reading.run = Some(run);
                 *self.paused.lock() = Some(reading);
                 return Ok(Step::Page(progress));
             }
             self.check_complete(&run)?;
-            reading.note_read(&run);
             report = run.merge_report();
             // With the run go the locks of its feeds.
             drop(run);
             reading.turns.clear();
         }
         let table = self.table(reading, report).await?;
+        *self.attempt.lock() = Attempt::default();
         Ok(Step::Whole(Arc::new(table)))
+    }
+
+    /// Notes what the run has read.
+    fn note_read(&self, shares: &[Share], run: &Run) {
+        let mut attempt = self.attempt.lock();
+        attempt.read_at = attempt.read_at.into_iter().chain(run.oldest()).min();
+        for share in shares {
+            let read = attempt.read.entry(share.name().to_owned()).or_default();
+            *read = read.with(&run.read_of(share.name()));
+        }
     }
 
     /// Refuses a read that has not brought all.
@@ -255,7 +334,6 @@ impl ThroughStore {
         if report.complete {
             return Ok(());
         }
-        let path = self.store.path().display();
         let spans: Vec<_> = report.todo.iter().map(|task| (task.start, task.end)).collect();
         let first = spans.first().map(|(start, end)| format!("{start} to {end}"));
         let left = format!("{} is not read yet", first.unwrap_or_default());
@@ -263,31 +341,25 @@ impl ThroughStore {
             Some(EndedBy::MaxPages) => {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();
                 let message = format!("max_pages={limit} was reached: {left}");
-                Error::new(Kind::QueryError, message).with_hint(format!(
-                    "What was read is kept in {path}: collect() again goes on. Or raise max_pages."
-                ))
+                Error::new(Kind::QueryError, message)
+                    .with_hint(format!("{} Or raise max_pages.", self.kept_hint()))
             }
-            Some(EndedBy::SetAside) => {
-                let set_aside = report.feeds.iter().flat_map(|feed| &feed.set_aside).next();
-                let why = set_aside.map_or_else(String::new, |one| format!(" ({})", one.error));
-                let message =
-                    format!("{left}: it is set aside, the service did not end its chain{why}");
-                Error::new(Kind::UnreadRange, message).with_hint(
-                    "client.sync(feed, store, reread=(start, end)) tries it before; without store= it is \
-                     read as it comes.",
-                )
-            }
-            Some(EndedBy::Allowance) | None => {
+            Some(EndedBy::Allowance) => {
                 let message = format!("the daily request allowance is used up: {left}");
-                Error::new(Kind::AllowanceExhausted, message).with_hint(format!(
-                    "What was read is kept in {path}: collect() again after that time goes on."
-                ))
+                Error::new(Kind::AllowanceExhausted, message).with_hint(self.kept_hint())
             }
+            Some(EndedBy::SetAside) | None => Error::new(Kind::UnreadRange, left)
+                .with_hint("Another process changed the feed meanwhile: call collect() again."),
         };
         Err(error.with(|context| {
             context.spans = spans;
             context.retry_at = report.resumes_at;
         }))
+    }
+
+    fn kept_hint(&self) -> String {
+        let path = self.store.path().display();
+        format!("What was read is kept in {path}: collect() of this scan goes on.")
     }
 
     /// The points of the range, now that all of it is in the store.
@@ -296,6 +368,10 @@ impl ThroughStore {
     /// `UnreadRange` where another process has removed points meanwhile; those of the store.
     async fn table(&self, reading: Reading, mut report: MergeReport) -> Result<Table> {
         let Reading { shares, provenance, .. } = reading;
+        let (read, read_at) = {
+            let attempt = self.attempt.lock();
+            (attempt.read.clone(), attempt.read_at.unwrap_or(provenance.read_at))
+        };
         let mut parts = Vec::new();
         for share in &shares {
             for range in share.ranges().iter() {
@@ -313,14 +389,19 @@ impl ThroughStore {
             let instants = ranges.iter().map(Range::instants);
             instants.map(|(start, end)| vec![start, end]).collect()
         };
-        let through = |share: &Share| StoreShare {
-            store: path.clone(),
-            feed: share.name().to_owned(),
-            from_store: bounds(&share.settled),
-            from_service: bounds(&share.missing),
+        let through = |share: &Share| {
+            let all = share.ranges();
+            let from_service =
+                read.get(share.name()).map_or_else(Ranges::none, |read| all.and(read));
+            StoreShare {
+                store: path.clone(),
+                feed: share.name().to_owned(),
+                from_store: bounds(&all.without(&from_service)),
+                from_service: bounds(&from_service),
+            }
         };
         let (pages, through) = (report.pages, shares.iter().map(through).collect());
-        let provenance = Provenance { pages, through, ..provenance };
+        let provenance = Provenance { read_at, pages, through, ..provenance };
         Ok(Table::restored(Merged { points, report }, provenance, false))
     }
 
@@ -347,23 +428,19 @@ impl ThroughStore {
 
 impl WholeRead for ThroughStore {
     fn step(&self, deadline: Deadline) -> BoxFuture<'_, Result<Step, ReadFailure>> {
-        Box::pin(async move { Ok(self.next(deadline).await?) })
+        Box::pin(async move {
+            let step = self.next(deadline).await;
+            Ok(step.map_err(|error| match error.kind() {
+                // Others would say how to go on with a bookmark.
+                Kind::DeadlineExceeded => error.with_hint(self.kept_hint()),
+                _ => error,
+            })?)
+        })
     }
 
     fn pause(&self) {
         let paused = self.paused.lock().take();
         drop(paused);
-    }
-}
-
-impl Reading {
-    /// Notes what the run has read: others may have settled a part before it had the locks.
-    fn note_read(&mut self, run: &Run) {
-        for share in &mut self.shares {
-            let read = run.read_of(share.name()).and(&share.missing);
-            share.settled = share.settled.with(&share.missing.without(&read));
-            share.missing = read;
-        }
     }
 }
 
@@ -376,12 +453,6 @@ fn with_hints(error: Error) -> Error {
         _ => return error,
     };
     error.with_hint(hint)
-}
-
-/// The feeds that are to read something.
-fn reading(shares: &[Share]) -> Vec<Feed> {
-    let reading = shares.iter().filter(|share| !share.missing.is_empty());
-    reading.map(|share| share.state.feed().clone()).collect()
 }
 
 /// Points of several feeds, each of other times.

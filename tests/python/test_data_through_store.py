@@ -5,15 +5,17 @@ import contextlib
 import multiprocessing
 import pickle
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import duckdb
+import pandas as pd
 import pytest
 import siteline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit import systems
 from kit.feeds import make_feed, rows_by_key, stored_points
+from kit.ranges import NOW
 
 LINE = {"site": "S1", "line": "L2", "interval": "5m"}
 OWN = "data site=S1 line=L2 interval=5m"
@@ -102,6 +104,39 @@ def test_the_feed_that_a_sync_keeps_gives_and_reads_its_part(sandbox, client, st
     assert client.sync(feed, store).complete
 
 
+def test_a_feed_reads_only_what_it_continues(sandbox, client, store, read):
+    feed = make_feed(since="2026-11-10")
+    client.sync(feed, store, until="2026-11-14")
+    # A gap in that feed would be one in all that is asked of it.
+    assert share(read("2026-11-17", "2026-11-18")) == (OWN, [], times((17, 18)))
+    assert share(read("2026-11-13", "2026-11-15")) == ("line-2", times((13, 14)), times((14, 15)))
+    assert len(store.points(feed)) == len(truth(sandbox, "2026-11-10", "2026-11-15"))
+
+
+def test_a_feed_for_other_points_is_left_alone_whatever_its_name(client, store, read):
+    other = make_feed(OWN, line="L1", since="2026-11-10")
+    client.sync(other, store, until="2026-11-12")
+    before = stored_points(store, OWN)
+    table = read("2026-11-10", "2026-11-11")
+    assert {row["line_id"] for row in table.records()} == {"L2"}
+    assert share(table)[0].startswith(f"{OWN} #")
+    assert (store.feeds[OWN], stored_points(store, OWN)) == (other, before)
+    assert client.sync(other, store, until="2026-11-12").requests == 0
+
+
+def test_two_services_never_share_a_feed(store):
+    for value in (1.0, 2.0, 1.0):
+        with siteline.Sandbox(now=NOW) as sandbox:
+            times = pd.date_range("2026-11-09", "2026-11-12", freq="5min", tz="UTC")
+            points = pd.DataFrame({"timestamp": times, "value": value, "sample_count": 1})
+            sandbox.load(points, bucket="5m", line="L9", tag="T")
+            ask = {**LINE, "line": "L9", "start": "2026-11-10", "end": "2026-11-11"}
+            table = sandbox.client().data(**ask, store=store).collect()
+            assert set(table.to_pandas()["value"]) == {value}
+            assert share(table)[1] == []
+    assert len(store.feeds) == 3
+
+
 def test_an_earlier_range_moves_the_beginning_of_the_feed_for_reads(sandbox, store, read):
     read("2026-11-10", "2026-11-11")
     table = read("2026-11-07", "2026-11-12", page_size=700)
@@ -120,6 +155,39 @@ def test_the_newest_points_are_there_though_they_do_not_count_as_read(sandbox, s
     newest = max(row["timestamp"] for row in table.records())
     # They end after the settle lag begins.
     assert newest >= store.coverage(OWN, now=sandbox.clock.now()).newest
+
+
+@pytest.mark.sandbox(order="series")
+def test_what_lies_within_the_settle_lag_is_never_half_old(sandbox, client, store):
+    ask = {**LINE, "start": "2026-11-19T18:00Z", "end": "2026-11-20T02:00Z", "page_size": 100}
+    sandbox.fault(on="data", status=503, skip=2, times=6)
+    with pytest.warns(siteline.SitelineWarning, match="ahead"):
+        scan = client.data(**ask, store=store)
+    with pytest.raises(siteline.ServiceUnavailable):
+        scan.collect()
+    sandbox.clear_faults()
+    sandbox.clock.advance("55m")
+    with pytest.warns(siteline.SitelineWarning, match="ahead"):
+        scan = client.data(**ask, store=store)
+    table = scan.collect()
+    assert rows_by_key(table).keys() == truth(sandbox, ask["start"], ask["end"]).keys()
+    # What lies behind the settle lag goes on from the first time, and says so.
+    read_at = table.to_pandas().attrs["siteline"]["read_at"]
+    assert read_at.startswith(("2026-11-19T23:59", "2026-11-20T00:00"))
+
+
+def test_an_end_in_the_future_costs_no_more_than_without_a_store(sandbox, client, store):
+    ask = {**LINE, "interval": "1h", "start": "2026-11-19", "end": "2027-03-01"}
+    with pytest.warns(siteline.SitelineWarning, match="ahead"):
+        plain = client.data(**ask).collect().report["pages"]
+    for _ in range(2):
+        with pytest.warns(siteline.SitelineWarning, match="ahead"):
+            scan = client.data(**ask, store=store)
+        plan = client.plan(scan)
+        table = scan.collect()
+        assert table.report["pages"] == plan.pages or plan.pages is None
+        assert table.report["pages"] <= plain + 1
+        assert rows_by_key(table) == truth(sandbox, ask["start"], ask["end"], interval="1h")
 
 
 def test_a_range_off_the_grid_has_the_buckets_that_begin_in_it(sandbox, store, read):
@@ -156,6 +224,7 @@ def test_a_read_that_the_allowance_ends_is_an_error_and_the_next_one_goes_on(san
     assert error.retry_at == datetime(2026, 11, 21, tzinfo=UTC)
     assert (error.bookmark, error.partial) == (None, None)
     assert "kept in" in error.hint
+    assert "bookmark" not in error.hint
     assert len(stored_points(store, OWN, unread="keep")) > 5_000
     table = None
     while table is None:
@@ -200,6 +269,29 @@ def test_max_pages_bounds_what_is_requested_and_what_was_read_stays(sandbox, cli
     assert sandbox.stats["data_requests"] <= -(-len(table) // 500) + 3
 
 
+@pytest.mark.parametrize("limit", [{"max_pages": 3}, {}])
+def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store, limit):
+    """Nine provisional days, in several chains: each call goes on where the last one stopped."""
+    client = sandbox.client(**({} if limit else {"daily_allowance": 10}))
+    feed = make_feed(since="2026-11-10", lateness="30d", page_size=500)
+    client.sync(feed, store, until="2026-11-10T00:05Z")
+    scan = client.data(**LINE, start="2026-11-10", end="2026-11-19", **limit, store=store)
+    table, calls = None, 0
+    while table is None:
+        calls += 1
+        assert calls < 12
+        sandbox.clock.advance("1h" if limit else "1d")
+        with contextlib.suppress(siteline.QueryError, siteline.AllowanceExhausted):
+            table = scan.collect()
+    assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
+    chains = 12
+    assert sandbox.stats["data_requests"] <= -(-len(table) // 500) + chains
+    assert share(table)[1:] == ([], times((10, 19)))
+    # The oldest of these points are as old as the first call.
+    read_at = datetime.fromisoformat(table.to_pandas().attrs["siteline"]["read_at"])
+    assert sandbox.clock.now() - read_at >= (calls - 1) * timedelta(hours=1)
+
+
 @pytest.mark.fault("S19")
 def test_a_store_that_is_read_only_gives_what_it_has_settled(client, store, read):
     first = read("2026-11-10", "2026-11-12")
@@ -224,8 +316,22 @@ def test_what_a_sync_has_set_aside_is_not_paid_for_again(sandbox, client, store)
     with pytest.raises(siteline.UnreadRange, match=r"set aside.*EndlessChain") as caught:
         client.data(**ask, end="2026-11-19T06:00Z").collect()
     assert caught.value.retry_at == datetime(2026, 11, 21, tzinfo=UTC)
-    assert "reread=" in caught.value.hint
     assert client.allowance.used == spent
+    # Nor is what lies beside it, for the whole cannot be had.
+    scan = client.data(**ask, end="2026-11-19T18:00Z")
+    with pytest.raises(siteline.UnreadRange, match="set aside"):
+        scan.collect()
+    plan = client.plan(scan)
+    assert (plan.set_aside, client.allowance.used) == (1, spent)
+    assert client.plan(client.data(**ask, end="2026-11-19T06:00Z")).pages is None
+    assert len(client.data(**{**ask, "store": None}, end="2026-11-19T06:00Z").collect()) > 0
+
+
+def test_a_query_that_the_service_refuses_costs_one_request(sandbox, client, store):
+    sandbox.fault(on="data", status=400, times=100)
+    with pytest.raises(siteline.RequestRejected):
+        client.data(**LINE, start="2026-11-10", end="2026-11-14", store=store).collect()
+    assert sandbox.stats["data_requests"] == 1
 
 
 def test_a_beginning_that_was_forgotten_is_refused(client, store, read):
@@ -256,17 +362,20 @@ def test_what_needs_a_chain_of_its_own_is_refused(client, store):
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-11", "store": store}
     scan = client.data(**ask)
     page = next(client.data(**{**ask, "store": None, "page_size": 500}).pages())
-    for use in (
-        scan.pages,
-        lambda: scan.records(fresh=True),
-        lambda: scan.split(2),
-        lambda: scan.resume(page.bookmark),
-        lambda: client.data(**ask, extra_columns=["unit"]),
-        lambda: client.data(**ask, keep_raw=True),
-        lambda: client.data(**{**ask, "start": None}),
-        lambda: client.data(**{**ask, "store": "plant.siteline"}),
+    for use, what in (
+        (scan.pages, r"^pages\(\) is not for"),
+        (lambda: scan.records(fresh=True), r"^records\(fresh=True\) is not for"),
+        (lambda: scan.split(2), r"^split\(\) is not for"),
+        (lambda: scan.resume(page.bookmark), r"^resume\(\) is not for"),
+        (lambda: client.data(**ask, extra_columns=["unit"]), "^extra_columns= is not kept"),
+        (lambda: client.data(**ask, keep_raw=True), "^keep_raw= is not kept"),
+        (lambda: client.data(**{**ask, "start": None}), "^start=None leaves the start"),
+        (
+            lambda: client.data(**{**ask, "store": "plant.siteline"}),
+            "^store= is an object of type str",
+        ),
     ):
-        with pytest.raises(siteline.QueryError, match="store"):
+        with pytest.raises(siteline.QueryError, match=what):
             use()
     assert client.allowance.used == 1
 
@@ -361,15 +470,39 @@ def test_progress_counts_the_pages_that_are_requested(client, store):
     assert records == []
 
 
-def test_a_callback_that_fails_leaves_the_feed_to_others(client, store):
+@pytest.mark.parametrize("how", ["collect", "records", "gather", "frame", "await"])
+def test_a_read_that_is_interrupted_leaves_the_feed_to_others(sandbox, client, store, how):
+    """Also while its scan is kept: another process would have to wait for it."""
+
     def fail(progress):
         raise RuntimeError("enough")
 
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12", "page_size": 500, "store": store}
+
+    async def records():
+        async with sandbox.async_client() as other:
+            scan = other.data(**ask, progress=fail)
+            with pytest.raises(RuntimeError, match="enough"):
+                async for _ in scan.records():
+                    pass
+            return scan
+
     scan = client.data(**ask, progress=fail)
-    with pytest.raises(RuntimeError, match="enough"):
-        scan.collect()
-    assert len(client.data(**ask).collect()) > 0
+    if how == "await":
+        scan = asyncio.run(records())
+    else:
+        use = {
+            "collect": scan.collect,
+            "records": lambda: list(scan.records()),
+            "gather": lambda: client.gather([scan]),
+            "frame": scan.to_pandas,
+        }[how]
+        with pytest.raises(Exception, match="enough"):
+            use()
+    with siteline.Store(store.path) as other:
+        table = client.data(**{**ask, "store": other}, deadline="5s").collect()
+    assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-12")
+    assert scan.query == client.data(**ask).query
 
 
 def test_asyncio_reads_through_a_store_too(sandbox, store):
@@ -382,6 +515,7 @@ def test_asyncio_reads_through_a_store_too(sandbox, store):
             seen = []
             again = client.data(**{**ask, "line": "L1"}, page_size=500, progress=seen.append)
             first = [record async for record in again.records()]
+            assert seen[-1].done
             assert len(seen) > 1
             plan = await client.plan(client.data(**ask))
             return table, spent, records, first, plan.pages, await client.data(**ask).to_polars()
@@ -431,7 +565,7 @@ def test_a_scan_and_its_table_are_pickled_with_their_store(sandbox, client, stor
     assert taken.collect().report["through"] == again.report["through"]
 
 
-def _in_a_child(scan, spent, pipe):
+def _in_a_child(scan, pipe):
     try:
         table = scan.collect()
         pipe.send((len(table), table.report["pages"]))
@@ -451,7 +585,7 @@ def test_a_forked_child_reads_by_itself(client, store):
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
         child = context.Process(
-            target=_in_a_child, args=(client.data(**ask, deadline="0.2s"), 0, theirs)
+            target=_in_a_child, args=(client.data(**ask, deadline="0.2s"), theirs)
         )
         child.start()
         stops.append(ours.recv())
@@ -461,7 +595,7 @@ def test_a_forked_child_reads_by_itself(client, store):
     assert "StoreBusy" in stops[0]
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
-    child = context.Process(target=_in_a_child, args=(client.data(**ask), 0, theirs))
+    child = context.Process(target=_in_a_child, args=(client.data(**ask), theirs))
     child.start()
     assert ours.recv() == (len(table), 0)
     child.join(30)

@@ -3,7 +3,6 @@
 pub(crate) mod agent;
 pub(crate) mod bookmark;
 mod catalogue;
-mod collected_points;
 pub(crate) mod difference;
 pub(crate) mod failure;
 pub(crate) mod gather;

@@ -51,12 +51,12 @@ impl PyClient {
     ///   kept there; ``None`` reads all from the service
     ///
     /// With ``store=`` the points are those of the buckets that begin from ``start`` on and before ``end``.
-    /// What is missing is read by the first of these feeds that begins early enough, in pages of its size;
-    /// where there is none, the store gets a feed for such reads, named after the parameters, with the usual
-    /// lateness: a sync of it would fill what was never asked for. ``max_pages`` counts the pages that are
-    /// requested. A feed that is being read by another sync is waited for, until the ``deadline``, or for a
-    /// minute: then it is a :class:`StoreBusy`. A range that a sync has set aside is an
-    /// :class:`UnreadRange`.
+    /// What is missing is read by a feed that it continues, in pages of its size; where there is none, by one
+    /// that the store gets for such reads, named after the parameters, with the usual lateness: a sync of it
+    /// would fill what was never asked for. ``max_pages`` counts the pages that are requested. A feed that
+    /// another read or sync has is waited for, until the ``deadline``, or for a minute: then it is a
+    /// :class:`StoreBusy`. A range of which a sync has set a part aside is an :class:`UnreadRange`, before
+    /// any request.
     ///
     /// Parameters that are not set are not sent, except ``end``. A wrong argument is a
     /// :class:`QueryError`.

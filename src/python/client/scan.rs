@@ -1,6 +1,7 @@
 //! `siteline.Scan`: a query, and the settings of a read that has not started.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -21,7 +22,6 @@ use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::{block_on, spawn, step_in_runtime};
 use crate::python::client::PyClient;
 use crate::python::client::bookmark::PyBookmark;
-use crate::python::client::collected_points::CollectedPoints;
 use crate::python::client::failure::read_failure;
 use crate::python::client::page::PageIterator;
 use crate::python::client::page_reader::PageReader;
@@ -29,7 +29,7 @@ use crate::python::client::progress::{ProgressArg, ProgressCallback, PyCollectin
 use crate::python::client::query::PyQuery;
 use crate::python::convert::capsule::schema_capsule;
 use crate::python::convert::holder::frame_methods;
-use crate::python::convert::rows::RecordIterator;
+use crate::python::convert::rows::{PointSource, RecordIterator, Taken};
 use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::table::PyTable;
 use crate::python::convert::values::{count, described, duration, html, many, refuse};
@@ -188,6 +188,30 @@ pub(crate) fn reads(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import("siteline._reads")
 }
 
+/// The points of a scan that is collected when the first one is waited for.
+struct CollectedPoints {
+    scan: Py<PyScan>,
+    is_given: AtomicBool,
+}
+
+impl PointSource for CollectedPoints {
+    fn take(&self) -> Taken {
+        match self.scan.get().collect.complete() {
+            None => Taken::Nothing,
+            Some(_) if self.is_given.swap(true, Ordering::Relaxed) => Taken::Ended,
+            Some(table) => Taken::Points(Arc::clone(&table.merged.points)),
+        }
+    }
+
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        PyScan::collect(self.scan.bind(py)).map(drop)
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.scan)
+    }
+}
+
 /// The scan, read through a store where there is one.
 ///
 /// # Errors
@@ -282,20 +306,20 @@ impl PyScan {
     /// >>> len(list(scan.records(fresh=True))), client.allowance.used - used
     /// (72, 3)
     #[pyo3(signature = (*, named=false, fresh=false))]
-    fn records(&self, py: Python<'_>, named: bool, fresh: bool) -> PyResult<RecordIterator> {
-        match self.collect.complete() {
+    fn records(slf: &Bound<'_, Self>, named: bool, fresh: bool) -> PyResult<RecordIterator> {
+        let scan = slf.get();
+        match scan.collect.complete() {
             Some(whole) if !fresh => {
                 Ok(RecordIterator::over(Arc::clone(&whole.merged.points), named))
             }
-            _ if self.through.is_some() => {
+            _ if slf.get().through.is_some() => {
                 if fresh {
-                    self.check_own_chain("records(fresh=True)", NO_PAGES)?;
+                    scan.check_own_chain("records(fresh=True)", NO_PAGES)?;
                 }
-                let (collect, client) = (Arc::clone(&self.collect), self.client.clone_ref(py));
-                let points = CollectedPoints::new(collect, self.callback(py)?, client);
+                let points = CollectedPoints { scan: slf.clone().unbind(), is_given: false.into() };
                 Ok(RecordIterator::reading(Box::new(points), named))
             }
-            _ => Ok(RecordIterator::reading(Box::new(self.reader(py)?), named)),
+            _ => Ok(RecordIterator::reading(Box::new(scan.reader(slf.py())?), named)),
         }
     }
 
@@ -306,8 +330,7 @@ impl PyScan {
     /// used (:class:`CursorRejected`). The error has ``.bookmark`` and ``.partial``.
     ///
     /// With ``store=`` what the store has settled is read from it, and what the service sends is stored page
-    /// by page: after a failure, or in another process, the next call goes on. Errors have neither bookmark
-    /// nor partial table. ``report["through"]`` says which ranges came from where.
+    /// by page: the next call goes on after a failure. Errors have neither bookmark nor partial table. ``report["through"]`` says which ranges came from where.
     fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
         let (py, scan) = (slf.py(), slf.get());
         if let Some(table) = scan.known(py) {
@@ -333,6 +356,11 @@ impl PyScan {
         spawn(slf.py(), Arc::default(), async move { collect.table().await }, move |py, read| {
             this.get().stepped(py, read.map(Step::Whole))
         })
+    }
+
+    /// Whether its records come after a read of the whole that is still to be made, for ``siteline.aio``.
+    fn _is_collected_first(&self) -> bool {
+        self.through.is_some() && self.collect.complete().is_none()
     }
 
     /// The callback of a read that begins now, or ``None``.

@@ -1,5 +1,6 @@
 //! What the feeds of a store give of a range that is read through it, and what is read of the rest.
 
+use super::super::settings::Only;
 use super::super::shares::{Asked, Share, range_of, shares};
 use super::*;
 use crate::data::{Query, QueryInput};
@@ -60,7 +61,7 @@ fn an_empty_store_gets_a_feed_for_the_range() {
     assert_eq!(shown(&shares), [(OWN.to_owned(), vec![], vec![(3, 5)])]);
     let input = shares[0].state.feed().input();
     assert_eq!((input.since, input.settle_lag), (day(3).instants().0, seconds(600)));
-    assert!(shares[0].is_changed);
+    assert!(!shares[0].is_redefined);
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn what_a_feed_has_settled_is_not_read_and_the_rest_is_read_by_it() {
     let states = [known("mine", 0, Some((1, 3)))];
     let shares = given(&states, days(2, 6)).expect("shares");
     assert_eq!(shown(&shares), [("mine".to_owned(), vec![(2, 3)], vec![(3, 6)])]);
-    assert!(!shares[0].is_changed);
+    assert!(!shares[0].is_redefined);
     let shares = given(&states, days(1, 3)).expect("shares");
     assert_eq!(shown(&shares), [("mine".to_owned(), vec![(1, 3)], vec![])]);
 }
@@ -96,6 +97,39 @@ fn a_feed_that_begins_too_late_reads_what_it_can_and_a_feed_for_reads_the_rest()
 }
 
 #[test]
+fn a_feed_reads_only_what_it_continues_or_lacks() {
+    let mut states = [known("mine", 0, Some((0, 3)))];
+    states[0].1.coverage.cover(day(4), day(9).start);
+    // The third day is a gap that it has, what lies after the fifth would be a new one.
+    let expected = [
+        ("mine".to_owned(), vec![(2, 3), (4, 5)], vec![(3, 4), (5, 6)]),
+        (OWN.to_owned(), vec![], vec![]),
+    ];
+    assert_eq!(shown(&given(&states, days(2, 6)).expect("shares")), expected[..1]);
+    let apart = given(&states, days(6, 8)).expect("shares");
+    assert_eq!(shown(&apart), [(OWN.to_owned(), vec![], vec![(6, 8)])]);
+}
+
+#[test]
+fn the_feed_for_reads_never_has_the_name_of_a_feed_for_other_points() {
+    let mut other = known(OWN, 0, Some((0, 9)));
+    other.1 = {
+        let input = FeedInput { line: Some("L1".to_owned()), ..other.1.feed().input().clone() };
+        FeedState::new(&Feed::new(input).expect("a feed"), SERVICE)
+    };
+    let elsewhere = FeedState::new(known(OWN, 0, None).1.feed(), "http://127.0.0.1:2");
+    for states in [vec![other], vec![(OWN.to_owned(), elsewhere)]] {
+        let first = given(&states, days(0, 2)).expect("shares");
+        assert_ne!(first[0].name(), OWN);
+        assert!(first[0].name().starts_with(OWN));
+        // It is found again.
+        let again = [states, vec![(first[0].name().to_owned(), first[0].state.clone())]].concat();
+        let second = given(&again, days(0, 3)).expect("shares");
+        assert_eq!((second.len(), second[0].name()), (1, first[0].name()));
+    }
+}
+
+#[test]
 fn the_feed_for_reads_begins_earlier_when_it_is_asked_for_that_and_keeps_what_it_has() {
     let mut states = [known(OWN, 4, Some((4, 6)))];
     let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(day(7), Why::Reread, 1) };
@@ -105,7 +139,7 @@ fn the_feed_for_reads_begins_earlier_when_it_is_asked_for_that_and_keeps_what_it
     let state = &shares[0].state;
     assert_eq!(state.kept().since(), day(2).start);
     assert_eq!((&state.coverage, &state.chains), (&states[0].1.coverage, &vec![chain]));
-    assert!(shares[0].is_changed);
+    assert!(shares[0].is_redefined);
 
     states[0].1 = states[0].1.forget(day(5).instants().0).expect("a time that was read");
     let error = given(&states, days(2, 8)).expect_err("it may not be bought again");
@@ -113,15 +147,19 @@ fn the_feed_for_reads_begins_earlier_when_it_is_asked_for_that_and_keeps_what_it
     assert_eq!(shown(&given(&states, days(5, 8)).expect("shares"))[0].2, [(6, 8)]);
 }
 
+/// The page size of each feed, and whether it is redefined.
+type Sizes = Vec<(Option<u32>, bool)>;
+
 #[test]
 fn the_feed_for_reads_asks_for_pages_of_the_size_that_was_given_last() {
-    let states = [known(OWN, 0, Some((0, 2))), known("mine", 6, None)];
-    let size = |range, page_size| {
+    let mut states = [known(OWN, 0, Some((0, 2))), known("mine", 6, None)];
+    let size = |states: &[(String, FeedState)], range, page_size| {
         let query = Query::new(QueryInput { page_size, ..minutes().input().clone() });
-        let shares = shares(&states, &asked(&query.expect("a query"), range)).expect("shares");
-        shares.iter().map(|one| (one.state.feed().input().page_size, one.is_changed)).collect()
+        let shares = shares(states, &asked(&query.expect("a query"), range)).expect("shares");
+        shares.iter().map(|one| (one.state.feed().input().page_size, one.is_redefined)).collect()
     };
-    let expected: [(_, _, Vec<(Option<u32>, bool)>); 4] = [
+    let unfinished = UnfinishedChain::new(day(2), Why::Reread, 1);
+    let expected: [(_, _, Sizes); 4] = [
         (days(1, 3), Some(9), vec![(Some(9), true)]),
         (days(1, 3), None, vec![(None, false)]),
         // Nothing is read, or another feed reads it.
@@ -129,9 +167,13 @@ fn the_feed_for_reads_asks_for_pages_of_the_size_that_was_given_last() {
         (days(6, 7), Some(9), vec![(None, false)]),
     ];
     for (range, page_size, expected) in expected {
-        let sizes: Vec<(Option<u32>, bool)> = size(range, page_size);
+        let sizes: Sizes = size(&states, range, page_size);
         assert_eq!(sizes, expected, "{page_size:?}");
     }
+    // Chains that have begun go on with the pages that they began with.
+    states[0].1.keep_chain(unfinished);
+    let sizes: Sizes = size(&states, days(1, 3), Some(9));
+    assert_eq!(sizes, [(None, false)]);
 }
 
 #[test]
@@ -190,7 +232,7 @@ fn a_range_without_a_start_is_refused() {
 
 /// The plan for these ranges alone.
 fn planned_within(state: &FeedState, only: Range, now: i64) -> Vec<(Why, Range)> {
-    let (none, only) = (Ranges::none(), Ranges::from(only));
+    let (none, only) = (Ranges::none(), Only { ranges: only.into(), ..Only::default() });
     let known = PlannedFeed { state, done: &none, put_off: &none, only: Some(&only) };
     let steps = steps(&[known], &PlanTerms { now, until: None, reread: &none, clock: Some(now) });
     steps.iter().map(|step| (step.why, step.range)).collect()
@@ -208,11 +250,12 @@ fn of_ranges_that_are_asked_for_only_what_is_not_settled_is_read() {
     let half = Range::new(day(1).start, day(2).start + HOUR + 1);
     let rest = Range::new(day(2).start, day(2).start + HOUR + MINUTE);
     assert_eq!(planned_within(&state, half, now), [(Why::Reread, rest)], "whole buckets");
-    // Also what lies within the settle lag, or ahead of it.
-    let ahead = Range::new(now - MINUTE, now + MINUTE);
-    let parts = [Range::new(now - MINUTE, now), Range::new(now, now + MINUTE)];
-    let read: Ranges = planned_within(&state, ahead, now).into_iter().map(|one| one.1).collect();
-    assert_eq!(read, parts.into_iter().collect());
+    // What lies within the settle lag, or ahead, is one chain, however long it is.
+    let horizon = now - 5 * MINUTE;
+    let behind = Range::new(horizon - HOUR, horizon);
+    let ahead = Range::new(horizon, now + 90 * DAY);
+    let read = planned_within(&state, Range::new(behind.start, ahead.end), now);
+    assert_eq!(read, [(Why::Reread, behind), (Why::Reread, ahead)]);
 }
 
 #[test]
@@ -225,15 +268,33 @@ fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
         ..UnfinishedChain::new(range, Why::Fill, 1)
     };
     let mut state = state(|_| {});
-    for (number, began, resumed) in [
-        (8, now - HOUR, Why::Resume),
-        (8, now - HOUR - 1, Why::Reread),
+    let morning = Range::new(day(8).start, day(8).start + 6 * HOUR);
+    for (range, began, resumed) in [
+        (morning, now - HOUR, Why::Resume),
+        (morning, now - HOUR - 1, Why::Reread),
         // It began when the lateness of its day was over.
-        (5, day(7).start, Why::Resume),
-        (5, day(7).start - 1, Why::Reread),
+        (day(5), day(7).start, Why::Resume),
+        (day(5), day(7).start - 1, Why::Reread),
     ] {
-        state.chains = vec![chain(day(number), began)];
-        assert_eq!(planned_within(&state, day(number), now), [(resumed, day(number))]);
+        state.chains = vec![chain(range, began)];
+        assert_eq!(planned_within(&state, range, now), [(resumed, range)]);
+    }
+    // One that began with what asks for it is resumed, however long ago that was.
+    let began = now - 9 * HOUR;
+    let range = Range::new(day(8).start, day(8).start + HOUR);
+    state.chains = vec![chain(range, began)];
+    let (none, resumed_since) = (Ranges::none(), Some(Range::new(began, now).instants().0));
+    let only = Only { ranges: range.into(), resumed_since };
+    let known = PlannedFeed { state: &state, done: &none, put_off: &none, only: Some(&only) };
+    let terms = PlanTerms { now, until: None, reread: &none, clock: Some(now) };
+    assert_eq!(steps(&[known], &terms)[0].why, Why::Resume);
+    // What it brought of the settle lag at its beginning may lack points.
+    let last = Range::new(now - 3 * HOUR, now - 2 * HOUR);
+    for (began, resumed) in
+        [(last.end + 5 * MINUTE, Why::Resume), (last.end + 5 * MINUTE - 1, Why::Reread)]
+    {
+        state.chains = vec![chain(last, began)];
+        assert_eq!(planned_within(&state, last, began + HOUR), [(resumed, last)]);
     }
     // A chain over more than what is asked for is left to others.
     state.chains = vec![chain(days(4, 6), day(8).start)];
