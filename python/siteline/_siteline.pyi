@@ -51,6 +51,7 @@ from siteline.sync import FeedReport, Plan, SyncReport
 from siteline.targets import AsyncStoreTarget, StoreTarget
 
 __version__: str
+"""The version of this package."""
 HAS_SANDBOX: bool
 
 __all__ = [

@@ -44,15 +44,25 @@ class Record(NamedTuple):
     """
 
     site_id: str | None
+    """The site."""
     line_id: str | None
+    """The production line."""
     machine_id: str | None
+    """The machine."""
     device_id: str | None
+    """The device of the machine."""
     tag_guid: str | None
+    """The tag: what is measured."""
     timestamp: datetime
+    """The bucket's timestamp, aware, in UTC."""
     value: float | None
+    """The bucket's value; how the service makes it is not shown (§2.3)."""
     minimum: float | None
+    """The least reading of the bucket."""
     maximum: float | None
+    """The greatest reading of the bucket."""
     sample_count: int | None
+    """The number of readings in the bucket."""
 
 
 class _Streamed(Protocol):

@@ -201,12 +201,19 @@ class SyncReport:
 
     _feeds: tuple[FeedReport, ...] = field(repr=False)
     requests: int
+    """Requests made, repeats included."""
     complete: bool
+    """Whether everything planned has been read."""
     ended_by: Literal["allowance", "max_pages", "set_aside"] | None
+    """What ended the sync before all was read; ``None`` where it is complete."""
     resumes_at: datetime | None
+    """When to sync again; ``None`` where it is complete."""
     todo: tuple[Task, ...]
+    """The tasks that are left."""
     allowance: Allowance = field(hash=False)
+    """The allowance at the end."""
     now: datetime
+    """The time the sync was planned for."""
 
     @classmethod
     def _restore(cls, record: dict[str, Any]) -> SyncReport:
@@ -392,12 +399,19 @@ class Plan:
     """
 
     tasks: tuple[Task, ...]
+    """A task for each chain, in the order in which they would be read."""
     pages: int | None
+    """The expected pages of all tasks; ``None`` while those of one are unknown."""
     allowance: Allowance = field(hash=False)
+    """The current allowance."""
     reserve: int
+    """Pages reserved for windows that become due before the allowance is reset."""
     set_aside: int
+    """The number of ranges that a sync leaves out for a day."""
     now: datetime
+    """The time of the plan."""
     kind: Literal["sync", "scan"]
+    """What is planned."""
 
     @classmethod
     def _restore(cls, record: dict[str, Any], kind: Literal["sync", "scan"]) -> Plan:

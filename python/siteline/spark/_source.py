@@ -53,6 +53,7 @@ class SitelineDataSource(DataSource):
     """
 
     registered: ClassVar[Registered] = Registered()
+    """What the driver knows: set by :func:`siteline.spark.register`, not by you."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Check the options, and fix the range: a read without ``end`` ends now.
