@@ -14,7 +14,7 @@
 # make feature-sets the crate with each set of its features: without Python, without the sandbox
 # make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
-# make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, Spark, campaigns
+# make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, Spark, campaigns, docs
 # make spark        the tests of siteline.spark in Spark itself, with a Java of its own, and of Dask
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
@@ -25,6 +25,8 @@
 # make windows      compile for Windows, and run the tests of the core there under Wine (Debian/amd64)
 # make bench        speed compared with other packages; SITELINE_LONG=1 with stores ten times as large
 # make scale        requests, seconds and bytes of a plant of 10,000 lines: the tables of docs/scale.md
+# make docs         the site, in target/docs, and what is checked of it
+# make docs-mkdocs  the same with Material for MkDocs, in target/docs-mkdocs
 # make sdist        the source distribution, in target/dist; REPOSITORY=https://... is the address in its metadata
 # make wheel        a wheel of this machine's system from it, or of TARGET=aarch64-unknown-linux-gnu
 # make wheels       both, for the systems of Linux that this machine can build for
@@ -65,6 +67,7 @@ FUZZ    := target/fuzz
 MUTANTS := target/mutants
 WHEELS  := target/wheels-venv
 DIST    := target/dist
+DOCS    := target/docs-venv
 AUDIT   := target/audit-venv
 LOCKING := target/lock-venv
 NIGHTLY := target/nightly-venv
@@ -83,7 +86,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 
 .PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	spark torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again \
+	spark torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
 	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -294,7 +297,21 @@ wheel-test:
 wheel-again: $(WHEELS)/ready
 	$(WHEELS)/$(SCRIPTS)/python .ci/wheels.py again $(TARGET)
 
-check: test format-check lint types test-newest test-lowest test-no-sandbox spark campaigns workflows deny
+# The site. Types come from the stub, texts from the module of the wheel; both generators read mkdocs.yml.
+$(DOCS)/ready: .ci/locks/docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/$(SCRIPTS)/python $(LOCKED) .ci/locks/docs.txt
+	touch $@
+
+IN_DOCS = PYTHONPATH=.ci NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(DOCS)/$(SCRIPTS):$$PATH" $(DOCS)/$(SCRIPTS)/python
+
+docs docs-mkdocs: $(VENV)/installed $(DOCS)/ready
+	$(DOCS)/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
+	$(IN_DOCS) -m documentation.sources target/docs-source
+	$(IN_DOCS) -m $(if $(filter docs,$@),zensical build --strict --clean,mkdocs --quiet build --strict --clean --site-dir target/docs-mkdocs)
+	$(IN_DOCS) -m documentation.checks target/$@
+
+check: test format-check lint types test-newest test-lowest test-no-sandbox spark campaigns workflows deny docs docs-mkdocs
 
 # The locks of the Python environments. uv alone makes locks for every system and Python at once.
 $(LOCKING)/ready:
@@ -409,4 +426,4 @@ types: $(VENV)/ready $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
 
 clean:
-	rm -rf $(VENV) target python/siteline/*.so
+	rm -rf $(VENV) target .cache python/siteline/*.so

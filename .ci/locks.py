@@ -26,7 +26,7 @@ SYSTEMS = ("linux", "darwin", "win32")
 # Locks that are installed into one environment, one after another, so that they must agree.
 TOGETHER = ("demo", "test", "lint")
 # An environment of its own for each.
-ALONE = ("torture", "spark", "wheels", "audit")
+ALONE = ("torture", "spark", "wheels", "audit", "docs")
 # The lowest versions: of what users may have beside siteline, and of the tests' tools.
 LOWEST = ("--all-extras", "--group", "pyproject.toml:test")
 

@@ -20,6 +20,7 @@ torture = []
 spark = []
 wheels = []
 audit = []
+docs = []
 """
 FITS = f"a==2.1 \\\n{HASH}\nb==1 ; sys_platform == 'linux' \\\n{HASH}\n    # via nobody\n"
 

@@ -1,0 +1,316 @@
+"""What Griffe reads of siteline, completed for the pages of the API.
+
+The types stand in ``_siteline.pyi``, the texts in the compiled module, and neither has the other's.
+This extension joins them, makes Markdown of all docstrings, and writes out the private names of the
+stub: ``_Duration`` is shown as ``float | timedelta | str``, ``**options`` as its keywords.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import griffe
+from documentation.docstrings import UnresolvedReference, markdown
+
+COMPILED = "_siteline"
+# What docs/stability.md calls public; a name is documented in the first of them that exports it.
+MODULES = (
+    "siteline",
+    "siteline.errors",
+    "siteline.plots",
+    "siteline.reports",
+    "siteline.targets",
+    "siteline.dlt",
+    "siteline.spark",
+    "siteline.otel",
+    "siteline.testing",
+)
+
+
+class Joined(griffe.Extension):
+    """Completes the package once it is loaded."""
+
+    def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **_: Any) -> None:
+        """Join, convert, write out."""
+        if pkg.name != "siteline":
+            return
+        fixtures = loader.load("_siteline_pytest")
+        assert isinstance(fixtures, griffe.Module)
+        loader.resolve_aliases(implicit=True)
+        compiled = pkg.members[COMPILED]
+        assert isinstance(compiled, griffe.Module)
+        _show_overloaded(compiled)
+        add_texts(compiled, importlib.import_module(f"siteline.{COMPILED}"))
+        aliases = {
+            name: member.value
+            for module in _modules(pkg)
+            for name, member in module.members.items()
+            if name.startswith("_") and isinstance(member, griffe.Attribute) and _is_alias(member)
+        }
+        public = public_paths(pkg)
+        unresolved = []
+        own = [*_own(pkg), *_own(fixtures)]
+        for thing in own:
+            if isinstance(thing, griffe.Class):
+                _show_new_as_init(thing)
+                _hide_own_constructor(thing)
+                _show_private_bases(thing, public)
+        for thing in own:
+            _write_out(thing, aliases, compiled)
+            if thing.docstring:
+                resolve = partial(_resolve, scopes=[*_scopes(thing), pkg], public=public)
+                try:
+                    thing.docstring.value = markdown(
+                        inspect.cleandoc(thing.docstring.value), resolve
+                    )
+                except UnresolvedReference as error:
+                    if not thing.name.startswith("_") and _public_path(thing, "", public):
+                        unresolved.append(f"{thing.path}: {error}")
+        if unresolved:
+            raise LookupError("Roles name nothing that is public:\n" + "\n".join(unresolved))
+
+
+def add_texts(stub: griffe.Module | griffe.Class, compiled: object) -> None:
+    """Give the members of a stub the docstrings of the compiled module's."""
+    for name, member in stub.members.items():
+        if isinstance(member, griffe.Alias) or not hasattr(compiled, name):
+            continue
+        text = inspect.getdoc(inspect.getattr_static(compiled, name))
+        if text and not name.startswith("__"):
+            member.docstring = griffe.Docstring(text, parent=member)
+        if isinstance(member, griffe.Class):
+            add_texts(member, getattr(compiled, name))
+
+
+def _show_overloaded(stub: griffe.Module | griffe.Class) -> None:
+    """Make members of functions of which the stub has overloads alone."""
+    for name, overloads in list(stub.overloads.items()):
+        if overloads and name not in stub.members:
+            function = copy.copy(overloads[0])
+            function.overloads = list(overloads)
+            stub.set_member(name, function)
+    for member in stub.members.values():
+        if isinstance(member, griffe.Class):
+            _show_overloaded(member)
+
+
+def public_paths(package: griffe.Module) -> dict[str, str]:
+    """Where a public name is documented, by the path of its definition."""
+    found: dict[str, str] = {}
+    for path in MODULES:
+        module = package[path.removeprefix("siteline.")] if path != "siteline" else package
+        found[module.path] = path
+        for name in module.exports or ():
+            member = module.members[str(name)]
+            target = member.final_target if isinstance(member, griffe.Alias) else member
+            found.setdefault(target.path, f"{path}.{name}")
+    return found
+
+
+def _scopes(thing: griffe.Object) -> Iterator[griffe.Object]:
+    """The object and what it stands in, from within."""
+    scope: griffe.Object | None = thing
+    while scope is not None:
+        yield scope
+        scope = scope.parent
+
+
+def _resolve(name: str, scopes: list[griffe.Object], public: dict[str, str]) -> str | None:
+    """The public path of what a role names: of the object's own members first."""
+    if name in public.values():
+        return name
+    head, _, rest = name.removeprefix("siteline.").partition(".")
+    for scope in scopes:
+        found = scope.all_members.get(head) if scope.is_class else scope.members.get(head)
+        if found is not None and (path := _public_path(found, rest, public)):
+            return path
+    return None
+
+
+def _public_path(
+    found: griffe.Object | griffe.Alias, rest: str, public: dict[str, str]
+) -> str | None:
+    target = found.final_target if isinstance(found, griffe.Alias) else found
+    if rest and rest not in target.all_members:
+        return None
+    below = [rest] if rest else []
+    while target.path not in public:
+        below.insert(0, target.name)
+        if target.parent is None:
+            return None
+        target = target.parent
+        if target.is_module:
+            return None
+    return ".".join([public[target.path], *below])
+
+
+def _show_new_as_init(thing: griffe.Class) -> None:
+    """The arguments of a compiled class are those of ``__new__``; pages show ``__init__``."""
+    new = thing.members.get("__new__")
+    if isinstance(new, griffe.Function) and "__init__" not in thing.members:
+        init = copy.copy(new)
+        init.name = "__init__"
+        init.parameters = griffe.Parameters(*new.parameters)
+        init.parameters[0] = griffe.Parameter("self", kind=new.parameters[0].kind)
+        init.returns = "None"
+        thing.set_member("__init__", init)
+        thing.del_member("__new__")
+
+
+def _hide_own_constructor(thing: griffe.Class) -> None:
+    """Leave out the constructor of what siteline alone makes, such as ``AsyncPages``."""
+    init = thing.members.get("__init__")
+    text = init.docstring if isinstance(init, griffe.Function) else None
+    if text and text.value.startswith("Wrap "):
+        thing.del_member("__init__")
+
+
+def _show_private_bases(thing: griffe.Class, public: dict[str, str]) -> None:
+    """Give a class the members of bases that are not public, in their place."""
+    for base in thing.mro():
+        if base.path.startswith("siteline.") and base.path not in public:
+            for name, member in base.members.items():
+                if name not in thing.members and not isinstance(member, griffe.Alias):
+                    thing.set_member(name, copy.copy(member))
+    known = {base.name for base in thing.mro() if base.path in public}
+    ours = {base.name for base in thing.mro() if base.path.startswith("siteline.")}
+    thing.bases = [base for base in thing.bases if _is_shown(str(base), ours - known)]
+
+
+def _is_shown(base: str, hidden: set[str]) -> bool:
+    name = base.partition("[")[0].rpartition(".")[2]
+    return name not in hidden and name != "Generic" and not name.startswith("_")
+
+
+def _write_out(thing: griffe.Object, aliases: dict[str, Any], compiled: griffe.Module) -> None:
+    if isinstance(thing, griffe.Function):
+        for one in [thing, *(thing.overloads or ())]:
+            one.parameters = griffe.Parameters(*_parameters(one, aliases, compiled))
+            one.returns = _expanded(one.returns, aliases)
+    elif isinstance(thing, griffe.Attribute):
+        thing.labels -= {"instance-attribute", "class-attribute", "module-attribute"}
+        thing.annotation = _expanded(thing.annotation, aliases)
+
+
+def _parameters(
+    function: griffe.Function, aliases: dict[str, Any], compiled: griffe.Module
+) -> Iterator[griffe.Parameter]:
+    for parameter in function.parameters:
+        annotation = parameter.annotation
+        if (
+            parameter.kind is griffe.ParameterKind.var_keyword
+            and isinstance(annotation, griffe.ExprSubscript)
+            and str(annotation.left) == "Unpack"
+        ):
+            defaults = _defaults(function.name, str(annotation.slice), compiled)
+            for name, member in _keywords(compiled.members[str(annotation.slice)]):
+                kind = griffe.ParameterKind.keyword_only
+                type_ = _expanded(_required(member.annotation), aliases)
+                is_required = str(member.annotation).startswith("Required[")
+                default = None if is_required else defaults.get(name, "...")
+                yield griffe.Parameter(name, kind=kind, annotation=type_, default=default)
+        elif str(annotation) != "Never":
+            parameter.annotation = _expanded(annotation, aliases)
+            yield parameter
+
+
+def _defaults(name: str, options: str, compiled: griffe.Module) -> dict[str, Any]:
+    """The defaults of the client's own arguments, which keywords of others are handed on to."""
+    owner = "__init__" if options in ("_ClientOptions", "_OutsideOptions") else name
+    function = compiled["Client"].members.get(owner)
+    if not isinstance(function, griffe.Function):
+        return {}
+    return {one.name: one.default for one in function.parameters if one.default is not None}
+
+
+def _keywords(options: Any) -> Iterator[tuple[str, griffe.Attribute]]:
+    """The members of a TypedDict, those of its bases first."""
+    for base in options.bases:
+        if str(base) != "TypedDict":
+            yield from _keywords(options.parent.members[str(base)])
+    yield from options.members.items()
+
+
+def _required(annotation: Any) -> Any:
+    is_marked = isinstance(annotation, griffe.ExprSubscript) and str(annotation.left) == "Required"
+    return annotation.slice if is_marked else annotation
+
+
+def _expanded(annotation: Any, aliases: dict[str, Any]) -> Any:
+    """An annotation with the values of private aliases in the place of their names."""
+    if isinstance(annotation, griffe.ExprName):
+        if annotation.name in aliases:
+            return _expanded(aliases[annotation.name], aliases)
+        if annotation.name.startswith("_"):
+            # A protocol or a type variable: `_ArrowStream`, `_Row_co`.
+            said = copy.copy(annotation)
+            said.name = annotation.name.lstrip("_").removesuffix("_co")
+            return said
+        return annotation
+    if isinstance(annotation, list):
+        return [_expanded(one, aliases) for one in annotation]
+    if isinstance(annotation, griffe.Expr):
+        made = copy.copy(annotation)
+        for field in dataclasses.fields(annotation):
+            if field.name not in ("parent", "member"):
+                setattr(made, field.name, _expanded(getattr(annotation, field.name), aliases))
+        return made
+    return annotation
+
+
+def _is_alias(attribute: griffe.Attribute) -> bool:
+    is_marked = str(attribute.annotation).rpartition(".")[2] == "TypeAlias"
+    return is_marked or (
+        attribute.name[1:2].isupper() and isinstance(attribute.value, griffe.ExprBinOp)
+    )
+
+
+def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
+    yield module
+    for member in list(module.members.values()):
+        if isinstance(member, griffe.Module):
+            yield from _modules(member)
+
+
+def _own(thing: griffe.Object) -> Iterator[griffe.Object]:
+    """The object and all that is defined in it, aliases excepted."""
+    yield thing
+    for member in list(thing.members.values()):
+        if isinstance(member, griffe.Object):
+            yield from _own(member)
+
+
+def public_names() -> Iterator[tuple[str, griffe.Object]]:
+    """Each public name and each public member of a public class, with what is read of it."""
+    loader = griffe.GriffeLoader(
+        search_paths=["python"], extensions=griffe.Extensions(Joined()), allow_inspection=False
+    )
+    package = loader.load("siteline")
+    assert isinstance(package, griffe.Module)
+    seen = set()
+    for path in MODULES:
+        module = package[path.removeprefix("siteline.")] if path != "siteline" else package
+        for name in [str(name) for name in module.exports or () if f"{path}.{name}" not in MODULES]:
+            target = module.members[name]
+            target = target.final_target if isinstance(target, griffe.Alias) else target
+            if target.path in seen:
+                continue
+            seen.add(target.path)
+            yield f"{path}.{name}", target
+            for below, member in target.members.items() if target.is_class else ():
+                if not below.startswith("_") and isinstance(member, griffe.Object):
+                    yield f"{path}.{name}.{below}", member
+
+
+def typed(thing: griffe.Object, signature: str) -> bool:
+    """Whether a signature, as it is shown, has the types of what it is of."""
+    if isinstance(thing, griffe.Function):
+        given = [one for one in thing.parameters if one.name not in ("self", "cls")]
+        return "->" in signature and all(one.annotation is not None for one in given)
+    return ":" in signature or "=" in signature

