@@ -310,6 +310,7 @@ docs docs-mkdocs: $(VENV)/installed $(DOCS)/ready
 	$(IN_DOCS) -m documentation.sources target/docs-source
 	$(IN_DOCS) -m $(if $(filter docs,$@),zensical build --strict --clean,mkdocs --quiet build --strict --clean --site-dir target/docs-mkdocs)
 	$(IN_DOCS) -m documentation.checks target/$@
+	$(IN_DOCS) -m documentation.browser target/$@
 
 check: test format-check lint types test-newest test-lowest test-no-sandbox spark campaigns workflows deny docs docs-mkdocs
 

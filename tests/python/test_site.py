@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from kit.pictures import CHROMIUM
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".ci"))
@@ -206,6 +207,27 @@ def test_names_are_read_with_their_signature_and_text(checks):
     )
     assert page.names["a.B"] == {"doc-signature": "B(x: int)", "doc-contents": "Text."}
     assert page.names["a.B.c"] == {"doc-signature": "", "doc-contents": " "}
+
+
+BAD = """<body style="background: #fff; color: #bbb"><p>Pale</p><p style="color: #000">Plain</p>
+<div style="width: 800px; height: 1px"></div><img src="http://127.0.0.1:9/x.png"></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_what_chromium_shows_badly_is_found(tmp_path, monkeypatch):
+    browser = importlib.import_module("documentation.browser")
+    monkeypatch.setattr(browser, "PAGES", ("bad.html",))
+    (tmp_path / "bad.html").write_text(f'<meta charset="utf-8">{BAD}')
+    found = browser.seen(tmp_path, CHROMIUM)
+    bad = (tmp_path / "bad.html").as_uri()
+    assert found["views"] == 4
+    assert set(found["wrong"]) == {
+        *(f'{bad}, {width} px, {scheme}: contrast 1.92 of "Pale"'
+          for width in (400, 1200) for scheme in ("default", "slate")),
+        *(f"{bad}, 400 px, {scheme}: is wider than its frame" for scheme in ("default", "slate")),
+        f"{bad}: fetches http://127.0.0.1:9/x.png",
+        "no field has the focus after /",
+    }  # fmt: skip
 
 
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
