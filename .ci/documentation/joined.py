@@ -17,20 +17,9 @@ from typing import Any
 
 import griffe
 from documentation.docstrings import UnresolvedReference, markdown
+from documentation.public import MODULES
 
 COMPILED = "_siteline"
-# What docs/stability.md calls public; a name is documented in the first of them that exports it.
-MODULES = (
-    "siteline",
-    "siteline.errors",
-    "siteline.plots",
-    "siteline.reports",
-    "siteline.targets",
-    "siteline.dlt",
-    "siteline.spark",
-    "siteline.otel",
-    "siteline.testing",
-)
 
 
 class Joined(griffe.Extension):

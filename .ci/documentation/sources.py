@@ -14,6 +14,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from documentation.docstrings import ITEM
+from documentation.public import by_reference
 from documentation.sections import by_address
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +90,7 @@ def page(text: str, path: str, known: dict[str, str]) -> str:
             lines.append("")
         line = WHOLE_LINK.sub(lambda match: _link(match, path, place, known), line)
         is_prose = not line.startswith(("#", "    ")) and path != "docs/interface.md"
-        lines.append(by_address(line, interface) if is_prose else line)
+        lines.append(by_reference(by_address(line, interface)) if is_prose else line)
     return "\n".join(lines)
 
 

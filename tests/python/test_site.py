@@ -17,14 +17,12 @@ from kit.pictures import CHROMIUM
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".ci"))
 
-from documentation import docstrings, sections, sources  # noqa: E402
+from documentation import docstrings, public, sections, sources  # noqa: E402
 
 pytestmark = pytest.mark.once
 
 DOCS = ROOT / "docs"
 SITE = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-# Modules whose packages of others may be missing have their names read from the source.
-MODULES = ("", ".errors", ".plots", ".reports", ".targets", ".dlt", ".spark", ".otel", ".testing")
 
 
 def directives():
@@ -39,42 +37,46 @@ def directives():
     return found
 
 
-def exported(module):
-    path = ROOT / "python" / "siteline" / module.removeprefix(".")
-    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
-    listed = re.search(r"^__all__ = \[(.*?)\]", source, re.MULTILINE | re.DOTALL)
-    return re.findall(r'"(\w+)"', listed[1])
-
-
 def unshown(found):
     """The public names that no page shows."""
     shown = {path.rpartition(".")[2] for path in found}
-    for module in MODULES[1:]:
-        if f"siteline{module}" in found:
-            chosen = found[f"siteline{module}"]
-            shown |= set(exported(module)) if chosen is None else chosen
-    for module in MODULES:
-        modules = {one.strip(".") for one in MODULES}
-        yield from (f"siteline{module}.{one}" for one in exported(module)
-                    if one not in shown | modules)  # fmt: skip
+    for module in public.MODULES[1:]:
+        if module in found:
+            shown |= set(public.exported(module)) if found[module] is None else found[module]
+    return sorted(name for name in public.names() if name.rpartition(".")[2] not in shown)
 
 
 def test_every_public_name_is_on_a_page_of_names():
-    assert sum(len(exported(module)) for module in MODULES) > 150
-    assert not list(unshown(directives()))
+    assert len(public.names()) > 150
+    assert not unshown(directives())
 
 
 def test_a_public_name_on_no_page_is_found():
     without = {path: chosen for path, chosen in directives().items() if path != "siteline.Feed"}
-    assert list(unshown(without)) == ["siteline.Feed"]
+    assert unshown(without) == ["siteline.Feed"]
 
 
-def test_what_the_pages_of_names_show_exists():
+def test_the_public_names_are_those_of_the_modules_and_of_the_stability_page():
+    said = (DOCS / "stability.md").read_text(encoding="utf-8").split("## What is public")[1]
+    assert set(re.findall(r"`(siteline\.[a-z]+)`", said.split("- **Results")[0])) <= public.names()
+    for module in ("siteline", "siteline.errors", "siteline.plots", "siteline.reports"):
+        assert public.exported(module) == importlib.import_module(module).__all__
+
+
+def test_what_the_pages_of_names_show_is_public():
     for path, chosen in directives().items():
-        name = path.removeprefix("siteline.")
-        is_module = f".{name}" in MODULES
-        assert is_module or hasattr(siteline, name), path
-        assert not chosen or (is_module and chosen <= set(exported(f".{name}"))), path
+        assert path in public.names(), path
+        assert not chosen or chosen <= set(public.exported(path)), path
+
+
+def test_code_of_a_page_that_names_something_public_links_to_it():
+    text = "`siteline.Feed`, `help(siteline.Client.data)`, `siteline.Shape(...)`, `siteline.errors`"
+    assert public.by_reference(text) == (
+        "[`siteline.Feed`][siteline.Feed], [`help(siteline.Client.data)`][siteline.Client.data], "
+        "[`siteline.Shape(...)`][siteline.Shape], [`siteline.errors`][siteline.errors]"
+    )
+    for kept in ("`siteline.feed`", "[`siteline.Feed`](api/sync.md)", "`siteline.retry.wait`"):
+        assert public.by_reference(kept) == kept
 
 
 def pages_of_the_site():
@@ -249,6 +251,20 @@ def test_there_are_tutorials_with_pictures_and_no_failed_cell():
     assert len(list((DOCS / "tutorials").glob("*.svg"))) >= 4
     for path in TUTORIALS:
         assert "Traceback" not in path.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_the_first_page_prints_what_it_shows(capsys):
+    pytest.importorskip("pandas")
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
+    assert shown
+    for program, output in shown:
+        space = {}
+        exec(program, space)
+        space["sandbox"].close()
+        assert capsys.readouterr().out == output
 
 
 def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
