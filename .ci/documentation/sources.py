@@ -29,7 +29,13 @@ PAGES = {
 }
 # Files that are shown as they are, and those that are handed out as they are.
 SHOWN = ("examples/*.py", "examples/recipes/*")
-HANDED_OUT = ("examples/*.svg", "examples/*.ipynb", "docs/**/*.svg", "docs/assets/*")
+HANDED_OUT = (
+    "examples/*.svg",
+    "examples/*.ipynb",
+    "docs/**/*.svg",
+    "docs/assets/*",
+    "docs/tutorials/*.py",
+)
 LISTED = {"examples": "Programs to run", "examples/recipes": "Recipes as files"}
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".service": "ini", ".timer": "ini"}
 

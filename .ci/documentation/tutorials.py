@@ -64,6 +64,7 @@ def executed(path: Path) -> dict[str, str]:
                 parts.append(f"![{value.alt}]({name})")
             elif value is not None:
                 parts.append(_shown(value))
+    parts.append(f"The program: [{path.name}]({path.name}).")
     files[f"{path.stem}.md"] = "\n\n".join(parts) + "\n"
     return files
 

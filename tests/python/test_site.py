@@ -6,6 +6,7 @@
 import importlib
 import inspect
 import re
+import shlex
 import sys
 import types
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit.pictures import CHROMIUM
+from siteline.cli.parser import complete_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".ci"))
@@ -265,6 +267,29 @@ def test_the_first_page_prints_what_it_shows(capsys):
         exec(program, space)
         space["sandbox"].close()
         assert capsys.readouterr().out == output
+
+
+def shell_lines():
+    """The commands of siteline in the pages, without what the shell does with their output."""
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
+                words = shlex.split(line, comments=True)
+                ends = (at for at, word in enumerate(words) if word[0] in "|>&" or word[-1] == ";")
+                end = next(ends, None)
+                yield page.name, [*words[:end], *(words[end].rstrip(";|>&"),)] if end else words
+
+
+def test_every_command_of_a_page_is_one_that_siteline_takes():
+    lines = [(page, [word for word in words if word]) for page, words in shell_lines()]
+    assert {"operating.md", "command.md", "many.md"} <= {page for page, _ in lines}
+    for page, words in lines:
+        if "--help" not in words and "--version" not in words:
+            try:
+                complete_parser().parse_args(words)
+            except SystemExit:
+                pytest.fail(f"{page}: siteline {shlex.join(words)}")
 
 
 def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
