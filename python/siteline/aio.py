@@ -649,7 +649,8 @@ class _CollectedRecords:
 
     async def _fill(self) -> None:
         await self._scan.collect()
-        self._records = self._scan._scan.records(named=self._named)
+        scan = self._scan._scan
+        self._records = scan.records(named=True) if self._named else scan.records()
 
     def _report(self) -> None: ...
     def _end(self) -> None: ...
