@@ -24,7 +24,6 @@ use super::settings::{Only, SyncSettings};
 use super::shares::{Asked, Share, range_of, shares};
 use super::stored::read_states;
 use super::task::{Task, Why};
-
 use crate::client::collect::{Step, WholeRead};
 use crate::client::scan::Scan;
 use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
