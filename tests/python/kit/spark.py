@@ -93,6 +93,9 @@ def _sail() -> Iterator[Any]:
     try:
         yield spark
     finally:
+        # At the end of a long run the server was gone once, and PySpark asked it to release the
+        # session for eleven minutes.
+        spark.client.set_retry_policies([])
         spark.stop()
         server.stop()
 
