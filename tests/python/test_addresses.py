@@ -77,11 +77,11 @@ def test_an_address_that_changes_is_looked_up_when_a_connection_is_opened(tmp_pa
     addresses.write_text("127.0.0.2\\n")
     read += pages
     print(sum(len(page) for page in read) == len(truth), after.connections > 0)
-    # With each old connection one request was lost. On a busy machine there may be a second one,
-    # opened while the first was not free yet.
+    # With each old connection at most one request was lost. On a busy machine there may be a second
+    # one, and none may be used again: it is opened, or passed over, while the first is not free yet.
     lost = client.allowance.used - sandbox.stats["data_requests"]
-    print(lost == before.connections, lost)
+    print(lost <= before.connections <= 2, lost)
     """
     printed = run_with_resolver(script, ["127.0.0.1"], tmp_path).splitlines()
     assert printed[0] == "True True"
-    assert printed[1] in {"True 1", "True 2"}
+    assert printed[1] in {"True 0", "True 1", "True 2"}
