@@ -77,8 +77,8 @@ def test_an_address_that_changes_is_looked_up_when_a_connection_is_opened(tmp_pa
     addresses.write_text("127.0.0.2\\n")
     read += pages
     print(sum(len(page) for page in read) == len(truth), after.connections > 0)
-    # With each old connection at most one request was lost. On a busy machine there may be a second
-    # one, and none may be used again: it is opened, or passed over, while the first is not free yet.
+    # With each old connection at most one request was lost. On a busy machine the first may not be
+    # free in time: then another one is opened beside it, or in its place.
     lost = client.allowance.used - sandbox.stats["data_requests"]
     print(lost <= before.connections <= 2, lost)
     """

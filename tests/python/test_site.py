@@ -3,6 +3,8 @@
 ``make docs`` builds it, and asks the same of what was built (``.ci/documentation/checks.py``).
 """
 
+import ast
+import functools
 import importlib
 import inspect
 import re
@@ -290,6 +292,59 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
                 complete_parser().parse_args(words)
             except SystemExit:
                 pytest.fail(f"{page}: siteline {shlex.join(words)}")
+
+
+def blocks(page, language):
+    """The blocks of a language on a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["enrollment.md", "settings.md"])
+def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypatch):
+    [profile] = blocks(page, "toml")
+    # There is no program `pass` here, and the key has no passphrase.
+    lines = profile.splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("password_command")]
+    assert len(lines) - len(kept) == 1
+    (tmp_path / "config.toml").write_text("".join(kept), encoding="utf-8")
+    siteline.PrivateKey.generate(2048).save(tmp_path / "plant-a.pem")
+    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+    client = siteline.Client.from_profile("plant-a", ledger=tmp_path / "ledger")
+    assert client.subject == "subject-from-enrollment"
+    assert client.allowance.limit == 5_000
+
+
+def test_the_feeds_of_the_page_of_the_command_are_read(tmp_path):
+    from siteline.cli.feeds import read_feeds
+
+    [said] = blocks("command.md", "toml")
+    path = tmp_path / "feeds.toml"
+    path.write_text(said, encoding="utf-8")
+    found = read_feeds(str(path))
+    assert found.profile == "plant-a"
+    assert [(feed.name, feed.page_size) for feed in found.feeds] == [
+        ("line-1", None),
+        ("line-2", 500),
+    ]
+
+
+def test_the_programs_for_spark_use_names_and_keywords_that_are_there():
+    """They need a cluster: its own tests run what they call."""
+    pytest.importorskip("pyspark")
+    importlib.import_module("siteline.spark")
+    calls = set()
+    for program in blocks("spark.md", "py"):
+        for node in ast.walk(ast.parse(program)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("siteline."):
+                name = ast.unparse(node.func)
+                found = functools.reduce(getattr, name.split(".")[1:], siteline)
+                taken = inspect.signature(found).parameters
+                spread = any(one.kind is one.VAR_KEYWORD for one in taken.values())
+                named = {keyword.arg for keyword in node.keywords if keyword.arg}
+                assert spread or named <= set(taken), name
+                calls.add(name)
+    assert len(calls) >= 6
 
 
 def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
