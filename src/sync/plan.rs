@@ -1,5 +1,5 @@
-//! What a run reads, in which order, and how many pages that is expected to take. Except [`plan`]
-//! this is pure arithmetic: no clock, no request.
+//! What a run reads, in which order, and how many pages that is expected to take. Except [`plan`] this
+//! is pure arithmetic: no clock, no request.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -141,8 +141,8 @@ pub(super) fn steps_of(
 }
 
 /// The chains that read what is asked for. An unfinished chain is resumed where it began recently, or settles
-/// what it reads: what it has brought is as good as new. What lies within
-/// the settle lag, or ahead, counts as read by none: it is one chain, always a new one.
+/// what it reads: what it has brought is as good as new. What lies within the settle lag, or ahead, counts
+/// as read by none: it is one chain, always a new one.
 fn steps_within(
     number: usize,
     known: &PlannedFeed<'_>,
