@@ -73,6 +73,7 @@ pub(crate) use self::shown::{CHANGES, ShownPoints, change_column};
 pub(crate) use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
 pub(crate) use self::turns::{Turn, Turns};
+pub(crate) use self::view::with_change;
 pub use self::view::{Choice, Flagged, PointFilter, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};

@@ -30,13 +30,15 @@ impl View {
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         let points = schema(&[]);
-        if !matches!(self, Self::ChangedSince(_)) {
-            return points;
-        }
-        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        let change = Arc::new(Field::new("change", text, false));
-        Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
+        if matches!(self, Self::ChangedSince(_)) { with_change(&points) } else { points }
     }
+}
+
+/// The schema of points with a last column `change`, how each of them changed.
+pub(crate) fn with_change(points: &Schema) -> SchemaRef {
+    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let change = Arc::new(Field::new("change", text, false));
+    Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
 }
 
 /// What a read does with flagged points: those that a later complete read of their window lacked.

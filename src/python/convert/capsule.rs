@@ -10,17 +10,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::data::PointColumns;
 use crate::error::{Error, Kind, Result};
 use crate::python::bridge::process::detached;
-
-/// The Arrow stream of points at hand.
-pub(crate) fn points_capsule<'py>(
-    py: Python<'py>,
-    points: &PointColumns,
-) -> PyResult<Bound<'py, PyCapsule>> {
-    batch_capsule(py, || points.batch())
-}
 
 /// The Arrow stream of batches that are read when the consumer asks for them, as the PyCapsule
 /// interface wants it. It is released once, by the consumer or with the capsule.
@@ -109,7 +100,7 @@ macro_rules! batch_methods {
                 &self,
                 py: Python<'py>,
                 requested_schema: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<Bound<'py, PyCapsule>> {
+            ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
                 // The interface lets a producer keep its own schema; consumers cast.
                 drop(requested_schema);
                 let batch = || $crate::python::convert::capsule::OneBatch::batch(self);
@@ -117,7 +108,10 @@ macro_rules! batch_methods {
             }
 
             /// The Arrow PyCapsule interface.
-            fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+            fn __arrow_c_schema__<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
                 let schema = $crate::python::convert::capsule::OneBatch::schema(self)?;
                 $crate::python::convert::capsule::schema_capsule(py, &schema)
             }

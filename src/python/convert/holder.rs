@@ -86,6 +86,18 @@ macro_rules! frame_methods {
 /// Records, Arrow and columns of a class with an `Arc<PointColumns>` in this field.
 macro_rules! point_methods {
     ($class:ident, $($points:ident).+) => {
+        impl $crate::python::convert::capsule::OneBatch for $class {
+            fn schema(&self) -> $crate::error::Result<::arrow_schema::SchemaRef> {
+                Ok(self.$($points).+.schema())
+            }
+
+            fn batch(&self) -> $crate::error::Result<::arrow_array::RecordBatch> {
+                self.$($points).+.batch()
+            }
+        }
+
+        $crate::python::convert::capsule::batch_methods! { $class }
+
         #[pymethods]
         impl $class {
             /// The points one by one, as plain dicts, or as :class:`Record` tuples with
@@ -94,24 +106,6 @@ macro_rules! point_methods {
             fn records(&self, named: bool) -> $crate::python::convert::rows::RecordIterator {
                 let points = ::std::sync::Arc::clone(&self.$($points).+);
                 $crate::python::convert::rows::RecordIterator::over(points, named)
-            }
-
-            /// The Arrow PyCapsule interface.
-            #[pyo3(signature = (requested_schema=None))]
-            fn __arrow_c_stream__<'py>(
-                &self,
-                py: Python<'py>,
-                requested_schema: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<Bound<'py, PyCapsule>> {
-                // The interface lets a producer keep its own schema; consumers cast.
-                drop(requested_schema);
-                $crate::python::convert::capsule::points_capsule(py, &self.$($points).+)
-            }
-
-            /// The Arrow PyCapsule interface.
-            fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-                let schema = self.$($points).+.schema();
-                $crate::python::convert::capsule::schema_capsule(py, &schema)
             }
 
             /// An iterator of ``bytes``, which joined are one Arrow IPC stream.

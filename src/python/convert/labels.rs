@@ -1,18 +1,16 @@
 //! `labels=`: names of series, beside their ids or in the place of them.
 
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema};
+use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyTuple};
 
 use crate::client::ListedIds;
 use crate::data::{Identity, PointColumns};
 use crate::error::Result;
-use crate::python::convert::capsule::{batch_capsule, fitted};
+use crate::python::convert::capsule::{OneBatch, batch_methods, fitted};
 use crate::python::convert::columns::of_points;
-use crate::store::{CHANGES, change_column};
+use crate::store::{CHANGES, change_column, with_change};
 
 /// The five ids of a series, as Python has them.
 pub(crate) fn ids<'py>(py: Python<'py>, series: &Identity) -> PyResult<Bound<'py, PyTuple>> {
@@ -106,18 +104,23 @@ impl FramePoints {
         };
         Ok(Self { points, changes, provenance })
     }
+}
+
+impl OneBatch for FramePoints {
+    fn schema(&self) -> Result<SchemaRef> {
+        let schema = self.points.schema();
+        Ok(if self.changes.is_some() { with_change(&schema) } else { schema })
+    }
 
     fn batch(&self) -> Result<RecordBatch> {
         let batch = self.points.batch()?;
         let Some(changes) = self.changes.clone() else { return Ok(batch) };
-        let change = change_column(changes)?;
-        let field = Field::new("change", change.data_type().clone(), false);
-        let schema = batch.schema();
-        let fields: Vec<_> = schema.fields().iter().cloned().chain([Arc::new(field)]).collect();
-        let columns = batch.columns().iter().cloned().chain([change]).collect();
-        fitted(Schema::new(fields), columns)
+        let columns = batch.columns().iter().cloned().chain([change_column(changes)?]).collect();
+        fitted(self.schema()?, columns)
     }
 }
+
+batch_methods! { FramePoints }
 
 #[pymethods]
 impl FramePoints {
@@ -127,16 +130,6 @@ impl FramePoints {
             columns.append(changes_for_frames(py, changes)?)?;
         }
         Ok(columns)
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        batch_capsule(py, || self.batch())
     }
 
     fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {

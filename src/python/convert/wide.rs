@@ -3,7 +3,7 @@
 use arrow_array::{Array as _, RecordBatch};
 use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyByteArray, PyDict, PyTuple};
 
 use crate::client::ListedIds;
 use crate::data::PointColumns;
