@@ -191,7 +191,7 @@ $(SPARK)/ready: .ci/locks/spark.txt
 spark: $(VENV)/installed $(SPARK)/ready
 	$(SPARK)/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	$(SPARK)/$(SCRIPTS)/python -m pytest -p no:cacheprovider tests/python/test_spark.py \
-	tests/python/test_spark_streams.py tests/python/test_spark_dask.py $(PYTEST_ARGS)
+	tests/python/test_spark_streams.py tests/python/test_spark_dask.py tests/python/test_page_spark.py $(PYTEST_ARGS)
 
 # Hostile months, then kills, failing disks and losses of power at every tenth place. Not `make torture`,
 # which judges by the clock.

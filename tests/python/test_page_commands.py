@@ -1,0 +1,270 @@
+"""The commands on the page of the command, typed into a shell: they end as it says, and print it.
+
+What a command prints is compared with the page by its words: numbers, times and places are those of
+another plant.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from kit import systems
+from kit.command import COMMAND, environment
+from kit.pages import DOCS, blocks
+from siteline.cli.exits import Exit
+from siteline.cli.parser import complete_parser
+
+pytestmark = [pytest.mark.once, systems.SIGNALS]
+
+CONSOLE = [re.sub(r"\\\n +", "", text) for text in blocks("command.md", "console")]
+
+
+def shell_lines():
+    """The commands of siteline in the pages, without what the shell does with their output."""
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
+                words = shlex.split(line, comments=True)
+                ends = (at for at, word in enumerate(words) if word[0] in "|>&" or word[-1] == ";")
+                end = next(ends, None)
+                yield page.name, [*words[:end], *(words[end].rstrip(";|>&"),)] if end else words
+
+
+def test_every_command_of_a_page_is_one_that_siteline_takes():
+    lines = [(page, [word for word in words if word]) for page, words in shell_lines()]
+    assert {"operating.md", "command.md", "many.md"} <= {page for page, _ in lines}
+    for page, words in lines:
+        if "--help" not in words and "--version" not in words:
+            try:
+                complete_parser().parse_args(words)
+            except SystemExit:
+                pytest.fail(f"{page}: siteline {shlex.join(words)}")
+
+
+class Shell:
+    """A folder with the profile of the pages, in which lines are typed as on a page."""
+
+    def __init__(self, folder, sandbox):
+        self.folder, self.sandbox = folder, sandbox
+        (folder / "bin").mkdir()
+        command = folder / "bin" / "siteline"
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n', encoding="utf-8")
+        command.chmod(0o700)
+        given = sandbox.env()
+        self.subject = given["SITELINE_SUBJECT"]
+        key = folder / "plant-a.pem"
+        key.write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
+        key.chmod(0o600)
+        self.set_profile()
+        self.variables = {
+            **environment(),
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "SITELINE_CONFIG": str(folder / "config.toml"),
+            "SITELINE_PROFILE": "plant-a",
+            "SITELINE_SANDBOX_CLOCK": given["SITELINE_SANDBOX_CLOCK"],
+            "XDG_STATE_HOME": str(folder / "state"),
+        }
+
+    def set_profile(self, daily_allowance=5000):
+        given = self.sandbox.env()
+        (self.folder / "config.toml").write_text(
+            f'[plant-a]\nbase_url = "{given["SITELINE_BASE_URL"]}"\n'
+            f'subject = "{given["SITELINE_SUBJECT"]}"\nprivate_key_file = "plant-a.pem"\n'
+            f"daily_allowance = {daily_allowance}\n",
+            encoding="utf-8",
+        )
+
+    def type(self, line, status=0):
+        """Run a line, which ends with this status; what it prints."""
+        done = subprocess.run(
+            ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, capture_output=True,
+            text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
+        # The page's subject is a longer text than that of the sandbox.
+        return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")
+
+
+@pytest.fixture
+def shell(sandbox, tmp_path):
+    return Shell(tmp_path, sandbox)
+
+
+def block(first):
+    """The lines that are typed in the block that begins so, each with what the page shows below."""
+    [text] = [one for one in CONSOLE if one.startswith(f"$ {first}")]
+    typed = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [one.partition("\n")[::2] for one in typed]
+
+
+NUMBER = r"(?<![A-Za-z\d])-?\d[\d.,:TZ-]*(?: (?:[kMG]B|bytes|ms|s|min|h|d)\b)?"
+
+
+def words(line):
+    """A line without its numbers, times, places and ids; a count of one thing as of several."""
+    line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|[\w-]{43}|\bhttps?://\S+|(?<!\w)/\S+|\bintegration-\d+|"
+                  r"\bsubject-from-enrollment|\S*\bplant-[\d-]+\.siteline", "…", line)  # fmt: skip
+    line = re.sub(r"\bline-\d", "feed", line)
+    line = re.sub(NUMBER, "#", re.sub("[█▓▒·]{2,}", "…", line))
+    line = re.sub(r"\b(page|request|point)s\b", r"\1", line)
+    return " ".join(line.split())
+
+
+def unprinted(shown, printed):
+    """The lines of the page which the command has no longer, by their words."""
+    there = {words(line) for line in printed.splitlines()}
+    return [line for line in shown.splitlines() if words(line) not in there]
+
+
+def with_jq(line):
+    """A line without its part that needs a program which may not be here."""
+    return line if shutil.which("jq") else line.partition(" | jq ")[0]
+
+
+def is_typed(shell, first, status=0):
+    """Type the lines of a block, the last of which ends with this status; compare their output."""
+    *before, last = block(first)
+    for (line, shown), ends in [*((one, 0) for one in before), (last, status)]:
+        printed = shell.type(with_jq(line), ends)
+        if with_jq(line) == line:
+            assert unprinted(shown, printed) == [], line
+
+
+PAGE_FEEDS = """
+[defaults]
+site = "S1"
+interval = "5m"
+since = 2026-11-10
+
+[feeds.line-1]
+line = "L1"
+
+[feeds.line-2]
+line = "L2"
+"""
+STORE_FEEDS = """
+[feeds.line-2]
+site = "S1"
+line = "L2"
+interval = "5m"
+since = 2026-11-10
+
+[feeds.line-3]
+site = "S2"
+line = "L3"
+interval = "1h"
+page_size = 100
+since = 2026-11-01
+"""
+
+
+@pytest.fixture
+def feeds(shell):
+    """The feeds of two lines."""
+    (shell.folder / "feeds.toml").write_text(PAGE_FEEDS, encoding="utf-8")
+
+
+@pytest.fixture
+def store(shell, sandbox):
+    """The store of the page: one feed is read to its end again and again, of the other a part."""
+    path = shell.folder / "feeds.toml"
+    path.write_text(STORE_FEEDS, encoding="utf-8")
+    sync = "siteline sync feeds.toml plant.siteline"
+    shell.type(f"{sync} --feed line-2")
+    shell.type(f"{sync} --feed line-3 --max-pages 4", Exit.INCOMPLETE)
+    sandbox.clock.advance("1d")
+    shell.type(f"{sync} --feed line-2")
+    sandbox.clock.advance("356m")
+    shell.type(f"{sync} --feed line-2")
+
+
+def test_a_word_that_is_gone_from_a_command_is_found():
+    assert words("week.csv: 11,652 points; 12 pages; 188.6 kB") == "week.csv: # point; # page; #"
+    assert words("  line-1  8 inserted") == words("line-2 1,686 inserted")
+    assert unprinted("a 1 kept\nb 2 left", "a 17 kept\nb 2 lost") == ["b 2 left"]
+
+
+def test_help(shell, store):
+    is_typed(shell, "siteline --help")
+
+
+def test_keys_and_profiles(shell, tmp_path):
+    (shell.folder / "plant-a.pem").unlink()
+    (shell.folder / "config.toml").unlink()
+    (keygen, shown), (init, said), (check, checked), (discover, _) = block("siteline keygen")
+    assert "--encrypt" in keygen, "which asks for a passphrase on a terminal"
+    told = shell.type(keygen.replace("--encrypt", "--password-command 'echo secret'"))
+    lines = [
+        line for line in shown.splitlines() if not line.startswith(("Pass", "The same", '  "'))
+    ]
+    assert unprinted("\n".join(lines), told) == []
+    assert re.findall(r'"(\w+)":', told) == re.findall(r'"(\w+)":', shown)
+    assert unprinted(said, shell.type(init)) == []
+    is_typed(shell, "siteline profile list")
+    given = shell.sandbox.env()
+    (shell.folder / "plant-a.pem").write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
+    shell.set_profile()
+    assert unprinted(checked, shell.type(check)) == []
+    assert "L2" in shell.type(discover)
+    [(difference, _)] = block("siteline discover --diff")
+    assert "Nothing has changed since" in shell.type(difference)
+
+
+def test_a_plan_and_a_sync_which_the_allowance_ends(shell, feeds, sandbox):
+    is_typed(shell, "siteline sync feeds.toml plant.siteline\nSync complete")
+    sandbox.clock.advance("1d")
+    is_typed(shell, "siteline plan")
+    shell.set_profile(daily_allowance=3)
+    is_typed(shell, "siteline sync feeds.toml plant.siteline; echo $?")
+
+
+def test_a_sync_every_hour(shell, feeds):
+    [(line, shown)] = block("siteline sync feeds.toml plant.siteline --every")
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {line}"], cwd=shell.folder, env=shell.variables,
+        stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert unprinted(shown, process.stdout.readline()) == []
+        finally:
+            process.terminate()
+
+
+def test_pulls(shell, sandbox):
+    is_typed(shell, "siteline pull --site S1 --line L2 --start 2026-11-01 --end 2026-11-08 "
+                    "--interval 5m --page-size 1000 -o week.parquet")  # fmt: skip
+
+
+def test_a_pull_that_fails_goes_on(shell, sandbox):
+    sandbox.fault(on="data", status=503, skip=5, times=4)
+    (pull, failed), (resume, done) = block("siteline pull --site S1 --line L2 --start 2026-11-01 "
+                    "--end 2026-11-08 --interval 5m --page-size 1000 -o week.csv")  # fmt: skip
+    assert unprinted(failed, shell.type(pull, Exit.TEMPORARY)) == []
+    assert unprinted(done, shell.type(resume)) == []
+
+
+def test_a_pull_of_what_is_not_listed(shell):
+    is_typed(shell, "siteline pull --site S9")
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["siteline coverage plant.siteline --now", "siteline lateness", "siteline changes",
+     "siteline store check", "siteline store backup", "siteline store info", "siteline allowance"],
+)  # fmt: skip
+def test_what_a_store_has(shell, store, first):
+    (shell.folder / "backups").mkdir()
+    is_typed(shell, first)
+
+
+def test_a_coverage_for_a_monitor(shell, store):
+    [(line, _)] = block("siteline coverage plant.siteline --json")
+    command, _, question = line.partition(" | ")
+    assert question.startswith("jq -e 'all(.feeds[]; .spans.unread < 7200)")
+    feeds = json.loads(shell.type(f"{command} --now 2026-11-21T06:00Z"))["feeds"]
+    assert [feed["spans"]["unread"] < 7200 for feed in feeds] == [True, False]

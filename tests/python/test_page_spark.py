@@ -1,0 +1,118 @@
+"""The programs on the page of Spark, in the engine that is installed, as they stand there.
+
+In Sail what it has: no streams. In Spark all but the read of Delta, whose package is on no index.
+"""
+
+import pytest
+import siteline
+import siteline.spark
+from kit import spark as engine
+from kit.pages import blocks
+from kit.tls_service import Authority
+from kit.waiting import wait_until
+
+deltalake = pytest.importorskip("deltalake")
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.sandbox(now="2026-11-08T06:00:00Z"),
+    pytest.mark.skipif(not engine.IS_SPARK and not engine.IS_SAIL, reason="there is no engine"),
+]
+
+
+@pytest.fixture
+def page(spark, sandbox, tmp_path, monkeypatch):
+    """The names after the first program of the page, and a way to run others with them."""
+    key = tmp_path / "plant-a.pem"
+    key.write_text(sandbox.env()["SITELINE_PRIVATE_KEY"])
+    key.chmod(0o600)
+    (tmp_path / "config.toml").write_text(
+        f'[plant-a]\nbase_url = "{sandbox.base_url}"\nsubject = "{sandbox.client().subject}"\n'
+        f'private_key_file = "{key}"\ndaily_allowance = 5000\n'
+    )
+    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
+    names = {"spark": spark}
+
+    def run(program, places):
+        for there, here in places.items():
+            assert there in program
+            program = program.replace(there, str(here))
+        exec(program, names)
+
+    run(blocks("spark.md", "py")[0], {})
+    yield names, run
+    siteline.spark.register(spark, "plant-a").close()
+
+
+@pytest.fixture
+def programs():
+    """The programs after the first."""
+    _, *others = blocks("spark.md", "py")
+    return dict(zip(("sync", "network", "stream"), others, strict=True))
+
+
+def count_at_the_service(sandbox):
+    week = {"start": "2026-11-01", "end": "2026-11-08", "interval": "1m"}
+    return len(sandbox.truth(site="S1", **week))
+
+
+def test_a_week_is_planned_and_read(page, sandbox):
+    names, _ = page
+    assert names["points"].count() == count_at_the_service(sandbox) > 10_000
+    assert sandbox.stats["token_requests"] == 1
+
+
+def test_a_table_of_delta_is_filled_and_read_without_a_request(page, programs, sandbox, tmp_path):
+    names, run = page
+    lake = tmp_path / "points"
+    filling, reading = programs["sync"].split("points = ")
+    run(filling, {"/lake/points": lake})
+    before = sandbox.stats["data_requests"]
+    stored = deltalake.DeltaTable(lake).to_pyarrow_table().num_rows
+    assert stored >= count_at_the_service(sandbox)
+    if engine.IS_SAIL:
+        run(f"points = {reading}", {"/lake/points": lake})
+        assert names["points"].count() == stored
+    assert sandbox.stats["data_requests"] == before
+
+
+def test_an_agent_on_a_network_serves_the_tasks(page, programs, sandbox, tmp_path, monkeypatch):
+    names, run = page
+    authority = Authority(tmp_path / "agent")
+    certificate, begin, key = authority.chain.read_text().partition("-----BEGIN PRIVATE")
+    (tmp_path / "agent.pem").write_text(certificate)
+    (tmp_path / "agent-key.pem").write_text(begin + key)
+    monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
+    names["client"] = siteline.Client.from_profile("plant-a")
+    run(
+        programs["network"],
+        {
+            "https://driver.example.com:8443": "https://127.0.0.1:0",
+            "agent.pem": tmp_path / "agent.pem",
+            "agent-key.pem": tmp_path / "agent-key.pem",
+        },
+    )
+    before = sandbox.stats["data_requests"]
+    line = names["spark"].read.format("siteline").options(**names["week"], line="L2")
+    assert line.load().count() > 0
+    served = sandbox.stats["data_requests"] - before
+    assert names["agent"].state["allowance"]["used"] >= served > 0
+    names["agent"].close()
+
+
+@pytest.mark.skipif(not engine.IS_SPARK, reason="Sail has no streams of Python sources")
+def test_a_stream_fills_a_table(page, programs, sandbox, tmp_path):
+    names, run = page
+    run(
+        programs["stream"],
+        {"/lake/points": tmp_path / "points", "/lake/checkpoint": tmp_path / "checkpoint"},
+    )
+    [query] = names["spark"].streams.active
+    try:
+        wait_until(lambda: query.exception() or query.lastProgress is not None)
+        assert query.exception() is None
+    finally:
+        query.stop()
+    stored = deltalake.DeltaTable(tmp_path / "points").to_pyarrow_table().num_rows
+    assert stored == query.lastProgress["numInputRows"] > 10_000
