@@ -73,7 +73,7 @@ store.lateness("line-1").plot()
 # ## Final numbers alone
 
 # %%
-final = store.points("line-1", settled_only=True)
+final = store.points("line-1", settled_only=True, flagged="drop")
 final.rebucket("7d", value="mean").to_pandas(labels=client.series())[
     ["label", "timestamp", "value", "buckets"]
 ].head(6)
