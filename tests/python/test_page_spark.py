@@ -3,6 +3,8 @@
 In Sail what it has: no streams. In Spark all but the read of Delta, whose package is on no index.
 """
 
+import contextlib
+
 import pytest
 import siteline
 import siteline.spark
@@ -18,6 +20,12 @@ pytestmark = [
     pytest.mark.sandbox(now="2026-11-08T06:00:00Z"),
     pytest.mark.skipif(not engine.IS_SPARK and not engine.IS_SAIL, reason="there is no engine"),
 ]
+
+
+def forget(spark):
+    """Forget the clients of other tests: the session is one for all, a program reads by its own."""
+    with contextlib.suppress(siteline.ConfigError):
+        siteline.spark._driver.registered(spark).accesses.clear()
 
 
 @pytest.fixture
@@ -40,9 +48,11 @@ def page(spark, sandbox, tmp_path, monkeypatch):
             program = program.replace(there, str(here))
         exec(program, names)
 
+    forget(spark)
     run(blocks("spark.md", "py")[0], {})
     yield names, run
     siteline.spark.register(spark, "plant-a").close()
+    forget(spark)
 
 
 @pytest.fixture
