@@ -4,12 +4,15 @@ What a command prints is compared with the page by its words: numbers, times and
 another plant.
 """
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from kit import systems
@@ -46,15 +49,25 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
                 pytest.fail(f"{page}: siteline {shlex.join(words)}")
 
 
+def test_each_block_of_the_page_of_the_command_is_typed():
+    """Those of systemctl excepted, which need a systemd."""
+    text = Path(__file__).read_text(encoding="utf-8")
+    typed = [one for one in CONSOLE if one.startswith("$ ")]
+    assert len(CONSOLE) - len(typed) == 1
+    begun = re.findall(r'"(siteline [\w .:-]+|set -a)', text)
+    assert [one for one in typed if not any(one.startswith(f"$ {name}") for name in begun)] == []
+
+
 class Shell:
     """A folder with the profile of the pages, in which lines are typed as on a page."""
 
     def __init__(self, folder, sandbox):
         self.folder, self.sandbox = folder, sandbox
         (folder / "bin").mkdir()
-        command = folder / "bin" / "siteline"
-        command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n', encoding="utf-8")
-        command.chmod(0o700)
+        for name, words in (("siteline", COMMAND), ("python", [sys.executable])):
+            program = folder / "bin" / name
+            program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+            program.chmod(0o700)
         given = sandbox.env()
         self.subject = given["SITELINE_SUBJECT"]
         key = folder / "plant-a.pem"
@@ -88,6 +101,18 @@ class Shell:
         assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
         # The page's subject is a longer text than that of the sandbox.
         return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")
+
+    @contextlib.contextmanager
+    def serving(self, line):
+        """Run a line that goes on until the block ends; its output."""
+        with subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=self.variables,
+            stdout=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            try:
+                yield process.stdout
+            finally:
+                process.terminate()
 
 
 @pytest.fixture
@@ -225,14 +250,33 @@ def test_a_plan_and_a_sync_which_the_allowance_ends(shell, feeds, sandbox):
 
 def test_a_sync_every_hour(shell, feeds):
     [(line, shown)] = block("siteline sync feeds.toml plant.siteline --every")
-    with subprocess.Popen(
-        ["/bin/sh", "-c", f"exec {line}"], cwd=shell.folder, env=shell.variables,
-        stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        try:
-            assert unprinted(shown, process.stdout.readline()) == []
-        finally:
-            process.terminate()
+    with shell.serving(line) as output:
+        assert unprinted(shown, output.readline()) == []
+
+
+def test_a_sandbox_and_a_shell_that_asks_it(shell):
+    [(line, shown)] = block("siteline sandbox --now")
+    [(_, place)] = re.findall(r"(env file +)(\S+)", shown)
+    (set_variables, _), (discover, _) = block("set -a")
+    assert place in set_variables
+    with shell.serving(line) as output:
+        printed = output.readline() + output.readline()
+        assert unprinted(shown, printed) == []
+        here = printed.split()[-1]
+        asked = f"{set_variables.replace(place, here)}; unset SITELINE_PROFILE; {discover}"
+        assert "L2" in shell.type(asked)
+
+
+def test_an_agent_and_a_program_below_it(shell):
+    (serve, _), (run, _) = block("siteline agent")
+    with shell.serving(serve) as output:
+        assert output.readline().startswith("SITELINE_AGENT=unix:")
+    program = """
+import siteline, sys
+print(sys.argv[1:], [series.line_id for series in siteline.Client.from_env().series()][:1])
+"""
+    (shell.folder / "nightly.py").write_text(program, encoding="utf-8")
+    assert "['--line', 'L2'] ['L" in shell.type(run)
 
 
 def test_pulls(shell, sandbox):
