@@ -5,7 +5,6 @@ import doctest
 import inspect
 import json
 import logging
-import re
 import runpy
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import siteline
 import siteline.testing
+from kit.pages import blocks
 from kit.ranges import NOW
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +28,7 @@ def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def python_blocks(path):
-    text = path.read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-WITH_BLOCKS = [path for path in PAGES if python_blocks(path)]
+WITH_BLOCKS = [path for path in PAGES if blocks(path, "python")]
 
 
 class Prompt(code.InteractiveConsole):
@@ -48,7 +43,7 @@ class Prompt(code.InteractiveConsole):
 
 @pytest.mark.parametrize("path", WITH_BLOCKS, ids=name_of)
 def test_every_python_block_of_a_page_can_be_pasted_into_an_interpreter(path):
-    for block in python_blocks(path):
+    for block in blocks(path, "python"):
         prompt = Prompt()
         for line in [*block.splitlines(), ""]:
             more = prompt.push(line)
@@ -63,7 +58,7 @@ def test_every_python_block_of_a_page_runs(path, tmp_path, monkeypatch, capsys):
     logger = logging.getLogger("siteline")
     handlers = list(logger.handlers)
     try:
-        for number, block in enumerate(python_blocks(path), 1):
+        for number, block in enumerate(blocks(path, "python"), 1):
             exec(compile(block, f"{name_of(path)}, block {number}", "exec"), space)
     finally:
         for name in ("store", "client", "sandbox"):
@@ -78,7 +73,7 @@ def test_the_readme_and_the_how_to_pages_have_python_blocks():
     pages = {name_of(path) for path in WITH_BLOCKS}
     names = ("credentials", "observability", "reading", "runtime", "settings", "sync", "testing")
     assert pages >= {"README.md", *(f"docs/{name}.md" for name in names)}
-    assert len(python_blocks(ROOT / "README.md")) >= 3
+    assert len(blocks(ROOT / "README.md", "python")) >= 3
 
 
 @pytest.mark.parametrize(

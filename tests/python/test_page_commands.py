@@ -29,8 +29,7 @@ CONSOLE = [re.sub(r"\\\n +", "", text) for text in blocks("command.md", "console
 def shell_lines():
     """The commands of siteline in the pages, without what the shell does with their output."""
     for page in sorted(DOCS.glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for block in blocks(page, "console"):
             for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
                 words = shlex.split(line, comments=True)
                 ends = (at for at, word in enumerate(words) if word[0] in "|>&" or word[-1] == ";")
@@ -151,11 +150,10 @@ def with_jq(line):
     return line if shutil.which("jq") else line.partition(" | jq ")[0]
 
 
-def is_typed(shell, first, status=0):
-    """Type the lines of a block, the last of which ends with this status; compare their output."""
-    *before, last = block(first)
-    for (line, shown), ends in [*((one, 0) for one in before), (last, status)]:
-        printed = shell.type(with_jq(line), ends)
+def is_typed(shell, first):
+    """Type the lines of a block, and compare their output."""
+    for line, shown in block(first):
+        printed = shell.type(with_jq(line))
         if with_jq(line) == line:
             assert unprinted(shown, printed) == [], line
 

@@ -187,16 +187,30 @@ def test_the_pace_of_the_day_is_that_of_its_beginning(sandbox, store):
     assert "at the pace so far 12 of 20 at the end of the day" in texts(noon)
 
 
+def dashed(plot):
+    """The dashed lines of a picture, without that of the legend."""
+    paths = parsed(plot.svg()).iter(f"{SVG}path")
+    return [path.get("d") for path in paths
+            if path.get("stroke-dasharray") and "H" in path.get("d")]  # fmt: skip
+
+
 def test_the_line_of_the_pace_does_not_cross_the_number_of_the_day(sandbox):
     known = Allowance(47, 100, 53, NOW_TIME + timedelta(days=1), 3, 1)
-    for minutes in range(61, 1_440, 7):
+    for minutes in range(180, 1_440, 7):
         plot = siteline.plots.allowance(known, now=NOW_TIME + timedelta(minutes=minutes))
-        [dashes] = [path.get("d") for path in parsed(plot.svg()).iter(f"{SVG}path")
-                    if path.get("stroke-dasharray") and path.get("d")[0] == "M"
-                    and "H" in path.get("d")]  # fmt: skip
+        [dashes] = dashed(plot)
         line = float(dashes.split()[1].partition("H")[0])
         [number] = [box for box in estimated(plot.svg())[0] if box.text == "47"]
         assert not number.top < line < number.bottom, minutes
+
+
+def test_a_pace_far_above_the_days_and_the_limit_is_named_and_not_drawn():
+    known = Allowance(47, 100, 53, NOW_TIME + timedelta(days=1), 3, 1)
+    plot = siteline.plots.allowance(known, now=NOW_TIME + timedelta(minutes=61))
+    assert "today at the pace so far, 1,110, far above" in texts(plot)
+    assert "100" in texts(plot), "the limit is still on the axis"
+    assert not any(text in texts(plot) for text in ("500", "1,000"))
+    assert dashed(plot) == []
 
 
 def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):

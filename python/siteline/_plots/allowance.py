@@ -19,7 +19,7 @@ from siteline._plots.drawing import (
 )
 from siteline._plots.legend import Entry, area, legend
 from siteline._plots.numbers import scale
-from siteline._plots.pace import Pace, pace, told
+from siteline._plots.pace import Pace, pace
 from siteline._plots.texts import fitted, width
 from siteline._times import from_microseconds, to_minute
 
@@ -83,7 +83,7 @@ def picture(
     title = title or f"Requests by day: {_of(known.used, known.limit)} today"
     notes = _notes(known, bool(stores), plan, by_feeds)
     if now is not None:
-        notes.append(told(known, found))
+        notes.append(_told(known, found))
     body, bottom = _draw(title, known, parts, starts, found, full)
     for note in notes:
         bottom += 17
@@ -143,11 +143,13 @@ def _draw(
     stacks: dict[datetime, Counter[str]] = {start: Counter() for start in starts}
     for part in parts:
         stacks[part.day][group[part.part]] += part.requests
-    at_end = 0 if found is None else found.at_end
-    highest = max([*(sum(stack.values()) for stack in stacks.values()), at_end, 1])
-    # A limit far above the bars would leave them too low to be told apart.
+    highest = max([*(sum(stack.values()) for stack in stacks.values()), 1])
+    # A limit or a pace far above the bars would leave them too low to be told apart.
     is_above = known.limit is not None and known.limit > _FAR * highest
-    numbers = scale(0, highest if is_above else max(highest, known.limit or 0), 6, whole=True)
+    highest = highest if is_above else max(highest, known.limit or 0)
+    at_end = 0 if found is None else found.at_end
+    is_pace_above = at_end > _FAR * highest
+    numbers = scale(0, highest if is_pace_above else max(highest, at_end), 6, whole=True)
     left, right = room_for([numbers]), full - _RIGHT
     entries = [
         Entry(name, "outlined" if look.outlined else "area", look.colour, look.opacity)
@@ -157,7 +159,8 @@ def _draw(
         limit = f"today's limit, {known.limit:,}"
         entries.append(Entry(f"{limit}, far above" if is_above else limit, "line", RED))
     if at_end:
-        entries.append(Entry(f"today {PACE}, {at_end:,}", "dashes", GREY))
+        line = f"today {PACE}, {at_end:,}"
+        entries.append(Entry(f"{line}, far above" if is_pace_above else line, "dashes", GREY))
     head, last = legend(entries, 0, 36, full)
     top = last + 40
     bottom = top + _HEIGHT
@@ -168,15 +171,16 @@ def _draw(
     ]
     each = (right - left) / len(starts)
     wide = min(each * 0.7, 90)
-    pace_at = bottom - numbers.share(at_end) * _HEIGHT
+    # Where the line of the pace is, if it is drawn.
+    pace_at = None if is_pace_above or not at_end else bottom - numbers.share(at_end) * _HEIGHT
     for place, start in enumerate(starts):
         x = left + each * (place + 0.5) - wide / 2
-        line = pace_at if at_end and place + 1 == len(starts) else None
-        body.append(_bar(stacks[start], looks, x, wide, bottom, _HEIGHT / numbers.high, line))
+        line_at = pace_at if place + 1 == len(starts) else None
+        body.append(_bar(stacks[start], looks, x, wide, bottom, _HEIGHT / numbers.high, line_at))
     if known.limit is not None and not is_above:
         y = number(bottom - numbers.share(known.limit) * _HEIGHT)
         body.append(stroke(f"M{number(left)} {y}H{number(right)}", RED, 1.6))
-    if at_end:
+    if pace_at is not None:
         # Across today's bar, and beyond it where a day is narrow.
         y, x = number(pace_at), right - each / 2
         half = min(max(wide / 2, 8) + 6, each / 2 + _RIGHT)
@@ -195,7 +199,7 @@ def _bar(
     wide: float,
     bottom: float,
     unit: float,
-    line: float | None,
+    line_at: float | None,
 ) -> str:
     drawn: list[str] = []
     y = bottom
@@ -207,7 +211,7 @@ def _bar(
     total = f"{sum(stack.values()):,}"
     # Above the bar, where it is not wider than the day, and above a line that would cross it.
     if stack and width(total) + 6 < wide / 0.7:
-        y = line if line is not None and y - 18 < line < y else y
+        y = line_at if line_at is not None and y - 18 < line_at < y else y
         drawn.append(text(x + wide / 2, y - 5, total, anchor="middle"))
     return "".join(drawn)
 
@@ -248,6 +252,14 @@ def _notes(known: Allowance, has_stores: bool, plan: Plan | None, by_feeds: int)
         expected = known.used + plan.pages + plan.reserve
         notes.append(f"expected at the end of the day: {_of(expected, known.limit)}")
     return notes
+
+
+def _told(known: Allowance, found: Pace | None) -> str:
+    """Say the pace in a line."""
+    if found is None:
+        return "the day has hardly begun: it has no pace yet"
+    said = f"{PACE} {_of(found.at_end, known.limit)} at the end of the day"
+    return said if found.spent_at is None else f"{said}: used up {found.spent_at:%H:%M} UTC"
 
 
 def _describe(known: Allowance, parts: list[Part], starts: list[datetime], notes: list[str]) -> str:

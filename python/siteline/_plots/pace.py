@@ -66,14 +66,3 @@ def pace(known: Allowance, now: datetime) -> Pace | None:
     if known.limit is not None and known.used < known.limit < at_end:
         spent_at = ends - _DAY + gone * (known.limit / known.used)
     return Pace(at_end, spent_at)
-
-
-def told(known: Allowance, found: Pace | None) -> str:
-    """Say it in a line."""
-    if found is None:
-        return "the day has hardly begun: it has no pace yet"
-    limit = "" if known.limit is None else f" of {known.limit:,}"
-    said = f"at the pace so far {found.at_end:,}{limit} at the end of the day"
-    if found.spent_at is None:
-        return said
-    return f"{said}: used up {found.spent_at:%H:%M} UTC"

@@ -7,7 +7,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def text_of(page):
-    """The text of a page."""
+    """The text of a page of docs/, or of one elsewhere by its absolute path."""
     return (DOCS / page).read_text(encoding="utf-8")
 
 
@@ -20,7 +20,6 @@ def languages():
     """Each language of a block, with the pages that have one."""
     found = {}
     for path in sorted(DOCS.rglob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        for language in re.findall(r"^```(\w+)$", text, re.MULTILINE):
+        for language in re.findall(r"^```(\w+)$", text_of(path), re.MULTILINE):
             found.setdefault(language, set()).add(path.relative_to(DOCS).as_posix())
     return found
