@@ -304,6 +304,16 @@ def test_what_a_store_has(shell, store, first):
     is_typed(shell, first)
 
 
+def test_the_commands_of_the_page_for_operators(shell, feeds):
+    lines = re.findall(
+        r"^\$ (siteline .*)$", "".join(blocks("operating.md", "console")), re.MULTILINE
+    )
+    assert len(lines) == 6
+    printed = [shell.type(line) for line in lines]
+    assert printed[0].startswith("Sync complete")
+    assert all(printed)
+
+
 def test_a_coverage_for_a_monitor(shell, store):
     [(line, _)] = block("siteline coverage plant.siteline --json")
     command, _, question = line.partition(" | ")
