@@ -127,7 +127,7 @@ house:
 # The next target that needs the wheel installs it again.
 develop: $(VENV)/ready
 	rm -f $(VENV)/installed
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
 
 # What waits for the network beside what computes, and the compiler beside the tests of the core.
 test:
@@ -222,7 +222,7 @@ fuzz: $(FUZZ)/bin/cargo-fuzz
 	@for target in $(FUZZ_TARGETS); do \
 	mkdir -p $(FUZZ)/corpus/$$target; \
 	case $$target in page) seeds=tests/pages;; key) seeds=tests/keys;; state) seeds=tests/fuzz/seeds;; *) seeds=;; esac; \
-	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(CURDIR)/$(FUZZ) \
+	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$(CURDIR)/$(FUZZ)" \
 	cargo fuzz run --fuzz-dir tests/fuzz $$target $(FUZZ)/corpus/$$target $$seeds -- -dict=tests/fuzz/json.dict \
 	-max_total_time=$(FUZZ_SECONDS) -timeout=10 -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS) \
 	|| exit 1; done
