@@ -5,8 +5,8 @@ import inspect
 import json
 import logging
 import os
-import shutil
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
