@@ -134,6 +134,7 @@ def words(line):
     line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|[\w-]{43}|\bhttps?://\S+|(?<!\w)/\S+|\bintegration-\d+|"
                   r"\bsubject-from-enrollment|\S*\bplant-[\d-]+\.siteline", "…", line)  # fmt: skip
     line = re.sub(r"\bline-\d", "feed", line)
+    line = re.sub(r"\bits owner [\w-]+", "its owner", line)
     line = re.sub(NUMBER, "#", re.sub("[█▓▒·]{2,}", "…", line))
     line = re.sub(r"\b(page|request|point)s\b", r"\1", line)
     return " ".join(line.split())
