@@ -130,6 +130,11 @@ impl PyClient {
         dict(py, &asked?)
     }
 
+    /// The seconds of the clocks' difference that its measurement may explain.
+    fn _skew_error(&self) -> Option<f64> {
+        self.client.time().measured().map(|skew| skew.error().as_secs_f64())
+    }
+
     /// The proxy and the trusted certificates that requests use. Opens nothing.
     fn _planned_path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, &guarded(|| Ok(self.client.planned_path()?))?)
