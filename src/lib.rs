@@ -16,8 +16,9 @@
 //! | `lock` | mutexes without poisoning | - |
 //! | `files` | who may use a file, and files made with an owner and a mode | - |
 //! | [`error`] | the error type, and which errors are transient | - |
+//! | `written` | the value inside the quotation marks and white space of a variable | - |
 //! | [`clock`] | time, and the estimate of the service's time | fork, lock |
-//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, clock |
+//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, written, clock |
 //! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
 //! | [`agent`] | tokens and an allowance that another process holds | fork, lock, files, error, clock, http, auth |
 //! | `arrow` | plain values from the Arrow columns of others | - |
@@ -27,7 +28,7 @@
 //! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, agent, data |
 //! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
-//! | [`settings`] | a client's options from environment variables and profiles | error |
+//! | [`settings`] | a client's options from environment variables and profiles | error, written |
 //! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client, but what reads the Arrow columns of others | lock, clock, arrow |
 //! | `python` | the Python layer, behind its feature | all |
 //!
@@ -89,6 +90,7 @@ pub mod sandbox;
 pub(crate) mod settings;
 pub mod store;
 pub mod sync;
+mod written;
 
 #[cfg(feature = "python")]
 mod python;

@@ -10,7 +10,7 @@ use rustls_platform_verifier::Verifier;
 use super::base_url::BaseUrl;
 use super::client_certificate::{ClientCertificate, Presenter};
 use super::failure;
-use super::proxy;
+use super::proxy::{self, Tunnel};
 use super::transport_settings::TransportSettings;
 use super::trust::Trust;
 use crate::error::Result;
@@ -21,8 +21,8 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) http: reqwest::Client,
-    /// The address of the proxy in use, without its password.
-    pub(super) proxy: Option<Arc<str>>,
+    /// The proxy in use.
+    pub(super) proxy: Option<Arc<Tunnel>>,
     pub(super) presenter: Presenter,
     /// The settings of its handshakes.
     pub(super) tls: Arc<ClientConfig>,
@@ -41,13 +41,23 @@ impl Connections {
         let presenter = Presenter::new(certificate);
         let proxy = proxy::for_service(base, settings.proxy.as_deref())?;
         let tls = tls(base, &settings.trust, presenter.clone())?;
-        let builder = builder(base, settings)?.tls_backend_preconfigured(tls.clone());
+        let builder = builder(base, settings, proxy.as_ref())?;
+        let builder = builder.tls_backend_preconfigured(tls.clone());
         let http = builder.build().map_err(|_| failure::unusable_settings())?;
-        Ok(Self { http, proxy: proxy.map(Into::into), presenter, tls: Arc::new(tls) })
+        Ok(Self { http, proxy: proxy.map(Arc::new), presenter, tls: Arc::new(tls) })
+    }
+
+    /// The address of the proxy in use, without its password.
+    pub(super) fn proxy_address(&self) -> Option<&str> {
+        self.proxy.as_ref().map(|proxy| proxy.address.as_str())
     }
 }
 
-fn builder(base: &BaseUrl, settings: &TransportSettings) -> Result<reqwest::ClientBuilder> {
+fn builder(
+    base: &BaseUrl,
+    settings: &TransportSettings,
+    proxy: Option<&Tunnel>,
+) -> Result<reqwest::ClientBuilder> {
     let builder = reqwest::Client::builder()
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -55,19 +65,17 @@ fn builder(base: &BaseUrl, settings: &TransportSettings) -> Result<reqwest::Clie
         .user_agent(settings.user_agent())
         .connect_timeout(settings.connect_timeout)
         .pool_idle_timeout(settings.pool_idle_timeout);
-    if base.is_loopback() {
-        let builder = builder.no_proxy();
-        return Ok(match base.loopback_name().zip(base.loopback_addresses()) {
-            Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
-            None => builder,
-        });
-    }
-    match &settings.proxy {
-        None => Ok(builder),
-        Some(proxy) => Proxy::all(proxy)
-            .map(|proxy| builder.proxy(proxy))
-            .map_err(|_| failure::unusable_settings()),
-    }
+    let builder = match base.loopback_name().zip(base.loopback_addresses()) {
+        Some((name, addresses)) => builder.resolve_to_addrs(name, &addresses),
+        None => builder,
+    };
+    // The library would look for a proxy in the variables, and read them in another way.
+    let Some(tunnel) = proxy else { return Ok(builder.no_proxy()) };
+    let proxy = Proxy::all(&tunnel.address).map_err(|_| failure::unusable_settings())?;
+    Ok(builder.proxy(match &tunnel.authorization {
+        Some(authorization) => proxy.custom_http_auth(authorization.clone()),
+        None => proxy,
+    }))
 }
 
 /// The provider is named, because a process may have installed another one for itself (K15).

@@ -76,7 +76,7 @@ pub(super) fn from_request(
         let refused = causes.iter().find_map(|cause| tunnel_refusal(*cause));
         let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
         match refused.or(plain) {
-            Some(NEEDS_A_USER) => return proxy_needs_user(proxy, base.host()),
+            Some(NEEDS_A_USER) => return proxy_refused(proxy, base.host(), 407),
             Some(NOT_REACHED) => return from_proxy(proxy, base.host(), how(&causes)),
             Some(why) => return from_proxy(proxy, base.host(), why),
             None => {}
@@ -240,9 +240,13 @@ pub(super) fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
         .with(|context| context.unsent = true)
 }
 
-/// The proxy answered 407: the request did not reach the service.
-pub(super) fn proxy_needs_user(proxy: &str, host: &str) -> Error {
-    from_proxy(proxy, host, NEEDS_A_USER).with(|context| context.status = Some(407))
+/// The proxy answered with this status: the request did not reach the service.
+pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
+    let error = match status {
+        407 => from_proxy(proxy, host, NEEDS_A_USER),
+        _ => from_proxy(proxy, host, &format!("it refused with status {status}")),
+    };
+    error.with(|context| context.status = Some(status))
 }
 
 fn from_tls(error: &rustls::Error, address: &str) -> Error {

@@ -12,6 +12,8 @@
 //! | `buffers` | a pool of buffers for large bodies |
 //! | `trust` | which certificates are trusted |
 //! | `proxy` | which proxy the requests use |
+//! | `no_proxy` | the hosts that `NO_PROXY` names |
+//! | `tunnel_probe` | the status with which a proxy refuses a connection to the service |
 //! | `path_probe` | the way to the service, step by step, without a request |
 //! | `tls_probe` | whether a port that does not answer plain HTTP speaks TLS |
 //! | `failure` | errors of the HTTP library, converted |
@@ -34,6 +36,7 @@ mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+mod no_proxy;
 mod note;
 mod open_note;
 pub(crate) mod path_probe;
@@ -45,6 +48,7 @@ mod tls_probe;
 mod transport;
 mod transport_settings;
 mod trust;
+mod tunnel_probe;
 
 #[cfg(test)]
 pub(crate) mod test_server;

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, ProtocolVersion};
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use x509_cert::certificate::{CertificateInner, Raw};
@@ -21,14 +20,8 @@ use super::connections::Connections;
 use super::failure;
 use super::proxy::{self, Tunnel};
 use super::transport::Transport;
+use super::tunnel_probe::{Stream, ask};
 use crate::error::{Error, Kind, Result};
-
-/// The longest head of a proxy's reply.
-const LONGEST_HEAD: usize = 16 * 1024;
-
-/// A connection, with or without TLS.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// A step of the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,11 +66,11 @@ pub(crate) struct Handshake {
 /// Which proxy and which trust the client uses. Opens nothing.
 ///
 /// # Errors
-/// `ConfigError` for a SOCKS proxy.
+/// `ConfigError` if the setting or the variable is not the address of an HTTP proxy.
 pub(crate) fn planned(transport: &Transport) -> Result<Path> {
     let (base, settings) = (transport.base_url(), transport.settings());
     Ok(Path {
-        proxy: proxy::for_service(base, settings.proxy.as_deref())?,
+        proxy: proxy::for_service(base, settings.proxy.as_deref())?.map(|proxy| proxy.address),
         service: base.host_and_port(),
         trust: (!base.is_plain()).then(|| settings.trust.named_by()),
         ..Path::default()
@@ -116,11 +109,10 @@ struct Walk<'a> {
 impl Walk<'_> {
     async fn go(&self, path: &mut Path) -> Stepped<()> {
         let base = self.transport.base_url();
-        let tunnel = proxy::tunnel(base, self.transport.settings().proxy.as_deref());
-        let stream = match tunnel {
+        let stream = match self.connections.proxy.as_deref() {
             None => self.direct(path).await?,
             Some(tunnel) => {
-                self.tunnelled(path, &tunnel).await.map_err(|error| (Step::Proxy, error))?
+                self.tunnelled(path, tunnel).await.map_err(|error| (Step::Proxy, error))?
             }
         };
         if base.is_plain() {
@@ -178,8 +170,7 @@ impl Walk<'_> {
         let to = base.host_and_port();
         match self.in_time(ask(&mut stream, tunnel, &to)).await.ok().flatten() {
             Some(200..=299) => Ok(stream),
-            Some(407) => Err(failure::proxy_needs_user(&tunnel.address, base.host())),
-            Some(_) => Err(lost("it refused")),
+            Some(status) => Err(failure::proxy_refused(&tunnel.address, base.host(), status)),
             None => Err(lost("it closed the connection")),
         }
     }
@@ -204,7 +195,7 @@ impl Walk<'_> {
         let limit: Duration = self.transport.settings().connect_timeout;
         let Ok(outcome) = tokio::time::timeout(limit, step).await else {
             let address = self.transport.base_url().host_and_port();
-            return Err(failure::connect_timeout(&address, self.connections.proxy.as_deref()));
+            return Err(failure::connect_timeout(&address, self.connections.proxy_address()));
         };
         outcome
     }
@@ -216,21 +207,6 @@ async fn looked_up(host_and_port: &str, host: &str) -> Result<Vec<SocketAddr>> {
         Err(_) => Vec::new(),
     };
     if found.is_empty() { Err(failure::unresolved(host)) } else { Ok(found) }
-}
-
-/// The status of the proxy's reply; `None` if it closes the connection.
-async fn ask(stream: &mut Box<dyn Stream>, tunnel: &Tunnel, to: &str) -> Result<Option<u16>> {
-    let lost = |_| Error::new(Kind::ProxyError, "the connection to the proxy was lost");
-    stream.write_all(&tunnel.request(to)).await.map_err(lost)?;
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST_HEAD {
-        match stream.read_u8().await {
-            Ok(byte) => head.push(byte),
-            Err(_) => return Ok(None),
-        }
-    }
-    let head = String::from_utf8_lossy(&head);
-    Ok(head.split_ascii_whitespace().nth(1).and_then(|status| status.parse().ok()))
 }
 
 fn seen(connection: &ClientConnection) -> Handshake {

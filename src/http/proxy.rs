@@ -1,58 +1,112 @@
-//! Which proxy the requests use: that of `proxy=`, else that of the environment (`HTTPS_PROXY`,
-//! `HTTP_PROXY`, `ALL_PROXY`, except `NO_PROXY`). Requests to loopback never use a proxy. reqwest
-//! applies the same rules; they are evaluated here so that an error can name the proxy, and so that
-//! an unsupported proxy gives a clear error.
+//! Which proxy the requests use: that of `proxy=`, else that of the environment. Requests to loopback
+//! never use one. The address is read here and not by the HTTP library, which ignores a variable that it
+//! does not understand: the request would go without the proxy.
+//!
+//! The variables are those of curl: `https_proxy`, or `http_proxy` for plain HTTP, then `all_proxy`; each
+//! in lower case first. `HTTP_PROXY` is not read in a CGI program, where the header `Proxy` sets it.
 
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use std::ffi::OsString;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::header::HeaderValue;
+use url::Host;
 
 use super::base_url::BaseUrl;
+use super::no_proxy;
 use crate::error::{Error, Kind, Result};
+use crate::written::unquoted;
 
 const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128; a user and a password as \
-                            http://user:password@…, with signs such as @ and : percent-encoded.";
+                            http://user:password@…, with the signs / ? # and % percent-encoded.";
 
-/// Refuses a `proxy=` that is not an address, or not an HTTP proxy. The error does not contain the
-/// text, which may contain a password.
+/// Looks up a variable.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Refuses a `proxy=` that is not the address of an HTTP proxy. The error does not contain the text,
+/// which may contain a password.
 pub(super) fn check(proxy: &str) -> Result<()> {
-    let named = Matcher::builder().all(proxy).build();
-    let usable = reqwest::Proxy::all(proxy).is_ok() && !proxy.trim().is_empty();
-    match named.intercept(&hyper::Uri::from_static("https://customer.example.com/")) {
-        Some(found) if usable => address(&found).map(drop),
-        _ => Err(Error::new(Kind::ConfigError, "proxy is not the address of a proxy.")
-            .with_hint(SETTING_HINT)),
-    }
+    read("proxy", proxy).map(drop)
 }
 
-/// The address of the proxy for this service, without user and password; `None` without a proxy.
+/// The proxy for this service: that of the setting, else of the environment; `None` without a proxy.
 ///
 /// # Errors
-/// `ConfigError` for a SOCKS proxy.
-pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<String>> {
-    intercept(base, setting).as_ref().map(address).transpose()
+/// `ConfigError` that names the setting or the variable if it is not the address of an HTTP proxy.
+pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<Tunnel>> {
+    let chosen = chosen(base, setting, &|name| std::env::var_os(name));
+    chosen.map_err(|error| error.with(|context| context.unsent = true))
 }
 
-fn intercept(base: &BaseUrl, setting: Option<&str>) -> Option<Intercept> {
+fn chosen(base: &BaseUrl, setting: Option<&str>, lookup: Lookup<'_>) -> Result<Option<Tunnel>> {
     if base.is_loopback() {
-        return None;
+        return Ok(None);
     }
-    let matcher = match setting {
-        Some(proxy) => Matcher::builder().all(proxy).build(),
-        None => Matcher::from_system(),
-    };
-    let target = base.join("/", None);
-    matcher.intercept(&target.as_str().parse::<hyper::Uri>().ok()?)
+    if let Some(proxy) = setting {
+        return read("proxy", proxy).map(Some);
+    }
+    let port = base.join("/", None).port_or_known_default().unwrap_or_default();
+    let (_, exceptions) = variable(lookup, &["no_proxy", "NO_PROXY"])?.unwrap_or_default();
+    if no_proxy::names(&exceptions, base.host(), port) {
+        return Ok(None);
+    }
+    match variable(lookup, names(base.is_plain(), lookup("REQUEST_METHOD").is_some()))? {
+        Some((name, address)) => read(name, &address).map(Some),
+        None => Ok(of_the_system(base)),
+    }
 }
 
-/// How a proxy is reached, and asked for a connection to the service.
+/// The variables, the one that counts most first.
+fn names(is_plain: bool, is_cgi: bool) -> &'static [&'static str] {
+    match (is_plain, is_cgi) {
+        (true, true) => &["http_proxy", "all_proxy", "ALL_PROXY"],
+        (true, false) => &["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"],
+        (false, _) => &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"],
+    }
+}
+
+/// The first of these variables that is set and not empty, and its value.
+fn variable(lookup: Lookup<'_>, names: &[&'static str]) -> Result<Option<(&'static str, String)>> {
+    for name in names {
+        let Some(value) = lookup(name) else { continue };
+        let Ok(value) = value.into_string() else {
+            return Err(refused(name, "it is not UTF-8 text"));
+        };
+        let value = unquoted(&value);
+        if !value.is_empty() {
+            return Ok(Some((name, value.to_owned())));
+        }
+    }
+    Ok(None)
+}
+
+/// The proxy of the settings of macOS or Windows.
+#[cfg(any(windows, target_os = "macos"))]
+fn of_the_system(base: &BaseUrl) -> Option<Tunnel> {
+    let matcher = hyper_util::client::proxy::matcher::Matcher::from_system();
+    let target = base.join("/", None);
+    let found = matcher.intercept(&target.as_str().parse::<hyper::Uri>().ok()?)?;
+    read("proxy", &found.uri().to_string()).ok()
+}
+
+#[cfg(not(any(windows, target_os = "macos")))]
+fn of_the_system(_base: &BaseUrl) -> Option<Tunnel> {
+    None
+}
+
+/// A proxy, which is asked for a connection to the service.
+#[derive(Clone)]
 pub(super) struct Tunnel {
     /// As it is shown: without user and password.
     pub(super) address: String,
+    /// An IPv6 address has its brackets.
     pub(super) host: String,
     pub(super) host_and_port: String,
     /// Whether the proxy itself speaks TLS.
     pub(super) is_tls: bool,
-    authorization: Option<HeaderValue>,
+    /// User and password, marked as sensitive.
+    pub(super) authorization: Option<HeaderValue>,
 }
 
 impl Tunnel {
@@ -69,86 +123,93 @@ impl Tunnel {
     }
 }
 
-/// The way to the proxy that [`for_service`] names.
-pub(super) fn tunnel(base: &BaseUrl, setting: Option<&str>) -> Option<Tunnel> {
-    let found = intercept(base, setting)?;
-    let (address, uri) = (address(&found).ok()?, found.uri());
-    let is_tls = uri.scheme_str() == Some("https");
-    let host = uri.host()?.to_owned();
-    let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-    let host_and_port = format!("{host}:{port}");
-    let authorization = found.basic_auth().cloned();
-    Some(Tunnel { address, host, host_and_port, is_tls, authorization })
+fn refused(name: &str, why: &str) -> Error {
+    let message = format!("{name} is not the address of a proxy: {why}.");
+    Error::new(Kind::ConfigError, message).with_hint(SETTING_HINT)
 }
 
-fn address(proxy: &Intercept) -> Result<String> {
-    let scheme = proxy.uri().scheme_str().unwrap_or("http");
-    let authority = proxy.uri().authority().map_or("", |authority| authority.as_str());
-    if scheme.starts_with("socks") {
-        let message =
-            format!("the proxy {scheme}://{authority} is a SOCKS proxy, which is not supported.");
-        return Err(Error::new(Kind::ConfigError, message)
-            .with_hint("Name an HTTP proxy in proxy= or HTTPS_PROXY.")
-            .with(|context| context.unsent = true));
+/// Reads an address completely, or refuses it. A user and a password end at the last `@`.
+fn read(name: &str, written: &str) -> Result<Tunnel> {
+    let written = unquoted(written);
+    let refused = |why: &str| refused(name, why);
+    if written.is_empty() {
+        return Err(refused("it is empty"));
     }
-    Ok(format!("{scheme}://{authority}"))
+    if written.chars().any(char::is_control) {
+        return Err(refused("it has a line break or another control character in it"));
+    }
+    let (scheme, rest) = match written.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains(['@', ':']) => (scheme.to_ascii_lowercase(), rest),
+        _ => ("http".to_owned(), written),
+    };
+    let is_socks = scheme.starts_with("socks");
+    let has_path = |place: &str| place.trim_end_matches('/').contains('/');
+    let is_misspelt = rest.len() == written.len() && !rest.contains('@') && has_path(rest);
+    if is_misspelt || (scheme != "http" && scheme != "https" && !is_socks) {
+        return Err(refused("it begins neither with http:// nor with https://"));
+    }
+    let (userinfo, place) = match rest.rsplit_once('@') {
+        Some((userinfo, place)) => (userinfo, place),
+        None => ("", rest),
+    };
+    if userinfo.contains(['/', '?', '#']) {
+        return Err(refused("its user or password has one of the signs / ? #"));
+    }
+    let default = if scheme == "https" { 443 } else { 80 };
+    let place = place.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = host_and_port(place).map_err(refused)?;
+    let host_and_port = format!("{host}:{}", port.unwrap_or(default));
+    let address = format!("{scheme}://{host}{}", port.map_or(String::new(), |p| format!(":{p}")));
+    if is_socks {
+        let message = format!("{name} is a SOCKS proxy, which is not supported: {address}.");
+        return Err(Error::new(Kind::ConfigError, message)
+            .with_hint("Name an HTTP proxy in proxy= or HTTPS_PROXY."));
+    }
+    let authorization = authorization(userinfo);
+    Ok(Tunnel { address, host, host_and_port, is_tls: scheme == "https", authorization })
 }
 
-/// Whether a proxy's address contains a password.
+/// A host as a URL has it, and the port if one is written.
+fn host_and_port(place: &str) -> Result<(String, Option<u16>), &'static str> {
+    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((_, rest)) => (&place[..place.len() - rest.len()], rest),
+        None => place.split_at(place.find(':').unwrap_or(place.len())),
+    };
+    if host.is_empty() {
+        return Err("it has no host");
+    }
+    let host = Host::parse(host).map_err(|_| "its host is not a host name or an IP address")?;
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => None,
+        None => return Err("its host is not a host name or an IP address"),
+        Some(port) => match port.parse() {
+            Ok(number @ 1..) if !port.starts_with('+') => Some(number),
+            _ => return Err("its port is not a number from 1 to 65535"),
+        },
+    };
+    Ok((host.to_string(), port))
+}
+
+/// The header of a user and a password, which may be percent-encoded.
+fn authorization(userinfo: &str) -> Option<HeaderValue> {
+    if userinfo.is_empty() {
+        return None;
+    }
+    let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
+    let mut plain: Vec<u8> = percent_decode_str(user).collect();
+    plain.push(b':');
+    plain.extend(percent_decode_str(password));
+    let mut header = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+/// Whether a proxy's address contains a user or a password.
 #[must_use]
 pub(crate) fn has_password(proxy: &str) -> bool {
-    let rest = proxy.split_once("://").map_or(proxy, |(_, rest)| rest);
-    rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@')
+    read("proxy", proxy).map_or(proxy.contains('@'), |tunnel| tunnel.authorization.is_some())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn h24_a_proxy_is_named_without_its_password() {
-        let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
-        for proxy in
-            ["http://user:hunter2@proxy.example.com:3128", "user:hunter2@proxy.example.com:3128"]
-        {
-            let named = for_service(&base, Some(proxy)).expect("an address");
-            assert_eq!(named.as_deref(), Some("http://proxy.example.com:3128"));
-            assert!(has_password(proxy));
-        }
-        assert!(!has_password("http://proxy.example.com:3128/@"));
-        let loopback = BaseUrl::parse("https://127.0.0.1:1", false).expect("a base URL");
-        assert_eq!(
-            for_service(&loopback, Some("http://proxy.example.com:3128")).expect("none"),
-            None
-        );
-    }
-
-    #[test]
-    fn h24_an_invalid_proxy_is_refused_and_its_text_not_shown() {
-        for proxy in
-            ["", " ", "http://user:hunter2@:::", "ftp://hunter2", "socks5://u:hunter2@h.example:1"]
-                // A port that there is not.
-                .into_iter()
-                .chain(["http://user:hunter2@h.example:99999", "h.example:99999"])
-        {
-            let error = check(proxy).expect_err(proxy);
-            assert_eq!(error.kind(), Kind::ConfigError, "{proxy}");
-            assert!(!error.to_string().contains("hunter2"), "{error}");
-        }
-        assert!(check("http://proxy.example.com:3128").is_ok());
-    }
-
-    #[test]
-    fn a_tunnel_asks_with_the_user_and_the_password_of_the_setting() {
-        let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
-        let named = Some("https://user:hunter2@proxy.example.com");
-        let tunnel = tunnel(&base, named).expect("a proxy");
-        assert_eq!((tunnel.host_and_port.as_str(), tunnel.is_tls), ("proxy.example.com:443", true));
-        assert!(!tunnel.address.contains("hunter2"));
-        let head = String::from_utf8(tunnel.request("customer.example.com:443")).expect("text");
-        assert!(head.starts_with("CONNECT customer.example.com:443 HTTP/1.1\r\nHost: customer."));
-        assert!(head.ends_with("\r\nProxy-Authorization: Basic dXNlcjpodW50ZXIy\r\n\r\n"));
-        let plain = super::tunnel(&base, Some("http://127.0.0.1:3128")).expect("a proxy");
-        assert!(!plain.is_tls && !plain.request("h:1").windows(5).any(|part| part == b"Proxy"));
-    }
-}
+#[path = "proxy_tests.rs"]
+mod tests;

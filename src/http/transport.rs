@@ -27,6 +27,7 @@ use super::note::{Observer, PointCount};
 use super::retry_after::{date, single};
 use super::tls_probe;
 use super::transport_settings::TransportSettings;
+use super::tunnel_probe;
 use crate::clock::{CORRECTED_SKEW, Moment, NOTICED_SKEW, Reading, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
@@ -196,8 +197,9 @@ impl Transport {
     }
 
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
-        let Connections { http, proxy, presenter, tls } =
-            self.connections(request.certificate.as_ref())?;
+        let connections = self.connections(request.certificate.as_ref())?;
+        let address = connections.proxy_address().map(str::to_owned);
+        let Connections { http, proxy, presenter, tls } = connections;
         let path = request.url.path().to_owned();
         if request.url.as_str().len() > LONGEST_URL {
             return Err(failure::too_long_url(&request.url));
@@ -211,9 +213,12 @@ impl Transport {
         let response = match waiting.await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                let error = failure::from_request(error, &self.base, proxy.as_deref(), &presenter);
+                let error =
+                    failure::from_request(error, &self.base, address.as_deref(), &presenter);
                 return Err(match (proxy, self.base.is_plain()) {
-                    (Some(_), _) => error,
+                    (Some(proxy), _) => {
+                        tunnel_probe::explained(error, &self.base, &proxy, &tls).await
+                    }
                     (None, true) => {
                         tls_probe::explained(error, &self.base, &self.without_tls).await
                     }
@@ -230,9 +235,9 @@ impl Transport {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         if status == 407
-            && let Some(proxy) = proxy.filter(|_| self.base.is_plain())
+            && let Some(proxy) = address.filter(|_| self.base.is_plain())
         {
-            return Err(failure::proxy_needs_user(&proxy, self.base.host()));
+            return Err(failure::proxy_refused(&proxy, self.base.host(), status));
         }
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 /// Each module, and the modules that it may know. A re-export at the crate's root counts as its module.
-pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 19] = [
     ("fork", &[]),
     ("lock", &[]),
     ("files", &[]),
     ("error", &[]),
+    ("written", &[]),
     ("arrow", &[]),
     ("clock", &["fork", "lock"]),
-    ("http", &["fork", "lock", "files", "error", "clock"]),
+    ("http", &["fork", "lock", "files", "error", "written", "clock"]),
     ("auth", &["fork", "lock", "files", "error", "clock", "http"]),
     ("agent", &["fork", "lock", "files", "error", "clock", "http", "auth"]),
     ("duration", &["error"]),
@@ -19,7 +20,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
     ("client", &["fork", "lock", "error", "clock", "http", "auth", "agent", "data"]),
     ("store", &["fork", "lock", "files", "error", "data"]),
     ("sync", &["fork", "lock", "error", "clock", "http", "data", "client", "store"]),
-    ("settings", &["error"]),
+    ("settings", &["error", "written"]),
     ("sandbox", &["lock", "clock", "arrow"]),
     ("python", &["all"]),
 ];
