@@ -20,6 +20,9 @@ use crate::lock::Mutex;
 const LONGEST_ANSWER: u64 = 1 << 20;
 /// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Longest wait for a place in the queue of a socket of this machine.
+#[cfg(unix)]
+const QUEUE: Duration = Duration::from_secs(1);
 /// Most headers of an answer.
 const MOST_HEADERS: usize = 32;
 
@@ -54,10 +57,14 @@ impl Connection {
         patience: Duration,
     ) -> Result<A> {
         let mut stream = self.open(patience)?;
-        let answer = self
-            .send(&mut *stream, route, body)
-            .and_then(|()| read(&mut *stream))
-            .map_err(|error| self.failed(&error))?;
+        let sent = self.send(&mut *stream, route, body);
+        // An agent that refuses this user has answered and closed before it reads anything.
+        let answer = match sent {
+            Err(error) if is_closed(&error) => read(&mut *stream).map_err(|_| error),
+            Err(error) => Err(error),
+            Ok(()) => read(&mut *stream),
+        };
+        let answer = answer.map_err(|error| self.failed(&error))?;
         let (status, body) = split(&answer).ok_or_else(|| self.not_understood())?;
         if status == 200 {
             return serde_json::from_slice(body).map_err(|_| self.not_understood());
@@ -106,15 +113,17 @@ impl Connection {
         patience: Duration,
     ) -> Result<Box<dyn Stream + Send>> {
         use socket2::{Domain, SockAddr, Socket, Type};
-        // A stopped agent whose queue is full would keep a usual connect waiting without end.
         let opened = || {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            let connected = socket.connect_timeout(&SockAddr::unix(path)?, CONNECT);
-            // A full queue is said in this way.
-            connected.map_err(|error| match error.kind() {
-                io::ErrorKind::Other => io::ErrorKind::WouldBlock.into(),
-                _ => error,
-            })?;
+            // A stopped agent whose queue is full would keep a connect waiting without end. One whose
+            // queue others fill has a place within this time.
+            socket.set_write_timeout(Some(QUEUE))?;
+            let address = SockAddr::unix(path)?;
+            while let Err(error) = socket.connect(&address) {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
             socket.set_read_timeout(Some(patience))?;
             socket.set_write_timeout(Some(CONNECT))?;
             Ok(std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(socket)))
@@ -214,13 +223,22 @@ impl Connection {
 fn read(stream: &mut dyn Stream) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut answer = Zeroizing::new(Vec::with_capacity(8_192));
     match stream.take(LONGEST_ANSWER).read_to_end(&mut answer) {
-        // A peer that closes TCP without closing TLS: the length tells whether the answer is whole.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !answer.is_empty() => {}
+        // A peer that closes TCP without closing TLS, or before it has read the request: the length
+        // tells whether the answer is whole.
+        Err(error)
+            if (error.kind() == io::ErrorKind::UnexpectedEof || is_closed(&error))
+                && !answer.is_empty() => {}
         Err(error) => return Err(error),
         Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(_) => {}
     }
     Ok(answer)
+}
+
+/// Whether the peer closed the connection before it had read all of the request.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
 /// The status and the body of a whole answer.

@@ -104,10 +104,11 @@ impl AgentLink {
     /// Gives the pages back that this process does not use, and says what became of the others. Where
     /// that fails, they stay counted.
     pub(crate) fn give_back(&self) {
-        if let Some(body) = self.rest()
-            && let Err(error) = self.tell(&body, RETURN_PATIENCE)
-        {
-            log::info!(target: "siteline::ledger", "pages stay counted: {error}");
+        while let Some(body) = self.rest() {
+            if let Err(error) = self.tell(&body, RETURN_PATIENCE) {
+                log::info!(target: "siteline::ledger", "pages stay counted: {error}");
+                return;
+            }
         }
     }
 
@@ -229,11 +230,16 @@ impl fmt::Debug for AgentLink {
 impl Drop for AgentLink {
     /// On a thread of its own, because whoever drops it may hold the interpreter.
     fn drop(&mut self) {
-        let Some(body) = self.rest() else { return };
+        let bodies: Vec<_> = std::iter::from_fn(|| self.rest()).collect();
+        if bodies.is_empty() {
+            return;
+        }
         let connection = Arc::clone(&self.connection);
         let told = move || {
             // Where that fails, they stay counted.
-            let _told = connection.call::<IgnoredAny>("/v1/return", Some(&body), RETURN_PATIENCE);
+            let tell =
+                |body| connection.call::<IgnoredAny>("/v1/return", Some(body), RETURN_PATIENCE);
+            let _told = bodies.iter().try_for_each(|body| tell(body).map(drop));
         };
         let _started =
             std::thread::Builder::new().name("siteline-agent-link".to_owned()).spawn(told);

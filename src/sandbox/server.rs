@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -25,10 +26,13 @@ use super::fault::Effect;
 use super::reply::{ConnectionEnd, Outcome, Reply};
 use super::service::{Request, Service};
 use super::tls::{Presented, Stream};
+use crate::clock::Clock;
 use crate::lock::Mutex;
 
 /// The longest request body; no client of this interface needs a longer one.
-const LARGEST_REQUEST_BODY: usize = 1 << 20;
+const LARGEST_REQUEST_BODY: usize = 64 << 10;
+/// The pause after a failure to accept, such as no free descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// The longest request head, as a cursor in a URL may be long; hyper refuses a longer one.
 const LARGEST_HEAD: usize = 1 << 20;
 
@@ -144,7 +148,7 @@ async fn accept(
                 tokio::spawn(in_steps(take_step, serve(stream, tls.clone(), Arc::clone(&shared))));
             }
             // For example out of file descriptors: open connections continue.
-            Err(_) => tokio::task::yield_now().await,
+            Err(_) => Clock::system().sleep(ACCEPT_PAUSE).await,
         }
     }
 }
