@@ -6,12 +6,13 @@ use p12_keystore::{KeyStore, KeyStoreEntry, PrivateKeyChain};
 use pkcs8::der::Tag;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::super::encoding::{
-    decrypt, first_element, is_bare_base64, member_tags, text_of, unknown_encryption,
-    wrong_passphrase,
-};
+use super::super::encoding::{decrypt, unknown_encryption, wrong_passphrase};
 use super::super::pem;
 use super::super::refusal::refused;
+use crate::files::{
+    decode_base64, first_element, is_bare_base64, is_pem, leading_element, member_tags, text_of,
+    unescaped,
+};
 use crate::{Error, Result};
 
 /// What a file or text contains.
@@ -32,13 +33,13 @@ impl Bundle {
                 .with_hint("Check the file or variable that it comes from."));
         }
         let Some(text) = text_of(bytes) else { return Self::read_der(bytes, passphrase) };
-        if pem::is_pem(&text) {
+        if is_pem(&text) {
             return Self::read_pem(&text, passphrase);
         }
         if is_bare_base64(&text) {
-            let inner = pem::decode_base64(&text).ok_or_else(unrecognised)?;
+            let inner = decode_base64(&text).ok_or_else(unrecognised)?;
             return match text_of(&inner) {
-                Some(text) if pem::is_pem(&text) => Self::read_pem(&text, passphrase),
+                Some(text) if is_pem(&text) => Self::read_pem(&text, passphrase),
                 _ => Self::read_der(&inner, passphrase),
             };
         }
@@ -46,16 +47,16 @@ impl Bundle {
     }
 
     fn read_pem(text: &str, passphrase: Option<&[u8]>) -> Result<Self> {
-        let text = pem::unescaped(text);
+        let text = unescaped(text);
         let mut found = Self::default();
         for block in pem::blocks(&text)? {
             if block.is_certificate() {
-                let der = block.der()?;
+                let der = pem::der(&block)?;
                 // `TRUSTED CERTIFICATE` has more data after the certificate.
-                let certificate = first_element(&der).unwrap_or(&der).to_vec();
+                let certificate = leading_element(&der).unwrap_or(&der).to_vec();
                 found.certificates.push(certificate.into());
             } else if block.is_private_key() {
-                let key = private_key(&block.der()?, passphrase)?;
+                let key = private_key(&pem::der(&block)?, passphrase)?;
                 if found.key.replace(key).is_some() {
                     return Err(two_keys());
                 }

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::auth::{Authentication, ScopeSet};
 use crate::client::ClientSettings;
 use crate::error::Kind;
-use crate::http::{BaseUrl, Trust, certificates_of};
+use crate::http::{BaseUrl, Trust};
 use crate::python::auth::credential::PyCredential;
 use crate::python::auth::mutual_tls::PyMutualTls;
 use crate::python::bridge::process::{detached, guarded};
@@ -233,13 +233,14 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
         _ => octets(given)?.map(|bytes| bytes.to_vec()),
     };
     if let Some(pem) = pem {
-        trust.ca_bundle = Some(certificates_of(&pem));
-        return Ok(PyBytes::new(py, &pem).into_any());
+        trust.set_bundle(&pem, None)?;
+        return Ok(PyBytes::new(py, trust.ca_bundle.as_deref().unwrap_or_default()).into_any());
     }
     let path = path_of(given, "ca_bundle")?;
     let path = std::path::absolute(&path).unwrap_or(path);
-    trust.ca_bundle = Some(detached(py, || read_certificates(&path))??);
-    trust.ca_bundle_file.insert(path).as_os_str().into_bound_py_any(py)
+    let bytes = detached(py, || read_certificates(&path))??;
+    trust.set_bundle(&bytes, Some(&path))?;
+    path.as_os_str().into_bound_py_any(py)
 }
 
 /// The path of certifi's certificates, if the package is installed. It is not imported, and the file is
