@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::components::Components;
 use super::refusal::{not_rsa, refused};
-use super::{jwk, pem};
+use super::{jwk, key_cost, pem};
 use crate::error::{Error, Result};
 use crate::files::{decode_base64, first_element, is_bare_base64, is_pem, member_tags, text_of};
 
@@ -142,6 +142,7 @@ pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDoc
         return Err(refused("The private key is encrypted and no passphrase was given.")
             .with_hint("Give it as passphrase=, from a vault or an environment variable."));
     };
+    key_cost::check(der)?;
     let encrypted = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| unknown_encryption())?;
     let opened = encrypted.decrypt(passphrase).map_err(|error| match error {
         pkcs8::Error::EncryptedPrivateKey(
