@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | `fork` | values that belong to one process | - |
 //! | `lock` | mutexes without poisoning | - |
-//! | `files` | who may use a file, and files made with an owner and a mode | - |
+//! | `files` | who may use a file, files made with an owner and a mode, and the forms in which keys and certificates are saved | - |
 //! | [`error`] | the error type, and which errors are transient | - |
 //! | `written` | the value inside the quotation marks and white space of a variable | - |
 //! | [`clock`] | time, and the estimate of the service's time | fork, lock |

@@ -14,6 +14,7 @@ use super::address::Place;
 use super::message::{Failure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, excerpt};
+use crate::http::handshake_problem;
 use crate::lock::Mutex;
 
 /// An answer is not longer than this.
@@ -186,7 +187,8 @@ impl Connection {
         let place = &self.place;
         let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         if let Some(refused) = refused {
-            let message = format!("The TLS handshake with the agent at {place} failed: {refused}.");
+            let message =
+                format!("The TLS handshake with the agent at {place} failed: {}.", why(refused));
             return Error::new(Kind::TlsError, message)
                 .with_hint(
                     "SITELINE_AGENT_CA names the authority of its certificate; \
@@ -216,6 +218,27 @@ impl Connection {
         let message = format!("What answers at {} is not an agent of siteline.", self.place);
         Error::new(Kind::ConfigError, message)
             .with_hint("SITELINE_AGENT (or agent=) is the address that `siteline agent` printed.")
+    }
+}
+
+/// Why a handshake failed: an alert is mostly about the certificate of this client.
+fn why(error: &rustls::Error) -> String {
+    use rustls::AlertDescription as Alert;
+    match error {
+        rustls::Error::AlertReceived(Alert::CertificateRequired) => {
+            "it requires a certificate of this client".to_owned()
+        }
+        rustls::Error::AlertReceived(
+            Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            | Alert::DecryptError,
+        ) => "it refused the certificate of this client".to_owned(),
+        other => handshake_problem(other).0,
     }
 }
 

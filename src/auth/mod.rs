@@ -21,6 +21,7 @@ mod issuer;
 mod jwk;
 mod key;
 mod key_choice;
+mod key_cost;
 mod key_file;
 mod mutual_tls;
 mod own_assertion;

@@ -250,8 +250,15 @@ pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
 }
 
 fn from_tls(error: &rustls::Error, address: &str) -> Error {
+    let (what, hint) = handshake_problem(error);
+    Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
+        .with_hint(hint)
+}
+
+/// Why a handshake failed, and what helps.
+pub(crate) fn handshake_problem(error: &rustls::Error) -> (String, &'static str) {
     use rustls::Error as Tls;
-    let (what, hint) = match error {
+    match error {
         Tls::InvalidCertificate(problem) => certificate_problem(problem),
         Tls::InvalidMessage(_) | Tls::InappropriateMessage { .. } => (
             "it does not speak TLS on this port; perhaps it speaks plain HTTP".to_owned(),
@@ -273,9 +280,7 @@ fn from_tls(error: &rustls::Error, address: &str) -> Error {
             ("it refused the handshake".to_owned(), "ask whoever runs the service, or the proxy")
         }
         _ => ("the handshake failed".to_owned(), "ask whoever runs the service, or the proxy"),
-    };
-    Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
-        .with_hint(hint)
+    }
 }
 
 /// What is wrong with a certificate, and what helps. A setting helps only against an unknown authority.
@@ -299,6 +304,12 @@ fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
         Certificate::NotValidForName => {
             ("its certificate is for another host name".to_owned(), NAME)
         }
+        Certificate::NotValidForNameContext { presented, .. } if presented.is_empty() => (
+            "its certificate has no host name as subjectAltName, and its common name does not \
+             count"
+                .to_owned(),
+            "make it again with a name: openssl req -x509 -addext subjectAltName=DNS:HOST",
+        ),
         Certificate::NotValidForNameContext { presented, .. } => {
             (format!("its certificate is for another host name: {}", names(presented)), NAME)
         }
@@ -306,8 +317,46 @@ fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
             ("its certificate comes from an unknown authority".to_owned(), TRUST_HINT)
         }
         Certificate::Revoked => ("its certificate was revoked".to_owned(), RUN),
-        _ => ("its certificate is not valid".to_owned(), RUN),
+        other => {
+            let (what, hint) = rare_problem(other).unwrap_or(("is not valid", RUN));
+            (format!("its certificate {what}"), hint)
+        }
     }
+}
+
+/// What is wrong with a certificate of an uncommon form, mostly one that was made by hand.
+fn rare_problem(problem: &CertificateError) -> Option<(&'static str, &'static str)> {
+    use CertificateError as Certificate;
+    const AGAIN: &str = "whoever runs the service must have it made again";
+    Some(match problem {
+        Certificate::InvalidPurpose | Certificate::InvalidPurposeContext { .. } => {
+            ("is not for servers: its extended key usage has no serverAuth", AGAIN)
+        }
+        Certificate::UnsupportedSignatureAlgorithmContext { .. }
+        | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            ("is signed in a way that is not considered safe, such as with SHA-1", AGAIN)
+        }
+        Certificate::BadSignature => {
+            ("has a signature that does not belong to its key or its authority", AGAIN)
+        }
+        // The library has a text for these and no type: the name of its variant.
+        Certificate::Other(other) => match other.to_string().as_str() {
+            text if text.contains("CaUsedAsEndEntity") => (
+                "is self-signed or an authority's own, and is not among the trusted ones",
+                "if you trust it, name this certificate itself with ca_bundle=, or one that was \
+                 issued for the service",
+            ),
+            text if text.contains("UnsupportedCriticalExtension") => {
+                ("has a critical extension that siteline does not know", AGAIN)
+            }
+            text if text.contains("UnsupportedCertVersion") => (
+                "is of X.509 version 1, which has no host names",
+                "make it again as version 3: openssl req -x509 -addext subjectAltName=DNS:HOST",
+            ),
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 fn day(time: UnixTime) -> String {
@@ -317,9 +366,19 @@ fn day(time: UnixTime) -> String {
 
 /// The first names of a certificate, as they may stand in a text.
 fn names(presented: &[String]) -> String {
-    let shown: Vec<String> = presented.iter().take(3).map(|name| excerpt(name)).collect();
+    let shown: Vec<String> =
+        presented.iter().take(3).map(|name| excerpt(plain_name(name))).collect();
     let more = if presented.len() > 3 { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
+}
+
+/// The name itself: the library writes it as `DnsName("plant.example")`.
+fn plain_name(presented: &str) -> &str {
+    let inner = presented.split_once('(').and_then(|(kind, rest)| {
+        let is_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
+        rest.strip_suffix(')').filter(|_| is_kind)
+    });
+    inner.map_or(presented, |name| name.trim_matches('"'))
 }
 
 /// P4: a request whose URL no HTTP message of the library can hold.

@@ -92,7 +92,11 @@ fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-fn read_profiles(path: &Path) -> io::Result<String> {
+/// The text of a file of profiles.
+///
+/// # Errors
+/// Those of the system, and `InvalidData` if it is not UTF-8.
+pub(crate) fn read_profiles(path: &Path) -> io::Result<String> {
     let bytes = read_file(path, LARGEST_CONFIG)?;
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }

@@ -16,6 +16,7 @@ use crate::python::auth::key_place::Opener;
 use crate::python::auth::passphrase::words;
 use crate::python::auth::private_key::{Passphrase, PyPrivateKey};
 use crate::python::bridge::errors::{error_of, warn};
+use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::{attached, detached};
 use crate::python::convert::state::{Reduced, copies_are_itself, reduce, restore};
 use crate::python::convert::values::{Text, described, octets, value_of};
@@ -257,7 +258,9 @@ impl PyMutualTls {
         source: CertificateSource,
         place: Result<CertificatePlace, &'static str>,
     ) -> PyResult<Self> {
-        let Checked { value, warnings } = detached(py, || MutualTls::load(source))??;
+        let passphrase = detached(py, || source.ask())??;
+        let open = move || MutualTls::open(source, passphrase);
+        let Checked { value, warnings } = left_on_interrupt(py, open)??;
         warn(py, &warnings)?;
         Ok(Self(value, place))
     }

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::auth::{Loaded, PrivateKey, is_key_text};
 use crate::python::bridge::errors::warn;
+use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::detached;
 use crate::python::convert::state::{copies_are_itself, dict, json_text};
 use crate::python::convert::values::{described, octets, path_of};
@@ -148,6 +149,7 @@ impl PyPrivateKey {
 }
 
 /// The source of a key.
+#[derive(Clone)]
 pub(crate) enum Source {
     Held(PrivateKey),
     Path(PathBuf),
@@ -208,24 +210,27 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
 }
 
 /// Loads the key, and gives its warnings to Python. The passphrase is wiped at the end.
-#[expect(clippy::needless_pass_by_value, reason = "the passphrase is wiped after its use")]
 pub(crate) fn read(
     py: Python<'_>,
     source: &Source,
     passphrase: Option<Passphrase>,
     strict: bool,
 ) -> PyResult<PrivateKey> {
-    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
-    let load = || {
+    let source = match source {
+        Source::Held(key) => return Ok(key.clone()),
+        other => other.clone(),
+    };
+    let load = move || {
+        let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
         let key = match source {
-            Source::Path(path) => return PrivateKey::load(path, passphrase, strict),
-            Source::Held(key) => key.clone(),
-            Source::Bytes(bytes) => PrivateKey::parse(bytes, passphrase)?,
+            Source::Path(path) => return PrivateKey::load(&path, passphrase, strict),
+            Source::Held(key) => key,
+            Source::Bytes(bytes) => PrivateKey::parse(&bytes, passphrase)?,
             Source::Variable(text) => PrivateKey::parse(text.as_bytes(), passphrase)?,
         };
         Ok(Loaded { key, warnings: Vec::new() })
     };
-    let Loaded { key, warnings } = detached(py, load)??;
+    let Loaded { key, warnings } = left_on_interrupt(py, load)??;
     warn(py, &warnings)?;
     Ok(key)
 }

@@ -10,6 +10,7 @@ pub(crate) mod once;
 pub(crate) mod own_files;
 pub(crate) mod page;
 mod page_reader;
+mod profile_file;
 pub(crate) mod progress;
 pub(crate) mod query;
 mod recipe;

@@ -14,6 +14,7 @@ use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::bridge::runtime::block_on;
 use crate::python::client::PyClient;
+use crate::python::client::profile_file::ProfileFile;
 use crate::python::client::settings::from_outside;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
@@ -28,9 +29,9 @@ pub(super) fn _sources<'py>(
     py: Python<'py>,
     profile: Option<Text<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let environment = Environment::of_process();
-    let read = || Ok(read(profile.as_ref().map(|name| name.0), &environment, Given::default())?);
-    let settings = guarded(read)?;
+    let name = profile.as_ref().map(|name| name.0);
+    let settings = ProfileFile::new(py)
+        .used(|environment| guarded(|| Ok(read(name, environment, Given::default())?)))??;
     let (file, name) = settings.profile.clone().unzip();
     let told = PyDict::new(py);
     told.set_item("file", file.map(PathBuf::into_os_string))?;
