@@ -183,6 +183,8 @@ pub struct Context {
     pub unsent: bool,
     /// True if the client certificate was refused, or there was none: no new token can help.
     pub certificate_refused: bool,
+    /// True if a target cannot store the values of a page: its range is set aside, and the sync goes on.
+    pub unstorable: bool,
 }
 
 /// A failure: a kind and its context, boxed so that a `Result` stays small.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -95,7 +96,11 @@ def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
     """
     try:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
         )
     except OSError as error:
         why = f": {error.strerror}" if error.strerror else ""
@@ -106,6 +111,21 @@ def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+def _environment() -> dict[str, str] | None:
+    """Return the environment for programs of the system; ``None`` leaves it as it is.
+
+    An application of PyInstaller has its own libraries, which other programs must not load.
+    """
+    if not hasattr(sys, "_MEIPASS"):
+        return None
+    environment = dict(os.environ)
+    for name in ("LD_LIBRARY_PATH", "LIBPATH"):
+        environment.pop(name, None)
+        if (original := environment.get(f"{name}_ORIG")) is not None:
+            environment[name] = original
+    return environment
 
 
 def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None, bytes, str]:

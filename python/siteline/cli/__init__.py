@@ -40,6 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _imports_by_name() -> None:
+    # Nothing calls this: a program that freezes others reads it.
+    from siteline.cli import _by_name as _by_name
+
+
 def _have_stderr() -> None:
     """Have a closed stderr (``2>&-``) take nothing: print() would take stdout in its place."""
     if sys.stderr is None:
