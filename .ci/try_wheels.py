@@ -34,6 +34,13 @@ LARGEST = 8_000_000
 MANYLINUX = "manylinux_2_17"
 BIN = Path(sys.executable).parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# A source file in the folder of a person, a checkout or a registry of crates, on any machine.
+# Folders of this machine are looked for by their names.
+SOURCE = re.compile(
+    rb"/(?:root|home|Users|work|__w|tmp|mnt|private)/[\w./+@-]+?\.(?:rs|c|cc|cpp|h|S)\b"
+    rb"|[A-Za-z]:[\\/][\w\\/ .+@-]+?\.(?:rs|c|cc|cpp|h|asm)\b"
+    rb"|/(?:\.cargo|registry/src|\.rustup)/[\w./+@-]*"
+)
 RELATIVE = re.compile(r"\]\((?!https?://|#)[^)]*\)")
 
 
@@ -58,6 +65,9 @@ def contents_of(wheel: Path) -> list[str]:
         entries = {name: archive.read(name) for name in archive.namelist()}
     for name, data in entries.items():
         found = [place.decode() for place in builders_folders() if place in data]
+        if not found and name.endswith((".so", ".pyd", ".dylib")):
+            # One is enough to be refused.
+            found = sorted({one.decode() for one in SOURCE.findall(data)})[:1]
         wrong += [f"{name} names {place}" for place in found]
     names = [name.rpartition("/")[2] for name in entries if ".dist-info/licenses/" in name]
     for licence in ("LICENSE-MIT", "LICENSE-APACHE", source.THIRD_PARTIES):
