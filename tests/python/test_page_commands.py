@@ -57,6 +57,21 @@ def test_each_block_of_the_page_of_the_command_is_typed():
     assert [one for one in typed if not any(one.startswith(f"$ {name}") for name in begun)] == []
 
 
+def test_the_only_block_in_a_list_prints_what_it_says(tmp_path):
+    indented = re.compile(r"^ +```(\w+)\n(.*?)^ +```$", re.MULTILINE | re.DOTALL)
+    found = [block for page in sorted(DOCS.rglob("*.md")) for block in
+             indented.findall(page.read_text(encoding="utf-8"))]  # fmt: skip
+    [(language, text)] = found
+    command, *said = (line.removeprefix("  ") for line in text.splitlines())
+    assert (language, command[:11]) == ("console", "$ siteline ")
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config")}
+    done = subprocess.run(
+        [*COMMAND, *shlex.split(command)[2:]],
+        cwd=tmp_path, env={**environment(), **home}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.replace(str(tmp_path), "/home/ada").splitlines() == said
+
+
 class Shell:
     """A folder with the profile of the pages, in which lines are typed as on a page."""
 
