@@ -15,17 +15,31 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _LONGEST = 300
+_FULL = re.compile("No space left on device|Disk quota exceeded|os error (28|122)")
 CORRECT = "Correct the table, or exclude the series with a filter of the feed."
 """What to do about values that a table refuses."""
 
 
-def refused(place: str, feed: str, error: Exception, text: str, *, is_full: bool = False) -> Any:
-    """Make the error of a target that cannot be written; its cause is that of the driver."""
-    kind = StoreFull if is_full else StoreError
-    return kind(
-        f"The feed {feed!r} cannot be written to {place}: {cut(text)}",
-        hint="No request was made. Correct the tables or the rights of the user, and sync again.",
+def refused(place: str, feed: str, text: str) -> StoreError:
+    """Make the error of a target that cannot be written, before any request."""
+    message = f"The feed {feed!r} cannot be written to {place}: {cut(text)}"
+    if is_full(text):
+        return full(place, feed)
+    hint = "No request was made. Correct the tables or the rights of the user, and sync again."
+    return StoreError(message, hint=hint)
+
+
+def full(place: str, feed: str) -> StoreFull:
+    """Make the error of a target without space."""
+    return StoreFull(
+        f"No space is left for the feed {feed!r} in {place}. What was stored stays.",
+        hint="Free space and sync again: only pages that were not stored are read again.",
     )
+
+
+def is_full(text: str) -> bool:
+    """Whether the text of an error is that of a full disk or quota."""
+    return _FULL.search(text) is not None
 
 
 def unstorable(place: str, feed: str, text: str, hint: str | None = None) -> StoreError:
