@@ -157,7 +157,7 @@ class Postgres(_shared.SharedTarget):
         for name, value in pairs:
             if value is not None and "\0" in value:
                 text = f"the {name} {_refusals.cut(repr(value))} has a NUL character."
-                hint = "Exclude the series with a filter of the feed, or use another target."
+                hint = "Read the other series in a new feed with a filter, or use another target."
                 raise _refusals.unstorable(self._place, feed, text, hint)
 
     def _removes_index(self, error: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Errors for what another database refuses, and calls of its driver that Ctrl-C can end."""
+"""Errors for the refusals of another database, and calls of its driver that Ctrl-C can end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _LONGEST = 300
 _FULL = re.compile("No space left on device|Disk quota exceeded|os error (28|122)")
-CORRECT = "Correct the table, or exclude the series with a filter of the feed."
-"""What to do about values that a table refuses."""
+CORRECT = "Correct the table, or read the other series in a new feed with a filter."
+"""The hint for values that a table refuses."""
 
 
 def refused(place: str, feed: str, text: str) -> StoreError:
@@ -38,7 +38,7 @@ def full(place: str, feed: str) -> StoreFull:
 
 
 def is_full(text: str) -> bool:
-    """Whether the text of an error is that of a full disk or quota."""
+    """Whether the text of an error names a full disk or quota."""
     return _FULL.search(text) is not None
 
 
@@ -85,8 +85,8 @@ def check_types(
 def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> _Result:
     """Make a call of a driver on another thread, and handle signals meanwhile.
 
-    Drivers take Ctrl-C themselves and raise an error of theirs for it, or do not answer it. What a
-    handler raises is raised here once the call has ended, which ``cancel`` asks for.
+    Some drivers raise their own error for Ctrl-C, others do not answer it. An exception of a signal
+    handler cancels the call with ``cancel``, and is raised when the call has ended.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
