@@ -145,6 +145,7 @@ pub struct Attempt {
 
 /// The details of a failure. All of them may be shown to a user.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
 pub struct Context {
     /// What was requested and what failed, in a sentence.

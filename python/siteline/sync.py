@@ -74,7 +74,9 @@ class Task(NamedTuple):
 
 
 class SetAside(NamedTuple):
-    """A range that a sync does not read for a day, because the service did not end its chain.
+    """A range that a sync does not read for a day.
+
+    The service did not end its chain, or a target cannot store its values.
 
     - ``start``, ``end``: half-open, UTC; ``until``: when a sync tries it again by itself
     - ``error``: the class of the error that ended its last chain, by name: ``"EndlessChain"``;

@@ -1,5 +1,5 @@
-//! Pages whose values a target cannot store. The range of their chain is set aside, as where the service
-//! does not end a chain, and the other ranges and feeds go on.
+//! Pages whose values a target cannot store. The range of their chain is set aside for a day. The other
+//! ranges and feeds are read and stored.
 
 use jiff::Timestamp;
 
@@ -13,8 +13,8 @@ use super::unfinished::UnfinishedChain;
 use crate::error::{Error, Result};
 
 impl Run {
-    /// Handles an error of the target for the first pending write of a feed. Where it is about the values of a
-    /// page, the pending write is then that the range of its chain is set aside.
+    /// Handles an error of the target for the first pending write of a feed. If the values of a page caused
+    /// the error, the first pending write becomes a [`PendingWrite::Abandoned`].
     ///
     /// # Errors
     /// Any other error, as it is.
@@ -22,11 +22,11 @@ impl Run {
         self.work().refused_by_target(feed, error, self.client.now())
     }
 
-    /// Handles an error of the target for pages of a feed that were put off: stores that their range is set
-    /// aside.
+    /// Handles an error of the target for pages of a feed that were put off, and stores the state in which
+    /// their range is set aside.
     ///
     /// # Errors
-    /// The error in any case; that of the target, where it cannot store this either.
+    /// The given error, or the next error of the target.
     pub(super) fn set_aside(&self, feed: &str, error: Error) -> Result<()> {
         self.refused(feed, error)?;
         if let Some(write) = self.next_write() {
@@ -36,7 +36,7 @@ impl Run {
         self.work().take_failure().map_or(Ok(()), Err)
     }
 
-    /// Follows the chains no longer of which a page could not be stored. A further page may be under way.
+    /// Closes each chain with a page that could not be stored. Its next request may be under way.
     pub(super) fn close_unstorable(&self, followed: &mut Followed) {
         let feeds = std::mem::take(&mut self.work().unstorable);
         for feed in feeds {
@@ -72,14 +72,14 @@ impl RunState {
         Ok(())
     }
 
-    /// The chain that an error of the target is about: the one that it names, or that of the pending write.
+    /// The chain of the refused page: the error names it, or it is the chain of the pending write.
     fn unstorable_chain(&self, feed: usize, error: &Error) -> Option<UnfinishedChain> {
         let pending = self.pending.front().filter(|write| write.feed() == feed);
         let pending = pending.and_then(|write| write.chain());
         let named = error.context().spans.first().map(|(start, end)| Range::between(*start, *end));
         let range = named.or_else(|| pending.map(UnfinishedChain::range))?;
-        let known = pending.into_iter().chain(&self.state(feed).chains);
-        let known = known.filter(|chain| chain.range() == range).next().cloned();
+        let mut known = pending.into_iter().chain(&self.state(feed).chains);
+        let known = known.find(|chain| chain.range() == range).cloned();
         Some(known.unwrap_or_else(|| UnfinishedChain::new(range, Why::Fill, 0)))
     }
 }

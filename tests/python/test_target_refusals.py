@@ -252,3 +252,34 @@ def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatc
     assert type(caught.value) is kind
     assert isinstance(caught.value.__cause__, OSError)
     assert sandbox.stats["data_requests"] == spent
+
+
+@pytest.mark.parametrize("name", ["DuckDB", "Delta"])
+def test_a_disk_that_fills_up_is_a_store_full(sandbox, tmp_path, monkeypatch, name):
+    pytest.importorskip("deltalake")
+    target = getattr(siteline.targets, name)(tmp_path / "target")
+    error = duckdb.IOException if name == "DuckDB" else OSError
+
+    def fail(*page):
+        raise error("Could not write to the file: No space left on device (os error 28)")
+
+    monkeypatch.setattr(target, "_apply", fail)
+    with pytest.raises(siteline.StoreFull, match=name) as caught:
+        sandbox.client().sync(FEEDS, target)
+    assert isinstance(caught.value.__cause__, error)
+    monkeypatch.undo()
+    assert sandbox.client().sync(FEEDS, target).complete
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("/a/b?c", "/a/b?c"),
+        ("s3://key:secret@bucket/a?token=secret", "s3://bucket/a"),
+        ("md:plant?motherduck_token=secret", "md:plant"),
+    ],
+)
+def test_a_place_is_shown_without_its_secrets(place, shown):
+    from siteline.targets import _refusals
+
+    assert _refusals.shown(place) == shown

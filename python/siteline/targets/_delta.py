@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import secrets
 import time
 from contextlib import contextmanager, suppress
@@ -54,9 +53,7 @@ class Delta(_shared.SharedTarget):
                 table = self._lake.make()
                 self._lake.check_types()
             except (self._lake.Error, OSError) as error:
-                place, full = f"Delta ({self._lake.shown})", errno.ENOSPC
-                is_full = getattr(error, "errno", None) in (full, errno.EDQUOT)
-                raise _refusals.refused(place, feed, error, str(error), is_full=is_full) from error
+                raise _refusals.refused(self._place, feed, str(error)) from error
             self._numbers[feed] = number = self._lake.version(table, feed)
             with suppress(self._lake.Error):  # no states yet, or a conflict: the next time will do
                 self._lake.open("_states").delete(f"{equals('feed', feed)} and number < {number}")
@@ -77,13 +74,22 @@ class Delta(_shared.SharedTarget):
         """Commit a page and the state, again while others commit to the same files."""
         try:
             return self._retried(feed, page, state)
-        except (self._lake.Error, ValueError, OverflowError) as error:
-            is_of_data = not isinstance(error, self._lake.Error) or "nvariant" in str(error)
-            if page is None or not is_of_data or isinstance(error, SitelineError):
+        except (self._lake.Error, OSError, ValueError, OverflowError) as error:
+            if isinstance(error, SitelineError):
+                raise
+            if _refusals.is_full(str(error)):
+                raise _refusals.full(self._place, feed) from error
+            is_of_data = "nvariant" in str(error) or not isinstance(
+                error, self._lake.Error | OSError
+            )
+            if page is None or not is_of_data:
                 raise
             text = _refusals.cut(str(error))
-            place = f"Delta ({self._lake.shown})"
-            raise _refusals.unstorable(place, feed, text, _refusals.CORRECT) from error
+            raise _refusals.unstorable(self._place, feed, text, _refusals.CORRECT) from error
+
+    @property
+    def _place(self) -> str:
+        return f"Delta ({self._lake.shown})"
 
     def _retried(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         return self._lake.retried(lambda: self._apply(feed, page, state))

@@ -126,7 +126,7 @@ class DuckDB(_shared.SharedTarget):
         try:
             yield
         except self._duckdb.Error as error:
-            raise _refusals.refused(self._place, feed, error, str(error)) from error
+            raise _refusals.refused(self._place, feed, str(error)) from error
 
     @property
     def _place(self) -> str:
@@ -147,6 +147,10 @@ class DuckDB(_shared.SharedTarget):
             raise _refusals.unstorable(
                 self._place, feed, _refusals.cut(str(error)), _refusals.CORRECT
             ) from error
+        except self._duckdb.Error as error:
+            if _refusals.is_full(str(error)):
+                raise _refusals.full(self._place, feed) from error
+            raise
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         values = dict[str, Any](feed=feed, state=state, settled=_shared.settled_ranges(state))

@@ -56,13 +56,9 @@ class Postgres(_shared.SharedTarget):
                 if feed in self._held or not self._run(cursor, sql.TRY_LOCK, feed, rows)[0][0]:
                     raise StoreBusy(f"Another sync writes the feed {feed!r} to {self._table}.")
         except self._driver.Error as error:
-            state = error.sqlstate or ""
-            if state[:2] in sql.LOST:
+            if (error.sqlstate or "")[:2] in sql.LOST:
                 raise
-            is_full = state == sql.DISK_FULL
-            raise _refusals.refused(
-                self._table, feed, error, _message(error), is_full=is_full
-            ) from error
+            raise _refusals.refused(self._place, feed, _message(error)) from error
         try:
             yield
         finally:
@@ -81,6 +77,8 @@ class Postgres(_shared.SharedTarget):
         except self._driver.Error as error:
             if self._removes_index(error):
                 return self.apply(feed, page, state)
+            if error.sqlstate == sql.DISK_FULL:
+                raise _refusals.full(self._place, feed) from error
             if page is None or (error.sqlstate or "")[:2] not in sql.OF_DATA:
                 raise
             text = _refusals.cut(_message(error))
@@ -159,7 +157,7 @@ class Postgres(_shared.SharedTarget):
         for name, value in pairs:
             if value is not None and "\0" in value:
                 text = f"the {name} {_refusals.cut(repr(value))} has a NUL character."
-                hint = "Exclude the series with a filter of the feed, or use another target."
+                hint = "Read the other series in a new feed with a filter, or use another target."
                 raise _refusals.unstorable(self._place, feed, text, hint)
 
     def _removes_index(self, error: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Errors for what another database refuses, and calls of its driver that Ctrl-C can end."""
+"""Errors for the refusals of another database, and calls of its driver that Ctrl-C can end."""
 
 from __future__ import annotations
 
@@ -15,17 +15,31 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _LONGEST = 300
-CORRECT = "Correct the table, or exclude the series with a filter of the feed."
-"""What to do about values that a table refuses."""
+_FULL = re.compile("No space left on device|Disk quota exceeded|os error (28|122)")
+CORRECT = "Correct the table, or read the other series in a new feed with a filter."
+"""The hint for values that a table refuses."""
 
 
-def refused(place: str, feed: str, error: Exception, text: str, *, is_full: bool = False) -> Any:
-    """Make the error of a target that cannot be written; its cause is that of the driver."""
-    kind = StoreFull if is_full else StoreError
-    return kind(
-        f"The feed {feed!r} cannot be written to {place}: {cut(text)}",
-        hint="No request was made. Correct the tables or the rights of the user, and sync again.",
+def refused(place: str, feed: str, text: str) -> StoreError:
+    """Make the error of a target that cannot be written, before any request."""
+    message = f"The feed {feed!r} cannot be written to {place}: {cut(text)}"
+    if is_full(text):
+        return full(place, feed)
+    hint = "No request was made. Correct the tables or the rights of the user, and sync again."
+    return StoreError(message, hint=hint)
+
+
+def full(place: str, feed: str) -> StoreFull:
+    """Make the error of a target without space."""
+    return StoreFull(
+        f"No space is left for the feed {feed!r} in {place}. What was stored stays.",
+        hint="Free space and sync again: only pages that were not stored are read again.",
     )
+
+
+def is_full(text: str) -> bool:
+    """Whether the text of an error names a full disk or quota."""
+    return _FULL.search(text) is not None
 
 
 def unstorable(place: str, feed: str, text: str, hint: str | None = None) -> StoreError:
@@ -71,8 +85,8 @@ def check_types(
 def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> _Result:
     """Make a call of a driver on another thread, and handle signals meanwhile.
 
-    Drivers take Ctrl-C themselves and raise an error of theirs for it, or do not answer it. What a
-    handler raises is raised here once the call has ended, which ``cancel`` asks for.
+    Some drivers raise their own error for Ctrl-C, others do not answer it. An exception of a signal
+    handler cancels the call with ``cancel``, and is raised when the call has ended.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
