@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Kind, Result};
 use crate::http::provider;
+use crate::system::exhausted_files;
 
 /// What a client shows to its agent, and whom it trusts. Over a socket of this machine nothing of it is
 /// used. Files are read when the first call is made.
@@ -88,6 +89,9 @@ pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
 }
 
 fn unreadable(path: &Path, what: &str) -> Error {
+    if let Some(error) = exhausted_files() {
+        return Error::system(Kind::CredentialError, format!("{path:?} cannot be read"), &error);
+    }
     let message = format!("{:?} cannot be read as {what}.", path.display());
     Error::new(Kind::CredentialError, message)
 }

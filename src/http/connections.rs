@@ -10,6 +10,7 @@ use rustls_platform_verifier::Verifier;
 use super::base_url::BaseUrl;
 use super::client_certificate::{ClientCertificate, Presenter};
 use super::failure;
+use super::names::Names;
 use super::proxy;
 use super::transport_settings::TransportSettings;
 use super::trust::Trust;
@@ -49,6 +50,7 @@ impl Connections {
 
 fn builder(base: &BaseUrl, settings: &TransportSettings) -> Result<reqwest::ClientBuilder> {
     let builder = reqwest::Client::builder()
+        .dns_resolver(Names)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)

@@ -34,6 +34,7 @@ mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+mod names;
 mod note;
 mod open_note;
 pub(crate) mod path_probe;

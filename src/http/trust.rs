@@ -9,8 +9,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls_native_certs::load_certs_from_paths;
 
-use super::failure::TRUST_HINT;
+use super::failure::{TRUST_HINT, unread_trust};
 use crate::error::{Error, Kind, Result};
+use crate::system::exhausted_files;
 
 /// Where trusted certificates come from; by default, the platform's store.
 #[derive(Clone, Default)]
@@ -90,6 +91,9 @@ impl Trust {
         let folders =
             self.folders.iter().map(|folder| load_certs_from_paths(None, Some(folder)).certs);
         let found = store(file.into_iter().chain(folders.flatten()));
+        if let (true, Some(error)) = (found.is_empty(), exhausted_files()) {
+            return Err(unread_trust("SSL_CERT_FILE or SSL_CERT_DIR cannot be read", &error));
+        }
         if found.is_empty() {
             return Err(Error::new(
                 Kind::TlsError,
