@@ -6,10 +6,13 @@
 //! than 500 characters of a body: text of other origin passes through [`excerpt`].
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+
+use crate::system;
 
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -182,6 +185,8 @@ pub struct Context {
     pub broken_framing: bool,
     /// True if no byte of the request was sent: it does not count against the allowance.
     pub unsent: bool,
+    /// True if the system lacked something for the moment (threads, open files, space), or a disk failed.
+    pub passing: bool,
     /// True if the client certificate was refused, or there was none: no new token can help.
     pub certificate_refused: bool,
     /// True if a target cannot store the values of a page: its range is set aside, and the sync goes on.
@@ -205,6 +210,50 @@ impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let context = Context { message: message.into(), ..Context::default() };
         Self(Box::new(Inner { kind, context, source: None }))
+    }
+
+    /// An operation that the operating system refused: `what` says what failed. The message adds why, and
+    /// a hint says what helps if the system lacks something for the moment.
+    #[must_use]
+    pub(crate) fn system(kind: Kind, what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(kind, format!("{what}: {}.", system::reason(error))).passing_as(error)
+    }
+
+    /// Marks a failure that may pass, as the error of the system says, with a hint what helps. The call
+    /// fails at once; the caller may call again.
+    #[must_use]
+    pub(crate) fn passing_as(self, error: &io::Error) -> Self {
+        let passing = system::is_passing(error);
+        self.advised_by(error).with(|context| context.passing = passing)
+    }
+
+    /// As [`Error::passing_as`], after the hint that the failure has.
+    #[must_use]
+    pub(crate) fn passing_with(self, error: &io::Error) -> Self {
+        let Some(advice) = system::advice(error) else { return self };
+        self.with(|context| {
+            context.passing = true;
+            context.hint = match context.hint.take() {
+                Some(hint) => Some(format!("{hint} {advice}")),
+                None => Some(advice.to_owned()),
+            };
+        })
+    }
+
+    /// Adds what helps if the system lacks something for the moment.
+    #[must_use]
+    pub(crate) fn advised_by(self, error: &io::Error) -> Self {
+        match system::advice(error) {
+            Some(advice) => self.with_hint(advice),
+            None => self,
+        }
+    }
+
+    /// A call that needs a thread, which the system refused. No attempt follows.
+    #[must_use]
+    pub(crate) fn no_thread(error: &io::Error) -> Self {
+        Self::system(Kind::TransportError, "The call needs another thread", error)
+            .with(|context| context.unsent = true)
     }
 
     /// A reply whose body violates the interface at a JSON path.
@@ -266,6 +315,7 @@ impl Error {
     #[must_use]
     pub(crate) fn transience(&self) -> Transience {
         match self.0.kind {
+            _ if self.0.context.passing => Transience::Never,
             Kind::TransportError | Kind::TransportTimeout | Kind::TruncatedBody => {
                 if self.0.context.phase == Some(Phase::Page) {
                     Transience::Never
@@ -283,7 +333,8 @@ impl Error {
     /// Whether the same call, unchanged, may succeed later.
     #[must_use]
     pub(crate) fn retryable(&self) -> bool {
-        self.transience() != Transience::Never
+        self.0.context.passing
+            || self.transience() != Transience::Never
             || matches!(
                 self.0.kind,
                 Kind::AllowanceExhausted | Kind::TransportTimeout | Kind::DeadlineExceeded

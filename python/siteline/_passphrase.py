@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any
 
+from siteline._refusals import is_passing, no_process, no_thread
 from siteline.errors import CredentialError
 
 MOST = 65_536
@@ -49,6 +50,17 @@ def split(text: str, *, is_windows: bool) -> list[str]:
     return list(lexer)
 
 
+class _NoThread(Exception):
+    """The system refused a thread. Nothing is known of what the command printed."""
+
+
+def _begin(thread: threading.Thread) -> None:
+    try:
+        thread.start()
+    except RuntimeError:
+        raise _NoThread from None
+
+
 class _Output(threading.Thread):
     """Reads a pipe of the command, and keeps at most `MOST` bytes of it.
 
@@ -62,7 +74,7 @@ class _Output(threading.Thread):
         assert pipe is not None
         self.pipe, self.seen = pipe, seen
         self.kept = b""
-        self.start()
+        _begin(self)
 
     def run(self) -> None:
         with self.pipe:
@@ -104,13 +116,23 @@ def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
         )
     except OSError as error:
         why = f": {error.strerror}" if error.strerror else ""
+        if is_passing(error):
+            raise _not_started(words[0], no_process(error)) from None
         return f"could not be started{why}", b"", ""
     try:
         return _outcome(process, limit)
+    except _NoThread:
+        why = no_thread()[0]
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
+    raise _not_started(words[0], why)
+
+
+def _not_started(program: str, why: str | None) -> CredentialError:
+    text = f"password_command ({program}) could not be started: {why}."
+    return CredentialError(text, hint=no_thread()[1], retryable=True)
 
 
 def _environment() -> dict[str, str] | None:
@@ -132,7 +154,7 @@ def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None
     end = time.monotonic() + limit
     seen = threading.Event()
     printed, said = _Output(process.stdout, seen), _Output(process.stderr, None)
-    threading.Thread(target=_set_at_end, args=(process, seen), daemon=True).start()
+    _begin(threading.Thread(target=_set_at_end, args=(process, seen), daemon=True))
     # Until there is a line, or too much without one, or the end of the output or of the command.
     seen.wait(limit)
     status = _status(process, AFTER_LINE if printed.line is not None else end - time.monotonic())

@@ -26,7 +26,7 @@ class Discovery(Mapping[str, Any]):
     True
     """
 
-    __slots__ = ("_body", "_catalogue", "_raw")
+    __slots__ = ("__weakref__", "_body", "_catalogue", "_raw")
 
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""

@@ -87,7 +87,7 @@ class Lateness:
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
 
-    __slots__ = ("_feed", "_record")
+    __slots__ = ("__weakref__", "_feed", "_record")
 
     def __init__(self, feed: Feed, record: dict[str, Any]) -> None:
         """Store what was found; made by :meth:`siteline.Store.lateness`."""

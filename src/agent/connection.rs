@@ -16,6 +16,7 @@ use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::http::handshake_problem;
 use crate::lock::Mutex;
+use crate::system;
 
 /// An answer is not longer than this.
 const LONGEST_ANSWER: u64 = 1 << 20;
@@ -203,14 +204,14 @@ impl Connection {
                 "nothing listens there".to_owned()
             }
             io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
-            kind => kind.to_string(),
+            _ => system::reason(error),
         };
         let message = format!("The agent at {place} cannot be asked: {why}. No request was sent.");
         Error::new(Kind::AgentUnavailable, message)
-            .with_hint(
+            .with_hint(system::advice(error).unwrap_or(
                 "It holds the key and the count, so nothing goes on without it: start it again at the \
                  same address (`siteline agent`), or unset SITELINE_AGENT.",
-            )
+            ))
             .with(|context| context.unsent = true)
     }
 

@@ -23,6 +23,7 @@ use crate::http::{
     Wish,
 };
 use crate::lock::Mutex;
+use crate::system::{on_thread, start};
 
 /// Longest wait for a lease with a token: the agent may have to get one, with all attempts.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(75);
@@ -241,8 +242,7 @@ impl Drop for AgentLink {
                 |body| connection.call::<IgnoredAny>("/v1/return", Some(body), RETURN_PATIENCE);
             let _told = bodies.iter().try_for_each(|body| tell(body).map(drop));
         };
-        let _started =
-            std::thread::Builder::new().name("siteline-agent-link".to_owned()).spawn(told);
+        let _started = start("siteline-agent-link", told);
     }
 }
 
@@ -400,9 +400,5 @@ impl Issuer for AgentIssuer<'_> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-        Err(_) => Err(Error::new(Kind::ClosedError, "the process is exiting; nothing is asked")),
-    }
+    on_thread(work).await.map_err(|refused| Error::no_thread(&refused))?
 }

@@ -35,6 +35,7 @@ use super::places::{Limits, Places, Visit};
 use super::routes::{Answer, Routes, refusal};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
+use crate::system;
 
 /// The longest head of a request.
 const LONGEST_HEAD: usize = 16 << 10;
@@ -108,7 +109,7 @@ impl Agent {
         let door = Arc::new(Door { hosts, users, secret: secret.clone(), is_proven_by_handshake });
         let (stop, stopped) = watch::channel(false);
         let failed = |error: io::Error| {
-            Error::new(Kind::InternalError, format!("the agent could not start: {error}"))
+            Error::system(Kind::TransportError, "The agent could not start", &error)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
@@ -121,7 +122,7 @@ impl Agent {
             )]
             runtime.block_on(answering.clone().in_steps(answering.accept(socket, stopped)));
         };
-        let thread = std::thread::Builder::new().name("siteline-agent".to_owned()).spawn(serve);
+        let thread = system::start("siteline-agent", serve);
         let (thread, process) = (Some(thread.map_err(failed)?), std::process::id());
         Ok(Self { address, secret, routes, stop, thread, socket: own, process })
     }

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use crate::error::{Error, Kind, Result};
 use crate::files::{read_whole, text_of};
 use crate::http::{ServerVerifier, certificates, provider};
+use crate::system::exhausted_files;
 
 /// The largest file of certificates or of a key.
 const LARGEST_FILE: u64 = 16 * 1024 * 1024;
@@ -102,6 +103,9 @@ pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
 }
 
 fn unreadable(path: &Path, what: &str) -> Error {
+    if let Some(error) = exhausted_files() {
+        return Error::system(Kind::CredentialError, format!("{path:?} cannot be read"), &error);
+    }
     let message = format!("{:?} cannot be read as {what}.", path.display());
     Error::new(Kind::CredentialError, message)
 }

@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 
 use super::encoding;
 use super::refusal::refused;
-use crate::files;
-use crate::{Error, Result};
+use crate::{Error, Result, files, system};
 
 /// Larger files are not read; `/dev/zero` is endless.
 const LARGEST_FILE: u64 = 1024 * 1024;
@@ -69,9 +68,11 @@ pub(super) fn unreadable(what: &str, path: &Path, error: &io::Error) -> Error {
             "may not be read by this user",
             "Run as the user who owns it, or give this user a copy.".to_owned(),
         ),
-        _ => ("could not be read", format!("The system says: {}.", error.kind())),
+        _ => ("could not be read", format!("The system says: {}.", system::reason(error))),
     };
-    refused(format!("The {what} file {} {problem}.", shown(path))).with_hint(hint)
+    refused(format!("The {what} file {} {problem}.", shown(path)))
+        .with_hint(hint)
+        .passing_with(error)
 }
 
 pub(super) fn absolute_hint(path: &Path) -> String {

@@ -10,6 +10,7 @@ use rustls_platform_verifier::Verifier;
 use super::base_url::BaseUrl;
 use super::client_certificate::{ClientCertificate, Presenter};
 use super::failure;
+use super::names::Names;
 use super::proxy::{self, Tunnel};
 use super::server_verifier::ServerVerifier;
 use super::transport_settings::TransportSettings;
@@ -60,6 +61,7 @@ fn builder(
     proxy: Option<&Tunnel>,
 ) -> Result<reqwest::ClientBuilder> {
     let builder = reqwest::Client::builder()
+        .dns_resolver(Names)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)

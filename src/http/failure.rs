@@ -13,6 +13,7 @@ use super::base_url::BaseUrl;
 use super::certificate_refusal::{self, is_refusal};
 use super::client_certificate::Presenter;
 use crate::error::{Error, Kind, Phase, excerpt};
+use crate::system;
 
 /// The hint of TLS errors that a certificate setting may solve.
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
@@ -77,7 +78,7 @@ pub(super) fn from_request(
         let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
         match refused.or(plain) {
             Some(NEEDS_A_USER) => return proxy_refused(proxy, base.host(), 407),
-            Some(NOT_REACHED) => return from_proxy(proxy, base.host(), how(&causes)),
+            Some(NOT_REACHED) => return unreached_proxy(proxy, base.host(), &causes),
             Some(why) => return from_proxy(proxy, base.host(), why),
             None => {}
         }
@@ -128,12 +129,20 @@ pub(super) fn unusable_settings() -> Error {
 
 /// This machine has no certificates to trust.
 pub(super) fn no_store() -> Error {
+    if let Some(error) = system::exhausted_files() {
+        return unread_trust("this machine's trusted certificates cannot be read", &error);
+    }
     Error::new(
         Kind::TlsError,
         "this machine has no store of trusted certificates, so the service cannot be verified",
     )
     .with_hint(TRUST_HINT)
     .with(|context| context.unsent = true)
+}
+
+/// Certificates to trust that cannot be read for the moment.
+pub(super) fn unread_trust(what: &str, error: &io::Error) -> Error {
+    Error::system(Kind::TlsError, what, error).with(|context| context.unsent = true)
 }
 
 fn broken_framing() -> Error {
@@ -151,7 +160,26 @@ fn from_connect(
     if error.is_timeout() {
         return connect_timeout(&address, proxy);
     }
-    if error.is_dns() { unresolved(base.host()) } else { unconnected(&address, how(causes)) }
+    match refused_by_system(causes) {
+        Some(refused) if error.is_dns() => not_looked_up(base.host(), refused),
+        _ if error.is_dns() => unresolved(base.host()),
+        Some(refused) => unreached(&address, refused),
+        None => unconnected(&address, how(causes)),
+    }
+}
+
+/// The error that says what the system lacks for the moment: threads, open files.
+fn refused_by_system<'a>(causes: &[&'a (dyn StdError + 'static)]) -> Option<&'a io::Error> {
+    causes.iter().filter_map(|cause| cause.downcast_ref()).find(|error| system::is_passing(error))
+}
+
+/// A name that could not be looked up. If the system refused a thread, no attempt follows.
+pub(super) fn not_looked_up(host: &str, error: &io::Error) -> Error {
+    if !system::is_passing(error) {
+        return unresolved(host);
+    }
+    let message = format!("the host name {host} could not be resolved");
+    Error::system(Kind::TransportError, message, error).with(|context| context.unsent = true)
 }
 
 /// A name without an address.
@@ -162,12 +190,17 @@ pub(super) fn unresolved(host: &str) -> Error {
 
 /// An address that accepts no connection.
 pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
-    unconnected(address, why_unreached(error))
+    unconnected(address, &why_unreached(error)).advised_by(error)
 }
 
 /// The same in a few words.
-pub(super) fn why_unreached(error: &io::Error) -> &'static str {
-    how(&causes(error))
+pub(super) fn why_unreached(error: &io::Error) -> String {
+    why(&causes(error))
+}
+
+/// How a connection failed, or what the system lacks for it.
+fn why(causes: &[&(dyn StdError + 'static)]) -> String {
+    refused_by_system(causes).map_or_else(|| how(causes).to_owned(), system::reason)
 }
 
 fn unconnected(address: &str, why: &str) -> Error {
@@ -183,7 +216,7 @@ pub(super) fn from_handshake(error: &io::Error, address: &str, presenter: &Prese
             certificate_refusal::from_alert(*alert, address, presenter)
         }
         Some(tls) => from_tls(tls, address),
-        None => unconnected(address, how(&causes)),
+        None => unreached(address, error),
     }
 }
 
@@ -238,6 +271,14 @@ pub(super) fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
     Error::new(Kind::ProxyError, format!("the proxy {proxy} did not connect to {host}: {why}"))
         .with_hint("check proxy=, HTTPS_PROXY and NO_PROXY, and the proxy's user and password")
         .with(|context| context.unsent = true)
+}
+
+fn unreached_proxy(proxy: &str, host: &str, causes: &[&(dyn StdError + 'static)]) -> Error {
+    let error = from_proxy(proxy, host, &why(causes));
+    match refused_by_system(causes) {
+        Some(refused) => error.advised_by(refused),
+        None => error,
+    }
 }
 
 /// The proxy answered with this status: the request did not reach the service.

@@ -39,6 +39,7 @@ mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+mod names;
 mod no_proxy;
 mod note;
 mod open_note;

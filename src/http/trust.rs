@@ -9,9 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 
 use super::bundle::{self, Unusable};
-use super::failure::TRUST_HINT;
+use super::failure::{TRUST_HINT, unread_trust};
 use crate::error::{Error, Kind, Result};
 use crate::files::read_whole;
+use crate::system::{self, exhausted_files};
 
 /// The largest file of certificates.
 const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
@@ -111,6 +112,9 @@ impl Trust {
             }
             return Ok(Some(found));
         }
+        if let Some(error) = exhausted_files() {
+            return Err(unread_trust("SSL_CERT_FILE or SSL_CERT_DIR cannot be read", &error));
+        }
         let why = match (&self.file, file) {
             (Some(path), Some(Err(why))) if self.folders.is_empty() => {
                 format!("SSL_CERT_FILE={:?} {why}", path.to_string_lossy())
@@ -132,7 +136,7 @@ impl Trust {
 /// The certificates of a file, or why there are none, as the rest of a sentence.
 fn certificates_in(path: &Path) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
     let bytes = read_whole(path, LARGEST_BUNDLE)
-        .map_err(|error| format!("cannot be read: {}", error.kind()))?;
+        .map_err(|error| format!("cannot be read: {}", system::reason(&error)))?;
     // A list of many authorities may have one that is not understood.
     bundle::readable(&bytes).map_err(|unusable| unusable.why.to_owned())
 }

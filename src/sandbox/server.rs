@@ -28,6 +28,7 @@ use super::service::{Request, Service};
 use super::tls::{Presented, Stream};
 use crate::clock::Clock;
 use crate::lock::Mutex;
+use crate::system;
 
 /// The longest request body; no client of this interface needs a longer one.
 const LARGEST_REQUEST_BODY: usize = 64 << 10;
@@ -84,7 +85,7 @@ impl Server {
         shared: Arc<Shared>,
         tls: Option<TlsAcceptor>,
     ) -> Result<Self, SandboxError> {
-        let failed = |error: io::Error| SandboxError::new(format!("cannot start: {error}"));
+        let failed = |error: io::Error| SandboxError::system("cannot start", &error);
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
@@ -96,7 +97,7 @@ impl Server {
             )]
             runtime.block_on(in_steps(take_step, accept(listener, shared, tls, stopped)));
         };
-        let thread = std::thread::Builder::new().name("siteline-sandbox".to_owned()).spawn(serve);
+        let thread = system::start("siteline-sandbox", serve);
         let thread = Some(thread.map_err(failed)?);
         Ok(Self { stop, thread, process: std::process::id() })
     }

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::variables::{CONFIG, SANDBOX_CLOCK};
 use crate::error::{Error, Kind, Result};
+use crate::system;
 
 /// A file of profiles is not longer than this.
 const LARGEST_CONFIG: u64 = 1 << 20;
@@ -118,9 +119,10 @@ fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// `ConfigError` that names the path if the file cannot be read or is longer than 16 MiB.
 pub(crate) fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     read_file(path, LARGEST_BUNDLE).map_err(|error| {
-        let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
+        let why = system::reason(&error);
+        let message = format!("ca_bundle={:?} cannot be read: {why}.", path.display());
         let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
-        Error::new(Kind::ConfigError, message).with_hint(hint)
+        Error::new(Kind::ConfigError, message).with_hint(hint).passing_as(&error)
     })
 }
 

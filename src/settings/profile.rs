@@ -11,6 +11,7 @@ use super::key::{PassphraseSource, PasswordCommand};
 use super::options::{Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
+use crate::system;
 
 /// The members of the credential and the address; all others are [`OPTIONS`].
 const CREDENTIAL: [(&str, Form); 8] = [
@@ -82,7 +83,8 @@ impl Profile {
                 return Err(profile.absent("the file is not UTF-8 text"));
             }
             Err(error) => {
-                return Err(profile.absent(&format!("the file cannot be read: {}", error.kind())));
+                let why = format!("the file cannot be read: {}", system::reason(&error));
+                return Err(profile.absent(&why).passing_as(&error));
             }
         };
         profile.file_found = true;

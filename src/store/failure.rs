@@ -10,6 +10,7 @@ use rusqlite::ffi::{SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRI
 
 use crate::error::{Error, Kind, excerpt};
 use crate::files::{owner_text, unused};
+use crate::system::{exhausted_files, reason};
 
 /// A failure inside the store.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,11 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         | Sql::QueryReturnedNoRows => return corrupt(path, "a row is not as it was written"),
         _ => return other(path, &error.to_string()),
     };
+    if may_lack_files(failure.code)
+        && let Some(error) = exhausted_files()
+    {
+        return system(path, "its files cannot be opened", &error);
+    }
     match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => busy(path),
         ErrorCode::DiskFull => full(path),
@@ -83,8 +89,17 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
                  writes to none of them.",
             )
         }
+        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => {
+            other(path, &error.to_string()).with(|context| context.passing = true)
+        }
         _ => other(path, &error.to_string()),
     }
+}
+
+/// Whether `SQLite` reports so that the process has too many open files.
+fn may_lack_files(code: ErrorCode) -> bool {
+    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
+    matches!(code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
 }
 
 /// Another connection is writing.
@@ -122,7 +137,10 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     match error.kind() {
         StorageFull | QuotaExceeded => full(path),
-        _ => other(path, &format!("{doing}: {error}")),
+        _ => {
+            let why = reason(error);
+            other(path, &format!("{doing}: {why}")).passing_as(error)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from siteline._refusals import reason
 from siteline.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ class MetricsFile:
             earlier = list(self._earlier())
             _replace(self._path, self._text([*_samples(facts, time.time(), earlier)]))
         except OSError as error:
-            reason = error.strerror or type(error).__name__
+            why = reason(error) or type(error).__name__
             print(
-                f"siteline: warning: the metrics were not written to {self._path}: {reason}",
+                f"siteline: warning: the metrics were not written to {self._path}: {why}",
                 file=sys.stderr,
             )
 

@@ -105,7 +105,10 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        from siteline._refusals import reason
+
+        why = reason(error) or error.strerror
+        return f"{error.filename}: {why}" if error.filename else why
     return f"{type(error).__name__}: {error}"
 
 

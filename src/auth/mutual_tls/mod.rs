@@ -32,6 +32,7 @@ use crate::files::Stamp;
 use crate::fork::Owned;
 use crate::http::ClientCertificate;
 use crate::lock::Mutex;
+use crate::system::on_thread;
 use crate::{Error, Kind, Result};
 
 /// A file, or bytes that were passed themselves.
@@ -146,11 +147,8 @@ impl MutualTls {
         } else {
             let this = self.clone();
             // It may wait for a command, and decrypts.
-            match tokio::task::spawn_blocking(move || this.loaded(Some(now))).await {
-                Ok(read) => read?,
-                Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-                Err(_) => return Err(Error::new(Kind::ClosedError, "the process is exiting")),
-            }
+            let read = on_thread(move || this.loaded(Some(now))).await;
+            read.map_err(|refused| Error::no_thread(&refused))??
         };
         // Here and not where they arise: no caller sees the records of that thread, or of a getter.
         let unlogged = std::mem::take(&mut self.0.state.lock().unlogged);

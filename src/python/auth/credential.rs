@@ -15,6 +15,7 @@ use crate::python::auth::private_key::{Passphrase, Source, read};
 use crate::python::auth::signer::PySigner;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
 use crate::python::convert::values::{Text, described, octets, value_of};
 use crate::settings::{Key, KeySource, PassphraseSource};
@@ -62,7 +63,7 @@ use crate::settings::{Key, KeySource, PassphraseSource};
 /// Traceback (most recent call last):
 /// ...
 /// siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
-#[pyclass(frozen, name = "Credential", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Credential", module = "siteline")]
 pub(crate) struct PyCredential(
     pub(crate) Credential,
     /// How another process finds the key, or why it cannot.
@@ -70,6 +71,8 @@ pub(crate) struct PyCredential(
 );
 
 copies_are_itself!(PyCredential);
+
+methods_can_be_replaced!(PyCredential);
 
 #[pymethods]
 impl PyCredential {

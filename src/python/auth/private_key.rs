@@ -12,6 +12,7 @@ use crate::auth::{Loaded, PrivateKey, is_key_text};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::detached;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{copies_are_itself, dict, json_text};
 use crate::python::convert::values::{described, octets, path_of};
 
@@ -40,10 +41,12 @@ type Bytes = Zeroizing<Vec<u8>>;
 /// True
 /// >>> " ".join(sorted(key.public_jwk))
 /// 'alg e kid kty n use'
-#[pyclass(frozen, name = "PrivateKey", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "PrivateKey", module = "siteline")]
 pub(crate) struct PyPrivateKey(pub(crate) PrivateKey);
 
 copies_are_itself!(PyPrivateKey);
+
+methods_can_be_replaced!(PyPrivateKey);
 
 #[pymethods]
 impl PyPrivateKey {

@@ -47,7 +47,9 @@ pub(crate) fn error_of(py: Python<'_>, raised: PyErr) -> Error {
     let message = value.getattr("args").and_then(|args| args.get_item(0)?.extract::<String>());
     match message {
         Ok(message) if is_known => {
-            let error = Error::new(Kind::CredentialError, message);
+            let passing = value.getattr("retryable").and_then(|is| is.is_truthy()).unwrap_or(false);
+            let error = Error::new(Kind::CredentialError, message)
+                .with(|context| context.passing = passing);
             match value.getattr("hint").and_then(|hint| hint.extract::<String>()) {
                 Ok(hint) => error.with_hint(hint),
                 Err(_) => error,

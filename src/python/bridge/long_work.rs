@@ -3,7 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -12,6 +11,7 @@ use crate::error::{Error, Kind};
 use crate::fork::Process;
 use crate::lock::Mutex;
 use crate::python::bridge::process::{detached, without_fork};
+use crate::system::start;
 
 /// How often a wait checks for Ctrl-C and calls its callback.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,12 +26,12 @@ pub(crate) fn long_work<T: Send + 'static>(
     mut meanwhile: impl FnMut() -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, ended) = sync_channel(1);
-    let begun = thread::Builder::new().name("siteline-store".to_owned()).spawn(move || {
+    let begun = start("siteline-store", move || {
         // The one who waits has gone where the process was forked.
         drop(sender.send(catch_unwind(AssertUnwindSafe(|| without_fork(work)))));
     });
     drop(begun.map_err(|error| {
-        Error::new(Kind::InternalError, format!("no thread could be started: {error}"))
+        Error::system(Kind::StoreError, "The work on the store needs another thread", &error)
     })?);
     let (process, mut ended, mut raised) = (Process::current(), Some(ended), None);
     while let Some(waiting) = ended.take() {

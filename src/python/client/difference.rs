@@ -22,7 +22,7 @@ use crate::python::convert::values::refuse;
 /// >>> difference = page.against(page)
 /// >>> difference, len(difference.unchanged) == len(page)
 /// (<Difference: 0 inserted, 0 changed, 30 unchanged, 0 missing>, True)
-#[pyclass(frozen, name = "Difference", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Difference", module = "siteline")]
 pub(crate) struct PyDifference {
     inserted: Py<PyPage>,
     changed: Py<PyPage>,

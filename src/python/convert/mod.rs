@@ -11,6 +11,7 @@ pub(crate) mod ipc;
 pub(crate) mod keywords;
 pub(crate) mod labels;
 mod memory;
+pub(crate) mod patching;
 mod pickled;
 pub(crate) mod plots;
 pub(crate) mod rebucketed;

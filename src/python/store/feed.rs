@@ -10,6 +10,7 @@ use crate::error::{Kind, excerpt};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{known_filters, query_input};
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{Reduced, reduce, restore};
 use crate::python::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
@@ -42,9 +43,11 @@ use crate::sync::{Feed, FeedInput};
 /// <Feed line-2: siteId=S1 lineId=L2 aggregationIntervalSeconds=60, since 2026-11-01T00:00:00Z>
 /// >>> feed.lateness, feed.overlap
 /// (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
-#[pyclass(frozen, eq, hash, name = "Feed", module = "siteline")]
+#[pyclass(dict, frozen, weakref, eq, hash, name = "Feed", module = "siteline")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyFeed(pub(crate) Feed);
+
+methods_can_be_replaced!(PyFeed);
 
 #[pymethods]
 impl PyFeed {

@@ -21,6 +21,7 @@ use crate::python::bridge::modules::import_for_stores;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::page::{PyPage, Synced};
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{copies_are_itself, dict, python_object};
 use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
@@ -53,7 +54,7 @@ use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states
 /// ...     frame = store.points("line-2").to_pandas()
 /// >>> list(frame.columns)[5:7], report.complete
 /// (['timestamp', 'value'], True)
-#[pyclass(frozen, name = "Store", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Store", module = "siteline")]
 pub(crate) struct PyStore(pub(crate) Arc<Store>);
 
 impl PyStore {
@@ -98,6 +99,8 @@ impl PyStore {
 }
 
 copies_are_itself!(PyStore);
+
+methods_can_be_replaced!(PyStore);
 
 #[pymethods]
 impl PyStore {
