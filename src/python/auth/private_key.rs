@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
 use crate::auth::{Loaded, PrivateKey, is_key_text};
+use crate::error::Error;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::detached;
 use crate::python::convert::state::{copies_are_itself, dict, json_text};
@@ -225,7 +226,27 @@ pub(crate) fn read(
         };
         Ok(Loaded { key, warnings: Vec::new() })
     };
-    let Loaded { key, warnings } = detached(py, load)??;
+    let is_framed = passphrase.is_some_and(|passphrase| {
+        let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
+        is_frame(passphrase.first()) || is_frame(passphrase.last())
+    });
+    let loaded = detached(py, load)?;
+    let Loaded { key, warnings } =
+        loaded.map_err(|error| if is_framed { framed(error) } else { error })?;
     warn(py, &warnings)?;
     Ok(key)
+}
+
+/// The error for a key that this passphrase does not open: a variable may have been written with
+/// quotation marks that no shell removes.
+fn framed(error: Error) -> Error {
+    error.with(|context| {
+        let hint = context.hint.get_or_insert_default();
+        if !hint.is_empty() {
+            hint.push('\n');
+        }
+        hint.push_str(
+            "The passphrase begins or ends with a quotation mark or a blank, which is a part of it.",
+        );
+    })
 }
