@@ -5,6 +5,8 @@
 //! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or more
 //! than 500 characters of a body: text of other origin passes through [`excerpt`].
 
+mod foreign;
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -12,13 +14,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub(crate) use self::foreign::{
+    EXCERPT_CHARACTERS, Secret, descriptions, excerpt, excerpt_of, redacted, shown,
+    without_opaque_words,
+};
 use crate::system;
 
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Most characters of foreign text (a body, an `error_description`) in a message.
-pub(crate) const EXCERPT_CHARACTERS: usize = 500;
 
 /// The kind of a failure: one variant for each exception class of the Python package, with the same
 /// name.
@@ -293,6 +296,18 @@ impl Error {
         self
     }
 
+    /// Removes the secrets from all texts of the error.
+    #[must_use]
+    pub(crate) fn without(self, secrets: &[Secret<'_>]) -> Self {
+        self.with(|context| {
+            let Context { message, hint, path, code, detail, request_id, missing, .. } = context;
+            let others = [hint, path, code, detail, request_id].into_iter().flatten();
+            for text in others.chain(missing).chain([message]) {
+                *text = redacted(text, secrets);
+            }
+        })
+    }
+
     /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -363,69 +378,3 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// Makes foreign text safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
-/// escaped, and anything that looks like a JWT replaced.
-#[must_use]
-pub(crate) fn excerpt(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len().min(EXCERPT_CHARACTERS));
-    // Reads twice the length, so that a token that crosses the limit is still recognised.
-    let head =
-        text.char_indices().nth(EXCERPT_CHARACTERS * 2).map_or(text, |(end, _)| &text[..end]);
-    for piece in head.split_inclusive(|c: char| !is_token_character(c)) {
-        let word = piece.trim_end_matches(|c: char| !is_token_character(c));
-        if looks_like_jwt(word) {
-            safe.push_str("[token removed]");
-            push_escaped(&mut safe, &piece[word.len()..]);
-        } else {
-            push_escaped(&mut safe, piece);
-        }
-    }
-    match safe.char_indices().nth(EXCERPT_CHARACTERS) {
-        Some((end, _)) => {
-            safe.truncate(end);
-            safe.push('…');
-            safe
-        }
-        None => safe,
-    }
-}
-
-fn is_token_character(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=')
-}
-
-/// Every JWT is long and has base64url of `{"`, then a dot.
-fn looks_like_jwt(word: &str) -> bool {
-    word.len() > 40 && word.contains("eyJ") && word.contains('.')
-}
-
-fn push_escaped(safe: &mut String, text: &str) {
-    for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            safe.extend(c.escape_unicode());
-        } else {
-            safe.push(c);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn t18_foreign_text_is_truncated_escaped_and_stripped_of_tokens() {
-        let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.sig", "A".repeat(60));
-        let text = format!("bad\u{1b}[31m assertion={token} {}", "x".repeat(1_000_000));
-        let safe = excerpt(&text);
-        assert!(safe.chars().count() <= EXCERPT_CHARACTERS + 1);
-        assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
-        assert!(safe.starts_with("bad\\u{1b}[31m "), "{safe}");
-    }
-
-    #[test]
-    fn an_excerpt_keeps_non_ascii_text() {
-        assert_eq!(excerpt("Zugriff verweigert: Schlüssel"), "Zugriff verweigert: Schlüssel");
-    }
-}

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["Differences", "differences"]
 
 _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 """Together they identify a series (§2.3); an item of a list may have some of them."""
 _OTHERS = ("id", "guid", "name")
+
+_Path: TypeAlias = "tuple[_Path, str] | None"
+"""The path above, and a name: it becomes text only for an entry, or each level would be copied."""
+_LONGEST_NAME = 200
+_LONGEST_PATH = 1_000
+"""Characters of a path in an entry, and of a name in it."""
 
 
 class Differences(NamedTuple):
@@ -47,11 +53,11 @@ class Differences(NamedTuple):
 def differences(before: Any, after: Any) -> Differences:
     """Compare two bodies. The order of the members and of the items of a list does not count."""
     found = Differences([], [], [])
-    _compare(before, after, "", found)
+    _compare(before, after, None, found)
     return found
 
 
-def _compare(before: Any, after: Any, path: str, found: Differences) -> None:
+def _compare(before: Any, after: Any, path: _Path, found: Differences) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
         _compare_members(before, after, path, found)
     elif isinstance(before, list) and isinstance(after, list):
@@ -62,27 +68,28 @@ def _compare(before: Any, after: Any, path: str, found: Differences) -> None:
         else:
             _compare_items(before, after, path, found)
     elif _text(before) != _text(after):
-        found.changed.append({"path": path, "before": before, "after": after})
+        found.changed.append({"path": _written(path), "before": before, "after": after})
 
 
 def _compare_members(
-    before: dict[str, Any], after: dict[str, Any], path: str, found: Differences
+    before: dict[str, Any], after: dict[str, Any], path: _Path, found: Differences
 ) -> None:
     for name in [*before, *(name for name in after if name not in before)]:
-        below = f"{path}/{_escaped(name)}"
+        below = (path, name)
         if name not in after:
-            found.gone.append({"path": below, "value": before[name]})
+            found.gone.append({"path": _written(below), "value": before[name]})
         elif name not in before:
-            found.come.append({"path": below, "value": after[name]})
+            found.come.append({"path": _written(below), "value": after[name]})
         else:
             _compare(before[name], after[name], below, found)
 
 
-def _compare_items(before: list[Any], after: list[Any], path: str, found: Differences) -> None:
+def _compare_items(before: list[Any], after: list[Any], path: _Path, found: Differences) -> None:
     """Compare lists of which nothing tells which item is which: only their numbers count."""
     former, latter = Counter(map(_text, before)), Counter(map(_text, after))
+    item_path = _written((path, "-"))
     for entries, more in ((found.gone, former - latter), (found.come, latter - former)):
-        entries.extend({"path": f"{path}/-", "value": json.loads(item)} for item in more.elements())
+        entries.extend({"path": item_path, "value": json.loads(item)} for item in more.elements())
 
 
 def _ids(before: list[Any], after: list[Any]) -> tuple[str, ...]:
@@ -132,5 +139,19 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+def _written(path: _Path) -> str:
+    names = []
+    while path is not None:
+        path, name = path
+        names.append(f"/{_escaped(name)}")
+    text = "".join(reversed(names))
+    if len(text) > _LONGEST_PATH:
+        half = _LONGEST_PATH // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return text
+
+
 def _escaped(name: str) -> str:
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}…"
     return name.replace("~", "~0").replace("/", "~1")

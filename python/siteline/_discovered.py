@@ -24,6 +24,12 @@ _NAMES = ("name", "displayname", "title", "label")
 _UNITS = ("unit", "units", "unitofmeasure", "engineeringunit", "uom")
 _SEPARATORS = re.compile("[^a-z0-9]")
 
+_LONGEST_NAME = 200
+_LONGEST_PATH = 1_000
+"""Characters of a name and of a path: each series would have a copy of what it is in."""
+_MOST_OTHERS = 10_000
+"""Members that are listed as not recognised."""
+
 
 class Found(NamedTuple):
     """One series of a body."""
@@ -53,9 +59,16 @@ class Places:
         self.nodes: dict[str, set[str]] = {}
         """All objects, and their members."""
 
+    def note_other(self, path: str) -> None:
+        """Note a member that is no id and no name, or what has no series in it."""
+        if len(self.others) < _MOST_OTHERS:
+            self.others[path] = None
+        else:
+            self.others["… and more"] = None
+
     def unrecognised(self) -> list[str]:
         """Members that are not in the catalogue, without what is in them."""
-        above = {one[:end] for one in self.series for end in range(1, len(one) + 1)}
+        above = {one[:end] for one in self.series for end in _ends(one)}
         others = [path for path in self.others if path not in above]
         known = set(others)
         return [path for path in others if known.isdisjoint(_above(path))]
@@ -122,7 +135,7 @@ def nodes(body: Mapping[str, Any], places: Places, is_series: Any) -> Iterator[N
             below += inner
             if path not in used:
                 # Of a list the objects are named, so that a path can be given back.
-                places.others[inner[0].path if inner else path] = None
+                places.note_other(inner[0].path if inner else path)
         waiting += reversed(below)
 
 
@@ -158,9 +171,9 @@ def found(node: Node, places: Places) -> Found:
             names[level] = name
             places.names[path] = None
         known = [names.get(level) or ids.get(level) for level in sorted(one.ids)]
-        parts += [part for part in known if part] if known else []
+        parts += [_cut(part) for part in known if part]
         if not one.ids and one.name:
-            parts.append(one.name[0])
+            parts.append(_cut(one.name[0]))
             places.names[one.name[1]] = None
     unit = next((name for name in rest if _plain(name) in _UNITS and _is_text(rest, name)), None)
     if unit is not None:
@@ -205,8 +218,19 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
+def _ends(path: str) -> list[int]:
+    """Return where the parts of a path end."""
+    return [*(end for end, sign in enumerate(path) if end and sign in ".[{"), len(path)]
+
+
 def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    if len(path) > _LONGEST_PATH:
+        return path if path.endswith("…") else f"{path}…"
+    return f"{path}.{_cut(name)}" if path else _cut(name)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
 def _plain(name: str) -> str:

@@ -26,13 +26,26 @@ class Discovery(Mapping[str, Any]):
     True
     """
 
-    __slots__ = ("__weakref__", "_body", "_catalogue", "_raw")
+    __slots__ = ("__weakref__", "_catalogue", "_parsed", "_raw")
 
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
         self._raw = bytes(raw)
-        self._body: dict[str, Any] = json.loads(self._raw)
+        self._parsed: dict[str, Any] | None = json.loads(self._raw)
         self._catalogue: Catalogue | None = None
+
+    @classmethod
+    def _of_client(cls, raw: bytes) -> Discovery:
+        """Keep a body that the client has checked, and parse it when it is looked at."""
+        discovery = cls.__new__(cls)
+        discovery._raw, discovery._parsed, discovery._catalogue = raw, None, None
+        return discovery
+
+    @property
+    def _body(self) -> dict[str, Any]:
+        if self._parsed is None:
+            self._parsed = json.loads(self._raw)
+        return self._parsed
 
     @property
     def raw(self) -> bytes:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::error::{Error, Kind, Result};
 use crate::http::BaseUrl;
 
 /// What a subject may not contain in a variable: the separator, spaces, and the escape itself.
@@ -65,9 +65,10 @@ impl Place {
     /// `ConfigError`.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |what: &str| {
-            let text = excerpt(text);
-            Error::new(Kind::ConfigError, format!("{text:?} is no address of an agent: {what}."))
-                .with_hint(FORMS)
+            // It may be a secret that belongs into another variable.
+            let message =
+                format!("SITELINE_AGENT, agent= or --listen is no address of an agent: {what}.");
+            Error::new(Kind::ConfigError, message).with_hint(FORMS)
         };
         if let Some(path) = text.strip_prefix("unix:") {
             // As in a URL without a host.

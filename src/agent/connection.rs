@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::address::Place;
 use super::message::{Failure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::error::{Error, Kind, Result, Secret, excerpt};
 use crate::http::handshake_problem;
 use crate::lock::Mutex;
 use crate::system;
@@ -72,7 +72,10 @@ impl Connection {
             return serde_json::from_slice(body).map_err(|_| self.not_understood());
         }
         match serde_json::from_slice::<Failure>(body) {
-            Ok(told) => Err(told.error.into()),
+            Ok(told) => {
+                let secret = self.tls.secret.as_ref().map(|secret| Secret::token(secret));
+                Err(Error::from(told.error).without(secret.as_slice()))
+            }
             Err(_) => Err(self.not_understood()),
         }
     }

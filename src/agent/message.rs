@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::clock::{Moment, Reading};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, excerpt, excerpt_of};
 use crate::http::{AllowanceState, Outcome};
 
 /// The header that every request has, with the version of these messages. A browser sends no such
@@ -224,21 +224,31 @@ impl From<&Error> for Failure {
     }
 }
 
+/// Longest text of an agent in an error, and longest name in one.
+const LONGEST_TEXT: usize = 4_000;
+const LONGEST_NAME: usize = 100;
+/// Most scopes that an agent's error names.
+const MOST_MISSING: usize = 100;
+
 impl From<FailureText> for Error {
+    /// What answers may be no agent at all: its texts are cut and escaped.
     fn from(text: FailureText) -> Self {
         let kind = TOLD.iter().find(|kind| kind.to_string() == text.kind);
         let kind = kind.copied().unwrap_or(Kind::InternalError);
-        Self::new(kind, format!("{} (told by the agent)", text.message)).with(|context| {
-            context.hint = text.hint;
+        let long = |text: String| excerpt_of(&text, LONGEST_TEXT);
+        let short = |text: String| excerpt_of(&text, LONGEST_NAME);
+        let message = long(text.message);
+        Self::new(kind, format!("{message} (told by the agent)")).with(|context| {
+            context.hint = text.hint.map(long);
             context.status = text.status;
-            context.code = text.code;
-            context.detail = text.detail;
-            context.missing = text.missing;
+            context.code = text.code.map(short);
+            context.detail = text.detail.map(|detail| excerpt(&detail));
+            context.missing = text.missing.into_iter().take(MOST_MISSING).map(short).collect();
             context.skew_seconds = text.skew_seconds;
             context.retry_at = text.retry_at;
             context.retry_after =
                 text.retry_after.and_then(|pause| Duration::try_from_secs_f64(pause).ok());
-            context.request_id = text.request_id;
+            context.request_id = text.request_id.map(short);
             context.unsent = text.unsent;
         })
     }

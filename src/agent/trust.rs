@@ -91,8 +91,8 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
 
 fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
     read_whole(path, LARGEST_FILE).map_err(|error| {
-        let message = format!("{:?} cannot be read: {}.", path.to_string_lossy(), error.kind());
-        Error::new(Kind::CredentialError, message)
+        let what = format!("{:?} cannot be read", path.to_string_lossy());
+        Error::system(Kind::CredentialError, what, &error)
     })
 }
 

@@ -8,7 +8,7 @@ use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
 
 use super::scope::ScopeSet;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, Secret};
 use crate::http::problem::without_mark;
 use crate::http::{Problem, Reply};
 
@@ -20,6 +20,11 @@ const LONGEST_LIFETIME: f64 = 3_600.0;
 /// The interface does not show whether a client certificate needs a token as well (§5.6).
 const PERHAPS_NO_TOKENS: &str =
     "if the certificate alone authorises requests, leave client_id= out of MutualTls";
+
+const OTHER_SERVICE: &str = "a login page of the network or another service may have replied";
+
+/// The members that hold tokens.
+const TOKENS: [&str; 3] = ["access_token", "refresh_token", "id_token"];
 
 /// A granted access token. A refresh token is ignored (§2.2).
 pub(super) struct Grant {
@@ -42,12 +47,20 @@ pub(super) fn read(
     path: &str,
     now: Timestamp,
 ) -> Result<Grant> {
-    if let Some(error) = &reply.broken_body {
-        return Err(error.clone());
+    match &reply.broken_body {
+        Some(error) if error.kind() == Kind::BodyTooLarge && reply.status >= 400 => {
+            return Err(refusal(&Problem::default(), reply, path, now));
+        }
+        Some(error) if error.kind() == Kind::BodyTooLarge => {
+            return Err(error.clone().with_hint(OTHER_SERVICE));
+        }
+        Some(error) => return Err(error.clone()),
+        None => {}
     }
-    let members = match serde_json::from_slice::<Value>(without_mark(&reply.body)) {
+    let body = without_mark(&reply.body);
+    let members = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(members)) => members,
-        Err(error) if error.is_eof() && without_mark(&reply.body).starts_with(b"{") => {
+        Err(error) if error.is_eof() && body.trim_ascii_start().starts_with(b"{") => {
             return Err(Error::new(
                 Kind::TruncatedBody,
                 "the JSON of the token reply is truncated",
@@ -55,31 +68,39 @@ pub(super) fn read(
             .with(|context| context.status = Some(reply.status)));
         }
         Ok(_) | Err(_) if reply.status == 200 => {
-            return Err(Problem::read(&reply.body, &[])
+            return Err(Problem::default()
                 .error(Kind::ProtocolError, "the token reply is not a JSON object", reply, now)
-                .with_hint("a login page of the network or another service may have replied"));
+                .with_hint(OTHER_SERVICE));
         }
-        Ok(_) | Err(_) => return Err(refusal(&Problem::read(&reply.body, &[]), reply, path, now)),
+        Ok(_) | Err(_) => return Err(refusal(&Problem::default(), reply, path, now)),
     };
+    let outcome = granted(&members, reply, requested, path, now);
+    // A header may have the token too.
+    outcome.map_err(|error| {
+        let tokens = TOKENS.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
+        error.without(&tokens.map(Secret::token).collect::<Vec<_>>())
+    })
+}
+
+fn granted(
+    members: &Map<String, Value>,
+    reply: &Reply,
+    requested: &ScopeSet,
+    path: &str,
+    now: Timestamp,
+) -> Result<Grant> {
     if reply.status != 200 || members.get("error").is_some_and(|error| !error.is_null()) {
-        let problem = Problem::read(&reply.body, &echoed(&members));
+        let text = requested.to_string();
+        let problem = Problem::of_token_reply(members, &[&text]);
         return Err(refused(&problem, reply, requested, path, now));
     }
     let grant = Grant {
-        authorization: authorization(&members)?,
-        lifetime: lifetime(&members)?,
+        authorization: authorization(members)?,
+        lifetime: lifetime(members)?,
         scopes: members.get("scope").and_then(Value::as_str).map(ScopeSet::granted),
     };
     check_scopes(&grant, requested, reply)?;
     Ok(grant)
-}
-
-/// The tokens in an error reply, which must not be shown.
-fn echoed(members: &Map<String, Value>) -> Vec<&str> {
-    ["access_token", "refresh_token", "id_token"]
-        .iter()
-        .filter_map(|name| members.get(*name).and_then(Value::as_str))
-        .collect()
 }
 
 fn refused(

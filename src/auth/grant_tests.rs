@@ -124,7 +124,7 @@ async fn t18_the_description_is_truncated_escaped_and_stripped_of_the_assertion(
         let echo = request.field("client_assertion");
         let body = serde_json::json!({
             "error": "invalid_request",
-            "error_description": format!("\u{1b}[31m {echo} {}", "x".repeat(1_000_000)),
+            "error_description": format!("\u{1b}[31m {echo} {}", "x".repeat(60_000)),
         });
         Act::json(400, &body.to_string())
     })
@@ -153,4 +153,103 @@ async fn t18_an_error_that_echoes_a_token_does_not_show_it() {
         let text = format!("{error} {error:?} {:?}", error.context());
         assert!(!text.contains(secret) && text.contains("not for"), "{name}: {text}");
     }
+}
+
+/// An opaque token: in no text, nor eight characters of it.
+const SECRET: &str = "q7Zk-Xv93_bTw2Lm8RdY5cHs";
+
+/// Token replies that have the token in another place than a grant has it.
+fn unexpected_forms() -> Vec<String> {
+    let grant = format!(r#"{{"access_token":"{SECRET}","token_type":"Bearer","expires_in":600}}"#);
+    let jwt = format!("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.{SECRET}");
+    vec![
+        format!("[{grant}]"),
+        format!("[[{grant}]]"),
+        format!("access_token={SECRET}&token_type=Bearer&expires_in=600"),
+        format!("<token><access_token>{SECRET}</access_token></token>"),
+        format!("<html><body>{SECRET}</body></html>"),
+        format!("\"{SECRET}\""),
+        SECRET.to_owned(),
+        jwt.clone(),
+        format!("\"{jwt}\""),
+        format!("{{}}{grant}"),
+        format!("{grant}{grant}"),
+        format!("callback({grant})"),
+        format!(")]}}',\n{grant}"),
+        grant[..grant.len() - 20].to_owned(),
+        grant[..40].to_owned(),
+        format!("{{\"data\":{grant}}}"),
+        format!("{{\"result\":[{grant}]}}"),
+        grant.replace("access_token", "accessToken"),
+        grant.replace("access_token", "token"),
+        grant.replace("Bearer", SECRET),
+        grant.replace("600", &format!("\"{SECRET}\"")),
+        grant.replace("token_type", "type"),
+        format!(r#"{{"access_token":{{"value":"{SECRET}"}},"token_type":"Bearer"}}"#),
+        format!(r#"{{"access_token":["{SECRET}"],"token_type":"Bearer"}}"#),
+        format!(r#"{{"access_token":"{SECRET} x","token_type":"Bearer"}}"#),
+        format!(r#"{{"{SECRET}":1}}"#),
+        format!(r#"{{"error":"{SECRET}"}}"#),
+        format!(r#"{{"error":{{"code":"{SECRET}","message":"{SECRET}"}}}}"#),
+        format!(r#"{{"error":["{SECRET}"]}}"#),
+        format!(r#"{{"error":"invalid_client","error_description":"token {SECRET} is old"}}"#),
+        format!(r#"{{"error":"invalid_scope","error_description":"for {SECRET}/{SECRET}"}}"#),
+        format!(r#"{{"error":"x","error_description":"not {SECRET}","access_token":"{SECRET}"}}"#),
+        format!(r#"{{"error":"x","error_description":"{}","a":["{SECRET}"]}}"#, &SECRET[3..14]),
+        format!(r#"{{"error":"x","error_uri":"https://a.example/{SECRET}"}}"#),
+        format!(r#"{{"error":"x","message":"{SECRET}","title":"{SECRET}"}}"#),
+        format!(r#"{{"error":"invalid_request","error_description":{{"a":"{SECRET}"}}}}"#),
+        format!("{grant}").chars().flat_map(|c| [c, '\0']).collect(),
+        format!("\u{feff}[{grant}]"),
+        format!("{}{SECRET}", " ".repeat(70_000)),
+    ]
+}
+
+#[tokio::test]
+async fn a_token_in_an_unexpected_form_is_in_no_text() {
+    for body in unexpected_forms() {
+        for status in [200, 201, 302, 400, 401, 403, 407, 429, 500, 503] {
+            let headers = ["X-Request-Id: r-1", "Retry-After: 0"];
+            let acts = vec![Act::with_headers(status, &headers, &body); 8];
+            let error = Harness::new(acts).await.token().await.expect_err("no grant");
+            let text = format!("{error} {error:?} {:?}", error.context());
+            for piece in SECRET.as_bytes().windows(8) {
+                let piece = std::str::from_utf8(piece).expect("ASCII");
+                assert!(!text.contains(piece), "{piece} of {status} {body:.200}: {text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_a_header_is_in_no_text() {
+    let body = format!(r#"{{"access_token":"{SECRET}","token_type":"MAC"}}"#);
+    for header in [
+        "X-Request-Id",
+        "Content-Type",
+        "Content-Encoding",
+        "WWW-Authenticate",
+        "Retry-After",
+        "Date",
+    ] {
+        let header = format!("{header}: {SECRET}");
+        for status in [200, 400, 500] {
+            let acts = vec![Act::with_headers(status, &[&header], &body); 8];
+            let error = Harness::new(acts).await.token().await.expect_err("no grant");
+            let text = format!("{error} {error:?} {:?}", error.context());
+            assert!(!text.contains(&SECRET[..8]), "{header}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_error_that_oauth_defines_is_still_shown() {
+    let body = r#"{"error":"invalid_request","error_description":"aud is not https://plant7.customer.example.com/v1/token"}"#;
+    let text = error_of(Act::json(400, body)).await.to_string();
+    assert!(text.contains("invalid_request"), "{text}");
+    assert!(text.contains("aud is not https://plant7.customer.example.com/v1/token"), "{text}");
+    let act = Act::with_headers(502, &["Content-Type: text/html"], "<html>bad gateway</html>");
+    let error = Harness::new(vec![act; 8]).await.token().await.expect_err("refused");
+    let text = error.to_string();
+    assert!(text.contains("(text/html, 24 bytes) is not shown"), "{text}");
 }

@@ -6,19 +6,11 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use serde_json::Value;
 
+use super::discovery_body::{DiscoveryBody, KINDS};
 use crate::data::Query;
 use crate::lock::Mutex;
 
-/// The kinds of ids: the name in a message, the member of an id, the member of a list of them.
-const KINDS: [(&str, &str, &str); 5] = [
-    ("site", "siteId", "sites"),
-    ("line", "lineId", "lines"),
-    ("machine", "machineId", "machines"),
-    ("device", "deviceId", "devices"),
-    ("tag", "tagGuid", "tags"),
-];
 /// At most so many queries are remembered as logged.
 const MOST_LOGGED: usize = 1_000;
 
@@ -29,27 +21,15 @@ pub(crate) struct ListedIds(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     raw: Option<Bytes>,
-    body: Option<Body>,
+    body: Option<DiscoveryBody>,
     /// Queries without their range whose unlisted ids were logged.
     logged: HashSet<Query>,
-}
-
-#[derive(Debug, Default)]
-struct Body {
-    /// Whether ids of the kind were recognised.
-    recognised: [bool; KINDS.len()],
-    /// Every text, number and name of a member.
-    words: HashSet<String>,
-    /// The response may be a part of the list.
-    is_partial: bool,
 }
 
 impl ListedIds {
     /// Replaces what is known by a discovery response.
     pub(crate) fn learn(&self, body: &Bytes) {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
-        let mut found = Body::default();
-        found.read(&value);
+        let Ok(found) = DiscoveryBody::read(body) else { return };
         let raw = Some(body.clone());
         *self.0.lock() = State { raw, body: Some(found), logged: HashSet::new() };
     }
@@ -87,53 +67,6 @@ impl ListedIds {
             "discovery does not list {}: the service may have no points for it", missing.join(", ")
         );
     }
-}
-
-impl Body {
-    fn has(&self, id: &str) -> bool {
-        self.words.contains(id)
-    }
-
-    fn read(&mut self, value: &Value) {
-        match value {
-            Value::Object(members) => {
-                for (name, value) in members {
-                    self.member(name, value);
-                }
-            }
-            Value::Array(items) => items.iter().for_each(|item| self.read(item)),
-            Value::String(text) => self.keep(text),
-            Value::Number(number) => self.keep(&number.to_string()),
-            Value::Bool(_) | Value::Null => {}
-        }
-    }
-
-    fn member(&mut self, name: &str, value: &Value) {
-        self.keep(name);
-        self.is_partial |= name.to_lowercase().contains("cursor") && !value.is_null();
-        for (kind, (_, id, list)) in KINDS.iter().enumerate() {
-            let is_id = name.eq_ignore_ascii_case(id) && is_scalar(value);
-            let is_list = name.eq_ignore_ascii_case(list) && is_list_of_ids(value);
-            self.recognised[kind] |= is_id || is_list;
-        }
-        self.read(value);
-    }
-
-    fn keep(&mut self, word: &str) {
-        if !self.words.contains(word) {
-            self.words.insert(word.to_owned());
-        }
-    }
-}
-
-fn is_scalar(value: &Value) -> bool {
-    value.is_string() || value.is_number()
-}
-
-/// `["S1", "S2"]`, or `[{"id": "S1"}, ...]`.
-fn is_list_of_ids(value: &Value) -> bool {
-    let is_id = |item: &Value| is_scalar(item) || item.get("id").is_some_and(is_scalar);
-    value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_id))
 }
 
 /// The ids that a query names, each with its kind.

@@ -7,6 +7,7 @@
 //! | `settings` | the settings of a client and of a scan |
 //! | `spending` | the requests of one read, and their limit |
 //! | `reply` | replies to data and discovery requests, converted to errors |
+//! | `request_length` | the hint of a refusal of a long request |
 //! | `end` | the default end of a query |
 //! | `background` | a task that runs concurrently with its caller |
 //! | `background_call` | a call that a task starts and the waiting caller finishes |
@@ -15,6 +16,7 @@
 //! | `progress` | the progress of a read |
 //! | `density` | estimates of the number of pages |
 //! | `listed` | what the discovery response listed |
+//! | `discovery_body` | reads that response without a tree of its values |
 //! | `seen` | the series that pages had |
 //! | `table` | a merged table; several tables as one |
 //! | `scan` | a read that has not started |
@@ -30,6 +32,7 @@ pub(crate) mod background;
 mod background_call;
 pub mod collect;
 pub(crate) mod density;
+mod discovery_body;
 mod end;
 pub(crate) mod gather;
 mod identity;
@@ -39,6 +42,7 @@ pub(crate) mod page_request;
 pub(crate) mod page_stream;
 pub mod progress;
 mod reply;
+mod request_length;
 pub(crate) mod scan;
 mod scan_input;
 mod seen;

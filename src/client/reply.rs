@@ -6,17 +6,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
-use serde_json::Value;
+use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
+use super::discovery_body::DiscoveryBody;
+use super::request_length;
 use super::spending::Spending;
-use crate::error::{Context, Error, Kind, Result, excerpt};
+use crate::error::{Error, Kind, Result, Secret, shown};
 use crate::http::allowance::Outcome;
-use crate::http::problem::{is_certificate_page, redacted, shown, without_mark};
+use crate::http::problem::{is_certificate_page, media_type, without_mark};
 use crate::http::{Problem, Reply};
 
 /// A longer pause means that the daily allowance is used up.
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3_600);
+
+/// The parameters of a challenge (RFC 6750 section 3), the others are not shown.
+const PARAMETERS: [&str; 4] = ["error", "error_description", "scope", "realm"];
+/// A challenge is read no further.
+const LONGEST_CHALLENGE: usize = 4_096;
 
 /// In the hint of a 401: the interface does not show which of both forms the service has (§5.6).
 const NO_TOKEN_SENT: &str =
@@ -89,8 +95,12 @@ pub(super) fn check(
         403 if !is_certificate_page(&reply) => {
             forbidden(problem, &reply, &secrets, now, token.is_some())
         }
-        _ => problem.by_status(&what, &reply, now),
-    };
+        _ => {
+            let error = problem.by_status(&what, &reply, now);
+            request_length::explained(error, request.query, token)
+        }
+    }
+    .without(&secrets);
     let pause = error.context().retry_after.filter(|_| error.kind() == Kind::RateLimited);
     if request.spending.is_some() && pause.is_some_and(|pause| pause > LONGEST_THROTTLE) {
         let message =
@@ -111,18 +121,12 @@ pub(super) fn without_secrets(
     token: Option<&str>,
 ) -> Error {
     let cursors = cursors(request.query);
-    let secrets = secrets(&cursors, token);
-    error.with(|context| {
-        let Context { message, hint, path, detail, request_id, .. } = context;
-        let others = [hint, path, detail, request_id].into_iter().flatten();
-        for text in others.chain([message]) {
-            *text = redacted(text, &secrets);
-        }
-    })
+    error.without(&secrets(&cursors, token))
 }
 
-fn secrets<'a>(cursors: &'a [String], token: Option<&'a str>) -> Vec<&'a str> {
-    cursors.iter().map(String::as_str).chain(token).collect()
+fn secrets<'a>(cursors: &'a [String], token: Option<&'a str>) -> Vec<Secret<'a>> {
+    let cursors = cursors.iter().map(|cursor| Secret::cursor(cursor));
+    cursors.chain(token.map(Secret::token)).collect()
 }
 
 /// The error of a request that asks for no token on its own account.
@@ -132,7 +136,7 @@ pub(super) fn without_token() -> Error {
 }
 
 /// A 401 may have a challenge in any form, or none (D5), which affects only the message.
-fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timestamp) -> Error {
+fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[Secret<'_>], now: Timestamp) -> Error {
     let challenges = challenges(&reply.headers, secrets);
     let message = if reply.presented {
         "the service refused the access token, or the client certificate that it is bound to"
@@ -153,7 +157,7 @@ fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[&str], now: Timesta
 fn forbidden(
     mut problem: Problem,
     reply: &Reply,
-    secrets: &[&str],
+    secrets: &[Secret<'_>],
     now: Timestamp,
     has_token: bool,
 ) -> Error {
@@ -177,14 +181,21 @@ fn forbidden(
         .with(|context| context.missing = missing)
 }
 
-/// All challenges in one line, safe to show.
-fn challenges(headers: &HeaderMap, secrets: &[&str]) -> String {
+/// What is known of the challenges, in one line: nothing else in them is shown.
+fn challenges(headers: &HeaderMap, secrets: &[Secret<'_>]) -> String {
     let values: Vec<_> = headers
         .get_all(WWW_AUTHENTICATE)
         .iter()
-        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .map(|value| {
+            String::from_utf8_lossy(&value.as_bytes()[..value.len().min(LONGEST_CHALLENGE)])
+        })
         .collect();
-    shown(&values.join(", "), secrets).unwrap_or_default()
+    let values = values.join(", ");
+    let known = PARAMETERS.iter().filter_map(|name| {
+        let value = parameter(&values, name)?;
+        Some(format!("{name}=\"{}\"", shown(&value, secrets)?))
+    });
+    known.collect::<Vec<_>>().join(", ")
 }
 
 /// One parameter of a challenge, quoted or not.
@@ -216,12 +227,13 @@ fn cursors(query: Option<&str>) -> Vec<String> {
 /// Checks that the body looks like JSON; the decoder checks the rest. `Content-Type` is ignored (E4).
 fn check_json(reply: Reply) -> Result<Reply> {
     let body = without_mark(&reply.body).trim_ascii_start();
-    let content_type = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let content_type = excerpt(content_type.unwrap_or("is missing"));
     let message = match body.first() {
         None => "the reply has no body".to_owned(),
         Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => return Ok(reply),
-        Some(_) => format!("the reply is not JSON (Content-Type {content_type})"),
+        Some(_) => {
+            let media_type = media_type(&reply.headers);
+            format!("the reply is not JSON ({media_type}, {} bytes)", reply.body.len())
+        }
     };
     let request_id = reply.request_id();
     Err(Error::new(Kind::ProtocolError, message)
@@ -235,15 +247,8 @@ fn check_json(reply: Reply) -> Result<Reply> {
 /// The unchanged body of a discovery reply, without a byte order mark.
 pub(super) fn json_object(reply: &Reply) -> Result<Bytes> {
     let json = without_mark(&reply.body);
-    match serde_json::from_slice::<Value>(json) {
-        Ok(Value::Object(_)) => Ok(reply.body.slice_ref(json)),
-        Ok(_) => Err(Error::protocol_at("$", "the discovery reply is not a JSON object")),
-        // Some servers end a reply by closing the connection, so truncation is found only here.
-        Err(error) if error.is_eof() => {
-            Err(Error::new(Kind::TruncatedBody, "the JSON of the reply is truncated"))
-        }
-        Err(_) => Err(Error::new(Kind::ProtocolError, "the discovery reply is not valid JSON")),
-    }
+    DiscoveryBody::read(json)?;
+    Ok(reply.body.slice_ref(json))
 }
 
 #[cfg(test)]
@@ -292,16 +297,16 @@ mod tests {
     #[test]
     fn an_echoed_cursor_or_token_is_not_shown() {
         let now = Timestamp::UNIX_EPOCH;
-        let body = "cursor se/cret and se%2Fcret of tok3n are bad";
+        let body = r#"{"message":"cursor se/cret and se%2Fcret of tok3n are bad"}"#;
         let error = check(reply(400, body), REQUEST, Some("tok3n"), now).expect_err("refused");
         let text = error.to_string();
         assert!(!text.contains("cret") && !text.contains("tok3n"), "{text}");
+        assert!(text.contains("cursor [removed] and [removed] of [removed] are bad"), "{text}");
         // Nor in the page of a terminator, which may be all text.
         let page = format!("the certificate is missing: {body}");
         let error = check(reply(400, &page), REQUEST, Some("tok3n"), now).expect_err("refused");
         assert_eq!(error.kind(), Kind::AuthenticationError);
         let text = format!("{error} {:?}", error.context());
         assert!(!text.contains("cret ") && !text.contains("tok3n"), "{text}");
-        assert!(text.contains("[removed]"), "{text}");
     }
 }

@@ -18,6 +18,9 @@ use super::report::PageReport;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
+/// In a URL that is too long a shorter cursor is not the longest part.
+const LONG_CURSOR: usize = 20_000;
+
 /// Sends data requests: authorised, counted and retried. The client implements it; tests do without
 /// a network.
 pub trait Fetch: Send + Sync {
@@ -332,10 +335,12 @@ impl Chain {
             (Kind::RequestRejected, Some(400 | 404 | 410)) => error
                 .into_kind(Kind::CursorRejected)
                 .with_hint("The cursor is no longer valid. Read the range again from its start."),
-            (Kind::RequestRejected, Some(414 | 431)) => error.with_hint(format!(
-                "The service sent a cursor of {length} bytes, which is longer than it accepts."
-            )),
-            (Kind::RequestRejected, None) if error.context().unsent => error.with_hint(format!(
+            (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
+                .with_hint(format!(
+                    "The service sent a cursor of {length} bytes, which is longer than it accepts."
+                )),
+            (Kind::RequestRejected, None)
+                if error.context().unsent && length >= LONG_CURSOR => error.with_hint(format!(
                 "The service sent a cursor of {length} bytes, which is longer than a URL can be."
             )),
             _ => error,

@@ -15,6 +15,9 @@ const FLAG_HEADER_CHECKSUM: u8 = 2;
 /// The largest window of gzip.
 const WINDOW_BITS: u8 = 15;
 const FIRST_CAPACITY: usize = 64 * 1024;
+/// A body may have so many members, and another one for so many bytes: each takes a window of memory.
+const MEMBERS: usize = 64;
+const BYTES_OF_A_MEMBER: usize = 4 * 1024;
 /// A gzip body up to this size is collected and inflated at once, which takes less than half the time
 /// of streaming.
 const MOST_COLLECTED: usize = 4 << 20;
@@ -147,13 +150,16 @@ struct Stream {
     inflate: Decompress,
     /// The current member has ended; another may follow (RFC 1952 §2.2).
     ended: bool,
+    members: usize,
+    taken: usize,
     out: Capped,
 }
 
 impl Stream {
     fn starting_with(bytes: &[u8], cap: usize, buffers: &Buffers) -> Result<Self> {
         let inflate = Decompress::new_gzip(WINDOW_BITS);
-        let mut stream = Self { inflate, ended: false, out: Capped::new(cap, buffers, 0) };
+        let out = Capped::new(cap, buffers, 0);
+        let mut stream = Self { inflate, ended: false, members: 1, taken: 0, out };
         stream.push(bytes)?;
         Ok(stream)
     }
@@ -163,6 +169,10 @@ impl Stream {
             if self.ended {
                 if rest.is_empty() {
                     return Ok(());
+                }
+                self.members += 1;
+                if self.members > MEMBERS + self.taken / BYTES_OF_A_MEMBER {
+                    return Err(truncated("has too many parts"));
                 }
                 self.inflate = Decompress::new_gzip(WINDOW_BITS);
             }
@@ -176,6 +186,7 @@ impl Stream {
             }
             let taken = usize::try_from(self.inflate.total_in() - before).unwrap_or(rest.len());
             rest = &rest[taken..];
+            self.taken += taken;
             self.ended = status == Status::StreamEnd;
             if !self.ended && self.out.bytes.len() < self.out.bytes.capacity() {
                 // Free capacity means that zlib has written all output of the consumed input.

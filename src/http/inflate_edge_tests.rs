@@ -84,3 +84,16 @@ fn a_buffer_grows_in_a_few_steps_to_any_length() {
     }
     assert!(capacities.len() <= 6, "a million bytes: {capacities:?}");
 }
+
+/// Each member takes a window of memory: 2 MB of empty ones took 100,000.
+#[test]
+fn a_body_of_many_empty_members_is_refused() {
+    let inflate = |members: usize| {
+        let body = gzip(b"").repeat(members);
+        let mut inflater = Inflater::new(Encoding::Gzip, None, 4 << 20, &Buffers::default());
+        inflater.push(&body)?;
+        inflater.finish()
+    };
+    assert_eq!(inflate(100_000).expect_err("too many").kind(), Kind::TruncatedBody);
+    assert!(inflate(60).expect("a few").is_empty());
+}

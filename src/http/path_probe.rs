@@ -22,7 +22,7 @@ use super::names;
 use super::proxy::{self, Tunnel};
 use super::transport::Transport;
 use super::tunnel_probe::{Stream, ask};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// A step of the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -36,6 +36,11 @@ use crate::lock::Mutex;
 /// Longest URL that the HTTP library sends.
 const LONGEST_URL: usize = 65_534;
 
+/// Longest body of a token reply, inflated.
+const LONGEST_TOKEN_REPLY: usize = 64 * 1024;
+/// Longest body of an error, inflated: a longer one is not read.
+pub(super) const LONGEST_ERROR: usize = 64 * 1024;
+
 /// One request, built for one attempt and consumed by it.
 pub(crate) struct Request {
     /// The address, with its query.
@@ -204,9 +209,9 @@ impl Transport {
         if request.url.as_str().len() > LONGEST_URL {
             return Err(failure::too_long_url(&request.url));
         }
+        let is_token = request.form.is_some();
         // The body of a token reply must not stay in the pool.
-        let buffers =
-            if request.form.is_some() { Buffers::default() } else { self.buffers.clone() };
+        let buffers = if is_token { Buffers::default() } else { self.buffers.clone() };
         let request = build_request(request);
         let sent = time.clock().moment();
         let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
@@ -243,7 +248,8 @@ impl Transport {
             return Err(redirect_refused(status, &headers, &self.base));
         }
         let mut received = 0;
-        let read = body::read(response, self.limits(), &buffers, &mut received).await;
+        let read =
+            body::read(response, self.limits(is_token, status), &buffers, &mut received).await;
         let (body, error) = match read {
             Ok(body) => (body, None),
             Err(error) => (Bytes::new(), Some(error)),
@@ -282,9 +288,14 @@ impl Transport {
         self.http.lock().take();
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self, is_token: bool, status: u16) -> Limits {
+        let longest = match (is_token, status) {
+            (true, _) => LONGEST_TOKEN_REPLY,
+            (false, 400..) => LONGEST_ERROR,
+            (false, _) => usize::MAX,
+        };
         Limits {
-            cap: self.settings.body_cap,
+            cap: self.settings.body_cap.min(longest),
             idle: self.settings.idle_timeout,
             window_bytes: self.settings.throughput_bytes,
             window: self.settings.throughput_window,

@@ -60,13 +60,16 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_buffer_of_a_large_reply_is_pooled_except_for_token_replies() {
-    let server = TestServer::start(|_| Act::json(200, &" ".repeat(200_000))).await;
+    let length = |is_for_a_token| if is_for_a_token { 60_000 } else { 200_000 };
+    let body = move |is_for_a_token| " ".repeat(length(is_for_a_token));
+    let server =
+        TestServer::start(move |sent| Act::json(200, &body(sent.is_token_request()))).await;
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
     for form in [Some(Zeroizing::new("a=b".to_owned())), None] {
         let is_for_a_token = form.is_some();
         let request = Request { form, ..get(&server.base_url()) };
         let reply = transport.send(request, &frozen()).await.expect("a reply");
-        assert_eq!(reply.body.len(), 200_000);
+        assert_eq!(reply.body.len(), length(is_for_a_token));
         drop(reply);
         assert_eq!(transport.buffers.is_empty(), is_for_a_token);
     }
@@ -436,6 +439,58 @@ async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
         assert!(error.to_string().contains(why), "{error}");
     }
     assert!(proxy.requests()[0].raw.starts_with("CONNECT customer.example.com:443 "));
+}
+
+#[tokio::test]
+async fn a_refused_connect_reports_its_status() {
+    for status in [400, 403, 407, 502, 503, 504] {
+        let page = b"<html>hunter2</html>";
+        let act = Act::ReplyAndClose(http(status, &["X-Reason: hunter2"], page));
+        let proxy = TestServer::start(move |_| act.clone()).await;
+        let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+        let settings = TransportSettings {
+            proxy: Some(format!("http://127.0.0.1:{}", proxy.port())),
+            trust: certificate(),
+            ..patient()
+        };
+        let transport = Transport::new(base.clone(), settings).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        let context = error.context();
+        assert_eq!((error.kind(), context.status), (Kind::ProxyError, Some(status)), "{error}");
+        assert!(context.unsent && context.message.contains(&status.to_string()), "{error}");
+        assert!(!format!("{error:?} {context:?}").contains("hunter2"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_is_read_up_to_the_limit_of_its_kind() {
+    for (is_token, status, length, is_read) in [
+        (true, 200, 64 * 1024, true),
+        (true, 200, 64 * 1024 + 1, false),
+        (true, 400, 100_000, false),
+        (false, 500, 64 * 1024, true),
+        (false, 500, 64 * 1024 + 1, false),
+        (false, 200, 1_000_000, true),
+    ] {
+        for is_gzip in [false, true] {
+            let body = " ".repeat(length);
+            let (head, body) = if is_gzip {
+                (&["Content-Encoding: gzip"][..], gzip(body.as_bytes()))
+            } else {
+                (&[][..], body.into_bytes())
+            };
+            let act = Act::ReplyAndClose(http(status, head, &body));
+            let server = TestServer::start(move |_| act.clone()).await;
+            let transport = Transport::new(server.base_url(), patient()).expect("settings");
+            let form = is_token.then(|| Zeroizing::new("a=b".to_owned()));
+            let request = Request { form, ..get(&server.base_url()) };
+            let reply = transport.send(request, &frozen()).await.expect("a reply");
+            let failure = reply.broken_body.as_ref().map(Error::kind);
+            let expected = (!is_read).then_some(Kind::BodyTooLarge);
+            assert_eq!(failure, expected, "{is_token} {status} {length} {is_gzip}");
+            assert_eq!(reply.body.len(), if is_read { length } else { 0 });
+        }
+    }
 }
 
 #[test]

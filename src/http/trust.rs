@@ -13,6 +13,7 @@ use super::failure::{TRUST_HINT, unread_trust};
 use crate::error::{Error, Kind, Result};
 use crate::files::read_whole;
 use crate::system::{self, exhausted_files};
+use crate::written::unquoted;
 
 /// The largest file of certificates.
 const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
@@ -37,7 +38,12 @@ impl Trust {
     /// From the values of `SSL_CERT_FILE` and `SSL_CERT_DIR`; an empty value counts as not set.
     #[must_use]
     pub(crate) fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
-        let get = |name: &str| lookup(name).filter(|text| !text.is_empty());
+        // A path may be no text; one that is may have the quotation marks of an environment file.
+        let get = |name: &str| {
+            let value = lookup(name)?;
+            let value = value.to_str().map(|text| unquoted(text).into()).unwrap_or(value);
+            Some(value).filter(|value: &std::ffi::OsString| !value.is_empty())
+        };
         let folders = get("SSL_CERT_DIR").map(|folders| {
             std::env::split_paths(&folders).filter(|path| !path.as_os_str().is_empty()).collect()
         });

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::variables::{CONFIG, SANDBOX_CLOCK};
+use super::variables::{AS_WRITTEN, CONFIG, PASSPHRASE, PRIVATE_KEY, SANDBOX_CLOCK};
 use crate::error::{Error, Kind, Result};
 use crate::system;
+use crate::written::{fault, trimmed, unquoted};
 
 /// A file of profiles is not longer than this.
 const LARGEST_CONFIG: u64 = 1 << 20;
@@ -68,12 +69,29 @@ impl Environment<'static> {
 /// # Errors
 /// `CredentialError` where it is not set.
 pub(crate) fn variable_of_pickle(name: &str) -> Result<Zeroizing<String>> {
-    let text = std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-    text.map(Zeroizing::new).ok_or_else(|| {
+    let text = std::env::var(name).ok().map(Zeroizing::new);
+    let text = text.map(|text| Zeroizing::new(value_of(name, &text)));
+    text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
         let message = format!("{name} is not set in this process.");
         let hint = "The pickled credential was made from it: set it to the same value here.";
         Error::new(Kind::CredentialError, message).with_hint(hint)
     })
+}
+
+/// What a variable means. An environment file and a secret of a container may leave a line break at its
+/// end or quotation marks around it.
+fn value_of(name: &str, written: &str) -> String {
+    match name {
+        // Everything else may be a part of it.
+        PASSPHRASE => written.trim_end_matches(['\r', '\n']).to_owned(),
+        PRIVATE_KEY => {
+            let text = unquoted(written);
+            // An environment file has no line breaks, so they are often written as `\n`.
+            if text.contains('\n') { text.to_owned() } else { text.replace("\\n", "\n") }
+        }
+        _ if AS_WRITTEN.contains(&name) => trimmed(written).to_owned(),
+        _ => unquoted(written).to_owned(),
+    }
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -129,7 +147,23 @@ pub(crate) fn read_certificates(path: &Path) -> Result<Vec<u8>> {
 impl Environment<'_> {
     /// The variable, if it is set and not empty.
     pub(super) fn get(&self, name: &str) -> Option<String> {
-        (self.variable)(name).filter(|text| !text.trim().is_empty())
+        let text = value_of(name, &(self.variable)(name)?);
+        (!text.trim().is_empty()).then_some(text)
+    }
+
+    /// Refuses variables that cannot be meant as they are, without their values.
+    ///
+    /// # Errors
+    /// `ConfigError` that names the variable.
+    pub(super) fn check(&self, names: &[&str]) -> Result<()> {
+        for name in names.iter().filter(|name| !AS_WRITTEN.contains(name)) {
+            if let Some(why) = self.get(name).and_then(|value| fault(&value)) {
+                let message = format!("{name} cannot be used: {why}.");
+                let hint = "Write its value on one line; quotation marks are not needed.";
+                return Err(Error::new(Kind::ConfigError, message).with_hint(hint));
+            }
+        }
+        Ok(())
     }
 
     /// The variable [`SANDBOX_CLOCK`].

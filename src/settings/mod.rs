@@ -71,6 +71,18 @@ pub(crate) struct Settings {
     pub sources: Vec<Source>,
 }
 
+impl Environment<'_> {
+    /// Whether the variables and the arguments have an address and a credential: the file of profiles need
+    /// not be read.
+    fn suffices(&self, given: Given) -> bool {
+        let is_set = |name: &str| self.get(name).is_some();
+        let has_key = is_set(PRIVATE_KEY_FILE) || is_set(PRIVATE_KEY);
+        let has_credential =
+            is_set(variables::CERTIFICATE_FILE) || (is_set(variables::SUBJECT) && has_key);
+        (given.base_url || is_set(BASE_URL)) && (given.credential || has_credential)
+    }
+}
+
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nothing is validated yet: an address may contain a password.
@@ -95,11 +107,25 @@ impl Settings {
     ///
     /// # Errors
     /// `ConfigError` that lists all sources if a required setting is missing; and for two keys, two
-    /// passphrases, an invalid value, an invalid file or profile.
+    /// passphrases, an invalid value, an invalid file or profile. A file that cannot be read is no error
+    /// if no variable names it, and the variables and arguments have the address and the credential.
     pub(crate) fn from_variables(environment: &Environment<'_>, given: Given) -> Result<Self> {
-        let name =
-            environment.get(PROFILE).map_or(DEFAULT_PROFILE.to_owned(), |name| name.trim().into());
-        let mut profile = Profile::find(&name, environment, environment.get(PROFILE).is_some())?;
+        environment.check(&variables::ALL)?;
+        let name = environment.get(PROFILE);
+        let is_named = name.is_some() || environment.get(variables::CONFIG).is_some();
+        let is_needed = is_named || !environment.suffices(given);
+        let name = name.unwrap_or_else(|| DEFAULT_PROFILE.to_owned());
+        let found = Profile::find(&name, environment, environment.get(PROFILE).is_some());
+        let mut profile = match found {
+            Err(unread) if unread.is_of_file && !is_needed => {
+                log::warn!(
+                    target: "siteline::settings",
+                    "the file of profiles is not used: {}", unread.error.context().message
+                );
+                Profile::without_file(&name)
+            }
+            found => found?,
+        };
         let written = profile.written();
         let base_url = environment.get(BASE_URL).map(|text| text.trim().to_owned());
         let base_url = base_url.or_else(|| profile.text("base_url"));

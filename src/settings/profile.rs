@@ -12,6 +12,7 @@ use super::options::{Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::system;
+use crate::written::unquoted;
 
 /// The members of the credential and the address; all others are [`OPTIONS`].
 const CREDENTIAL: [(&str, Form); 8] = [
@@ -56,15 +57,48 @@ pub(super) struct Profile {
     members: Option<Options>,
 }
 
+/// Why there is no profile.
+pub(super) struct NotFound {
+    pub(super) error: Error,
+    /// The file could not be read: it may be another user's, or no TOML at all.
+    pub(super) is_of_file: bool,
+}
+
+impl NotFound {
+    fn unread(error: Error) -> Self {
+        Self { error, is_of_file: true }
+    }
+}
+
+impl From<Error> for NotFound {
+    fn from(error: Error) -> Self {
+        Self { error, is_of_file: false }
+    }
+}
+
+impl From<NotFound> for Error {
+    fn from(not_found: NotFound) -> Self {
+        not_found.error
+    }
+}
+
 impl Profile {
+    /// A profile without members, of no file.
+    pub(super) fn without_file(name: &str) -> Self {
+        Self { name: name.to_owned(), file: None, file_found: false, members: None }
+    }
+
     /// Reads the profile of this name. Unless it is `needed`, it need not exist, nor its file if no
     /// variable names it.
-    pub(super) fn find(name: &str, environment: &Environment<'_>, needed: bool) -> Result<Self> {
-        let mut profile =
-            Self { name: name.to_owned(), file: None, file_found: false, members: None };
+    pub(super) fn find(
+        name: &str,
+        environment: &Environment<'_>,
+        needed: bool,
+    ) -> Result<Self, NotFound> {
+        let mut profile = Self::without_file(name);
         let Some(file) = environment.config_file() else {
             return if needed {
-                Err(profile.absent("there is no home folder"))
+                Err(profile.absent("there is no home folder"))?
             } else {
                 Ok(profile)
             };
@@ -74,29 +108,29 @@ impl Profile {
             Ok(text) => text,
             Err(error) if is_absent(&error) => {
                 return if needed || environment.get(CONFIG).is_some() {
-                    Err(profile.absent("the file does not exist"))
+                    Err(profile.absent("the file does not exist"))?
                 } else {
                     Ok(profile)
                 };
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(profile.absent("the file is not UTF-8 text"));
+                return Err(NotFound::unread(profile.absent("the file is not UTF-8 text")));
             }
             Err(error) => {
                 let why = format!("the file cannot be read: {}", system::reason(&error));
-                return Err(profile.absent(&why).passing_as(&error));
+                return Err(NotFound::unread(profile.absent(&why).passing_as(&error)));
             }
         };
         profile.file_found = true;
-        let profiles = parse(&text).map_err(|what| wrong(&file, &what))?;
+        let profiles = parse(&text).map_err(|what| NotFound::unread(wrong(&file, &what)))?;
         if let Some((stray, _)) = profiles.iter().find(|(_, value)| !value.is_table()) {
             let stray = excerpt(stray);
             return Err(wrong(&file, &format!("{stray} is not in a profile"))
-                .with_hint(format!("Write a line such as [{name}] above it.")));
+                .with_hint(format!("Write a line such as [{name}] above it.")))?;
         }
         match profiles.get(name).and_then(Toml::as_table) {
             Some(table) => profile.members = Some(members(table, &file, name, environment)?),
-            None if needed => return Err(no_such_profile(&profiles, &file, name)),
+            None if needed => return Err(no_such_profile(&profiles, &file, name))?,
             None => {}
         }
         Ok(profile)
@@ -265,7 +299,9 @@ impl Form {
         folder: &Path,
         environment: &Environment<'_>,
     ) -> Result<Value, &'static str> {
-        let text = given.as_str().map(ToOwned::to_owned);
+        // A command may begin and end with a quoted word.
+        let within = |text| if self == Self::Words { text } else { unquoted(text) };
+        let text = given.as_str().map(|text| within(text).to_owned());
         match self {
             Self::Text | Self::TimeOfDay => text.map(Value::Text).ok_or("text"),
             // A ledger in memory is named like a file.

@@ -351,3 +351,110 @@ fn a_profile_that_is_named_is_the_source_of_all() {
     assert!(settings.sources.iter().all(|(_, variable)| variable.is_none()));
     assert_eq!(settings.sources.len(), 9);
 }
+
+#[test]
+fn a_variable_is_read_without_quotes_and_white_space() {
+    let frames: [fn(&str) -> String; 6] = [
+        |value| format!("\"{value}\""),
+        |value| format!("'{value}'"),
+        |value| format!(" {value} \r\n"),
+        |value| format!("\u{feff}{value}"),
+        |value| format!("\"{value} \"\n"),
+        str::to_owned,
+    ];
+    for frame in frames {
+        let pairs = [
+            (BASE_URL, frame("https://customer.example.com")),
+            (SUBJECT, frame("subject-1")),
+            (PRIVATE_KEY_FILE, frame("~/key.pem")),
+            (SCOPES, frame("customer.data.read")),
+            (AUDIENCE, frame("https://customer.example.com/token")),
+            (DAILY_ALLOWANCE, frame("5000")),
+            (LEDGER, frame("~/plant.ledger")),
+            (CONFIG, frame(FILE)),
+            (PROFILE, frame("empty")),
+            ("HOME", "/home/ada".to_owned()),
+        ];
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let settings = variables(&pairs, Some("[empty]\n")).expect("settings");
+        assert_eq!(settings.base_url.as_deref(), Some("https://customer.example.com"));
+        assert_eq!(signing(&settings).0, "subject-1");
+        assert_eq!(path(&settings), Path::new("/home/ada/key.pem"));
+        let text = |name: &str| option(&settings, name).cloned();
+        assert!(text("scopes") == Some(Value::Text("customer.data.read".to_owned())));
+        assert!(
+            text("audience") == Some(Value::Text("https://customer.example.com/token".to_owned()))
+        );
+        assert!(text("daily_allowance") == Some(Value::Whole(5000)));
+        assert!(text("ledger") == Some(Value::Path("/home/ada/plant.ledger".into())));
+        assert_eq!(settings.profile.map(|(_, name)| name).as_deref(), Some("empty"));
+    }
+}
+
+#[test]
+fn a_key_in_a_variable_has_its_lines() {
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----";
+    for written in [KEY.to_owned(), KEY.replace('\n', "\\n"), format!("\"{KEY}\"\n")] {
+        let pairs = [(BASE_URL, "https://a"), (SUBJECT, "s"), (PRIVATE_KEY, written.as_str())];
+        let settings = variables(&pairs, None).expect("settings");
+        match &signing(&settings).1.source {
+            KeySource::Text(text) => assert_eq!(text.as_str(), KEY, "{written:?}"),
+            KeySource::File(_) => panic!("not a file"),
+        }
+    }
+}
+
+#[test]
+fn a_variable_that_cannot_be_meant_is_named_without_its_value() {
+    for name in [BASE_URL, SUBJECT, PRIVATE_KEY_FILE, AUDIENCE, LEDGER, PROFILE, SCOPES] {
+        for value in
+            ["\"hunter2", "hunter2'", "hunter2\nhunter2", "hunter2\u{0}x", "hunter2\u{fffd}"]
+        {
+            let text = refused(variables(&[(name, value)], None));
+            assert!(text.contains(&format!("{name} cannot be used")), "{name} {value:?}: {text}");
+        }
+    }
+}
+
+/// The settings of these variables and a default file of profiles that fails in this way.
+fn with_file(pairs: &[(&str, &str)], failure: &io::Result<&str>) -> Result<Settings> {
+    let variable = |name: &str| {
+        pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    };
+    let read = |_: &Path| match failure {
+        Ok(text) => Ok((*text).to_owned()),
+        Err(error) => Err(error.kind().into()),
+    };
+    let home = || None;
+    let platform = Platform::Unix;
+    let environment = Environment { variable: &variable, read: &read, home: &home, platform };
+    Settings::from_variables(&environment, Given::default())
+}
+
+#[test]
+fn a_file_that_is_not_needed_may_be_unreadable() {
+    let complete =
+        [(BASE_URL, "https://a"), (SUBJECT, "s"), (PRIVATE_KEY_FILE, "k.pem"), ("HOME", "/root")];
+    let certificate = [(BASE_URL, "https://a"), (CERTIFICATE_FILE, "c.pem"), ("HOME", "/root")];
+    let failures = [
+        Err(io::ErrorKind::PermissionDenied.into()),
+        Err(io::ErrorKind::IsADirectory.into()),
+        Err(io::ErrorKind::FileTooLarge.into()),
+        Err(io::ErrorKind::InvalidData.into()),
+        Err(io::Error::from_raw_os_error(40)),
+        Ok("= not TOML"),
+    ];
+    for failure in failures {
+        for pairs in [&complete[..], &certificate[..]] {
+            let settings = with_file(pairs, &failure).expect("the file is not needed");
+            assert!(settings.profile.is_none() && settings.options.is_empty());
+            let named = [pairs, &[(CONFIG, FILE)]].concat();
+            assert!(with_file(&named, &failure).is_err(), "it is named: {failure:?}");
+            let named = [pairs, &[(PROFILE, "a")]].concat();
+            assert!(with_file(&named, &failure).is_err(), "it is named: {failure:?}");
+            assert!(with_file(&pairs[1..], &failure).is_err(), "it is needed: {failure:?}");
+        }
+    }
+    // One that can be read is checked.
+    assert!(with_file(&complete, &Ok("[default]\nbaseurl = \"x\"\n")).is_err());
+}

@@ -44,6 +44,9 @@ pub(crate) const AGENT_CA: &str = "SITELINE_AGENT_CA";
 pub(crate) const AGENT_CERTIFICATE_FILE: &str = "SITELINE_AGENT_CERTIFICATE_FILE";
 pub(crate) const AGENT_KEY_FILE: &str = "SITELINE_AGENT_KEY_FILE";
 
+/// The variables whose values may have quotation marks or several lines.
+pub(super) const AS_WRITTEN: [&str; 3] = [PRIVATE_KEY, PASSPHRASE, PASSWORD_COMMAND];
+
 /// All that are settings.
 pub(super) const ALL: [&str; 14] = [
     BASE_URL,

@@ -5,6 +5,7 @@ import inspect
 import json
 import logging
 import os
+import pickle
 import shlex
 import shutil
 import signal
@@ -227,6 +228,45 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
     write(config, other=members)
     with pytest.raises(siteline.ConfigError, match='profile "default" in it \\(not found\\)'):
         siteline.Client.from_env()
+
+
+@pytest.mark.parametrize("frame", ['"{}"', "'{}'", " {} \n", "\ufeff{}", '"{}"\r\n'])
+def test_variables_of_an_environment_file_are_read(config, members, monkeypatch, frame):
+    for name, value in [
+        ("BASE_URL", members["base_url"]),
+        ("SUBJECT", members["subject"]),
+        ("PRIVATE_KEY", (config.parent / "plant.pem").read_text().replace("\n", "\\n")),
+        ("LEDGER", "memory"),
+    ]:
+        monkeypatch.setenv(f"SITELINE_{name}", frame.format(value))
+    with siteline.Client.from_env() as client:
+        assert client.subject == members["subject"]
+        assert pickle.loads(pickle.dumps(client)).subject == members["subject"]
+        client.discover()
+
+
+def test_a_subject_with_half_a_quote_is_refused(config, members, monkeypatch):
+    monkeypatch.setenv("SITELINE_SUBJECT", f'"{members["subject"]}')
+    with pytest.raises(siteline.ConfigError, match="SITELINE_SUBJECT cannot be used") as caught:
+        siteline.Client.from_env()
+    assert members["subject"] not in str(caught.value)
+
+
+@pytest.mark.parametrize("what", ["folder", "loop", "not UTF-8", "not TOML"])
+def test_a_file_that_is_not_needed_is_not_an_error(config, members, monkeypatch, what):
+    if what == "folder":
+        config.mkdir()
+    elif what == "loop":
+        config.symlink_to(config)
+    else:
+        config.write_bytes(b"\xff\xfe" if what == "not UTF-8" else b"= no")
+    with pytest.raises(siteline.ConfigError, match=r"config\.toml"):
+        siteline.Client.from_env()
+    for name in ("base_url", "subject"):
+        monkeypatch.setenv(f"SITELINE_{name.upper()}", members[name])
+    monkeypatch.setenv("SITELINE_PRIVATE_KEY_FILE", str(config.parent / "plant.pem"))
+    with siteline.Client.from_env() as client:
+        client.discover()
 
 
 def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):

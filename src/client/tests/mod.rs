@@ -4,6 +4,7 @@
 
 mod background_call;
 mod gather;
+mod growth;
 mod limits;
 mod notes;
 mod once;

@@ -10,11 +10,13 @@ use super::settings::DecodeSettings;
 use crate::data::cursor::Cursor;
 use crate::data::report::{PageReport, shown_name};
 use crate::data::shape::MissingCursor;
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result, descriptions, shown};
 
-/// Longer values are not shown.
-const LONGEST_UNESCAPED: usize = 64 * 1024;
+/// Longer errors are not read.
+const LONGEST_ERROR: usize = 64 * 1024;
 
+/// At most so many names of top-level members are kept.
+const NAMES_KEPT: usize = 10_000;
 /// At most so many names are listed in a message.
 const NAMES_SHOWN: usize = 20;
 
@@ -132,7 +134,7 @@ impl<'a, 's> PageReader<'a, 's> {
             // A list of errors may be empty.
             let brackets = |c: char| "[]{}".contains(c) || c.is_ascii_whitespace();
             if is_error || !(value == "null" || value.trim_matches(brackets).is_empty()) {
-                let message = format!("the page reports an error: {}", unescaped(value));
+                let message = format!("the page reports an error: {}", said(value));
                 return Err(Error::protocol_at("", message));
             }
         }
@@ -147,7 +149,7 @@ impl<'a, 's> PageReader<'a, 's> {
             return self.series_array(name, arrays);
         }
         if token != ValueKind::Array {
-            arrays.members.push(shown_name(name));
+            keep(&mut arrays.members, name);
             return self.ignore(name);
         }
         let mut probe = self.json.clone();
@@ -155,11 +157,11 @@ impl<'a, 's> PageReader<'a, 's> {
             Content::Series => return self.series_array(name, arrays),
             Content::Nothing => {
                 self.json = probe;
-                arrays.empty.push(name.to_owned());
+                keep(&mut arrays.empty, name);
                 return Ok(());
             }
-            Content::Plain => arrays.plain.push(shown_name(name)),
-            Content::Other => arrays.other.push(shown_name(name)),
+            Content::Plain => keep(&mut arrays.plain, name),
+            Content::Other => keep(&mut arrays.other, name),
         }
         self.json = probe;
         self.report.note_unknown(|| shown_name(name));
@@ -173,7 +175,7 @@ impl<'a, 's> PageReader<'a, 's> {
     }
 
     fn series_array(&mut self, name: &str, arrays: &mut Arrays) -> Result<()> {
-        arrays.series.push(name.to_owned());
+        keep(&mut arrays.series, name);
         if arrays.series.len() > 1 {
             // An error that lists the names follows, because only the user can choose between them.
             self.json.skip_value()?;
@@ -185,8 +187,7 @@ impl<'a, 's> PageReader<'a, 's> {
     /// Checks that there was exactly one array of series (J19).
     fn check_arrays(&mut self, arrays: &Arrays) -> Result<()> {
         let hint = "Name the array of series: Shape(array=\"…\").";
-        let series: Vec<String> = arrays.series.iter().map(|name| shown_name(name)).collect();
-        match series.as_slice() {
+        match arrays.series.as_slice() {
             [one] => {
                 let others = [&arrays.other, &arrays.plain, &arrays.members];
                 if arrays.empty.contains(&arrays.series[0])
@@ -213,7 +214,7 @@ impl<'a, 's> PageReader<'a, 's> {
         }
         if arrays.other.is_empty() && !arrays.empty.is_empty() {
             if let [one] = arrays.empty.as_slice() {
-                self.report.arrays.insert(shown_name(one));
+                self.report.arrays.insert(one.clone());
             }
             return Ok(());
         }
@@ -232,14 +233,21 @@ impl<'a, 's> PageReader<'a, 's> {
     }
 }
 
-/// JSON as it may be shown: without the escapes (`\/`, `\u002b`) that would hide an echoed secret from
-/// whoever removes it.
-fn unescaped(json: &str) -> String {
-    match serde_json::from_str::<String>(json) {
-        Ok(text) => excerpt(&text),
-        Err(_) if json.len() <= LONGEST_UNESCAPED => serde_json::from_str::<Value>(json)
-            .map_or_else(|_| "unreadable".to_owned(), |value| excerpt(&value.to_string())),
-        Err(_) => format!("{} bytes", json.len()),
+fn keep(names: &mut Vec<String>, name: &str) {
+    if names.len() < NAMES_KEPT {
+        names.push(shown_name(name));
+    }
+}
+
+/// What an error in a page says: the members that errors have. Of anything else only the length.
+fn said(json: &str) -> String {
+    let error = (json.len() <= LONGEST_ERROR).then(|| serde_json::from_str::<Value>(json).ok());
+    let error = error.flatten().unwrap_or_default();
+    let code = error["code"].as_str();
+    let words: Vec<&str> = code.into_iter().chain(descriptions(&error)).collect();
+    match shown(&words.join(": "), &[]) {
+        Some(text) => text,
+        None => format!("JSON of {} bytes, which is not shown", json.len()),
     }
 }
 

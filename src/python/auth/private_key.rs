@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
 use crate::auth::{Loaded, PrivateKey, is_key_text};
+use crate::error::Error;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::detached;
@@ -223,6 +224,10 @@ pub(crate) fn read(
         Source::Held(key) => return Ok(key.clone()),
         other => other.clone(),
     };
+    let is_framed = passphrase.as_ref().is_some_and(|Passphrase(bytes)| {
+        let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
+        is_frame(bytes.first()) || is_frame(bytes.last())
+    });
     let load = move || {
         let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
         let key = match source {
@@ -233,7 +238,23 @@ pub(crate) fn read(
         };
         Ok(Loaded { key, warnings: Vec::new() })
     };
-    let Loaded { key, warnings } = left_on_interrupt(py, load)??;
+    let loaded = left_on_interrupt(py, load)?;
+    let Loaded { key, warnings } =
+        loaded.map_err(|error| if is_framed { framed(error) } else { error })?;
     warn(py, &warnings)?;
     Ok(key)
+}
+
+/// The error for a key that this passphrase does not open: a variable may have been written with
+/// quotation marks that no shell removes.
+fn framed(error: Error) -> Error {
+    error.with(|context| {
+        let hint = context.hint.get_or_insert_default();
+        if !hint.is_empty() {
+            hint.push('\n');
+        }
+        hint.push_str(
+            "The passphrase begins or ends with a quotation mark or a blank, which is a part of it.",
+        );
+    })
 }

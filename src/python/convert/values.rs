@@ -113,7 +113,8 @@ pub(crate) fn many(count: u64, what: &str) -> String {
 
 /// The `siteline.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("siteline.discovery")?.getattr("Discovery")?.call1((&body?[..],))
+    let class = py.import("siteline.discovery")?.getattr("Discovery")?;
+    class.call_method1("_of_client", (&body?[..],))
 }
 
 /// What a notebook shows: `siteline._display.html.NAME(shown)`.

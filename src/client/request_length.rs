@@ -1,0 +1,83 @@
+//! The hint of a refusal that a long request may be the cause of: which part of it is how long.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Kind, excerpt_of};
+
+/// Some servers refuse a longer query, with a status that also has other causes.
+const LONG_QUERY: usize = 2_000;
+/// The characters of a filter's name in a hint.
+const NAME_CHARACTERS: usize = 60;
+
+/// The error of a reply, with a hint if the service may have refused the length of the request.
+pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) -> Error {
+    let query = query.unwrap_or_default();
+    let may_be_length = match error.context().status {
+        Some(414 | 431) => true,
+        // Of IIS, HAProxy, nginx and gateways.
+        Some(400 | 404 | 413 | 494) => query.len() >= LONG_QUERY,
+        _ => false,
+    };
+    if error.kind() != Kind::RequestRejected || !may_be_length || error.context().hint.is_some() {
+        return error;
+    }
+    let token = token.map_or(0, str::len);
+    match longest_part(query) {
+        _ if token > query.len() => error.with_hint(format!(
+            "The access token has {token} bytes, which may be more than the service accepts in its \
+             headers: request fewer scopes with scopes=, or ask whoever runs the service."
+        )),
+        Some(("cursor", length)) => error.with_hint(format!(
+            "The service sent a cursor of {length} bytes, which is longer than it accepts."
+        )),
+        Some((name, length)) => error.with_hint(format!(
+            "The query has {} bytes, of which {}= has {length}: the service may not accept so many. Read \
+             fewer values at once, in several reads.",
+            query.len(),
+            excerpt_of(name, NAME_CHARACTERS),
+        )),
+        None => error,
+    }
+}
+
+/// The parameter with the longest values, and how many bytes they have.
+fn longest_part(query: &str) -> Option<(&str, usize)> {
+    let mut lengths: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        *lengths.entry(name).or_default() += value.len();
+    }
+    lengths.into_iter().max_by_key(|(_, length)| *length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(status: u16, query: &str, token: &str) -> String {
+        let error = Error::new(Kind::RequestRejected, "no");
+        let error = error.with(|context| context.status = Some(status));
+        let error = explained(error, Some(query), Some(token));
+        error.context().hint.clone().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_refused_length_names_the_longest_part() {
+        let filter = format!("from=1&tagGuid={0}&tagGuid={0}&cursor=abc", "x".repeat(4_000));
+        for status in [400, 404, 413, 414, 431, 494] {
+            let hint = hint(status, &filter, "token");
+            assert!(hint.contains("tagGuid= has 8000"), "{status}: {hint}");
+            assert!(hint.contains("8035 bytes") && !hint.contains("xxx"), "{status}: {hint}");
+        }
+        let cursor = format!("from=1&cursor={}", "x".repeat(4_000));
+        assert!(hint(414, &cursor, "token").contains("a cursor of 4000 bytes"));
+        assert!(hint(431, "from=1", &"t".repeat(9_000)).contains("access token has 9000 bytes"));
+    }
+
+    #[test]
+    fn a_short_request_is_refused_for_another_reason() {
+        for status in [400, 404, 413, 422] {
+            assert_eq!(hint(status, "from=1", "token"), "", "{status}");
+        }
+        assert_eq!(hint(422, &format!("a={}", "x".repeat(9_000)), "token"), "");
+    }
+}

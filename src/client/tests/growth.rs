@@ -1,0 +1,85 @@
+//! The readers of replies: eight times the reply takes about eight times the work.
+
+use std::fmt::Write as _;
+
+use crate::client::discovery_body::DiscoveryBody;
+use crate::clock::Clock;
+use crate::data::{DecodeSettings, decode};
+use crate::error::{Secret, redacted, shown, without_opaque_words};
+use crate::http::Problem;
+
+/// Quadratic work takes 64 times as long for eight times the reply.
+const MOST: u32 = 30;
+/// Shorter times say nothing on a loaded machine.
+const NOISE: std::time::Duration = std::time::Duration::from_millis(300);
+
+const TOKEN: &str = "q7Zk-Xv93_bTw2Lm8RdY5cHsA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0";
+
+/// Bodies that make careless readers slow, of about so many bytes.
+fn bodies(length: usize) -> Vec<(&'static str, String)> {
+    let repeated = |one: &str| one.repeat(length / one.len());
+    let members = |value: &str| {
+        let mut text = String::new();
+        for n in 0..length / (value.len() + 12) {
+            write!(text, "\"k{n:07}\":{value},").expect("a text");
+        }
+        text
+    };
+    let pieces: String = (0..length / 12).map(|n| &TOKEN[n % 50..n % 50 + 12]).collect();
+    vec![
+        ("pieces of the token", format!(r#"{{"message":"{pieces}","error":"x"}}"#)),
+        ("a long text", format!(r#"{{"message":"{}"}}"#, repeated("x"))),
+        ("escapes", format!(r#"{{"message":"{}"}}"#, repeated("\\u001b"))),
+        ("many names", format!("{{{}\"z\":1}}", members("1"))),
+        ("many texts", format!("{{{}\"error\":\"x\"}}", members("\"q7Zk-Xv93_b\""))),
+        ("many lists", format!("{{{}\"z\":1}}", members("[]"))),
+        ("a name again", format!("{{{}\"z\":1}}", repeated("\"a\":1,"))),
+        ("empty lists", format!("{{\"errors\":[{}0]}}", repeated("[],"))),
+        ("errors", format!("{{\"errors\":[{}0]}}", repeated(r#"{"message":"a"},"#))),
+        ("nesting", format!("{{\"a\":{}", repeated("["))),
+        ("series", format!("{{\"series\":[{}", repeated(r#"{"points":[],"#))),
+        ("cut", format!("{{\"a\":\"{}", repeated("x"))),
+        ("not JSON", repeated("<a>certificate")),
+    ]
+}
+
+/// The shorter of two times, so that a pause of the machine does not count.
+fn time(clock: &Clock, read: impl Fn()) -> std::time::Duration {
+    let once = || {
+        let began = clock.monotonic();
+        read();
+        clock.monotonic().saturating_sub(began)
+    };
+    (0..2).map(|_| once()).min().unwrap_or_default()
+}
+
+/// A reader, and the lengths of the shorter of its replies.
+type Reader = (&'static str, usize, fn(&str));
+
+const READERS: [Reader; 6] = [
+    ("an error", 6_000, |body| drop(Problem::read(body.as_bytes(), &[Secret::token(TOKEN)]))),
+    ("a token reply", 6_000, |body| {
+        if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(body) {
+            let _ = Problem::of_token_reply(&members, &["a.read"]);
+        }
+    }),
+    ("discovery", 20_000, |body| drop(DiscoveryBody::read(body.as_bytes()))),
+    ("a page", 20_000, |body| drop(decode(body.as_bytes(), &DecodeSettings::default()))),
+    ("a text", 10_000, |body| {
+        let _ = redacted(body, &[Secret::token(TOKEN), Secret::cursor(body)]);
+        let _ = shown(body, &[Secret::token(TOKEN)]);
+    }),
+    ("words", 10_000, |body| drop(without_opaque_words(body, &[]))),
+];
+
+#[test]
+fn the_work_of_each_reader_grows_with_its_reply() {
+    let clock = Clock::system();
+    for (name, length, read) in READERS {
+        for ((form, short), (_, long)) in bodies(length).into_iter().zip(bodies(8 * length)) {
+            let few = time(&clock, || read(&short));
+            let many = time(&clock, || read(&long));
+            assert!(many <= few * MOST + NOISE, "{name} of {form}: {few:?}, then {many:?}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Text of other origin, as it may be shown in a message: cut, escaped, and without secrets.
+//!
+//! A text is cut before anything is looked for in it, so that the work for a message does not grow with
+//! the length of a reply.
+
+use std::collections::{BTreeMap, HashSet};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+/// Most characters of foreign text (a body, an `error_description`) in a message.
+pub(crate) const EXCERPT_CHARACTERS: usize = 500;
+/// Shorter secrets are not redacted, because they may occur in any text.
+const SHORTEST_SECRET: usize = 4;
+/// So many bytes of a token are part of no other text.
+const PART_OF_TOKEN: usize = 8;
+/// A cursor may have words and dates in it that a message has too.
+const PART_OF_CURSOR: usize = 12;
+const REMOVED: &str = "[removed]";
+/// The sign for a byte that is removed.
+const MARK: u8 = 1;
+/// A longer word with a digit in it may be an opaque token, ...
+const LONGEST_PLAIN: usize = 15;
+/// ... and a longer one in mixed case.
+const LONGEST_MIXED: usize = 31;
+/// Most entries of a list that a message shows.
+const MOST_ENTRIES: usize = 5;
+/// The members of an error that a message shows, in its order.
+const DESCRIPTIONS: [&str; 5] = ["title", "detail", "error_description", "message", "msg"];
+/// What a form does not encode.
+const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Makes foreign text safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
+/// escaped, and anything that looks like a JWT replaced.
+#[must_use]
+pub(crate) fn excerpt(text: &str) -> String {
+    excerpt_of(text, EXCERPT_CHARACTERS)
+}
+
+/// As [`excerpt`], with another limit.
+#[must_use]
+pub(crate) fn excerpt_of(text: &str, characters: usize) -> String {
+    let mut safe = String::with_capacity(text.len().min(characters));
+    // Reads twice the length, so that a token that crosses the limit is still recognised.
+    let head = beginning(text, characters * 2);
+    for piece in head.split_inclusive(|c: char| !is_token_character(c)) {
+        let word = piece.trim_end_matches(|c: char| !is_token_character(c));
+        if looks_like_jwt(word) {
+            safe.push_str("[token removed]");
+            push_escaped(&mut safe, &piece[word.len()..]);
+        } else {
+            push_escaped(&mut safe, piece);
+        }
+    }
+    match safe.char_indices().nth(characters) {
+        Some((end, _)) => {
+            safe.truncate(end);
+            safe.push('…');
+            safe
+        }
+        None => safe,
+    }
+}
+
+/// At most so many characters.
+fn beginning(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
+}
+
+fn is_token_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=')
+}
+
+/// Every JWT is long and has base64url of `{"`, then a dot.
+fn looks_like_jwt(word: &str) -> bool {
+    word.len() > 40 && word.contains("eyJ") && word.contains('.')
+}
+
+fn push_escaped(safe: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_control() && c != '\n' {
+            safe.extend(c.escape_unicode());
+        } else {
+            safe.push(c);
+        }
+    }
+}
+
+/// A text that no message may have, and how many bytes of it may not be there either.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Secret<'a> {
+    text: &'a str,
+    least_part: usize,
+}
+
+impl<'a> Secret<'a> {
+    /// A token, a password or another text that is random.
+    pub(crate) fn token(text: &'a str) -> Self {
+        Self { text, least_part: PART_OF_TOKEN }
+    }
+
+    /// A cursor.
+    pub(crate) fn cursor(text: &'a str) -> Self {
+        Self { text, least_part: PART_OF_CURSOR }
+    }
+}
+
+/// Makes foreign text safe to show and redacts the secrets; `None` if nothing is left.
+#[must_use]
+pub(crate) fn shown(text: &str, secrets: &[Secret<'_>]) -> Option<String> {
+    let text = text.trim();
+    let head = beginning(text, EXCERPT_CHARACTERS * 2);
+    let mut safe = redacted(head, secrets);
+    if head.len() < text.len() {
+        // A short secret that is cut there is not recognised.
+        let end = safe.char_indices().rev().nth(PART_OF_CURSOR).map_or(0, |(at, _)| at);
+        safe.truncate(end);
+        safe.push('…');
+    }
+    (!safe.is_empty()).then(|| excerpt(&safe))
+}
+
+/// Removes the secrets, and any longer part of one: a text may be cut. The text is read once for each
+/// length of such a part, however many secrets there are.
+#[must_use]
+pub(crate) fn redacted(text: &str, secrets: &[Secret<'_>]) -> String {
+    let secrets = secrets.iter().filter(|secret| secret.text.len() >= SHORTEST_SECRET);
+    let forms: Vec<(usize, HashSet<String>)> =
+        secrets.map(|secret| (secret.least_part, forms(secret.text))).collect();
+    let mut pieces: BTreeMap<usize, HashSet<&[u8]>> = BTreeMap::new();
+    for (least_part, forms) in &forms {
+        for form in forms {
+            let length = form.len().min(*least_part);
+            pieces.entry(length).or_default().extend(form.as_bytes().windows(length));
+        }
+    }
+    let searched = text.to_ascii_lowercase();
+    let mut marks = vec![0; text.len()];
+    for (length, pieces) in pieces {
+        for (at, piece) in searched.as_bytes().windows(length).enumerate() {
+            if pieces.contains(piece) {
+                marks[at..at + length].fill(MARK);
+            }
+        }
+    }
+    without_marked(text, &marks)
+}
+
+/// A secret as a reply may echo it: as it is, percent-encoded, and as JSON may escape it.
+fn forms(secret: &str) -> HashSet<String> {
+    let secret = secret.to_ascii_lowercase();
+    let encoded = utf8_percent_encode(&secret, FORM).to_string().to_ascii_lowercase();
+    let quoted = Value::from(secret.as_str()).to_string();
+    let quoted = quoted[1..quoted.len() - 1].to_owned();
+    HashSet::from([quoted.replace('/', "\\/"), quoted, encoded, secret])
+}
+
+/// The text with one sign for each marked part.
+fn without_marked(text: &str, marks: &[u8]) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut is_within = false;
+    for (at, c) in text.char_indices() {
+        let is_marked = marks[at..at + c.len_utf8()].contains(&MARK);
+        if !is_marked {
+            safe.push(c);
+        } else if !is_within {
+            safe.push_str(REMOVED);
+        }
+        is_within = is_marked;
+    }
+    safe
+}
+
+/// Removes words that may be opaque tokens: long ones with digits, or in mixed case. For replies that may
+/// have a token in any place; `allowed` are texts that the request had.
+#[must_use]
+pub(crate) fn without_opaque_words(text: &str, allowed: &[&str]) -> String {
+    let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_~+=%".contains(c);
+    let is_opaque =
+        |word: &str| may_be_token(word) && !allowed.iter().any(|allowed| allowed.contains(word));
+    let mut safe = String::with_capacity(text.len());
+    for piece in text.split_inclusive(|c: char| !is_sign(c) && c != '.' && c != '/') {
+        let run = piece.trim_end_matches(|c: char| !is_sign(c) && c != '.' && c != '/');
+        let has_opaque = run.split(['.', '/']).any(is_opaque);
+        match (has_opaque, run.contains("//")) {
+            (false, _) => safe.push_str(run),
+            (true, false) => safe.push_str(REMOVED),
+            // Of an address only the part.
+            (true, true) => {
+                for part in run.split_inclusive(['.', '/']) {
+                    let word = part.trim_end_matches(['.', '/']);
+                    safe.push_str(if is_opaque(word) { REMOVED } else { word });
+                    safe.push_str(&part[word.len()..]);
+                }
+            }
+        }
+        safe.push_str(&piece[run.len()..]);
+    }
+    safe
+}
+
+fn may_be_token(word: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
+    let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+    (word.len() > LONGEST_PLAIN && has(u8::is_ascii_digit))
+        || (word.len() > LONGEST_MIXED && is_mixed)
+}
+
+/// What an error in JSON says: the texts of the members that errors have. Of anything else nothing.
+#[must_use]
+pub(crate) fn descriptions(error: &Value) -> Vec<&str> {
+    match error {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().take(MOST_ENTRIES).flat_map(descriptions).collect(),
+        Value::Object(members) => DESCRIPTIONS
+            .iter()
+            .filter_map(|name| members.get(*name))
+            .flat_map(descriptions)
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t18_foreign_text_is_truncated_escaped_and_stripped_of_tokens() {
+        let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.sig", "A".repeat(60));
+        let text = format!("bad\u{1b}[31m assertion={token} {}", "x".repeat(1_000_000));
+        let safe = excerpt(&text);
+        assert!(safe.chars().count() <= EXCERPT_CHARACTERS + 1);
+        assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
+        assert!(safe.starts_with("bad\\u{1b}[31m "), "{safe}");
+    }
+
+    #[test]
+    fn an_excerpt_keeps_non_ascii_text() {
+        assert_eq!(excerpt("Zugriff verweigert: Schlüssel"), "Zugriff verweigert: Schlüssel");
+    }
+
+    #[test]
+    fn e5_a_secret_that_a_text_cuts_is_redacted_too() {
+        let secret = "Zq9+/SecretCursor==abcdefgh";
+        for (text, expected) in [
+            ("at .Zq9+/SecretCursor==abc…", "at .[removed]…"),
+            ("…tCursor==abcdefgh, Zq9+/SecretCursor==abcdefgh", "…[removed], [removed]"),
+            ("SecretCursor", "[removed]"),
+            ("Zq9%2B%2fSecretCursor%3D%3dabcdefgh", "[removed]"),
+            ("zq9+\\/secretcursor==abcdefgh.", "[removed]."),
+            ("SecretCurso", "SecretCurso"),
+        ] {
+            assert_eq!(redacted(text, &[Secret::cursor(secret)]), expected);
+        }
+        assert_eq!(redacted("SecretC ecretCur", &[Secret::token(secret)]), "SecretC [removed]");
+        assert_eq!(redacted("€tok3n€", &[Secret::token("tok3n")]), "€[removed]€");
+        assert_eq!(redacted("tok3", &[Secret::token("tok3n")]), "tok3");
+        assert_eq!(redacted("abc", &[Secret::token("abc")]), "abc");
+    }
+
+    /// Pieces of the token in any order: a search for the longest piece of the rest took 18 s.
+    #[test]
+    fn a_text_of_pieces_of_a_secret_is_redacted() {
+        let secret: String = (0..1_500).map(|n| char::from(b'!' + (n * 7 % 90) as u8)).collect();
+        let pieces: Vec<&str> = (0..1_000).map(|n| &secret[n..n + 20]).collect();
+        let text = pieces.join(" . ");
+        let safe = redacted(&text.repeat(20), &[Secret::token(&secret)]);
+        assert_eq!(safe.replace(REMOVED, "").replace([' ', '.'], ""), "");
+    }
+
+    #[test]
+    fn a_word_that_may_be_a_token_is_removed() {
+        for opaque in [
+            "8f3a9c0d2b7e41556677",
+            "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+            "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh",
+            "1234567890123456",
+            "ab12cd34ef56ab78/9a.bc+d==",
+        ] {
+            let text = format!("the token '{opaque}' is not for https://a.example/{opaque}");
+            let safe = without_opaque_words(&text, &[]);
+            assert!(!safe.contains(&opaque[..8]), "{safe}");
+            assert!(
+                safe.starts_with("the token '[removed]' is not for https://a.example/"),
+                "{safe}"
+            );
+            assert_eq!(without_opaque_words(opaque, &[opaque]), opaque);
+        }
+        for plain in [
+            "unsupported_grant_type",
+            "AADSTS7000215: Invalid client secret, at 2026-11-27T13:00:00Z.",
+            "aud is https://plant7.customer.example.com/api/customer/v1/token",
+            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+            "customer.data.read",
+        ] {
+            assert_eq!(without_opaque_words(plain, &[]), plain);
+        }
+    }
+
+    #[test]
+    fn only_the_members_that_errors_have_are_said() {
+        for (error, expected) in [
+            (r#""text""#, "text"),
+            (r#"{"title":"a","detail":"b","token":"s3cret"}"#, "a: b"),
+            (r#"[{"msg":"a","input":"s3cret"},{"message":"b"}]"#, "a: b"),
+            (r#"{"detail":[{"loc":["s3cret"],"msg":"a"}]}"#, "a"),
+            (r#"{"reason":"s3cret"}"#, ""),
+            ("17", ""),
+        ] {
+            let error: Value = serde_json::from_str(error).expect("JSON");
+            assert_eq!(descriptions(&error).join(": "), expected, "{error}");
+        }
+    }
+}

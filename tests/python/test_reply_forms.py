@@ -1,0 +1,156 @@
+"""Replies in forms that nobody expects: no text shows what they hold, and none costs much work."""
+
+import gzip
+import json
+import logging
+import pickle
+import random
+import string
+import time
+import traceback
+import tracemalloc
+import warnings
+
+import pytest
+import siteline
+
+pytestmark = pytest.mark.sandbox(now=None)
+
+SECRET = "q7Zk-Xv93_bTw2Lm8RdY5cHs"
+"""An opaque token: no text may have eight characters of it."""
+HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z"}
+
+
+def forms():
+    grant = json.dumps({"access_token": SECRET, "token_type": "Bearer", "expires_in": 600})
+    yield "array", f"[{grant}]"
+    yield "form", f"access_token={SECRET}&token_type=Bearer"
+    yield "XML", f"<token>{SECRET}</token>"
+    yield "page", f"<html><title>{SECRET}</title>certificate {SECRET}</html>"
+    yield "JSON text", json.dumps(SECRET)
+    yield "text", SECRET
+    yield "nested", f'{{"data": {grant}}}'
+    yield "other member", json.dumps({"accessToken": SECRET, "token_type": "Bearer"})
+    yield "cut", grant[:40]
+    yield "twice", grant + grant
+    yield "padded", f"\ufeff {grant};"
+    yield "member", json.dumps({SECRET: {SECRET: SECRET}})
+    yield "gzip", gzip.compress(grant.encode())
+
+
+def texts_of(error):
+    """All that a program may show of an exception."""
+    yield from (str(error), repr(error), repr(vars(error)), repr(error.args))
+    yield from traceback.format_exception(error)
+    yield from (str(getattr(error, name, "")) for name in ("hint", "detail", "code", "attempts"))
+    yield pickle.dumps(error).decode("latin-1")
+
+
+def shown_by(call, caplog):
+    """The texts of a call that fails, or that returns what it was sent."""
+    caplog.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            call()
+        except siteline.SitelineError as error:
+            texts = list(texts_of(error))
+        else:
+            texts = []
+    return "\n".join([*texts, *(str(one.message) for one in caught), caplog.text])
+
+
+@pytest.mark.parametrize(("name", "body"), list(forms()), ids=[name for name, _ in forms()])
+@pytest.mark.parametrize("on", ["token", "discovery", "data"])
+def test_a_secret_in_an_unexpected_reply_is_not_shown(sandbox, caplog, on, name, body):
+    caplog.set_level(logging.DEBUG)
+    key = siteline.PrivateKey.generate(2048)
+    credential = siteline.Credential(sandbox.enroll(key.public_jwk), key)
+    headers = {"Content-Encoding": "gzip"} if name == "gzip" else {}
+    headers |= {"Content-Type": f"text/{SECRET}", "X-Reason": SECRET}
+    # Names of a page are shown: Shape() needs them.
+    first = 200 if (on, name) != ("data", "member") else 201
+    for status in (first, 400, 401, 403, 404, 407, 500):
+        sandbox.clear_faults()
+        sandbox.fault(on=on, status=status, body=body, headers=headers, times=20)
+        with siteline.Client(
+            sandbox.base_url,
+            credential=credential,
+            tries=1,
+            on_request=lambda note: logging.info(note),
+        ) as client:
+            for call in (client.discover, client.data(site="S1", **HOUR).collect):
+                text = shown_by(call, caplog)
+                pieces = {SECRET[at : at + 8] for at in range(len(SECRET) - 7)}
+                assert [piece for piece in pieces if piece in text] == [], (status, text)
+
+
+@pytest.fixture(scope="module")
+def bomb():
+    """A body of gzip that inflates to 63 MB, as many values as it can have."""
+    return gzip.compress(b'{"a":[' + b"[]," * 21_000_000 + b"0]}", 1)
+
+
+@pytest.mark.parametrize("on", ["token", "discovery"])
+def test_a_reply_that_inflates_takes_little_memory(sandbox, on, bomb):
+    resource = pytest.importorskip("resource")
+    sandbox.fault(on=on, status=200, body=bomb, headers={"Content-Encoding": "gzip"}, times=20)
+    with sandbox.client(tries=1) as client:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises((siteline.BodyTooLarge, siteline.ProtocolError)):
+            client.discover()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    # In kB. A tree of its values takes more than 700 MB.
+    assert grown < (300_000 if on == "discovery" else 50_000)
+
+
+def test_pieces_of_a_token_take_linear_work(sandbox):
+    with sandbox.client(tries=1) as client:
+        token = "".join(random.Random(7).choices(string.ascii_letters + string.digits, k=2_000))
+        sandbox.fault(on="token", members={"access_token": token}, times=1)
+        pieces = [token[at : at + 20] for at in range(len(token) - 20)]
+        body = json.dumps({"message": " ".join(pieces * 60)[:60_000]})
+        sandbox.fault(on="data", status=400, body=body, times=20)
+        began = time.monotonic()
+        with pytest.raises(siteline.RequestRejected) as caught:
+            client.data(site="S1", **HOUR).collect()
+        pieces = {token[at : at + 8] for at in range(len(token) - 7)}
+        assert "[removed]" in caught.value.detail
+        assert not any(piece in str(caught.value) for piece in pieces)
+        assert time.monotonic() - began < 10
+
+
+def test_a_discovery_reply_is_parsed_when_looked_at(sandbox):
+    with sandbox.client() as client:
+        resources = client.discover()
+    assert resources._parsed is None
+    assert dict(resources) == json.loads(resources.raw)
+    assert dict(pickle.loads(pickle.dumps(resources))) == dict(resources)
+    with pytest.raises(ValueError, match="Expecting"):
+        siteline.Discovery(b"no JSON")
+
+
+@pytest.mark.parametrize("shape", ["long name", "deep", "many", "items"])
+def test_a_difference_takes_memory_for_its_entries(shape):
+    if shape == "long name":
+        before, after = {"x" * 200_000: {}}, {"x" * 200_000: {str(n): n for n in range(20_000)}}
+    elif shape == "deep":
+        before, after = deep(100, 0), deep(100, 1)
+    elif shape == "many":
+        before, after = {str(n): n for n in range(20_000)}, {}
+    else:
+        before, after = {"a": list(range(20_000))}, {"a": list(range(10_000, 30_000))}
+    raw = json.dumps(after).encode()
+    tracemalloc.start()
+    found = siteline.Discovery(raw).diff(before)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found
+    assert most < 40_000_000
+    assert all(len(entry["path"]) < 2_000 for entries in found for entry in entries)
+
+
+def deep(levels, value):
+    for level in range(levels):
+        value = {f"level {level}": value}
+    return value
