@@ -19,14 +19,18 @@ use std::path::Path;
 
 pub(crate) use self::names::{beside, folder_of, unused};
 #[cfg(unix)]
-pub(crate) use self::unix::{Owner, Stamp, check, create, create_folder, is_named, open, owner_text};
+pub(crate) use self::unix::{
+    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
+};
 #[cfg(unix)]
 use self::unix::{put_new, sync_names};
 pub(crate) use self::wanted::Use;
 #[cfg(windows)]
 use self::windows::put_new;
 #[cfg(windows)]
-pub(crate) use self::windows::{Owner, Stamp, check, create, create_folder, is_named, open, owner_text};
+pub(crate) use self::windows::{
+    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
+};
 
 /// Gives a file that is written and synced under another name its own, and makes that durable: it is
 /// there whole or not at all, whenever the process is killed or the power lost. The other name is gone

@@ -109,8 +109,9 @@ pub(super) fn full(path: &Path) -> Error {
 
 /// The file differs from what was written.
 pub(super) fn corrupt(path: &Path, what: &str) -> Error {
-    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
-        .with_hint("Put a backup in its place with siteline store restore, or sync into a new store.")
+    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display())).with_hint(
+        "Put a backup in its place with siteline store restore, or sync into a new store.",
+    )
 }
 
 /// The log beside a store is that of another file.
@@ -143,7 +144,8 @@ pub(super) fn moved(path: &Path, log: Option<&Path>) -> Error {
         None => "another file was put in its place while it was open".to_owned(),
         Some(log) => format!("its log {} was removed while it was open", log.display()),
     };
-    other(path, &what).with_hint("Close the store and open it again: a sync goes on from what the file has.")
+    other(path, &what)
+        .with_hint("Close the store and open it again: a sync goes on from what the file has.")
 }
 
 pub(super) fn other(path: &Path, what: &str) -> Error {

@@ -70,7 +70,7 @@ use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::find;
-pub(crate) use self::restore::{Restored, restore};
+pub(crate) use self::restore::restore;
 pub use self::retention::Freed;
 use self::schema::{APPLICATION, Schema};
 pub use self::series_filter::{SeriesFilter, SeriesIds};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::connection::{BUSY_TIMEOUT, StoreConnection};
-use super::failure::{StoreFailure, other, system};
+use super::failure::{other, system};
 use super::hold::Replacing;
 use super::maintenance::{copy, flush, remove_copy};
 use super::schema::OTHER_PATH;
@@ -30,9 +30,7 @@ pub(crate) fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<Rest
     if backup == store {
         return Err(other(&store, "it is the backup itself").with_hint("Name two files."));
     }
-    if !backup.exists() {
-        return Err(other(&backup, "this backup does not exist").with_hint(OTHER_PATH_OF_BACKUP));
-    }
+    access::check_readable(&backup)?;
     let replaced = store.exists();
     let replacing = replaced.then(|| Replacing::begin(&store, BUSY_TIMEOUT)).transpose();
     let replacing = replacing.map_err(|failure| failure.into_error(&store))?;
@@ -56,8 +54,6 @@ pub(crate) fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<Rest
     put.map(|()| Restored { replaced })
 }
 
-const OTHER_PATH_OF_BACKUP: &str = "Name a file that siteline store backup made.";
-
 /// Copies a backup, brings it up to date if an older siteline made it, and verifies it.
 fn fill(backup: &Path, part: &Path, watch: &Watch) -> Result<()> {
     let copied = StoreConnection::open_read_only(backup, BUSY_TIMEOUT)
@@ -80,7 +76,8 @@ fn of_backup(backup: &Path, part: &Path, error: Error) -> Error {
                 .with_hint("Nothing was changed. Restore another backup.")
         }
         Kind::StoreError if names_copy => {
-            let what = "it cannot be restored: it is not a store of siteline, or a newer one made it";
+            let what =
+                "it cannot be restored: it is not a store of siteline, or a newer one made it";
             Error::new(Kind::StoreError, format!("backup {}: {what}", backup.display()))
                 .with_hint(OTHER_PATH)
         }

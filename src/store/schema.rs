@@ -125,12 +125,13 @@ pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64)
 /// The mark of the last commit; `None` before the first one of a siteline that writes marks.
 fn mark(connection: &Connection) -> StoreResult<Option<CommitMark>> {
     let sql = r#"SELECT layout, digest, "check" FROM store WHERE id = 2"#;
-    let row = connection.query_row(sql, [], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?))
-    });
+    let row =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?)));
     let Some((parent, id, check)) = row.optional()? else { return Ok(None) };
     if check != CommitMark::check(id, parent) {
-        return Err(StoreFailure::Corrupt("the mark of its last commit does not match its checksum"));
+        return Err(StoreFailure::Corrupt(
+            "the mark of its last commit does not match its checksum",
+        ));
     }
     Ok(Some(CommitMark { id, parent: Some(parent) }))
 }

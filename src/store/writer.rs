@@ -111,7 +111,10 @@ impl Writer {
     }
 
     /// Works while nobody reads; `None` where somebody does, or it is nobody's turn.
-    pub(super) fn without_readers<T>(&self, work: impl FnOnce(&Connection) -> T) -> StoreResult<Option<T>> {
+    pub(super) fn without_readers<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> T,
+    ) -> StoreResult<Option<T>> {
         let connection = self.link.connection()?;
         Ok(self.turn.as_ref().and_then(|turn| turn.without_readers(|| work(connection))))
     }

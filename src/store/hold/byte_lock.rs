@@ -38,7 +38,11 @@ mod system {
     }
 
     /// Locks or unlocks without waiting; false where another open file has a lock.
-    pub(in super::super) fn set(file: &File, lock: ByteLock, bytes: &Range<i64>) -> io::Result<bool> {
+    pub(in super::super) fn set(
+        file: &File,
+        lock: ByteLock,
+        bytes: &Range<i64>,
+    ) -> io::Result<bool> {
         match fcntl(file, FcntlArg::F_OFD_SETLK(&flock(lock, bytes))) {
             Ok(_) => Ok(true),
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
@@ -59,7 +63,11 @@ mod system {
 mod system {
     use super::{ByteLock, File, Range, io};
 
-    pub(in super::super) fn set(_file: &File, _lock: ByteLock, _bytes: &Range<i64>) -> io::Result<bool> {
+    pub(in super::super) fn set(
+        _file: &File,
+        _lock: ByteLock,
+        _bytes: &Range<i64>,
+    ) -> io::Result<bool> {
         Ok(true)
     }
 

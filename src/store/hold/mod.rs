@@ -34,6 +34,7 @@ use self::store_files::{LogFiles, Missing};
 use super::access::{LOG, MEMORY};
 use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
 use super::log_fit::{FileMark, LogFit, log_fit};
+use crate::error::Kind;
 use crate::files::{self, Use, beside, is_named, unused};
 use crate::fork::{Owned, Process};
 use crate::lock::Mutex;
@@ -68,10 +69,11 @@ fn place(path: &Path) -> Place {
 #[derive(Debug)]
 pub(super) struct StoreHold {
     path: PathBuf,
-    file: File,
     writes: bool,
     process: Process,
+    /// Before the file: who finds the shared memory in use finds the file in use too.
     state: Mutex<State>,
+    file: File,
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +117,7 @@ impl StoreHold {
             // A new file has none: `SQLite` needs it alone to begin a log.
             hold.wait(timeout, || set(&hold.file, ByteLock::Shared, &USERS))?;
         }
-        hold.check_log(reads_only)?;
+        hold.check_log(reads_only, timeout)?;
         let connection = open()?;
         hold.keep_log(has_log, timeout)?;
         *slot = Arc::downgrade(&hold);
@@ -139,7 +141,8 @@ impl StoreHold {
             if turn.is_ok() && self.verify().is_ok() {
                 self.let_go();
             } else {
-                let _kept = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+                let _kept =
+                    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
             }
             drop(connection);
             drop(turn);
@@ -195,28 +198,43 @@ impl StoreHold {
     }
 
     /// Refuses the log of another file, or sets it aside where nobody uses it.
-    fn check_log(&self, reads_only: bool) -> StoreResult<()> {
+    fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
         let path = &self.path;
-        let failed = |error| Self::failed(path, &error);
-        let memory = File::options().read(true).write(self.writes).open(beside(path, MEMORY)).ok();
-        let used = memory.as_ref().map(|memory| is_used(memory, &MEMORY_USERS)).transpose();
-        let used = used.map_err(failed)?.unwrap_or(false);
-        let fit = log_fit(&self.file, &beside(path, LOG)).map_err(failed)?;
-        if used {
-            if fit == LogFit::Foreign || !is_used(&self.file, &USERS).map_err(failed)? {
-                return Err(StoreFailure::Core(in_use(path)));
+        let mut fit = LogFit::Empty;
+        // Who is about to close the store has let go of a part of it.
+        let agrees = self.wait(timeout, || {
+            self.state.lock().found = None;
+            let file = File::options().read(true).write(self.writes).open(beside(path, MEMORY));
+            let found = match file {
+                // It is locked: a `SQLite` of this process, which sees no lock of this process, would
+                // truncate it.
+                Ok(memory) if is_used(&memory, &MEMORY_USERS)? => {
+                    if !set(&memory, ByteLock::Shared, &MEMORY_USERS)? {
+                        return Ok(false);
+                    }
+                    Some(memory)
+                }
+                _ => None,
+            };
+            fit = log_fit(&self.file, &beside(path, LOG))?;
+            let is_whole = fit != LogFit::Foreign && is_used(&self.file, &USERS)?;
+            let agrees = found.is_none() || is_whole;
+            self.state.lock().found = found;
+            Ok(agrees)
+        });
+        agrees.map_err(|failure| match failure {
+            StoreFailure::Core(error) if error.kind() == Kind::StoreBusy => {
+                StoreFailure::Core(in_use(path))
             }
-            // A `SQLite` of this process, which sees no lock of this process, would truncate it.
-            if let Some(memory) = &memory {
-                set(memory, ByteLock::Shared, &MEMORY_USERS).map_err(failed)?;
+            other => other,
+        })?;
+        match fit {
+            LogFit::Foreign if reads_only => {
+                Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))))
             }
-            self.state.lock().found = memory;
-        } else if fit == LogFit::Foreign && reads_only {
-            return Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))));
-        } else if fit == LogFit::Foreign {
-            self.set_log_aside()?;
+            LogFit::Foreign => self.set_log_aside(),
+            LogFit::Empty | LogFit::Belongs => Ok(()),
         }
-        Ok(())
     }
 
     fn set_log_aside(&self) -> StoreResult<()> {

@@ -34,7 +34,9 @@ impl LogFiles {
         let open = |ending| File::options().read(true).write(writes).open(beside(store, ending));
         match (open(LOG), open(MEMORY)) {
             (Ok(log), Ok(memory)) => Ok(Some(Self { memory, log })),
-            (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
             (Err(error), _) | (_, Err(error)) => Err(error),
         }
     }
@@ -46,7 +48,8 @@ impl LogFiles {
             let path: PathBuf = beside(store, ending);
             if !is_named(file, &path)? {
                 let is_gone = path.symlink_metadata().is_err();
-                missing = missing.max(Some(if is_gone { Missing::Removed } else { Missing::Replaced }));
+                missing =
+                    missing.max(Some(if is_gone { Missing::Removed } else { Missing::Replaced }));
             }
         }
         Ok(missing)
