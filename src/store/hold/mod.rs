@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -176,12 +176,13 @@ impl StoreHold {
         timeout: Duration,
         mut lock: impl FnMut() -> std::io::Result<bool>,
     ) -> StoreResult<()> {
-        let (begun, mut pause) = (Instant::now(), PAUSES.start);
+        let (mut waited, mut pause) = (Duration::ZERO, PAUSES.start);
         while !lock().map_err(|error| Self::failed(&self.path, &error))? {
-            if begun.elapsed() >= timeout {
+            if waited >= timeout {
                 return Err(StoreFailure::Core(busy(&self.path)));
             }
-            sleep(pause.min(timeout));
+            sleep(pause);
+            waited += pause;
             pause = (pause * 2).min(PAUSES.end);
         }
         Ok(())

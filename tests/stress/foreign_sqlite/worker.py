@@ -1,6 +1,6 @@
 """The processes: one that syncs a feed, and one that looks into the file with Python's `sqlite3`.
 
-Each prints a line at its end. A writer prints a line after each sync too, once it has been acknowledged.
+Each prints a line at its end. A writer also prints a line after each sync that was acknowledged.
 """
 
 from __future__ import annotations
