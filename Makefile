@@ -18,6 +18,7 @@
 # make spark        the tests of siteline.spark in Spark itself, with a Java of its own, and of Dask
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
+# make foreign-sqlite two syncs into one store, and another SQLite that opens and closes its file (10 minutes)
 # make target-kills kill syncs into DuckDB, PostgreSQL and Delta, and restart the server (an hour)
 # make campaigns    hostile months, then a short crash
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
@@ -87,7 +88,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 
 .PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	spark torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
+	spark torture crash foreign-sqlite target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
 	lock test-lowest test-nightly test-free-threaded msrv deny licences advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
@@ -205,6 +206,10 @@ campaigns: $(VENV)/ready $(VENV)/installed
 crash: $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
+
+# FOREIGN_ARGS="--minutes 1" is a short form.
+foreign-sqlite: $(VENV)/installed
+	PYTHONPATH=tests/stress $(BIN)/python -m foreign_sqlite --minutes 10 $(FOREIGN_ARGS)
 
 # TARGET_ARGS="--seeds 1 --kills 10" is a short form.
 target-kills: $(VENV)/ready $(VENV)/installed

@@ -584,7 +584,8 @@ class StoreFull(StoreError, OSError):
 class StoreCorrupt(StoreError):
     """The store's file is damaged, by the disk or by another program. None of its data is returned.
 
-    Use a copy made by :meth:`Store.backup`, or a new store: the service still has the data.
+    Put a copy made by :meth:`Store.backup` in its place with ``siteline store restore``. Or use a
+    new store: the service still has the data.
 
     >>> import pathlib
     >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))

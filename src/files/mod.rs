@@ -28,7 +28,9 @@ pub(crate) use self::names::{beside, folder_of, unused};
 pub(crate) use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
 pub(crate) use self::text::text_of;
 #[cfg(unix)]
-pub(crate) use self::unix::{Owner, Stamp, check, create, create_folder, open, owner_text};
+pub(crate) use self::unix::{
+    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
+};
 #[cfg(unix)]
 use self::unix::{put_new, sync_names};
 pub(crate) use self::wanted::Use;
@@ -36,7 +38,9 @@ pub(crate) use self::whole::{read_whole, read_with_metadata};
 #[cfg(windows)]
 use self::windows::put_new;
 #[cfg(windows)]
-pub(crate) use self::windows::{Owner, Stamp, check, create, create_folder, open, owner_text};
+pub(crate) use self::windows::{
+    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
+};
 
 /// Gives a file that is written and synced under another name its own, and makes that durable: it is
 /// there whole or not at all, whenever the process is killed or the power lost. The other name is gone

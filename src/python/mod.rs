@@ -91,6 +91,7 @@ mod _siteline {
         super::bridge::process::watch(module)?;
         super::agent::export(module)?;
         super::client::own_files::export(module)?;
+        super::store::maintenance::export(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
         Ok(())

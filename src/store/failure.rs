@@ -124,8 +124,43 @@ pub(super) fn full(path: &Path) -> Error {
 
 /// The file differs from what was written.
 pub(super) fn corrupt(path: &Path, what: &str) -> Error {
-    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
-        .with_hint("Restore a backup of it, or sync into a new store.")
+    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display())).with_hint(
+        "Put a backup in its place with siteline store restore, or sync into a new store.",
+    )
+}
+
+/// The log beside a store is that of another file.
+pub(super) fn foreign_log(path: &Path, log: &Path) -> Error {
+    let what = format!("its log {} belongs to another file", log.display());
+    other(path, &what).with_hint(
+        "Whoever may write to the store opens it once, without read_only=: that sets the log aside.",
+    )
+}
+
+/// The log beside a store is used by a process that has another file open.
+pub(super) fn in_use(path: &Path) -> Error {
+    let message = format!(
+        "store {}: a process still has the file open that was here before, and uses its log",
+        path.display()
+    );
+    Error::new(Kind::StoreBusy, message).with_hint("End that process, then try again.")
+}
+
+/// A store that is to be replaced is open.
+pub(super) fn open_elsewhere(path: &Path) -> Error {
+    let message = format!("store {}: a process has it open", path.display());
+    Error::new(Kind::StoreBusy, message)
+        .with_hint("Nothing was changed. Stop what uses the store, then restore it again.")
+}
+
+/// A file of an open store was replaced, or its log removed.
+pub(super) fn moved(path: &Path, log: Option<&Path>) -> Error {
+    let what = match log {
+        None => "another file was put in its place while it was open".to_owned(),
+        Some(log) => format!("its log {} was removed while it was open", log.display()),
+    };
+    other(path, &what)
+        .with_hint("Close the store and open it again: a sync goes on from what the file has.")
 }
 
 pub(super) fn other(path: &Path, what: &str) -> Error {

@@ -320,6 +320,12 @@ def test_what_a_store_has(shell, store, first):
     is_typed(shell, first)
 
 
+def test_a_restored_store(shell, store):
+    (shell.folder / "backups").mkdir()
+    shell.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")
+    is_typed(shell, "siteline store restore")
+
+
 def test_the_commands_of_the_page_for_operators(shell, feeds):
     lines = re.findall(
         r"^\$ (siteline .*)$", "".join(blocks("operating.md", "console")), re.MULTILINE

@@ -1,7 +1,7 @@
 //! `siteline.Store`: one file that holds feeds.
 
 pub(crate) mod feed;
-mod maintenance;
+pub(crate) mod maintenance;
 pub(crate) mod points;
 mod scan;
 mod series;
