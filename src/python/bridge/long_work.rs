@@ -70,7 +70,7 @@ pub(crate) fn left_on_interrupt<T: Send + 'static>(
     let (sender, ended) = sync_channel(1);
     let work = Arc::new(Mutex::new(Some(work)));
     let theirs = Arc::clone(&work);
-    let begun = thread::Builder::new().name("siteline-file".to_owned()).spawn(move || {
+    let begun = start("siteline-file", move || {
         let taken = theirs.lock().take();
         // The one who waits may have gone.
         drop(sender.send(taken.map(|work| catch_unwind(AssertUnwindSafe(work)))));
