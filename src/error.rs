@@ -15,8 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub(crate) use self::foreign::{
-    EXCERPT_CHARACTERS, Secret, descriptions, excerpt, excerpt_of, redacted, shown,
-    without_opaque_words,
+    Secret, descriptions, excerpt, excerpt_of, redacted, shown, without_opaque_words,
 };
 use crate::system;
 
