@@ -149,6 +149,7 @@ pub struct Attempt {
 /// The details of a failure. All of them may be shown to a user.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
 pub struct Context {
     /// What was requested and what failed, in a sentence.
     pub message: String,
