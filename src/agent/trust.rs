@@ -104,7 +104,11 @@ pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
 
 fn unreadable(path: &Path, what: &str) -> Error {
     if let Some(error) = exhausted_files() {
-        return Error::system(Kind::CredentialError, format!("{path:?} cannot be read"), &error);
+        return Error::system(
+            Kind::CredentialError,
+            format!("{:?} cannot be read", path.display()),
+            &error,
+        );
     }
     let message = format!("{:?} cannot be read as {what}.", path.display());
     Error::new(Kind::CredentialError, message)

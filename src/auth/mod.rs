@@ -211,8 +211,8 @@ impl fmt::Debug for Credential {
 /// Signs on a blocking thread, because a signer may wait for a vault or a lock. A caller that is
 /// cancelled does not wait for it.
 async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
-    let signed = on_thread(move || signer.sign(&input)).await;
-    signed.map_err(|refused| Error::no_thread(&refused))?
+    let signature = on_thread(move || signer.sign(&input)).await;
+    signature.map_err(|refused| Error::no_thread(&refused))?
 }
 
 /// K12: removes white space around a subject, as environment variables and files add it, and warns.

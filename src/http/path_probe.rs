@@ -150,9 +150,9 @@ impl Walk<'_> {
         let base = self.transport.base_url();
         let lost = |why: &str| failure::from_proxy(&tunnel.address, base.host(), why);
         let found = self.in_time(looked_up(&tunnel.host_and_port, &tunnel.host)).await.map_err(
-            |error| match error.context().passing {
-                true => error,
-                false => lost("its host name could not be resolved"),
+            |error| {
+                let why = "its host name could not be resolved";
+                if error.context().passing { error } else { lost(why) }
             },
         )?;
         path.addresses = found.iter().map(SocketAddr::ip).collect();

@@ -192,6 +192,8 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -219,20 +221,20 @@ mod tests {
     #[test]
     fn each_work_has_a_thread_while_others_wait() {
         let (done, ended) = channel();
-        let mut releases = Vec::new();
+        let mut senders = Vec::new();
         for number in 0..4 {
-            let (release, released) = channel::<()>();
-            releases.push(release);
+            let (sender, end) = channel::<()>();
+            senders.push(sender);
             let done = done.clone();
             let work = move || {
-                drop(released.recv());
-                drop(done.send(number));
+                let _ended = end.recv();
+                done.send(number).expect("someone waits");
             };
             assert!(begin(work).is_ok());
         }
         // The last ends first: none waits for a thread of another.
         for number in (0..4).rev() {
-            drop(releases.pop());
+            drop(senders.pop());
             assert_eq!(ended.recv(), Ok(number));
         }
     }

@@ -72,15 +72,15 @@ fn not_started(error: &io::Error) -> Error {
 /// Refuses early where the system starts fewer threads: tokio would go on with those that it gets, and
 /// never start the others.
 fn check_threads(threads: usize) -> io::Result<()> {
-    let (hold, held) = sync_channel::<()>(0);
-    let held = Arc::new(Mutex::new(held));
+    let (sender, end) = sync_channel::<()>(0);
+    let end = Arc::new(Mutex::new(end));
     let begun: io::Result<Vec<_>> = (0..threads)
         .map(|_| {
-            let held = Arc::clone(&held);
-            start("siteline", move || held.lock().recv().is_ok())
+            let end = Arc::clone(&end);
+            start("siteline", move || end.lock().recv().is_ok())
         })
         .collect();
-    drop(hold);
+    drop(sender);
     begun.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
 }
 
