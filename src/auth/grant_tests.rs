@@ -199,7 +199,7 @@ fn unexpected_forms() -> Vec<String> {
         format!(r#"{{"error":"x","error_uri":"https://a.example/{SECRET}"}}"#),
         format!(r#"{{"error":"x","message":"{SECRET}","title":"{SECRET}"}}"#),
         format!(r#"{{"error":"invalid_request","error_description":{{"a":"{SECRET}"}}}}"#),
-        format!("{grant}").chars().flat_map(|c| [c, '\0']).collect(),
+        grant.chars().flat_map(|c| [c, '\0']).collect(),
         format!("\u{feff}[{grant}]"),
         format!("{}{SECRET}", " ".repeat(70_000)),
     ]

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// Most characters of foreign text (a body, an `error_description`) in a message.
-pub(crate) const EXCERPT_CHARACTERS: usize = 500;
+const EXCERPT_CHARACTERS: usize = 500;
 /// Shorter secrets are not redacted, because they may occur in any text.
 const SHORTEST_SECRET: usize = 4;
 /// So many bytes of a token are part of no other text.
@@ -226,43 +226,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t18_foreign_text_is_truncated_escaped_and_stripped_of_tokens() {
-        let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.sig", "A".repeat(60));
-        let text = format!("bad\u{1b}[31m assertion={token} {}", "x".repeat(1_000_000));
-        let safe = excerpt(&text);
-        assert!(safe.chars().count() <= EXCERPT_CHARACTERS + 1);
-        assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
-        assert!(safe.starts_with("bad\\u{1b}[31m "), "{safe}");
-    }
-
-    #[test]
     fn an_excerpt_keeps_non_ascii_text() {
         assert_eq!(excerpt("Zugriff verweigert: Schlüssel"), "Zugriff verweigert: Schlüssel");
-    }
-
-    #[test]
-    fn e5_a_secret_that_a_text_cuts_is_redacted_too() {
-        let secret = "Zq9+/SecretCursor==abcdefgh";
-        for (text, expected) in [
-            ("at .Zq9+/SecretCursor==abc…", "at .[removed]…"),
-            ("…tCursor==abcdefgh, Zq9+/SecretCursor==abcdefgh", "…[removed], [removed]"),
-            ("SecretCursor", "[removed]"),
-            ("Zq9%2B%2fSecretCursor%3D%3dabcdefgh", "[removed]"),
-            ("zq9+\\/secretcursor==abcdefgh.", "[removed]."),
-            ("SecretCurso", "SecretCurso"),
-        ] {
-            assert_eq!(redacted(text, &[Secret::cursor(secret)]), expected);
-        }
-        assert_eq!(redacted("SecretC ecretCur", &[Secret::token(secret)]), "SecretC [removed]");
-        assert_eq!(redacted("€tok3n€", &[Secret::token("tok3n")]), "€[removed]€");
-        assert_eq!(redacted("tok3", &[Secret::token("tok3n")]), "tok3");
-        assert_eq!(redacted("abc", &[Secret::token("abc")]), "abc");
     }
 
     /// Pieces of the token in any order: a search for the longest piece of the rest took 18 s.
     #[test]
     fn a_text_of_pieces_of_a_secret_is_redacted() {
-        let secret: String = (0..1_500).map(|n| char::from(b'!' + (n * 7 % 90) as u8)).collect();
+        let secret: String = (0..1_500)
+            .map(|n| char::from(b'!' + u8::try_from(n * 7 % 90).expect("small")))
+            .collect();
         let pieces: Vec<&str> = (0..1_000).map(|n| &secret[n..n + 20]).collect();
         let text = pieces.join(" . ");
         let safe = redacted(&text.repeat(20), &[Secret::token(&secret)]);

@@ -359,4 +359,26 @@ mod tests {
         assert!(detail.chars().count() <= 501);
         assert!(detail.starts_with("\\u{1b}[31m cursor [removed] y"), "{detail}");
     }
+
+    #[test]
+    fn e5_a_secret_that_a_text_cuts_is_redacted_too() {
+        let secret = "Zq9+/SecretCursor==abcdefgh";
+        for (text, expected) in [
+            ("at .Zq9+/SecretCursor==abc…", "at .[removed]…"),
+            ("…tCursor==abcdefgh, Zq9+/SecretCursor==abcdefgh", "…[removed], [removed]"),
+            ("SecretCursor", "[removed]"),
+            ("Zq9%2B%2fSecretCursor%3D%3dabcdefgh", "[removed]"),
+            ("zq9+\\/secretcursor==abcdefgh.", "[removed]."),
+            ("SecretCurso", "SecretCurso"),
+        ] {
+            assert_eq!(crate::error::redacted(text, &[Secret::cursor(secret)]), expected);
+        }
+        assert_eq!(
+            crate::error::redacted("SecretC ecretCur", &[Secret::token(secret)]),
+            "SecretC [removed]"
+        );
+        assert_eq!(crate::error::redacted("€tok3n€", &[Secret::token("tok3n")]), "€[removed]€");
+        assert_eq!(crate::error::redacted("tok3", &[Secret::token("tok3n")]), "tok3");
+        assert_eq!(crate::error::redacted("abc", &[Secret::token("abc")]), "abc");
+    }
 }
