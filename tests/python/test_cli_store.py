@@ -104,7 +104,8 @@ def killed(tmp_path):
         since = "2026-11-01T00:00Z"
         feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since=since)
         with siteline.Sandbox(now="2026-11-21T10:00:00Z") as sandbox:
-            sandbox.client().sync(feed, siteline.Store(sys.argv[1]))
+            store = siteline.Store(sys.argv[1])
+            sandbox.client().sync(feed, store)
             os.kill(os.getpid(), signal.SIGKILL)
     """
     command = [sys.executable, "-c", textwrap.dedent(script), path]
