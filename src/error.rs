@@ -5,6 +5,7 @@
 //! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or more
 //! than 500 characters of a body: text of other origin passes through [`excerpt`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -347,13 +348,38 @@ fn looks_like_jwt(word: &str) -> bool {
 }
 
 fn push_escaped(safe: &mut String, text: &str) {
+    safe.push_str(&escaped(text));
+}
+
+/// Writes each character that is not printable as Python's `repr` does: `\x1b`, `\n`, `\u202e`. Such are
+/// control characters, marks that are invisible or turn the direction of text, and all spaces but one.
+#[must_use]
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            safe.extend(c.escape_unicode());
-        } else {
-            safe.push(c);
+        match (c, u32::from(c)) {
+            (c, _) if is_printable(c) => safe.push(c),
+            ('\t' | '\n' | '\r', _) => safe.extend(c.escape_default()),
+            (_, code @ 0..=0xff) => safe.push_str(&format!("\\x{code:02x}")),
+            (_, code @ 0..=0xffff) => safe.push_str(&format!("\\u{code:04x}")),
+            (_, code) => safe.push_str(&format!("\\U{code:08x}")),
         }
     }
+    Cow::Owned(safe)
+}
+
+/// As Python's `str.isprintable`. Text in debug form has the same rule; after a letter it shows accents.
+fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    let mut letter_first = [b'a'; 5];
+    c.encode_utf8(&mut letter_first[1..]);
+    let text = str::from_utf8(&letter_first[..=c.len_utf8()]).unwrap_or_default();
+    text.escape_debug().nth(1) == Some(c)
 }
 
 #[cfg(test)]
@@ -367,7 +393,22 @@ mod tests {
         let safe = excerpt(&text);
         assert!(safe.chars().count() <= EXCERPT_CHARACTERS + 1);
         assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
-        assert!(safe.starts_with("bad\\u{1b}[31m "), "{safe}");
+        assert!(safe.starts_with("bad\\x1b[31m "), "{safe}");
+    }
+
+    #[test]
+    fn text_that_is_not_printable_is_escaped_as_in_python() {
+        for (text, shown) in [
+            ("a\u{0}\u{1b}\u{7}\u{7f}", r"a\x00\x1b\x07\x7f"),
+            ("a\r\n\tb", r"a\r\n\tb"),
+            ("\u{9b}2J\u{a0}\u{ad}", r"\x9b2J\xa0\xad"),
+            ("\u{200b}\u{202e}\u{2028}\u{2069}\u{feff}", r"\u200b\u202e\u2028\u2069\ufeff"),
+            ("\u{e0001}", r"\U000e0001"),
+            ("m³/h °C µ 温度 e\u{301} 🙂 \\ \" '", "m³/h °C µ 温度 e\u{301} 🙂 \\ \" '"),
+        ] {
+            assert_eq!(escaped(text), shown);
+            assert_eq!(escaped(shown), shown);
+        }
     }
 
     #[test]

@@ -310,6 +310,6 @@ mod tests {
         );
         let detail = Problem::read(body.as_bytes(), &["s3cr3t~1"]).detail.expect("a detail");
         assert!(detail.chars().count() <= 501);
-        assert!(detail.starts_with("\\u{1b}[31m cursor [removed] y"), "{detail}");
+        assert!(detail.starts_with("\\x1b[31m cursor [removed] y"), "{detail}");
     }
 }
