@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub(crate) use self::foreign::{
-    Secret, descriptions, excerpt, excerpt_of, redacted, shown, without_opaque_words,
+    Secret, descriptions, escaped, excerpt, excerpt_of, redacted, shown, without_opaque_words,
 };
 use crate::system;
 
@@ -390,6 +390,6 @@ mod tests {
         let safe = excerpt(&text);
         assert!(safe.chars().count() <= 501);
         assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
-        assert!(safe.starts_with("bad\\u{1b}[31m "), "{safe}");
+        assert!(safe.starts_with("bad\\x1b[31m "), "{safe}");
     }
 }

@@ -117,6 +117,9 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
 
 def _print(text: str) -> None:
     """Print for a person also where stdout cannot write every character, as Windows' code pages."""
+    from siteline._escape import escaped_lines
+
+    text = escaped_lines(text)
     try:
         print(text)
     except UnicodeEncodeError as error:

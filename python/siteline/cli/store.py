@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline._store_files import size
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
@@ -69,7 +70,7 @@ def _check(options: argparse.Namespace) -> Outcome:
 
     feeds = read(options.store, work)
     members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
-    return Outcome(members, f"{options.store}: everything agrees with its checksums")
+    return Outcome(members, f"{escaped(options.store)}: everything agrees with its checksums")
 
 
 def _backup(options: argparse.Namespace) -> Outcome:
@@ -81,7 +82,9 @@ def _backup(options: argparse.Namespace) -> Outcome:
     )
     count = getsize(options.target)
     members = {"store": options.store, "target": options.target, "bytes": count}
-    return Outcome(members, f"{options.store}: copied to {options.target}, {size(count)}")
+    return Outcome(
+        members, f"{escaped(options.store)}: copied to {escaped(options.target)}, {size(count)}"
+    )
 
 
 def _restored(options: argparse.Namespace) -> Outcome:
@@ -153,7 +156,7 @@ def _reached(store: Store, feed: Feed) -> dict[str, Any]:
 
 
 def _feed_text(feed: dict[str, Any]) -> str:
-    return f"{feed['name']}\n{aligned(_feed_rows(feed), indent='  ')}"
+    return f"{escaped(feed['name'])}\n{aligned(_feed_rows(feed), indent='  ')}"
 
 
 def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ use crate::agent::{
 };
 use crate::client::ClientLessor;
 use crate::clock::Clock;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, escaped};
 use crate::lock::Mutex;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{attached, detached, guarded, without_fork};
@@ -159,7 +159,7 @@ impl PyAgent {
 
     fn __repr__(&self) -> String {
         let closed = if self.agent.lock().is_none() { ", closed" } else { "" };
-        format!("<Agent {}{closed}>", self.address)
+        format!("<Agent {}{closed}>", escaped(&self.address))
     }
 }
 

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 
 use crate::auth::{Checked, Credential, KeyChoice, PublicJwk};
+use crate::error::escaped;
 use crate::python::auth::key_place::{DeferredKey, KeyPlace, Opener};
 use crate::python::auth::passphrase::words;
 use crate::python::auth::private_key::{Passphrase, Source, read};
@@ -135,7 +136,7 @@ impl PyCredential {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Credential subject={:?} kid={}>", self.subject(), self.kid())
+        format!("<Credential subject={:?} kid={}>", self.subject(), escaped(self.kid()))
     }
 
     /// Makes the credential from its pickle, which says where the key is and has its public key. To

@@ -15,7 +15,7 @@ use crate::client::scan::{ONTO_HINT, Scan};
 use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
 use crate::data::{Bookmark, schema};
-use crate::error::{Error, Kind, excerpt};
+use crate::error::{Error, Kind, escaped, excerpt};
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
@@ -258,7 +258,7 @@ impl PyScan {
             before => format!(", going on after {}", many(before, "page")),
         };
         let through = self.read_through().map_or_else(String::new, |read| {
-            format!(", through {}", read.store().path().display())
+            format!(", through {}", escaped(&read.store().path().to_string_lossy()))
         });
         format!("<Scan {}{resumed}{through}>", self.scan().query())
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::error::{Kind, excerpt};
+use crate::error::{Kind, escaped, excerpt};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{known_filters, query_input};
@@ -182,7 +182,12 @@ impl PyFeed {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Feed {}: {}, since {}>", self.name(), self.0.parameters(), self.0.input().since)
+        format!(
+            "<Feed {}: {}, since {}>",
+            escaped(self.name()),
+            self.0.parameters(),
+            self.0.input().since
+        )
     }
 
     /// The parameters of its queries but for their range.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-use crate::error::{Kind, Result};
+use crate::error::{Kind, Result, escaped};
 use crate::python::bridge::modules::import_for_stores;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
@@ -252,7 +252,7 @@ impl PyStore {
 
     fn __repr__(&self) -> String {
         let only = if self.0.options().read_only { ", read only" } else { "" };
-        format!("<Store {}{only}>", self.0.path().display())
+        format!("<Store {}{only}>", escaped(&self.0.path().to_string_lossy()))
     }
 
     /// What notebooks show.
