@@ -11,7 +11,6 @@ __all__ = ["is_passing", "no_process", "no_thread", "reason"]
 _NAMES = (
     "ENOSPC",
     "EDQUOT",
-    "EFBIG",
     "EIO",
     "EREMOTEIO",
     "ENXIO",

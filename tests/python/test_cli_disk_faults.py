@@ -12,7 +12,7 @@ from kit.command import run_command
 from kit.disk_faults import compiled
 from siteline.cli.exits import Exit, status_of
 
-NUMBERS = ("ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "EFBIG")
+NUMBERS = ("ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM")
 FAULTS = [
     ("open", "EIO"),
     ("open", "ENFILE"),

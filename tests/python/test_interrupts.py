@@ -262,6 +262,9 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
         siteline._siteline._panic(at)
     assert "still be used" in caught.value.hint
     assert isinstance(caught.value, RuntimeError)
+    # The place is in the text, and not on stderr.
+    assert "(src/python/bridge/runtime.rs:" in caught.value.message
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.fault("R8")
@@ -279,3 +282,4 @@ def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_us
             return await client.discover()
 
         assert asyncio.run(main()).raw
+    assert capfd.readouterr() == ("", "")
