@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub(crate) use self::foreign::{
-    Secret, descriptions, excerpt, excerpt_of, redacted, shown, without_opaque_words,
+    Secret, descriptions, excerpt, excerpt_of, less_opaque, redacted, shown,
 };
 
 /// The result of everything in the core that can fail.
