@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub(crate) use self::foreign::{
-    Secret, descriptions, escaped, excerpt, excerpt_of, redacted, shown, without_opaque_words,
+    Secret, descriptions, escaped, excerpt, excerpt_of, less_opaque, redacted, shown,
 };
 use crate::system;
 

@@ -200,7 +200,7 @@ fn without_marked(text: &str, marks: &[u8]) -> String {
 /// Removes words that may be opaque tokens: long ones with digits, or in mixed case. For replies that may
 /// have a token in any place; `allowed` are texts that the request had.
 #[must_use]
-pub(crate) fn without_opaque_words(text: &str, allowed: &[&str]) -> String {
+pub(crate) fn less_opaque(text: &str, allowed: &[&str]) -> String {
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_~+=%".contains(c);
     let is_opaque =
         |word: &str| may_be_token(word) && !allowed.iter().any(|allowed| allowed.contains(word));
@@ -293,13 +293,13 @@ mod tests {
             "ab12cd34ef56ab78/9a.bc+d==",
         ] {
             let text = format!("the token '{opaque}' is not for https://a.example/{opaque}");
-            let safe = without_opaque_words(&text, &[]);
+            let safe = less_opaque(&text, &[]);
             assert!(!safe.contains(&opaque[..8]), "{safe}");
             assert!(
                 safe.starts_with("the token '[removed]' is not for https://a.example/"),
                 "{safe}"
             );
-            assert_eq!(without_opaque_words(opaque, &[opaque]), opaque);
+            assert_eq!(less_opaque(opaque, &[opaque]), opaque);
         }
         for plain in [
             "unsupported_grant_type",
@@ -308,7 +308,7 @@ mod tests {
             "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
             "customer.data.read",
         ] {
-            assert_eq!(without_opaque_words(plain, &[]), plain);
+            assert_eq!(less_opaque(plain, &[]), plain);
         }
     }
 

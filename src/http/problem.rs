@@ -9,7 +9,7 @@ use super::certificate_refusal;
 use super::retry_after::end_of_pause;
 use super::retry_after::retry_after;
 use super::transport::Reply;
-use crate::error::{Error, Kind, Secret, descriptions, shown, without_opaque_words};
+use crate::error::{Error, Kind, Secret, descriptions, less_opaque, shown};
 
 /// Larger error bodies are not read.
 const LONGEST_JSON: usize = super::transport::LONGEST_ERROR;
@@ -82,7 +82,7 @@ impl Problem {
             .map(Secret::token)
             .collect();
         let text = |name: &str| members.get(name).and_then(Value::as_str);
-        let safe = |text: &str| without_opaque_words(text, allowed);
+        let safe = |text: &str| less_opaque(text, allowed);
         let code = text("error").and_then(|code| shown_code(code, &secrets));
         let detail = text("error_description").and_then(|detail| shown(detail, &secrets));
         Self { code: code.as_deref().map(safe), detail: detail.as_deref().map(safe) }
