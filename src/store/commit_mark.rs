@@ -6,7 +6,6 @@
 //! The pages are read here without `SQLite`, which would apply a log before anything else.
 
 use super::bytes::Checksum;
-use super::schema::root_check;
 
 /// The pages that may have the table `store`: it is the first one that was made. Page 1 has the header.
 pub(super) const PLACES: std::ops::RangeInclusive<u32> = 2..=4;
@@ -56,6 +55,11 @@ impl CommitMark {
         // An older siteline wrote no second row.
         first.map(|check| second.unwrap_or(Self { id: check, parent: None }))
     }
+}
+
+/// The checksum of the first row of the table `store`.
+pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64) -> i64 {
+    Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
 }
 
 /// A value of a row of the table `store`.

@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::bytes::Checksum;
-use super::commit_mark::{CommitMark, NOTHING};
+use super::commit_mark::{CommitMark, NOTHING, root_check};
 use super::failure::{StoreFailure, StoreResult};
 use crate::error::excerpt;
 
@@ -115,11 +115,6 @@ impl Root {
         connection.execute(sql, (version, made_by, layout, digest, check, parent, id, mark))?;
         Ok(())
     }
-}
-
-/// The checksum of the first row.
-pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64) -> i64 {
-    Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
 }
 
 /// The mark of the last commit; `None` before the first one of a siteline that writes marks.

@@ -49,7 +49,7 @@ const TURN: Range<i64> = (1 << 61)..(1 << 61) + 1;
 const READERS: Range<i64> = (1 << 61) + 1..(1 << 61) + 2;
 
 /// The pauses between two tries for a lock.
-const PAUSES: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(20);
+const PAUSES: Range<Duration> = Duration::from_micros(250)..Duration::from_millis(5);
 /// How long a closing store waits for a writer. After that it leaves the log to it.
 const CLOSING: Duration = Duration::from_secs(1);
 
