@@ -8,15 +8,15 @@ use p12_keystore::error::Error as Pkcs12Error;
 use p12_keystore::{KeyStore, KeyStoreEntry, PrivateKeyChain};
 use pkcs8::der::Decode as _;
 use pkcs8::pkcs5::pbes2;
+use rustls::pki_types::CertificateDer;
 use sha1::Sha1;
 use zeroize::Zeroizing;
 
 use super::super::encoding::{unknown_encryption, wrong_passphrase};
 use super::super::key_cost::{self, Element, elements};
 use super::super::refusal::refused;
-use super::bundle::{Bundle, private_key, two_keys};
 use super::x509::Certificate;
-use crate::Result;
+use crate::{Error, Result};
 
 /// `id-encryptedData`, PBES2 and `x509Certificate`, encoded.
 const ENCRYPTED_DATA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 6];
@@ -27,11 +27,17 @@ const WITH_RC2: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 12, 1,
 const X509: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 22, 1];
 const DEEPEST: usize = 32;
 
+/// The private key and its certificates, its own first.
+pub(super) struct KeyAndChain {
+    pub(super) key: Zeroizing<Vec<u8>>,
+    pub(super) certificates: Vec<CertificateDer<'static>>,
+}
+
 /// Reads the private key and its certificates.
 ///
 /// # Errors
 /// `CredentialError`.
-pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
+pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
     check(der, text)?;
@@ -56,14 +62,19 @@ pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
         })
         .collect();
     match chains[..] {
-        [chain] => Ok(Bundle {
+        [chain] => Ok(KeyAndChain {
             certificates: chain.chain().iter().map(|one| one.as_der().to_vec().into()).collect(),
-            key: Some(private_key(chain.key(), None)?),
+            key: Zeroizing::new(chain.key().to_vec()),
         }),
         [] => Err(refused("The PKCS#12 file contains no private key with its certificate.")
             .with_hint("Export it again, with the private key.")),
         _ => Err(two_keys()),
     }
+}
+
+pub(super) fn two_keys() -> Error {
+    refused("There is more than one private key.")
+        .with_hint("Keep the one that belongs to the client certificate.")
 }
 
 /// Refuses too much work, also in what is encrypted, and a circle of issuers.
