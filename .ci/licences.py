@@ -1,7 +1,7 @@
 """The licences of the crates that are linked into the library, as each crate brings them.
 
-``python .ci/licences.py make`` writes ``LICENSES-THIRD-PARTY.txt``, which every wheel contains, also
-one that ``pip install .`` builds; ``check`` fails if the file is not that of ``Cargo.lock``.
+``python .ci/licences.py make`` writes ``LICENSES-THIRD-PARTY.txt``, which every wheel contains, one
+that ``pip install .`` builds too; ``check`` fails if the file is not that of ``Cargo.lock``.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # A source file in the folder of a person, a checkout or a registry of crates, on any machine.
 # Folders of this machine are looked for by their names.
 SOURCE = re.compile(
-    rb"/(?:root|home|Users|work|__w|tmp|mnt|private)/[\w./+@-]+?\.(?:rs|c|cc|cpp|h|S)\b"
-    rb"|[A-Za-z]:[\\/][\w\\/ .+@-]+?\.(?:rs|c|cc|cpp|h|asm)\b"
+    rb"/(?:root|home|Users|work|__w|tmp|private/var)/[\w./+@-]+?\.(?:rs|c|cc|cpp|h|S)\b"
+    rb"|[A-Z]:[\\/]\w[\w\\/ .+@-]*?\.(?:rs|c|cc|cpp|h|asm)\b"
     rb"|/(?:\.cargo|registry/src|\.rustup)/[\w./+@-]*"
 )
 RELATIVE = re.compile(r"\]\((?!https?://|#)[^)]*\)")

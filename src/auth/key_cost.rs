@@ -81,17 +81,16 @@ fn check_elements(all: &[Element<'_>], depth: usize) -> Result<()> {
 fn check_algorithm(algorithm: &str, parameters: &Element<'_>) -> Result<()> {
     let given = elements(parameters.content).unwrap_or_default();
     let number = |place: usize| given.get(place).and_then(number_of);
-    if algorithm == SCRYPT {
-        if let (Some(n), Some(r), Some(p)) = (number(1), number(2), number(3)) {
-            return check_scrypt(n, r, p);
-        }
-    } else if algorithm == PBKDF2 || WITH_ROUNDS.iter().any(|family| algorithm.starts_with(family))
+    if algorithm == SCRYPT
+        && let (Some(n), Some(r), Some(p)) = (number(1), number(2), number(3))
     {
-        if let Some(rounds) = number(1) {
-            return check_rounds(rounds);
-        }
+        return check_scrypt(n, r, p);
     }
-    Ok(())
+    let has_rounds = WITH_ROUNDS.iter().any(|family| algorithm.starts_with(family));
+    match number(1) {
+        Some(rounds) if has_rounds || algorithm == PBKDF2 => check_rounds(rounds),
+        _ => Ok(()),
+    }
 }
 
 fn check_rounds(rounds: u128) -> Result<()> {
@@ -130,7 +129,7 @@ fn check_mac(der: &[u8]) -> Result<()> {
 }
 
 /// A positive number. One that is too long for any use counts as the largest.
-fn number_of(element: &Element<'_>) -> Option<u128> {
+pub(super) fn number_of(element: &Element<'_>) -> Option<u128> {
     if element.tag != Tag::Integer {
         return None;
     }

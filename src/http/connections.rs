@@ -112,11 +112,9 @@ fn trusted(
     if let Some(named) = trust.named()? {
         return ServerVerifier::of_certificates(named, provider).map(Some);
     }
-    match Verifier::new(Arc::clone(provider)) {
-        Ok(verifier) => Ok(Some(ServerVerifier::of_platform(verifier))),
-        Err(_) => {
-            let fallback = trust.fallback().ok_or_else(failure::no_store)?;
-            ServerVerifier::of_certificates(fallback, provider).map(Some)
-        }
+    if let Ok(verifier) = Verifier::new(Arc::clone(provider)) {
+        return Ok(Some(ServerVerifier::of_platform(verifier)));
     }
+    let fallback = trust.fallback().ok_or_else(failure::no_store)?;
+    ServerVerifier::of_certificates(fallback, provider).map(Some)
 }

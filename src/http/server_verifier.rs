@@ -191,7 +191,7 @@ mod tests {
     fn a_self_signed_certificate_that_was_named_is_accepted() {
         let authority = IsCa::Ca(BasicConstraints::Unconstrained);
         for (form, certificate) in [
-            ("CA:TRUE", made(|params| params.is_ca = authority.clone())),
+            ("CA:TRUE", made(|params| params.is_ca = authority)),
             (
                 "CA:TRUE, pathlen",
                 made(|params| {
@@ -203,14 +203,14 @@ mod tests {
             (
                 "without keyCertSign",
                 made(|params| {
-                    params.is_ca = authority.clone();
+                    params.is_ca = authority;
                     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
                 }),
             ),
             (
                 "serverAuth",
                 made(|params| {
-                    params.is_ca = authority.clone();
+                    params.is_ca = authority;
                     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
                 }),
             ),
@@ -225,23 +225,23 @@ mod tests {
     #[test]
     fn a_named_certificate_is_still_checked_and_told_why() {
         let authority = IsCa::Ca(BasicConstraints::Unconstrained);
-        let good = made(|params| params.is_ca = authority.clone());
+        let good = made(|params| params.is_ca = authority);
         let clients = made(|params| {
-            params.is_ca = authority.clone();
+            params.is_ca = authority;
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         });
         let nameless = made(|params| {
-            params.is_ca = authority.clone();
+            params.is_ca = authority;
             params.subject_alt_names.clear();
         });
         let strange = made(|params| {
-            params.is_ca = authority.clone();
+            params.is_ca = authority;
             let mut extension =
                 CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 99], vec![5, 0]);
             extension.set_criticality(true);
             params.custom_extensions.push(extension);
         });
-        let another = made(|params| params.is_ca = authority.clone());
+        let another = made(|params| params.is_ca = authority);
         for (trusted, presented, host, now, why) in [
             (&good, &good, "plant.example", AFTER, "has expired: on 2027-01-01T00:00:00Z"),
             (&good, &good, "plant.example", BEFORE, "is not valid yet: from 2026-01-01T00:00:00Z"),

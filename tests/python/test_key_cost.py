@@ -12,7 +12,7 @@ import siteline
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from cryptography.hazmat.primitives.serialization import PrivateFormat, pkcs12
 from kit import systems
 from kit.certificates import named, now
 
@@ -66,7 +66,8 @@ def test_a_key_that_asks_for_too_much_is_refused_at_once(key, said, tmp_path):
         siteline.MutualTls(file, passphrase="horse")
 
 
-def test_issuers_of_one_another_in_pkcs12_are_refused():
+@pytest.mark.parametrize("scheme", ["PBESv2SHA256AndAES256CBC", "PBESv1SHA1And3KeyTripleDESCBC"])
+def test_issuers_of_one_another_in_pkcs12_are_refused(scheme):
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(3)]
     names = [named(text) for text in ("leaf", "one", "other")]
     certificates = [
@@ -81,7 +82,8 @@ def test_issuers_of_one_another_in_pkcs12_are_refused():
         for subject, issuer in [(0, 1), (1, 2), (2, 1)]
     ]
     leaf, *others = certificates
-    encryption = BestAvailableEncryption(b"horse")
+    builder = PrivateFormat.PKCS12.encryption_builder().hmac_hash(hashes.SHA256())
+    encryption = builder.key_cert_algorithm(getattr(pkcs12.PBES, scheme)).build(b"horse")
     bundle = pkcs12.serialize_key_and_certificates(b"p", keys[0], leaf, others, encryption)
     with pytest.raises(siteline.CredentialError, match="issuers of one another"):
         siteline.MutualTls(bundle, passphrase="horse")

@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::super::encoding::decrypt;
 use super::super::pem;
 use super::super::refusal::refused;
-use super::pkcs12;
+use super::pkcs12::{self, KeyAndChain};
 use crate::files::{
     decode_base64, first_element, is_bare_base64, is_pem, leading_element, member_tags, text_of,
     unescaped,
@@ -57,7 +57,7 @@ impl Bundle {
             } else if block.is_private_key() {
                 let key = private_key(&pem::der(&block)?, passphrase)?;
                 if found.key.replace(key).is_some() {
-                    return Err(two_keys());
+                    return Err(pkcs12::two_keys());
                 }
             }
         }
@@ -72,7 +72,8 @@ impl Bundle {
                 Ok(Self { certificates: vec![der.to_vec().into()], key: None })
             }
             Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => {
-                pkcs12::read(der, passphrase)
+                let KeyAndChain { key, certificates } = pkcs12::read(der, passphrase)?;
+                Ok(Self { certificates, key: Some(private_key(&key, None)?) })
             }
             _ => Ok(Self { certificates: Vec::new(), key: Some(private_key(der, passphrase)?) }),
         }
@@ -80,7 +81,7 @@ impl Bundle {
 }
 
 /// A key of any algorithm, in PKCS#8, PKCS#1 or SEC 1.
-pub(super) fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
+fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
     let damaged = |_| {
         refused("The private key is damaged, or not in a known format.")
             .with_hint("Known are PKCS#8, plain or encrypted, PKCS#1 and SEC 1, in PEM or DER.")
@@ -90,11 +91,6 @@ pub(super) fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<Priva
         return PrivateKeyDer::try_from(opened.as_bytes().to_vec()).map_err(damaged);
     }
     PrivateKeyDer::try_from(der.to_vec()).map_err(damaged)
-}
-
-pub(super) fn two_keys() -> Error {
-    refused("There is more than one private key.")
-        .with_hint("Keep the one that belongs to the client certificate.")
 }
 
 fn unrecognised() -> Error {

@@ -82,7 +82,7 @@ impl MutualTls {
     #[cfg(test)]
     pub(crate) fn load(source: CertificateSource) -> Result<Checked<Self>> {
         let passphrase = source.ask()?;
-        Self::open(source, passphrase)
+        Self::open(source, passphrase.as_ref().map(|text| text.as_slice()))
     }
 
     /// As [`MutualTls::load`], with what [`CertificateSource::ask`] returned.
@@ -91,7 +91,7 @@ impl MutualTls {
     /// As [`MutualTls::load`].
     pub(crate) fn open(
         source: CertificateSource,
-        passphrase: Option<Zeroizing<Vec<u8>>>,
+        passphrase: Option<&[u8]>,
     ) -> Result<Checked<Self>> {
         check_client_id(source.client_id.as_deref())?;
         let files = source.files();
@@ -214,11 +214,11 @@ impl CertificateSource {
     }
 
     fn load(&self) -> Result<Checked<Loaded>> {
-        self.open(self.ask()?)
+        let passphrase = self.ask()?;
+        self.open(passphrase.as_ref().map(|text| text.as_slice()))
     }
 
-    fn open(&self, passphrase: Option<Zeroizing<Vec<u8>>>) -> Result<Checked<Loaded>> {
-        let passphrase = passphrase.as_ref().map(|text| text.as_slice());
+    fn open(&self, passphrase: Option<&[u8]>) -> Result<Checked<Loaded>> {
         let (bundle, mut warnings) = self.read("certificate", &self.certificate, passphrase)?;
         let Bundle { certificates, mut key } = bundle;
         if let Some(part) = &self.key {

@@ -1,30 +1,43 @@
 //! PKCS#12 files: what they ask for is checked before the library reads them, which follows the
 //! issuers of a certificate without end if they are a circle.
 
+use ::pkcs12::kdf::{Pkcs12KeyType, derive_key_utf8};
+use cbc::cipher::block_padding::Pkcs7;
+use cbc::cipher::{BlockCipher, BlockDecrypt, BlockDecryptMut as _, KeyInit, KeyIvInit as _};
 use p12_keystore::error::Error as Pkcs12Error;
 use p12_keystore::{KeyStore, KeyStoreEntry, PrivateKeyChain};
 use pkcs8::der::Decode as _;
 use pkcs8::pkcs5::pbes2;
+use rustls::pki_types::CertificateDer;
+use sha1::Sha1;
 use zeroize::Zeroizing;
 
 use super::super::encoding::{unknown_encryption, wrong_passphrase};
 use super::super::key_cost::{self, Element, elements};
 use super::super::refusal::refused;
-use super::bundle::{Bundle, private_key, two_keys};
 use super::x509::Certificate;
-use crate::Result;
+use crate::{Error, Result};
 
 /// `id-encryptedData`, PBES2 and `x509Certificate`, encoded.
 const ENCRYPTED_DATA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 6];
 const PBES2: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
+/// With SHA-1 and three keys of DES, or 40 bits of RC2 (RFC 7292 §C), which older programs write.
+const WITH_DES: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 12, 1, 3];
+const WITH_RC2: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 12, 1, 6];
 const X509: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 22, 1];
 const DEEPEST: usize = 32;
+
+/// The private key and its certificates, its own first.
+pub(super) struct KeyAndChain {
+    pub(super) key: Zeroizing<Vec<u8>>,
+    pub(super) certificates: Vec<CertificateDer<'static>>,
+}
 
 /// Reads the private key and its certificates.
 ///
 /// # Errors
 /// `CredentialError`.
-pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
+pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
     check(der, text)?;
@@ -49,14 +62,19 @@ pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
         })
         .collect();
     match chains[..] {
-        [chain] => Ok(Bundle {
+        [chain] => Ok(KeyAndChain {
             certificates: chain.chain().iter().map(|one| one.as_der().to_vec().into()).collect(),
-            key: Some(private_key(chain.key(), None)?),
+            key: Zeroizing::new(chain.key().to_vec()),
         }),
         [] => Err(refused("The PKCS#12 file contains no private key with its certificate.")
             .with_hint("Export it again, with the private key.")),
         _ => Err(two_keys()),
     }
+}
+
+pub(super) fn two_keys() -> Error {
+    refused("There is more than one private key.")
+        .with_hint("Keep the one that belongs to the client certificate.")
 }
 
 /// Refuses too much work, also in what is encrypted, and a circle of issuers.
@@ -123,11 +141,41 @@ fn opened(value: &Element<'_>, passphrase: &str) -> Option<Vec<u8>> {
     let info = *elements(data.content)?.get(1)?;
     let [_, algorithm, content] = elements(info.content)?.get(..3)?.try_into().ok()?;
     let [scheme, parameters] = elements(algorithm.content)?.get(..2)?.try_into().ok()?;
-    if scheme.whole != PBES2 {
-        return None;
+    if scheme.whole == PBES2 {
+        let parameters = pbes2::Parameters::from_der(parameters.whole).ok()?;
+        return parameters.decrypt(passphrase.as_bytes(), content.content).ok();
     }
-    let parameters = pbes2::Parameters::from_der(parameters.whole).ok()?;
-    parameters.decrypt(passphrase.as_bytes(), content.content).ok()
+    let [salt, rounds] = elements(parameters.content)?.get(..2)?.try_into().ok()?;
+    let rounds = i32::try_from(key_cost::number_of(&rounds)?).ok()?;
+    let old = Old { passphrase, salt: salt.content, rounds };
+    match scheme.whole {
+        kind if kind == WITH_DES => old.decrypted::<des::TdesEde3>(content.content, 24),
+        kind if kind == WITH_RC2 => old.decrypted::<rc2::Rc2>(content.content, 5),
+        _ => None,
+    }
+}
+
+/// An encryption of PKCS#12's own (RFC 7292 §B).
+struct Old<'a> {
+    passphrase: &'a str,
+    salt: &'a [u8],
+    rounds: i32,
+}
+
+impl Old<'_> {
+    fn decrypted<C: BlockCipher + BlockDecrypt + KeyInit>(
+        &self,
+        data: &[u8],
+        length: usize,
+    ) -> Option<Vec<u8>> {
+        let derived = |kind, length| {
+            derive_key_utf8::<Sha1>(self.passphrase, self.salt, kind, self.rounds, length).ok()
+        };
+        let key = Zeroizing::new(derived(Pkcs12KeyType::EncryptionKey, length)?);
+        let vector = derived(Pkcs12KeyType::Iv, 8)?;
+        let cipher = cbc::Decryptor::<C>::new_from_slices(&key, &vector).ok()?;
+        cipher.decrypt_padded_vec_mut::<Pkcs7>(data).ok()
+    }
 }
 
 /// Whether the issuers of any certificate come back to it over another one.

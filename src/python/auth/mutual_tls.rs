@@ -262,7 +262,7 @@ impl PyMutualTls {
         place: Result<CertificatePlace, &'static str>,
     ) -> PyResult<Self> {
         let passphrase = detached(py, || source.ask())??;
-        let open = move || MutualTls::open(source, passphrase);
+        let open = move || MutualTls::open(source, passphrase.as_ref().map(|text| text.as_slice()));
         let Checked { value, warnings } = left_on_interrupt(py, open)??;
         warn(py, &warnings)?;
         Ok(Self(value, place))
