@@ -99,9 +99,9 @@ impl Places {
     pub(super) fn enter(self: &Arc<Self>, number: u64, is_known: bool) -> Visit {
         let visit = self.visit(number);
         if is_known {
-            self.proven.enter(&visit)
+            self.proven.enter(&visit);
         } else {
-            self.unproven.enter(&visit)
+            self.unproven.enter(&visit);
         }
         visit
     }
@@ -192,6 +192,14 @@ impl Visit {
         *self.permit.lock() = permit.ok();
     }
 
+    /// The answer was written: whoever does not close the connection keeps no other request waiting.
+    pub(super) fn leave_answer(&self) {
+        let permit = self.permit.lock().take();
+        if permit.is_some() {
+            self.places.proven.enter(self);
+        }
+    }
+
     /// Returns when a newer connection needs the place.
     pub(super) async fn closed(&self) {
         self.close.notified().await;
@@ -243,8 +251,11 @@ mod tests {
         let second = places.enter(1, true);
         assert!(!is_over(places.room(true)), "all answers are under way");
         assert!(!is_over(first.closed()) && !is_over(second.closed()));
-        drop(first);
+        first.leave_answer();
+        assert!(is_over(second.closed()), "the place was the only one");
         drop(second);
+        assert!(!is_over(first.closed()));
+        drop(first);
         assert!(is_over(places.room(true)));
     }
 

@@ -292,6 +292,7 @@ impl Answering {
         tokio::select! {
             // Fails where the client has disconnected.
             ended = connection => if let Ok(parts) = ended {
+                visit.leave_answer();
                 self.close(parts.io.into_inner()).await;
             },
             () = unread => {}

@@ -175,7 +175,7 @@ mod local {
              content-length: 100000000\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).expect("written");
-        let chunk = [b' '; 1 << 16];
+        let chunk = vec![b' '; 1 << 16];
         let sent = (0..1_000).take_while(|_| stream.write_all(&chunk).is_ok()).count();
         // What the buffers of the socket hold is not counted.
         assert!(sent < 40, "{sent} pieces of 64 kB were read");

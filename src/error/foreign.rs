@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -90,13 +91,14 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match (c, u32::from(c)) {
-            (c, _) if is_printable(c) => safe.push(c),
-            ('\t' | '\n' | '\r', _) => safe.extend(c.escape_default()),
-            (_, code @ 0..=0xff) => safe.push_str(&format!("\\x{code:02x}")),
-            (_, code @ 0..=0xffff) => safe.push_str(&format!("\\u{code:04x}")),
-            (_, code) => safe.push_str(&format!("\\U{code:08x}")),
-        }
+        // Writing to a text does not fail.
+        let _ = match (c, u32::from(c)) {
+            (c, _) if is_printable(c) => safe.write_char(c),
+            ('\t' | '\n' | '\r', _) => write!(safe, "{}", c.escape_default()),
+            (_, code @ 0..=0xff) => write!(safe, "\\x{code:02x}"),
+            (_, code @ 0..=0xffff) => write!(safe, "\\u{code:04x}"),
+            (_, code) => write!(safe, "\\U{code:08x}"),
+        };
     }
     Cow::Owned(safe)
 }

@@ -508,3 +508,12 @@ def test_a_child_forked_while_the_service_answers_has_its_truth():
     """
     printed = run_script(script, *FORK_WITH_THREADS, timeout=300)
     assert printed.split()[:20] == ["0"] * 20
+
+
+def test_a_body_that_no_client_sends_is_refused(sandbox):
+    url = f"{sandbox.base_url}/api/customer/oauth/token"
+    for size, status in ((1_000, 400), (100_000, 413)):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(url, data=b"a" * size)
+        with caught.value as answer:
+            assert answer.code == status

@@ -53,7 +53,7 @@ def _add(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: st
 def _parser() -> tuple[
     argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]
 ]:
-    made = _Parser(
+    made: argparse.ArgumentParser = _Parser(
         prog="siteline",
         usage="siteline [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\ncommands:\n{aligned(SUMMARIES.items(), '  ')}",
@@ -72,6 +72,7 @@ class _Parser(argparse.ArgumentParser):
     """Escapes arguments that an error quotes."""
 
     def error(self, message: str) -> NoReturn:
+        """Print the usage and the error, and exit."""
         super().error(escaped(message))
 
 

@@ -84,7 +84,7 @@ impl PyPage {
     ///
     /// A point is its five ids and its timestamp, where null equals null; two values are the same if both
     /// are null, or equal (§4.5.3). Raises :class:`QueryError` for a column that is missing or of another
-    /// type.
+    /// type, and for a stream with wrong buffers.
     ///
     /// >>> import pyarrow as pa
     /// >>> page = next(scan.pages())
