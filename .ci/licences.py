@@ -1,14 +1,22 @@
-"""The licences of the crates that are linked into the library, as each crate brings them."""
+"""The licences of the crates that are linked into the library, as each crate brings them.
+
+``python .ci/licences.py make`` writes ``LICENSES-THIRD-PARTY.txt``, which every wheel contains, also
+one that ``pip install .`` builds; ``check`` fails if the file is not that of ``Cargo.lock``.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
+import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
+FILE = "LICENSES-THIRD-PARTY.txt"
 NAMED = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)([-_.].*)?$", re.IGNORECASE)
 # Folders of C sources in a crate that are other works with licences of their own.
 UNLINKED = re.compile(r"/(tests?|examples?|benches|fuzz|docs?|third_party/googletest)/")
@@ -63,7 +71,9 @@ def texts(folder: Path) -> dict[str, str]:
             continue
         if path.suffix in (".rs", ".c", ".h", ".py", ".go") or path.stat().st_size > LARGEST:
             continue
-        found[place] = re.sub(r"[ \t]+$", "", path.read_text(errors="replace"), flags=re.MULTILINE)
+        found[place] = re.sub(
+            r"[ \t]+$", "", path.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE
+        )
     if any("MIT" in place.upper() for place in found):
         found = {place: text for place, text in found.items() if not OTHER.search(place)}
     return {place: text.strip() for place, text in found.items()}
@@ -89,3 +99,32 @@ def third_parties(root: Path, features: str) -> str:
     for text, names in bringing.items():
         lines += ["", "-" * 100, *names, "-" * 100, "", text]
     return "\n".join(lines) + "\n"
+
+
+def features(root: Path) -> str:
+    """The features that a wheel is built with."""
+    with (root / "pyproject.toml").open("rb") as file:
+        return ",".join(tomllib.load(file)["tool"]["maturin"]["features"])
+
+
+def outdated(root: Path) -> str:
+    """What to do if the file in the repository is not that of ``Cargo.lock``; else empty."""
+    path = root / FILE
+    current = third_parties(root, features(root))
+    if path.exists() and path.read_text(encoding="utf-8") == current:
+        return ""
+    return f"{FILE} is not that of Cargo.lock: make licences"
+
+
+def main() -> int:
+    """Write the file, or compare it."""
+    if sys.argv[1:] == ["make"]:
+        (ROOT / FILE).write_text(third_parties(ROOT, features(ROOT)), encoding="utf-8")
+        return 0
+    trouble = outdated(ROOT)
+    print(trouble or f"{FILE} is that of Cargo.lock")
+    return bool(trouble)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

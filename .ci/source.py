@@ -18,9 +18,9 @@ import licences
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md",
-         "LICENSE", "LICENSE-MIT", "LICENSE-APACHE")  # fmt: skip
+         "LICENSE", "LICENSE-MIT", "LICENSE-APACHE", licences.FILE)  # fmt: skip
 TREES = (".cargo", "src", "python")
-THIRD_PARTIES = "LICENSES-THIRD-PARTY.txt"
+THIRD_PARTIES = licences.FILE
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]+)\)")
 
 
@@ -48,11 +48,10 @@ def for_an_index_page(readme: str, repository: str, tag: str) -> str:
 
 
 def with_addresses(pyproject: str, repository: str, tag: str) -> str:
-    """pyproject.toml with the project's addresses and the licences of the crates."""
-    ours = 'license-files = ["LICENSE-MIT", "LICENSE-APACHE"]'
+    """pyproject.toml with the project's addresses."""
+    ours = f'license-files = ["LICENSE-MIT", "LICENSE-APACHE", "{THIRD_PARTIES}"]'
     if ours not in pyproject or "[project.optional-dependencies]" not in pyproject:
         raise ValueError("pyproject.toml: license-files or the optional dependencies have changed")
-    pyproject = pyproject.replace(ours, f'{ours[:-1]}, "{THIRD_PARTIES}"]')
     if not repository:
         return pyproject
     page = repository.rstrip("/")
@@ -80,8 +79,8 @@ def stage(folder: Path, repository: str) -> None:
     readme, pyproject = folder / "README.md", folder / "pyproject.toml"
     readme.write_text(for_an_index_page(readme.read_text(), repository, tag))
     pyproject.write_text(with_addresses(pyproject.read_text(), repository, tag))
-    features = tomllib.loads(pyproject.read_text())["tool"]["maturin"]["features"]
-    (folder / THIRD_PARTIES).write_text(licences.third_parties(ROOT, ",".join(features)))
+    if trouble := licences.outdated(ROOT):
+        raise ValueError(trouble)
 
 
 def committed_at() -> str:

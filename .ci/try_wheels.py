@@ -34,6 +34,13 @@ LARGEST = 8_000_000
 MANYLINUX = "manylinux_2_17"
 BIN = Path(sys.executable).parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# A source file in the folder of a person, a checkout or a registry of crates, on any machine.
+# Folders of this machine are looked for by their names.
+SOURCE = re.compile(
+    rb"/(?:root|home|Users|work|__w|tmp|mnt|private)/[\w./+@-]+?\.(?:rs|c|cc|cpp|h|S)\b"
+    rb"|[A-Za-z]:[\\/][\w\\/ .+@-]+?\.(?:rs|c|cc|cpp|h|asm)\b"
+    rb"|/(?:\.cargo|registry/src|\.rustup)/[\w./+@-]*"
+)
 RELATIVE = re.compile(r"\]\((?!https?://|#)[^)]*\)")
 
 
@@ -58,7 +65,10 @@ def contents_of(wheel: Path) -> list[str]:
         entries = {name: archive.read(name) for name in archive.namelist()}
     for name, data in entries.items():
         found = [place.decode() for place in builders_folders() if place in data]
-        wrong += [f"{name} names {place}" for place in found]
+        if not found and name.endswith((".so", ".pyd", ".dylib")):
+            found = sorted({one.decode() for one in SOURCE.findall(data)})
+        # One message is enough: a checkout in the home folder has both in its path.
+        wrong += [f"{name} names {place}" for place in found[:1]]
     names = [name.rpartition("/")[2] for name in entries if ".dist-info/licenses/" in name]
     for licence in ("LICENSE-MIT", "LICENSE-APACHE", source.THIRD_PARTIES):
         if licence not in names:

@@ -17,7 +17,7 @@ mod reading;
 mod shared;
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -188,20 +188,53 @@ fn signed(duration: Duration) -> SignedDuration {
 
 /// A larger skew is never corrected: one of the clocks is wrong by days.
 pub(crate) const CORRECTED_SKEW: SignedDuration = SignedDuration::from_hours(24);
-const UNKNOWN: i64 = i64::MIN;
+/// A measurement is never taken to be more exact than this.
+const LEAST_ERROR: SignedDuration = SignedDuration::from_secs(2);
+
+/// One measurement of the service's clock minus the local clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skew {
+    /// The best estimate.
+    pub(crate) estimate: SignedDuration,
+    round_trip: SignedDuration,
+}
+
+impl Skew {
+    /// The largest difference that the measurement itself may explain: `Date` has whole seconds, and
+    /// either way of the round trip may have taken all of its time.
+    pub(crate) fn error(self) -> SignedDuration {
+        LEAST_ERROR.max(SignedDuration::from_secs(1) + self.round_trip / 2)
+    }
+
+    /// The smallest skew that the measurement allows: a time corrected by it is not in the service's
+    /// future.
+    fn least(self) -> SignedDuration {
+        self.estimate - HALF_A_SECOND - self.round_trip / 2
+    }
+
+    /// Whether times are corrected for it at all.
+    pub(crate) fn is_correctable(self) -> bool {
+        self.estimate.abs() <= CORRECTED_SKEW
+    }
+}
+
+/// `Date` is truncated to whole seconds: half a second later is the better estimate.
+const HALF_A_SECOND: SignedDuration = SignedDuration::from_millis(500);
 
 /// The estimate of the service's time: the local clock plus the skew seen in `Date` headers.
 #[derive(Clone, Debug)]
 pub struct ServiceTime {
     clock: Clock,
-    skew_milliseconds: Arc<AtomicI64>,
+    measured: Arc<Mutex<Option<Skew>>>,
+    /// Whether a small skew is corrected too, because the service refused an assertion for it.
+    is_strict: Arc<AtomicBool>,
 }
 
 impl ServiceTime {
     /// Without an estimate yet: the service's time equals the local time.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        Self { clock, skew_milliseconds: Arc::new(AtomicI64::new(UNKNOWN)) }
+        Self { clock, measured: Arc::default(), is_strict: Arc::default() }
     }
 
     /// The local clock.
@@ -219,19 +252,19 @@ impl ServiceTime {
             return;
         }
         let midpoint = shifted(sent, round_trip / 2);
-        // `Date` is truncated to whole seconds: half a second later is the better estimate.
-        let skew = date.duration_since(midpoint) + SignedDuration::from_millis(500);
-        let milliseconds = i64::try_from(skew.as_millis()).unwrap_or(i64::MAX);
-        self.skew_milliseconds.store(milliseconds, Ordering::Relaxed);
+        let estimate = date.duration_since(midpoint) + HALF_A_SECOND;
+        *self.measured.lock() = Some(Skew { estimate, round_trip });
     }
 
     /// Service clock minus local clock, from the last reply; `None` before the first estimate.
     #[must_use]
     pub fn skew(&self) -> Option<SignedDuration> {
-        match self.skew_milliseconds.load(Ordering::Relaxed) {
-            UNKNOWN => None,
-            milliseconds => Some(SignedDuration::from_millis(milliseconds)),
-        }
+        self.measured().map(|skew| skew.estimate)
+    }
+
+    /// The last measurement.
+    pub(crate) fn measured(&self) -> Option<Skew> {
+        *self.measured.lock()
     }
 
     /// The skew if it is corrected, else zero: above 5 seconds and at most 24 hours.
@@ -241,6 +274,27 @@ impl ServiceTime {
             Some(skew) if skew.abs() > NOTICED_SKEW && skew.abs() <= CORRECTED_SKEW => skew,
             _ => SignedDuration::ZERO,
         }
+    }
+
+    /// The skew for which the next assertion is corrected. One up to 5 seconds is not, until
+    /// [`ServiceTime::be_strict`].
+    pub(crate) fn assertion_skew(&self) -> Option<Skew> {
+        let is_strict = self.is_strict.load(Ordering::Relaxed);
+        self.measured().filter(|skew| {
+            skew.is_correctable() && (is_strict || skew.estimate.abs() > NOTICED_SKEW)
+        })
+    }
+
+    /// The service accepted an assertion only after a correction: later ones are corrected for a
+    /// small skew too.
+    pub(crate) fn be_strict(&self) {
+        self.is_strict.store(true, Ordering::Relaxed);
+    }
+
+    /// The time of an assertion that is corrected for this skew. The service's clock is not behind it,
+    /// because some services accept no time in their future.
+    pub(crate) fn corrected(&self, skew: Option<Skew>) -> Timestamp {
+        shifted(self.clock.wall(), skew.map_or(SignedDuration::ZERO, Skew::least))
     }
 
     /// The estimated service time.

@@ -8,14 +8,16 @@
 mod foreign;
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 pub(crate) use self::foreign::{
-    Secret, descriptions, excerpt, excerpt_of, less_opaque, redacted, shown,
+    Secret, descriptions, escaped, excerpt, excerpt_of, less_opaque, redacted, shown,
 };
+use crate::system;
 
 /// The result of everything in the core that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -148,7 +150,9 @@ pub struct Attempt {
 
 /// The details of a failure. All of them may be shown to a user.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
 pub struct Context {
     /// What was requested and what failed, in a sentence.
     pub message: String,
@@ -184,8 +188,12 @@ pub struct Context {
     pub broken_framing: bool,
     /// True if no byte of the request was sent: it does not count against the allowance.
     pub unsent: bool,
+    /// True if the system lacked something for the moment (threads, open files, space), or a disk failed.
+    pub passing: bool,
     /// True if the client certificate was refused, or there was none: no new token can help.
     pub certificate_refused: bool,
+    /// True if a target cannot store the values of a page: its range is set aside, and the sync goes on.
+    pub unstorable: bool,
 }
 
 /// A failure: a kind and its context, boxed so that a `Result` stays small.
@@ -205,6 +213,50 @@ impl Error {
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let context = Context { message: message.into(), ..Context::default() };
         Self(Box::new(Inner { kind, context, source: None }))
+    }
+
+    /// An operation that the operating system refused: `what` says what failed. The message adds why, and
+    /// a hint says what helps if the system lacks something for the moment.
+    #[must_use]
+    pub(crate) fn system(kind: Kind, what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(kind, format!("{what}: {}.", system::reason(error))).passing_as(error)
+    }
+
+    /// Marks a failure that may pass, as the error of the system says, with a hint what helps. The call
+    /// fails at once; the caller may call again.
+    #[must_use]
+    pub(crate) fn passing_as(self, error: &io::Error) -> Self {
+        let passing = system::is_passing(error);
+        self.advised_by(error).with(|context| context.passing = passing)
+    }
+
+    /// As [`Error::passing_as`], after the hint that the failure has.
+    #[must_use]
+    pub(crate) fn passing_with(self, error: &io::Error) -> Self {
+        let Some(advice) = system::advice(error) else { return self };
+        self.with(|context| {
+            context.passing = true;
+            context.hint = match context.hint.take() {
+                Some(hint) => Some(format!("{hint} {advice}")),
+                None => Some(advice.to_owned()),
+            };
+        })
+    }
+
+    /// Adds what helps if the system lacks something for the moment.
+    #[must_use]
+    pub(crate) fn advised_by(self, error: &io::Error) -> Self {
+        match system::advice(error) {
+            Some(advice) => self.with_hint(advice),
+            None => self,
+        }
+    }
+
+    /// A call that needs a thread, which the system refused. No attempt follows.
+    #[must_use]
+    pub(crate) fn no_thread(error: &io::Error) -> Self {
+        Self::system(Kind::TransportError, "The call needs another thread", error)
+            .with(|context| context.unsent = true)
     }
 
     /// A reply whose body violates the interface at a JSON path.
@@ -278,6 +330,7 @@ impl Error {
     #[must_use]
     pub(crate) fn transience(&self) -> Transience {
         match self.0.kind {
+            _ if self.0.context.passing => Transience::Never,
             Kind::TransportError | Kind::TransportTimeout | Kind::TruncatedBody => {
                 if self.0.context.phase == Some(Phase::Page) {
                     Transience::Never
@@ -295,7 +348,8 @@ impl Error {
     /// Whether the same call, unchanged, may succeed later.
     #[must_use]
     pub(crate) fn retryable(&self) -> bool {
-        self.transience() != Transience::Never
+        self.0.context.passing
+            || self.transience() != Transience::Never
             || matches!(
                 self.0.kind,
                 Kind::AllowanceExhausted | Kind::TransportTimeout | Kind::DeadlineExceeded
@@ -336,6 +390,6 @@ mod tests {
         let safe = excerpt(&text);
         assert!(safe.chars().count() <= 501);
         assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
-        assert!(safe.starts_with("bad\\u{1b}[31m "), "{safe}");
+        assert!(safe.starts_with("bad\\x1b[31m "), "{safe}");
     }
 }

@@ -14,22 +14,23 @@
 //! |---|---|---|
 //! | `fork` | values that belong to one process | - |
 //! | `lock` | mutexes without poisoning | - |
-//! | `files` | who may use a file, and files made with an owner and a mode | - |
-//! | [`error`] | the error type, and which errors are transient | - |
+//! | `system` | what the system refuses: I/O errors in words, threads | fork |
+//! | `files` | who may use a file, files made with an owner and a mode, and the forms in which keys and certificates are saved | - |
+//! | [`error`] | the error type, and which errors are transient | system |
 //! | `written` | the value inside the quotation marks and white space of a variable | - |
 //! | [`clock`] | time, and the estimate of the service's time | fork, lock |
-//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, files, error, written, clock |
-//! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, files, error, clock, http |
-//! | [`agent`] | tokens and an allowance that another process holds | fork, lock, files, error, clock, http, auth |
+//! | [`http`] | one attempt, retries, the allowance and its ledgers | fork, lock, system, files, error, written, clock |
+//! | [`auth`] | keys, assertions, tokens, client certificates | fork, lock, system, files, error, clock, http |
+//! | [`agent`] | tokens and an allowance that another process holds | fork, lock, system, files, error, clock, http, auth |
 //! | `arrow` | plain values from the Arrow columns of others | - |
 //! | [`duration`] | parser of durations that a user writes | error |
 //! | [`data`] | query, cursor, chain, decoding, merging, reshaping | lock, error, arrow, duration |
 //! | [`preview`] | the lines of a table's first series, for display | data |
-//! | [`client`] | the authorised request; scans; discovery | fork, lock, error, clock, http, auth, agent, data |
-//! | [`store`] | one file with every version of every point | fork, lock, files, error, data |
+//! | [`client`] | the authorised request; scans; discovery | fork, lock, system, error, clock, http, auth, agent, data |
+//! | [`store`] | one file with every version of every point | fork, lock, system, files, error, data |
 //! | [`sync`] | feeds: incremental reads into a target, with re-reads of revised ranges | fork, lock, error, clock, http, data, client, store |
-//! | [`settings`] | a client's options from environment variables and profiles | error, written |
-//! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client, but what reads the Arrow columns of others | lock, clock, arrow |
+//! | [`settings`] | a client's options from environment variables and profiles | system, error, written |
+//! | `sandbox` | a server that implements the service, behind its feature; shares no code with the client, but what reads the Arrow columns of others | lock, system, clock, arrow |
 //! | `python` | the Python layer, behind its feature | all |
 //!
 //! Dependencies, and alternatives that were rejected:
@@ -90,6 +91,7 @@ pub mod sandbox;
 pub(crate) mod settings;
 pub mod store;
 pub mod sync;
+mod system;
 mod written;
 
 #[cfg(feature = "python")]

@@ -312,5 +312,10 @@ if not TYPE_CHECKING:
         return found
 
 
+def _imports_by_name() -> None:
+    # Nothing calls this: a program that freezes others reads it.
+    from siteline import _by_name as _by_name
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

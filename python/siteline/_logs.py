@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from siteline._escape import escaped_lines
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -39,7 +41,7 @@ def emit(
 ) -> None:
     """Emit a record whose attributes are also these fields."""
     logger = _logger(name)
-    record = logger.makeRecord(name, level, file, line, text, (), None, extra=fields)
+    record = logger.makeRecord(name, level, file, line, escaped_lines(text), (), None, extra=fields)
     logger.handle(record)
 
 

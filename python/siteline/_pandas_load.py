@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from siteline._arrow_check import check_column
 from siteline.errors import ConfigError
 from siteline.frames import Record
 
@@ -36,6 +37,10 @@ def columns(frame: object) -> list[tuple[str, str, Any]] | None:
             column = frame[name]
             if isinstance(column, pd.DataFrame):
                 raise ConfigError(f'The frame has two columns "{name}".')
+            try:
+                check_column(column)
+            except ValueError as error:
+                raise ConfigError(f'The column "{name}" is broken: {error}') from None
             found.append((name, *read(name, column)))
     if "timestamp" not in frame.columns and str(frame.index.dtype).startswith("datetime64"):
         raise ConfigError(

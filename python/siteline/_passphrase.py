@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
 from typing import IO, Any
 
+from siteline._refusals import is_passing, no_process, no_thread
 from siteline.errors import CredentialError
 
 MOST = 65_536
@@ -48,6 +50,17 @@ def split(text: str, *, is_windows: bool) -> list[str]:
     return list(lexer)
 
 
+class _NoThread(Exception):
+    """The system refused a thread. Nothing is known of what the command printed."""
+
+
+def _begin(thread: threading.Thread) -> None:
+    try:
+        thread.start()
+    except RuntimeError:
+        raise _NoThread from None
+
+
 class _Output(threading.Thread):
     """Reads a pipe of the command, and keeps at most `MOST` bytes of it.
 
@@ -61,7 +74,7 @@ class _Output(threading.Thread):
         assert pipe is not None
         self.pipe, self.seen = pipe, seen
         self.kept = b""
-        self.start()
+        _begin(self)
 
     def run(self) -> None:
         with self.pipe:
@@ -95,24 +108,53 @@ def run(words: list[str], limit: float) -> tuple[str | None, bytes, str]:
     """
     try:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
         )
     except OSError as error:
         why = f": {error.strerror}" if error.strerror else ""
+        if is_passing(error):
+            raise _not_started(words[0], no_process(error)) from None
         return f"could not be started{why}", b"", ""
     try:
         return _outcome(process, limit)
+    except _NoThread:
+        why = no_thread()[0]
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
+    raise _not_started(words[0], why)
+
+
+def _not_started(program: str, why: str | None) -> CredentialError:
+    text = f"password_command ({program}) could not be started: {why}."
+    return CredentialError(text, hint=no_thread()[1], retryable=True)
+
+
+def _environment() -> dict[str, str] | None:
+    """Return the environment for programs of the system; ``None`` leaves it as it is.
+
+    An application of PyInstaller has its own libraries, which other programs must not load.
+    """
+    if not hasattr(sys, "_MEIPASS"):
+        return None
+    environment = dict(os.environ)
+    for name in ("LD_LIBRARY_PATH", "LIBPATH"):
+        environment.pop(name, None)
+        if (original := environment.get(f"{name}_ORIG")) is not None:
+            environment[name] = original
+    return environment
 
 
 def _outcome(process: subprocess.Popen[bytes], limit: float) -> tuple[str | None, bytes, str]:
     end = time.monotonic() + limit
     seen = threading.Event()
     printed, said = _Output(process.stdout, seen), _Output(process.stderr, None)
-    threading.Thread(target=_set_at_end, args=(process, seen), daemon=True).start()
+    _begin(threading.Thread(target=_set_at_end, args=(process, seen), daemon=True))
     # Until there is a line, or too much without one, or the end of the output or of the command.
     seen.wait(limit)
     status = _status(process, AFTER_LINE if printed.line is not None else end - time.monotonic())

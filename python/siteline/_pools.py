@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from siteline import _siteline
+import siteline._siteline as _siteline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

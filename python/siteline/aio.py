@@ -32,6 +32,7 @@ from typing import (
 )
 
 from siteline._awaiting import KnownStates, async_target
+from siteline._patching import Replaceable
 from siteline._reads import Reads
 from siteline._siteline import Client, Feed, Page
 from siteline.errors import SitelineError
@@ -89,7 +90,7 @@ class _Source(Protocol[_Item_co]):
     def _end(self) -> None: ...
 
 
-class AsyncClient:
+class AsyncClient(Replaceable):
     """:class:`siteline.Client` for asyncio: the same arguments, the same names, awaitable.
 
     >>> import asyncio
@@ -371,7 +372,7 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
     return await converting
 
 
-class AsyncSyncPages:
+class AsyncSyncPages(Replaceable):
     """The pages of a sync with the states to store with them: :class:`siteline.SyncPages`.
 
     Made by :meth:`AsyncClient.sync_pages`. Asking for the next page says that the one before was
@@ -431,7 +432,7 @@ class AsyncSyncPages:
         self.close()
 
 
-class AsyncScan:
+class AsyncScan(Replaceable):
     """:class:`siteline.Scan` for asyncio: a lazy query that reads when it is awaited.
 
     ``collect()``, ``to_pandas()``, ``to_polars()`` and ``to_arrow()`` share one read of all pages,
@@ -576,7 +577,7 @@ class AsyncScan:
         return html.scan(self._scan, "AsyncScan")
 
 
-class _Items(Generic[_Item_co]):
+class _Items(Replaceable, Generic[_Item_co]):
     """Items of one chain, for any number of tasks. Each item is returned once.
 
     Not an async generator: a generator that was cancelled or has failed is finished, and would then

@@ -115,7 +115,7 @@ class Catalogue(Sequence[SeriesInfo]):
     ['timestamp', 'D11 / pieces [1]', 'D11 / speed [1/min]']
     """
 
-    __slots__ = ("_by_ids", "_by_tag", "_report", "_rows")
+    __slots__ = ("__weakref__", "_by_ids", "_by_tag", "_report", "_rows")
 
     def __init__(
         self, discovery: Mapping[str, Any], *, shape: DiscoveryShape | None = None

@@ -92,7 +92,7 @@ class Coverage(Sequence[CoverageWindow]):
     ('2026-11-19T00:00:00+00:00', datetime.timedelta(0))
     """
 
-    __slots__ = ("_feed", "_now", "_windows")
+    __slots__ = ("__weakref__", "_feed", "_now", "_windows")
 
     def __init__(self, feed: Feed, now: datetime, windows: Sequence[CoverageWindow]) -> None:
         """Store the windows; made by :meth:`siteline.Store.coverage`."""

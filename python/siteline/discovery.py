@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from siteline._differences import Differences, differences
+from siteline._escape import escaped
 
 if TYPE_CHECKING:
     from siteline.catalogue import Catalogue
@@ -26,7 +27,7 @@ class Discovery(Mapping[str, Any]):
     True
     """
 
-    __slots__ = ("_catalogue", "_parsed", "_raw")
+    __slots__ = ("__weakref__", "_catalogue", "_parsed", "_raw")
 
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
@@ -92,7 +93,7 @@ class Discovery(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         """List the names of the members, without their values."""
-        return f"<Discovery {', '.join(self._body)}>"
+        return f"<Discovery {', '.join(map(escaped, self._body))}>"
 
     def __reduce__(self) -> tuple[type[Discovery], tuple[bytes]]:
         """Pickle the bytes."""

@@ -48,6 +48,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline._escape import escaped
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -104,6 +106,10 @@ class SitelineWarning(UserWarning):
     >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
     (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
     """
+
+    def __init__(self, *parts: object) -> None:
+        """Keep the text, with control characters escaped."""
+        super().__init__(*(escaped(one) if type(one) is str else one for one in parts))
 
 
 class Attempt(NamedTuple):
@@ -188,9 +194,9 @@ class SitelineError(Exception):
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
-        super().__init__(message)
+        super().__init__(escaped(message))
         for name, value in context.items():
-            setattr(self, name, value)
+            setattr(self, name, escaped(value) if type(value) is str else value)
 
     @property
     def message(self) -> str:
@@ -584,7 +590,8 @@ class StoreFull(StoreError, OSError):
 class StoreCorrupt(StoreError):
     """The store's file is damaged, by the disk or by another program. None of its data is returned.
 
-    Use a copy made by :meth:`Store.backup`, or a new store: the service still has the data.
+    Put a copy made by :meth:`Store.backup` in its place with ``siteline store restore``. Or use a
+    new store: the service still has the data.
 
     >>> import pathlib
     >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))

@@ -49,7 +49,7 @@ class Gathered:
     (<Table 24 points, 12 series, 1 page>, True)
     """
 
-    __slots__ = ("_merged", "_tables")
+    __slots__ = ("__weakref__", "_merged", "_tables")
 
     def __init__(self, tables: tuple[Table, ...]) -> None:
         """Wrap the tables; made by :meth:`Client.gather`."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from siteline._counts import counted
+from siteline._escape import escaped
 from siteline._times import duration
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Lateness:
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
 
-    __slots__ = ("_feed", "_record")
+    __slots__ = ("__weakref__", "_feed", "_record")
 
     def __init__(self, feed: Feed, record: dict[str, Any]) -> None:
         """Store what was found; made by :meth:`siteline.Store.lateness`."""
@@ -226,13 +227,15 @@ class Lateness:
         suggested = "nothing" if self.suggested is None else duration(self.suggested)
         points, revisions = self.points.count, self.revisions.count
         return (
-            f"<Lateness of {self.feed.name}: {counted(points, 'point')}, "
+            f"<Lateness of {escaped(self.feed.name)}: {counted(points, 'point')}, "
             f"{counted(revisions, 'revision')}, suggested {suggested}>"
         )
 
     def __str__(self) -> str:
         """Print the conclusion, and the quantiles as a table."""
-        lines = [f"Lateness of {self.feed.name}, {duration(self.lateness)}: {self.verdict}."]
+        lines = [
+            f"Lateness of {escaped(self.feed.name)}, {duration(self.lateness)}: {self.verdict}."
+        ]
         if self.points.count or self.revisions.count:
             names = ("count", "late", "half", "90 %", "95 %", "99 %", "all")
             lines.append(f"  {'':<10}" + "".join(f"{name:>10}" for name in names))

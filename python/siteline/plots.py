@@ -45,7 +45,7 @@ class Plot:
     (72, 4)
     """
 
-    __slots__ = ("_drawing", "_frame")
+    __slots__ = ("__weakref__", "_drawing", "_frame")
 
     def __init__(self, drawing: Drawing, frame: Callable[[], pd.DataFrame]) -> None:
         """Wrap a drawing; made by the methods ``plot()`` and the functions of this module."""

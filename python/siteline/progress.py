@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._counts import counted
+from siteline._escape import escaped
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
             from tqdm.auto import tqdm
     except ImportError:
         return _Line(title)
-    return _Bar(tqdm(desc=title, unit=" points", unit_scale=True, leave=True))
+    return _Bar(tqdm(desc=escaped(title), unit=" points", unit_scale=True, leave=True))
 
 
 def reporters(reads: list[tuple[Callable[[Progress], object] | bool | None, str]]) -> list[Any]:
@@ -179,7 +180,7 @@ class _StoreLine:
     __slots__ = ("_shown", "_title")
 
     def __init__(self, title: str) -> None:
-        self._title = title
+        self._title = escaped(title)
         self._shown = ""
 
     def __call__(self, progress: StoreProgress) -> None:
@@ -224,7 +225,7 @@ class _Line:
     __slots__ = ("_title", "_width")
 
     def __init__(self, title: str) -> None:
-        self._title = title
+        self._title = escaped(title)
         self._width = 0
 
     def __call__(self, progress: Progress) -> None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from siteline._counts import counted
+from siteline._escape import escaped
 from siteline._times import iso, reached, to_second, with_times
 from siteline.allowance import Allowance
 from siteline.errors import AllowanceExhausted, QueryError, UnreadRange
@@ -70,11 +71,13 @@ class Task(NamedTuple):
     def __str__(self) -> str:
         """Print one line."""
         pages = "" if self.pages is None else f", {counted(self.pages, 'page')}"
-        return f"{self.feed}: {_range(self.start, self.end)}, {_WHY[self.why]}{pages}"
+        return f"{escaped(self.feed)}: {_range(self.start, self.end)}, {_WHY[self.why]}{pages}"
 
 
 class SetAside(NamedTuple):
-    """A range that a sync does not read for a day, because the service did not end its chain.
+    """A range that a sync does not read for a day.
+
+    The service did not end its chain, or a target cannot store its values.
 
     - ``start``, ``end``: half-open, UTC; ``until``: when a sync tries it again by itself
     - ``error``: the class of the error that ended its last chain, by name: ``"EndlessChain"``;
@@ -108,7 +111,7 @@ class SetAside(NamedTuple):
         pages = counted(self.pages, "page")
         return (
             f"{_range(self.start, self.end)} set aside until {to_second(self.until)} UTC "
-            f"({self.error}, {pages})"
+            f"({escaped(self.error)}, {pages})"
         )
 
 
@@ -347,9 +350,10 @@ class SyncReport:
             f"Sync {state}, {to_second(self.now)} UTC: {counted(self.pages, 'page')}, "
             f"{counted(self.requests, 'request')} ({_allowance(self.allowance)})"
         ]
-        width = max(len(one.name) for one in self._feeds)
+        width = max(len(escaped(one.name)) for one in self._feeds)
         for one in self._feeds:
-            lines += [f"  {one.name:<{width}}  {_points(one)}", f"  {'':<{width}}  {_reach(one)}"]
+            name = escaped(one.name)
+            lines += [f"  {name:<{width}}  {_points(one)}", f"  {'':<{width}}  {_reach(one)}"]
             lines += [f"  {'':<{width}}  {range}" for range in one.set_aside[:3]]
         if not self.complete:
             when = "" if self.resumes_at is None else f", from {to_second(self.resumes_at)} UTC on"
@@ -484,7 +488,7 @@ class Plan:
     def _scan_line(self, task: Task) -> str:
         known = "unknown" if task.pages is None else counted(task.pages, "page")
         pages = f": {known}" if len(self.tasks) > 1 else ""
-        source = f", estimated from the feed {task.feed}" if task.feed else ""
+        source = f", estimated from the feed {escaped(task.feed)}" if task.feed else ""
         return f"{_range(task.start, task.end)}{pages}{source}"
 
     def _repr_html_(self) -> str:

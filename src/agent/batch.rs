@@ -11,6 +11,8 @@ use crate::http::{Outcome, Reservation};
 
 /// The most pages of one lease.
 pub(super) const MOST_PAGES: u64 = 16;
+/// The most reports of one message: an agent reads no longer ones.
+const MOST_REPORTS: usize = 256;
 /// Pages are used so long. An agent that is started again forgets twice as late which requests may be
 /// of another day.
 const VALID: Duration = Duration::from_secs(300);
@@ -123,10 +125,12 @@ impl Batch {
         self.reading
     }
 
-    /// Takes what is to be told. Where telling it fails, the agent counts too many, never too few.
+    /// Takes what is to be told, the rest of many with the next message. Where telling it fails, the
+    /// agent counts too many, never too few.
     pub(super) fn reports(&mut self, now: Moment) -> Vec<Report> {
-        let told = std::mem::take(&mut self.told_next);
-        told.into_iter()
+        let now_told = self.told_next.len().min(MOST_REPORTS);
+        self.told_next
+            .drain(..now_told)
             .map(|(page, outcome)| page.report(PageOutcome::new(outcome, now)))
             .collect()
     }

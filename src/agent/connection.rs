@@ -14,12 +14,17 @@ use super::address::Place;
 use super::message::{Failure, HEADER, LOCAL_HOST, SECRET_HEADER, VERSION};
 use super::trust::ClientTls;
 use crate::error::{Error, Kind, Result, Secret, excerpt};
+use crate::http::handshake_problem;
 use crate::lock::Mutex;
+use crate::system;
 
 /// An answer is not longer than this.
 const LONGEST_ANSWER: u64 = 1 << 20;
 /// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Longest wait for a place in the queue of a socket of this machine.
+#[cfg(unix)]
+const QUEUE: Duration = Duration::from_secs(1);
 /// Most headers of an answer.
 const MOST_HEADERS: usize = 32;
 
@@ -54,10 +59,14 @@ impl Connection {
         patience: Duration,
     ) -> Result<A> {
         let mut stream = self.open(patience)?;
-        let answer = self
-            .send(&mut *stream, route, body)
-            .and_then(|()| read(&mut *stream))
-            .map_err(|error| self.failed(&error))?;
+        let sent = self.send(&mut *stream, route, body);
+        // An agent that refuses this user has answered and closed before it reads anything.
+        let answer = match sent {
+            Err(error) if is_closed(&error) => read(&mut *stream).map_err(|_| error),
+            Err(error) => Err(error),
+            Ok(()) => read(&mut *stream),
+        };
+        let answer = answer.map_err(|error| self.failed(&error))?;
         let (status, body) = split(&answer).ok_or_else(|| self.not_understood())?;
         if status == 200 {
             return serde_json::from_slice(body).map_err(|_| self.not_understood());
@@ -109,15 +118,17 @@ impl Connection {
         patience: Duration,
     ) -> Result<Box<dyn Stream + Send>> {
         use socket2::{Domain, SockAddr, Socket, Type};
-        // A stopped agent whose queue is full would keep a usual connect waiting without end.
         let opened = || {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            let connected = socket.connect_timeout(&SockAddr::unix(path)?, CONNECT);
-            // A full queue is said in this way.
-            connected.map_err(|error| match error.kind() {
-                io::ErrorKind::Other => io::ErrorKind::WouldBlock.into(),
-                _ => error,
-            })?;
+            // A stopped agent whose queue is full would keep a connect waiting without end. One whose
+            // queue others fill has a place within this time.
+            socket.set_write_timeout(Some(QUEUE))?;
+            let address = SockAddr::unix(path)?;
+            while let Err(error) = socket.connect(&address) {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
             socket.set_read_timeout(Some(patience))?;
             socket.set_write_timeout(Some(CONNECT))?;
             Ok(std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(socket)))
@@ -180,7 +191,8 @@ impl Connection {
         let place = &self.place;
         let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         if let Some(refused) = refused {
-            let message = format!("The TLS handshake with the agent at {place} failed: {refused}.");
+            let message =
+                format!("The TLS handshake with the agent at {place} failed: {}.", why(refused));
             return Error::new(Kind::TlsError, message)
                 .with_hint(
                     "SITELINE_AGENT_CA names the authority of its certificate; \
@@ -195,14 +207,14 @@ impl Connection {
                 "nothing listens there".to_owned()
             }
             io::ErrorKind::PermissionDenied => "this user may not".to_owned(),
-            kind => kind.to_string(),
+            _ => system::reason(error),
         };
         let message = format!("The agent at {place} cannot be asked: {why}. No request was sent.");
         Error::new(Kind::AgentUnavailable, message)
-            .with_hint(
+            .with_hint(system::advice(error).unwrap_or(
                 "It holds the key and the count, so nothing goes on without it: start it again at the \
                  same address (`siteline agent`), or unset SITELINE_AGENT.",
-            )
+            ))
             .with(|context| context.unsent = true)
     }
 
@@ -213,17 +225,47 @@ impl Connection {
     }
 }
 
+/// Why a handshake failed: an alert is mostly about the certificate of this client.
+fn why(error: &rustls::Error) -> String {
+    use rustls::AlertDescription as Alert;
+    match error {
+        rustls::Error::AlertReceived(Alert::CertificateRequired) => {
+            "it requires a certificate of this client".to_owned()
+        }
+        rustls::Error::AlertReceived(
+            Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            | Alert::DecryptError,
+        ) => "it refused the certificate of this client".to_owned(),
+        other => handshake_problem(other).0,
+    }
+}
+
 /// Reads to the end of the connection.
 fn read(stream: &mut dyn Stream) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut answer = Zeroizing::new(Vec::with_capacity(8_192));
     match stream.take(LONGEST_ANSWER).read_to_end(&mut answer) {
-        // A peer that closes TCP without closing TLS: the length tells whether the answer is whole.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !answer.is_empty() => {}
+        // A peer that closes TCP without closing TLS, or before it has read the request: the length
+        // tells whether the answer is whole.
+        Err(error)
+            if (error.kind() == io::ErrorKind::UnexpectedEof || is_closed(&error))
+                && !answer.is_empty() => {}
         Err(error) => return Err(error),
         Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(_) => {}
     }
     Ok(answer)
+}
+
+/// Whether the peer closed the connection before it had read all of the request.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
 /// The status and the body of a whole answer.

@@ -23,6 +23,7 @@ use crate::http::{
     Wish,
 };
 use crate::lock::Mutex;
+use crate::system::{on_thread, start};
 
 /// Longest wait for a lease with a token: the agent may have to get one, with all attempts.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(75);
@@ -104,10 +105,11 @@ impl AgentLink {
     /// Gives the pages back that this process does not use, and says what became of the others. Where
     /// that fails, they stay counted.
     pub(crate) fn give_back(&self) {
-        if let Some(body) = self.rest()
-            && let Err(error) = self.tell(&body, RETURN_PATIENCE)
-        {
-            log::info!(target: "siteline::ledger", "pages stay counted: {error}");
+        while let Some(body) = self.rest() {
+            if let Err(error) = self.tell(&body, RETURN_PATIENCE) {
+                log::info!(target: "siteline::ledger", "pages stay counted: {error}");
+                return;
+            }
         }
     }
 
@@ -229,14 +231,18 @@ impl fmt::Debug for AgentLink {
 impl Drop for AgentLink {
     /// On a thread of its own, because whoever drops it may hold the interpreter.
     fn drop(&mut self) {
-        let Some(body) = self.rest() else { return };
+        let bodies: Vec<_> = std::iter::from_fn(|| self.rest()).collect();
+        if bodies.is_empty() {
+            return;
+        }
         let connection = Arc::clone(&self.connection);
         let told = move || {
             // Where that fails, they stay counted.
-            let _told = connection.call::<IgnoredAny>("/v1/return", Some(&body), RETURN_PATIENCE);
+            let tell =
+                |body| connection.call::<IgnoredAny>("/v1/return", Some(body), RETURN_PATIENCE);
+            let _told = bodies.iter().try_for_each(|body| tell(body).map(drop));
         };
-        let _started =
-            std::thread::Builder::new().name("siteline-agent-link".to_owned()).spawn(told);
+        let _started = start("siteline-agent-link", told);
     }
 }
 
@@ -394,9 +400,5 @@ impl Issuer for AgentIssuer<'_> {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-        Err(_) => Err(Error::new(Kind::ClosedError, "the process is exiting; nothing is asked")),
-    }
+    on_thread(work).await.map_err(|refused| Error::no_thread(&refused))?
 }

@@ -13,6 +13,7 @@ use super::message::LOCAL_HOST;
 use super::trust::{authority, chain, mismatch, private_key};
 use crate::error::{Error, Kind, Result};
 use crate::http::provider;
+use crate::system;
 
 /// The longest path of a socket.
 #[cfg(unix)]
@@ -99,8 +100,8 @@ impl TlsListen {
         let (host, port) = (self.host.as_str(), self.port);
         let place = |port| Place::Tls { host: host.to_owned(), port };
         let refused = |why: std::io::Error| {
-            let message = format!("Nothing can listen at {}: {}.", place(port), why.kind());
-            Error::new(Kind::ConfigError, message)
+            let what = format!("Nothing can listen at {}", place(port));
+            Error::system(Kind::ConfigError, what, &why)
         };
         let config = Arc::new(self.config()?);
         let listener = TcpListener::bind((host, port)).map_err(refused)?;
@@ -159,7 +160,7 @@ fn bind_path(path: &Path, others_may: bool) -> Result<Bound> {
         let message = format!("Nothing can listen at {}: {why}.", Place::Unix(path.clone()));
         Error::new(Kind::ConfigError, message)
     };
-    let system = |error: std::io::Error| refused(error.kind().to_string());
+    let system = |error: std::io::Error| refused(system::reason(&error)).passing_as(&error);
     if path.as_os_str().len() > LONGEST_PATH {
         return Err(refused(format!("the path is longer than {LONGEST_PATH} bytes")));
     }
@@ -218,9 +219,8 @@ fn check_folder(folder: &Path, others_may: bool) -> Result<()> {
 
     use crate::files::Owner;
 
-    let owner = Owner::of(folder).map_err(|error| {
-        Error::new(Kind::ConfigError, format!("{}: {}.", folder.display(), error.kind()))
-    })?;
+    let owner = Owner::of(folder)
+        .map_err(|error| Error::system(Kind::ConfigError, folder.display(), &error))?;
     let (forbidden, mode) = if others_may { (0o022, "0711") } else { (0o077, "0700") };
     let is_own = owner.user == Uid::effective().as_raw() && owner.mode & forbidden == 0;
     let is_found = |folder: &Path| Owner::of(folder).is_ok_and(|owner| owner.mode & 0o001 != 0);

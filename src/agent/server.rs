@@ -2,45 +2,49 @@
 
 use std::future::poll_fn;
 use std::io;
+#[cfg(unix)]
+use std::io::Write as _;
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
 use super::address::AgentAddress;
+#[cfg(unix)]
+use super::door::other_user;
+use super::door::{Door, own_user};
 use super::lessor::Lessor;
 use super::listener::{Bound, Listen, OwnSocket, Socket};
-use super::message::{HEADER, SECRET_HEADER, State, VERSION};
+use super::message::State;
+use super::places::{Limits, Places, Visit};
 use super::routes::{Answer, Routes, refusal};
 use crate::clock::Clock;
 use crate::error::{Error, Kind, Result};
+use crate::system;
 
-/// The longest body of a request: reports of many pages.
-const LONGEST_BODY: usize = 1 << 20;
 /// The longest head of a request.
 const LONGEST_HEAD: usize = 16 << 10;
 /// Longest connection: a client waits no longer.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(120);
-/// Longest handshake, head or body: those that say nothing must not keep the others out.
-const LONGEST_REQUEST: Duration = Duration::from_secs(5);
-/// Most connections at once.
-const MOST_CONNECTIONS: usize = 512;
+/// What is read and dropped of a refused request: whoever is still sending would not read why.
+const LONGEST_REST: u64 = 64 << 10;
+/// The pause after a failure to accept, such as no free descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// The length of a secret, in bytes.
 const SECRET: usize = 32;
 
@@ -71,19 +75,21 @@ pub(crate) struct Agent {
     process: u32,
 }
 
-/// What decides whether a request is heard.
-struct Door {
-    hosts: Vec<String>,
-    users: Vec<u32>,
-    secret: Option<Zeroizing<String>>,
-}
-
 impl Agent {
     /// Listens, and answers from now on.
     ///
     /// # Errors
     /// `ConfigError` where it cannot listen there, `CredentialError` for its certificates.
     pub(crate) fn start(lessor: Box<dyn Lessor>, options: AgentOptions) -> Result<Self> {
+        Self::start_within(lessor, options, Limits::default())
+    }
+
+    /// As [`start`](Self::start), with these limits.
+    fn start_within(
+        lessor: Box<dyn Lessor>,
+        options: AgentOptions,
+        limits: Limits,
+    ) -> Result<Self> {
         let AgentOptions { listen, allowed_users, secret, take_step } = options;
         let Bound { socket, place, hosts, own } = listen.bind(!allowed_users.is_empty())?;
         let secret = match &listen {
@@ -98,14 +104,17 @@ impl Agent {
             AgentAddress { place, base_url: Some(holder.base_url), subject: Some(holder.subject) };
         let mut users = allowed_users;
         users.push(own_user());
-        let door = Arc::new(Door { hosts, users, secret: secret.clone() });
+        let is_proven_by_handshake =
+            matches!(&listen, Listen::Tls(tls) if tls.client_authority.is_some());
+        let door = Arc::new(Door { hosts, users, secret: secret.clone(), is_proven_by_handshake });
         let (stop, stopped) = watch::channel(false);
         let failed = |error: io::Error| {
-            Error::new(Kind::InternalError, format!("the agent could not start: {error}"))
+            Error::system(Kind::TransportError, "The agent could not start", &error)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
-        let answering = Answering { routes: Arc::clone(&routes), door, take_step };
+        let places = Arc::new(Places::new(limits));
+        let answering = Answering { routes: Arc::clone(&routes), door, take_step, places, limits };
         let serve = move || {
             #[expect(
                 clippy::disallowed_methods,
@@ -113,7 +122,7 @@ impl Agent {
             )]
             runtime.block_on(answering.clone().in_steps(answering.accept(socket, stopped)));
         };
-        let thread = std::thread::Builder::new().name("siteline-agent".to_owned()).spawn(serve);
+        let thread = system::start("siteline-agent", serve);
         let (thread, process) = (Some(thread.map_err(failed)?), std::process::id());
         Ok(Self { address, secret, routes, stop, thread, socket: own, process })
     }
@@ -159,6 +168,8 @@ struct Answering {
     routes: Arc<Routes>,
     door: Arc<Door>,
     take_step: TakeStep,
+    places: Arc<Places>,
+    limits: Limits,
 }
 
 impl Answering {
@@ -174,51 +185,96 @@ impl Answering {
 
     /// Accepts connections until the agent is stopped; dropping the runtime then closes all of them.
     async fn accept(self, socket: Socket, mut stopped: watch::Receiver<bool>) {
-        let slots = Arc::new(tokio::sync::Semaphore::new(MOST_CONNECTIONS));
         let Ok(listener) = Listener::new(socket) else { return };
-        loop {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stopped.changed() => return,
-            };
-            // For example out of file descriptors: open connections continue.
-            let Ok(stream) = accepted else {
-                Clock::system().sleep(Duration::from_millis(10)).await;
-                continue;
-            };
-            let answering = self.clone();
-            let served = async move {
-                let _slot = slot;
-                let _ended =
-                    tokio::time::timeout(LONGEST_CONNECTION, answering.serve(stream)).await;
-            };
-            tokio::spawn(self.clone().in_steps(served));
-        }
-    }
-
-    async fn serve(self, stream: Accepted) {
-        match stream {
-            #[cfg(unix)]
-            Accepted::Unix(stream) => {
-                let user = stream.peer_cred().ok().map(|peer| peer.uid());
-                let is_allowed = user.is_some_and(|user| self.door.users.contains(&user));
-                self.answer_on(stream, is_allowed).await;
-            }
-            Accepted::Tls(stream, acceptor) => {
-                let accepted = tokio::time::timeout(LONGEST_REQUEST, acceptor.accept(stream)).await;
-                if let Ok(Ok(stream)) = accepted {
-                    self.answer_on(stream, true).await;
+        let accepting = async {
+            for number in 0.. {
+                self.places.room(listener.knows_peers()).await;
+                match listener.accept().await {
+                    Ok(stream) => self.begin(number, stream),
+                    Err(error) => self.after_failed_accept(&error).await,
                 }
             }
+        };
+        tokio::select! {
+            () = accepting => {}
+            _ = stopped.changed() => {}
         }
     }
 
-    async fn answer_on(self, stream: impl AsyncRead + AsyncWrite + Unpin, is_allowed: bool) {
+    fn begin(&self, number: u64, stream: Accepted) {
+        #[cfg(unix)]
+        let stream = match stream {
+            Accepted::Unix(stream) if !self.door.lets_in(&stream) => {
+                return self.turn_away(number, stream);
+            }
+            stream => stream,
+        };
+        let visit = self.places.enter(number, stream.is_known());
+        let answering = self.clone();
+        let served = async move {
+            let whole = tokio::time::timeout(LONGEST_CONNECTION, answering.serve(stream, &visit));
+            tokio::select! {
+                _ended = whole => {}
+                () = visit.closed() => {}
+            }
+        };
+        tokio::spawn(self.clone().in_steps(served));
+    }
+
+    /// Tells a user who may not ask why, whatever it sends.
+    #[cfg(unix)]
+    fn turn_away(&self, number: u64, stream: tokio::net::UnixStream) {
+        // At once: the buffer of a new socket has room for it. Fails where the client has disconnected.
+        let told = stream.into_std().and_then(|mut stream| {
+            stream.write_all(&other_user())?;
+            tokio::net::UnixStream::from_std(stream)
+        });
+        let Ok(stream) = told else { return };
+        let visit = self.places.refuse(number);
+        let answering = self.clone();
+        let closed = async move {
+            tokio::select! {
+                () = answering.close(stream) => {}
+                () = visit.closed() => {}
+            }
+        };
+        tokio::spawn(self.clone().in_steps(closed));
+    }
+
+    /// A peer that has disconnected meanwhile costs nothing. Otherwise a descriptor is free once a
+    /// connection that only waits is closed.
+    async fn after_failed_accept(&self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+            return;
+        }
+        self.places.close_oldest();
+        Clock::system().sleep(ACCEPT_PAUSE).await;
+    }
+
+    async fn serve(self, stream: Accepted, visit: &Visit) {
+        match stream {
+            #[cfg(unix)]
+            Accepted::Unix(stream) => self.answer_on(stream, visit).await,
+            Accepted::Tls(stream, acceptor) => {
+                let shaken = acceptor.accept(stream);
+                let shaken = tokio::time::timeout(self.limits.patience, shaken).await;
+                let Ok(Ok(stream)) = shaken else { return };
+                if self.door.is_proven_by_handshake {
+                    visit.prove();
+                }
+                self.answer_on(stream, visit).await;
+            }
+        }
+    }
+
+    async fn answer_on(&self, stream: impl AsyncRead + AsyncWrite + Unpin, visit: &Visit) {
+        let answered = Notify::new();
         let service = service_fn(|request| {
-            let answering = &self;
+            let answered = &answered;
             Box::pin(async move {
-                let (status, body) = answering.answer(request, is_allowed).await;
+                let (status, body) = self.answer(request, visit).await;
+                answered.notify_one();
                 Response::builder()
                     .status(status)
                     .header(CONTENT_TYPE, "application/json")
@@ -226,50 +282,48 @@ impl Answering {
             })
         });
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(LONGEST_REQUEST);
+        builder.timer(TokioTimer::new()).header_read_timeout(self.limits.patience);
         builder.max_buf_size(LONGEST_HEAD).keep_alive(false);
-        // Fails where the client has disconnected.
-        let _ended = builder.serve_connection(TokioIo::new(stream), service).await;
+        let connection = builder.serve_connection(TokioIo::new(stream), service).without_shutdown();
+        let unread = async {
+            answered.notified().await;
+            Clock::system().sleep(self.limits.patience).await;
+        };
+        tokio::select! {
+            // Fails where the client has disconnected.
+            ended = connection => if let Ok(parts) = ended {
+                self.close(parts.io.into_inner()).await;
+            },
+            () = unread => {}
+        }
     }
 
-    async fn answer(&self, request: Request<Incoming>, is_allowed: bool) -> Answer {
-        let (head, body) = request.into_parts();
-        // Before it is refused: whoever is still sending would not read why.
-        let body = Limited::new(body, LONGEST_BODY).collect();
-        let Ok(Ok(body)) = tokio::time::timeout(LONGEST_REQUEST, body).await else {
-            return refusal(&Error::new(Kind::ConfigError, "the request is too long or was cut"));
+    /// Closes a connection so that its peer can read the answer: unread bytes would reset it. They are
+    /// dropped, and only so many.
+    async fn close(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let rest = async {
+            // Both fail where the client has disconnected.
+            let _ = stream.shutdown().await;
+            let _ = tokio::io::copy(&mut stream.take(LONGEST_REST), &mut tokio::io::sink()).await;
         };
-        if let Err(error) = self.door.check(&head.headers, is_allowed) {
+        let _late = tokio::time::timeout(self.limits.patience, rest).await;
+    }
+
+    /// No byte of a body is read before its peer may ask.
+    async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Answer {
+        let (head, body) = request.into_parts();
+        if let Err(error) = self.door.check(&head.headers) {
             return refusal(&error);
         }
+        if self.door.secret.is_some() {
+            visit.prove();
+        }
+        let body = Limited::new(body, self.limits.body).collect();
+        let Ok(Ok(body)) = tokio::time::timeout(self.limits.patience, body).await else {
+            return refusal(&Error::new(Kind::ConfigError, "the request is too long or was cut"));
+        };
+        visit.answer().await;
         self.routes.answer(head.method.as_str(), head.uri.path(), &body.to_bytes()).await
-    }
-}
-
-impl Door {
-    /// Refuses other users, browsers, and whoever does not know the secret.
-    fn check(&self, headers: &HeaderMap, is_allowed: bool) -> Result<()> {
-        let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-        let refused = |what: &str| Err(Error::new(Kind::ConfigError, what));
-        if !is_allowed {
-            return refused(
-                "the agent is another user's, and does not allow this one (--allow-uid)",
-            );
-        }
-        if header(HEADER) != Some(VERSION.as_bytes()) {
-            return refused("the request has no header of siteline's in this version");
-        }
-        let host = header(HOST.as_str()).unwrap_or_default();
-        if !self.hosts.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host)) {
-            return refused("the agent is not known by the name that the request has (Host)");
-        }
-        let told = header(SECRET_HEADER).unwrap_or_default();
-        match &self.secret {
-            Some(secret) if verify_slices_are_equal(secret.as_bytes(), told).is_err() => {
-                refused("the agent asks for a secret: set SITELINE_AGENT_SECRET as it printed it")
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -298,6 +352,11 @@ impl Listener {
         })
     }
 
+    /// Whether the system says who is at the other end.
+    fn knows_peers(&self) -> bool {
+        !matches!(self, Self::Tls(..))
+    }
+
     async fn accept(&self) -> io::Result<Accepted> {
         Ok(match self {
             #[cfg(unix)]
@@ -312,15 +371,10 @@ impl Listener {
     }
 }
 
-#[cfg(unix)]
-fn own_user() -> u32 {
-    nix::unistd::Uid::effective().as_raw()
-}
-
-/// No socket of this system tells who is at its other end.
-#[cfg(windows)]
-fn own_user() -> u32 {
-    0
+impl Accepted {
+    fn is_known(&self) -> bool {
+        !matches!(self, Self::Tls(..))
+    }
 }
 
 /// 256 bits that nobody can guess.
@@ -341,3 +395,7 @@ fn checked(secret: Zeroizing<String>) -> Result<Zeroizing<String>> {
     Err(Error::new(Kind::ConfigError, "SITELINE_AGENT_SECRET is shorter than 256 bits.")
         .with_hint("It is base64url of 32 random bytes; without it the agent makes one."))
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

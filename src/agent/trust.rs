@@ -11,7 +11,12 @@ use rustls_platform_verifier::Verifier;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Kind, Result};
-use crate::http::provider;
+use crate::files::{read_whole, text_of};
+use crate::http::{ServerVerifier, certificates, provider};
+use crate::system::exhausted_files;
+
+/// The largest file of certificates or of a key.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 /// What a client shows to its agent, and whom it trusts. Over a socket of this machine nothing of it is
 /// used. Files are read when the first call is made.
@@ -41,13 +46,14 @@ impl ClientTls {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(|_| unusable("TLS"))?;
-        let builder = if let Some(path) = &self.authority {
-            builder.with_root_certificates(authority(path)?)
+        let verifier = if let Some(path) = &self.authority {
+            ServerVerifier::of_certificates(chain(path)?, &provider())?
         } else {
-            let verifier =
+            let platform =
                 Verifier::new(provider()).map_err(|_| unusable("the machine's trust"))?;
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            ServerVerifier::of_platform(platform)
         };
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         let config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => builder
@@ -69,16 +75,25 @@ pub(super) fn authority(path: &Path) -> Result<RootCertStore> {
 
 /// A certificate, and those between it and its authority.
 pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let found =
-        CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match found {
-        Ok(chain) if !chain.is_empty() => Ok(chain),
-        _ => Err(unreadable(path, "certificates in PEM form")),
-    }
+    let bytes = bytes_of(path)?;
+    certificates(&bytes).map_err(|why| {
+        let message = format!("The file of certificates {:?} {why}.", path.to_string_lossy());
+        Error::new(Kind::CredentialError, message)
+    })
 }
 
+/// In any encoding of a text.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
-    PrivateKeyDer::from_pem_file(path).map_err(|_| unreadable(path, "an unencrypted PEM key"))
+    let bytes = bytes_of(path)?;
+    let key = text_of(&bytes).and_then(|text| PrivateKeyDer::from_pem_slice(text.as_bytes()).ok());
+    key.ok_or_else(|| unreadable(path, "an unencrypted PEM key"))
+}
+
+fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    read_whole(path, LARGEST_FILE).map_err(|error| {
+        let what = format!("{:?} cannot be read", path.to_string_lossy());
+        Error::system(Kind::CredentialError, what, &error)
+    })
 }
 
 pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
@@ -88,6 +103,13 @@ pub(super) fn mismatch(certificate: &Path, key: &Path) -> Error {
 }
 
 fn unreadable(path: &Path, what: &str) -> Error {
+    if let Some(error) = exhausted_files() {
+        return Error::system(
+            Kind::CredentialError,
+            format!("{:?} cannot be read", path.display()),
+            &error,
+        );
+    }
     let message = format!("{:?} cannot be read as {what}.", path.display());
     Error::new(Kind::CredentialError, message)
 }

@@ -2,17 +2,15 @@
 //! numbers of an RSA key. An error names what was found instead, without showing its content.
 
 use pkcs8::der::asn1::UintRef;
-use pkcs8::der::{Reader, SecretDocument, SliceReader, Tag};
+use pkcs8::der::{Reader as _, SecretDocument, SliceReader, Tag};
 use pkcs8::{EncryptedPrivateKeyInfo, ObjectIdentifier, PrivateKeyInfo, pkcs5};
 use zeroize::Zeroizing;
 
 use super::components::Components;
 use super::refusal::{not_rsa, refused};
-use super::{jwk, pem};
+use super::{jwk, key_cost, pem};
 use crate::error::{Error, Result};
-
-/// Shorter base64 cannot be an RSA key; longer base64 is unlikely to be the name of a file.
-const SHORTEST_BARE_BASE64: usize = 256;
+use crate::files::{decode_base64, first_element, is_bare_base64, is_pem, member_tags, text_of};
 
 /// Reads a private key in any format.
 pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
@@ -40,39 +38,12 @@ pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components
 #[must_use]
 pub(crate) fn is_key_text(text: &str) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
-    pem::is_pem(text)
-        || text.contains(['\n', '\r'])
-        || start.starts_with('{')
-        || is_bare_base64(text)
-}
-
-/// Decodes UTF-8, or UTF-16 with a byte order mark, which a redirect in PowerShell writes.
-pub(super) fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
-    let units = |unit: fn([u8; 2]) -> u16| {
-        let units: Zeroizing<Vec<u16>> =
-            Zeroizing::new(bytes[2..].chunks_exact(2).map(|two| unit([two[0], two[1]])).collect());
-        Zeroizing::new(String::from_utf16_lossy(&units))
-    };
-    match bytes {
-        [0xff, 0xfe, ..] => Some(units(u16::from_le_bytes)),
-        [0xfe, 0xff, ..] => Some(units(u16::from_be_bytes)),
-        _ => {
-            let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
-            match text {
-                Ok(text) => Some(Zeroizing::new(text.to_owned())),
-                // Comments around a PEM block may be in any encoding.
-                Err(_) if bytes.windows(10).any(|window| window == b"-----BEGIN") => {
-                    Some(Zeroizing::new(String::from_utf8_lossy(bytes).into_owned()))
-                }
-                Err(_) => None,
-            }
-        }
-    }
+    is_pem(text) || text.contains(['\n', '\r']) || start.starts_with('{') || is_bare_base64(text)
 }
 
 /// `None` if the text is neither PEM nor JSON.
 fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>> {
-    if pem::is_pem(text) {
+    if is_pem(text) {
         read_der(&pem::private_key_der(text)?, passphrase).map(Some)
     } else if text.trim_start().starts_with('{') {
         jwk::read_private(text).map(Some)
@@ -85,29 +56,15 @@ fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>
     }
 }
 
-pub(super) fn is_bare_base64(text: &str) -> bool {
-    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
-    text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())
-}
-
 /// Reads base64 of DER or of a PEM text, as vaults and CI systems store them.
 fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components> {
-    let inner = pem::decode_base64(text).ok_or_else(unrecognised)?;
+    let inner = decode_base64(text).ok_or_else(unrecognised)?;
     if let Some(text) = text_of(&inner)
         && let Some(components) = read_text(&text, passphrase)?
     {
         return Ok(components);
     }
     read_der(first_element(&inner).ok_or_else(unrecognised)?, passphrase)
-}
-
-/// The first DER element, if only white space follows it, such as a line break added by an editor.
-/// Trimming first could remove a byte of the key.
-pub(super) fn first_element(bytes: &[u8]) -> Option<&[u8]> {
-    let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
-    let is_complete = element.first() == Some(&u8::from(Tag::Sequence))
-        && bytes[element.len()..].iter().all(u8::is_ascii_whitespace);
-    is_complete.then_some(element)
 }
 
 fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
@@ -125,21 +82,6 @@ fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
         .with_hint("Extract the key: openssl pkcs12 -nocerts -noenc -in key.p12 -out key.pem")),
         _ => Err(unrecognised()),
     }
-}
-
-/// The tags of the members of the outer SEQUENCE, which identify the format.
-pub(super) fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
-    let mut reader = SliceReader::new(der).ok()?;
-    reader
-        .sequence(|members| {
-            let mut tags = Vec::new();
-            while !members.is_finished() {
-                tags.push(members.peek_tag()?);
-                members.tlv_bytes()?;
-            }
-            Ok(tags)
-        })
-        .ok()
 }
 
 fn read_pkcs1(der: &[u8]) -> Result<Components> {
@@ -200,6 +142,7 @@ pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDoc
         return Err(refused("The private key is encrypted and no passphrase was given.")
             .with_hint("Give it as passphrase=, from a vault or an environment variable."));
     };
+    key_cost::check(der)?;
     let encrypted = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| unknown_encryption())?;
     let opened = encrypted.decrypt(passphrase).map_err(|error| match error {
         pkcs8::Error::EncryptedPrivateKey(

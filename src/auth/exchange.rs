@@ -12,13 +12,10 @@ use super::grant::{self, Grant};
 use super::issuer::{Issued, Issuer, TokenWish, Tries};
 use super::retry_after_gate::LONGEST_PAUSE;
 use super::{Credential, Proof, ScopeSet};
-use crate::clock::{CORRECTED_SKEW, ServiceTime};
+use crate::clock::{ServiceTime, Skew};
 use crate::error::{Error, Kind, Result};
 use crate::http::base_url::TOKEN_PATH;
 use crate::http::{Call, Deadline, Ledger, OpenNote, Policy, Request, RequestKind, Transport};
-
-/// A refusal is attributed to the clocks only if they differ by more than this.
-const REFUSED_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 /// So many begin at the same time without a wait ...
 const UNSPREAD: u64 = 2;
@@ -73,13 +70,16 @@ impl Issuer for Exchange<'_> {
                 }
                 call.wait_out(left, because).await?;
             }
-            let applied = self.time.correction();
+            let applied = if corrected { self.correctable() } else { self.time.assertion_skew() };
             let (asked, asked_wall) = (clock.monotonic(), clock.wall());
             let mut note = call.note(self.transport.observer(), RequestKind::Token);
-            let attempt = call.attempt(Box::pin(self.attempt(scopes, &mut note))).await;
+            let attempt = call.attempt(Box::pin(self.attempt(scopes, applied, &mut note))).await;
             let mut error = match attempt {
                 Ok(grant) => {
                     call.succeeded();
+                    if corrected {
+                        self.time.be_strict();
+                    }
                     return Ok(Issued { grant, asked, asked_wall });
                 }
                 Err(error) => error,
@@ -124,8 +124,13 @@ impl Exchange<'_> {
     }
 
     /// One attempt with a new assertion.
-    async fn attempt(&self, scopes: &ScopeSet, note: &mut OpenNote) -> Result<Grant> {
-        let form = self.proof.form(scopes, self.time).await?;
+    async fn attempt(
+        &self,
+        scopes: &ScopeSet,
+        skew: Option<Skew>,
+        note: &mut OpenNote,
+    ) -> Result<Grant> {
+        let form = self.proof.form(scopes, self.time.corrected(skew)).await?;
         let url = self.transport.base_url().join(TOKEN_PATH, None);
         let path = url.path().to_owned();
         let trace = note.begin(&url);
@@ -175,11 +180,16 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether the reply shows a skew for which the assertion was not corrected: it was unknown, or the
-    /// local clock has been set since.
-    fn correction_helps(&self, applied: SignedDuration) -> bool {
-        let Some(skew) = self.time.skew() else { return false };
-        skew.abs() <= CORRECTED_SKEW && (skew - applied).abs() > REFUSED_SKEW
+    fn correctable(&self) -> Option<Skew> {
+        self.time.measured().filter(|skew| skew.is_correctable())
+    }
+
+    /// Whether the reply shows a skew for which the assertion was not corrected: it was unknown or
+    /// small, or the local clock has been set since. A difference that the measurement itself may
+    /// explain is none.
+    fn correction_helps(&self, applied: Option<Skew>) -> bool {
+        let applied = applied.map_or(SignedDuration::ZERO, |skew| skew.estimate);
+        self.correctable().is_some_and(|skew| (skew.estimate - applied).abs() > skew.error())
     }
 
     /// Adds everything that may be the cause: the service does not say which check failed (§7).
@@ -211,7 +221,7 @@ impl Exchange<'_> {
             settings.audience,
             credential.subject(),
         );
-        let beyond = skew.is_some_and(|skew| skew.abs() > CORRECTED_SKEW);
+        let beyond = self.time.measured().is_some_and(|skew| !skew.is_correctable());
         let error = if corrected || beyond {
             if self.transport.base_url().is_loopback() {
                 hint += "\n- if the service is a siteline.Sandbox, its clock was moved or stands still: \
@@ -245,5 +255,5 @@ impl fmt::Debug for Exchange<'_> {
 
 /// `invalid_client`, or a 401 without a known code.
 pub(super) fn is_invalid_client(error: &Error) -> bool {
-    error.kind() == Kind::AuthenticationError
+    matches!(error.kind(), Kind::AuthenticationError | Kind::ClockSkewError)
 }

@@ -24,6 +24,7 @@ use super::key_file::{self, absolute_hint, shown};
 use super::refusal::refused;
 use crate::files;
 use crate::lock::Mutex;
+use crate::system;
 use crate::{Error, Kind, Result};
 
 /// Iterations of PBKDF2 with SHA-256 in saved files. scrypt would be stronger, but OpenSSL refuses to
@@ -280,9 +281,9 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::PermissionDenied => {
             ("may not be written by this user", "Choose a directory of your own.".to_owned())
         }
-        _ => ("could not be written", format!("The system says: {}.", error.kind())),
+        _ => ("could not be written", format!("The system says: {}.", system::reason(error))),
     };
-    refused(format!("{} {what}.", shown(path))).with_hint(hint)
+    refused(format!("{} {what}.", shown(path))).with_hint(hint).passing_with(error)
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Reads a file that contains a private key: of limited size, and with a warning if others can read it.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use zeroize::Zeroizing;
 
 use super::encoding;
 use super::refusal::refused;
-use crate::{Error, Result};
+use crate::{Error, Result, files, system};
 
 /// Larger files are not read; `/dev/zero` is endless.
 const LARGEST_FILE: u64 = 1024 * 1024;
@@ -22,11 +22,13 @@ const LONGEST_SHOWN_PATH: usize = 400;
 /// `CredentialError` with the path, never the content: for a file that is missing, a directory, not
 /// readable or over 1 MiB.
 pub(super) fn read(what: &str, path: &Path) -> Result<(Zeroizing<Vec<u8>>, Option<u32>)> {
-    let (bytes, open_mode) = read_file(path).map_err(|error| unreadable(what, path, &error))?;
-    let bytes = bytes.ok_or_else(|| {
-        refused(format!("{} is over 1 MiB: no {what} file is that large.", shown(path)))
-    })?;
-    Ok((bytes, open_mode))
+    match files::read_with_metadata(path, LARGEST_FILE) {
+        Ok((bytes, metadata)) => Ok((bytes, open_mode(&metadata))),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(refused(format!("{} is over 1 MiB: no {what} file is that large.", shown(path))))
+        }
+        Err(error) => Err(unreadable(what, path, &error)),
+    }
 }
 
 /// A warning if other users can read the file of a key (K8).
@@ -41,29 +43,6 @@ pub(super) fn check_mode(path: &Path, open_mode: Option<u32>, strict: bool) -> R
         return Err(refused(message).with_hint(hint));
     }
     Ok(vec![format!("{message} {hint}")])
-}
-
-/// The bytes of a file (`None` over the largest size), and its mode if others may access it.
-type FileRead = (Option<Zeroizing<Vec<u8>>>, Option<u32>);
-
-fn read_file(path: &Path) -> io::Result<FileRead> {
-    // Windows does not open a folder, and says that this user may not.
-    let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => {
-            io::ErrorKind::IsADirectory.into()
-        }
-        _ => error,
-    })?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    // The vector must not grow, which would leave a copy in memory.
-    let capacity = usize::try_from(metadata.len().min(LARGEST_FILE)).unwrap_or(0) + 1;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(capacity));
-    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    let is_too_large = bytes.len() as u64 > LARGEST_FILE;
-    Ok(((!is_too_large).then_some(bytes), open_mode(&metadata)))
 }
 
 #[cfg(unix)]
@@ -89,9 +68,11 @@ pub(super) fn unreadable(what: &str, path: &Path, error: &io::Error) -> Error {
             "may not be read by this user",
             "Run as the user who owns it, or give this user a copy.".to_owned(),
         ),
-        _ => ("could not be read", format!("The system says: {}.", error.kind())),
+        _ => ("could not be read", format!("The system says: {}.", system::reason(error))),
     };
-    refused(format!("The {what} file {} {problem}.", shown(path))).with_hint(hint)
+    refused(format!("The {what} file {} {problem}.", shown(path)))
+        .with_hint(hint)
+        .passing_with(error)
 }
 
 pub(super) fn absolute_hint(path: &Path) -> String {
@@ -129,7 +110,7 @@ mod tests {
     fn k1_a_file_of_the_largest_size_is_read_and_its_bytes_are_never_moved() {
         let path = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
         for (size, is_read) in [(5, true), (LARGEST_FILE, true), (LARGEST_FILE + 1, false)] {
-            File::create(&path).and_then(|file| file.set_len(size)).expect("a file");
+            fs::File::create(&path).and_then(|file| file.set_len(size)).expect("a file");
             let read = read("private key", &path);
             assert_eq!(read.is_ok(), is_read, "{size} bytes");
             let Ok((bytes, _)) = read else { continue };

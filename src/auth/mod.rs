@@ -21,6 +21,7 @@ mod issuer;
 mod jwk;
 mod key;
 mod key_choice;
+mod key_cost;
 mod key_file;
 mod mutual_tls;
 mod own_assertion;
@@ -54,6 +55,7 @@ pub(crate) use retry_after_gate::RetryAfterGate;
 pub(crate) use scope::ScopeSet;
 pub(crate) use token::{TokenFacts, TokenKey, TokenSource};
 
+use crate::system::on_thread;
 use crate::{Error, Kind, Result};
 
 /// A valid value, with warnings about it.
@@ -209,11 +211,8 @@ impl fmt::Debug for Credential {
 /// Signs on a blocking thread, because a signer may wait for a vault or a lock. A caller that is
 /// cancelled does not wait for it.
 async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
-    match tokio::task::spawn_blocking(move || signer.sign(&input)).await {
-        Ok(signature) => signature,
-        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-        Err(_) => Err(Error::new(Kind::ClosedError, "the process is exiting; nothing is signed")),
-    }
+    let signature = on_thread(move || signer.sign(&input)).await;
+    signature.map_err(|refused| Error::no_thread(&refused))?
 }
 
 /// K12: removes white space around a subject, as environment variables and files add it, and warns.

@@ -1,35 +1,10 @@
-//! A tolerant PEM parser: keys pass through environment variables, mails and editors, which change or
-//! remove line endings, escape them as `\n`, or add other blocks. Only the BEGIN and END lines and the
-//! base64 between them are read.
+//! The private key of a PEM text, and the errors of PEM.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use zeroize::Zeroizing;
 
 use super::refusal::{not_rsa, refused};
 use crate::Result;
-
-const BEGIN: &str = "-----BEGIN ";
-const END: &str = "-----END ";
-const DASHES: &str = "-----";
-
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
-
-pub(super) struct Block<'a> {
-    pub(super) label: &'a str,
-    body: &'a str,
-}
-
-/// Whether a text contains a PEM block, which may be damaged.
-pub(super) fn is_pem(text: &str) -> bool {
-    text.contains("-----BEGIN")
-}
+use crate::files::{self, Block, decode_base64, unescaped};
 
 /// The DER of the one private key in a PEM text.
 pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
@@ -46,32 +21,21 @@ pub(super) fn private_key_der(text: &str) -> Result<Zeroizing<Vec<u8>>> {
     match key.label {
         "EC PRIVATE KEY" => Err(not_rsa("an EC key")),
         "DSA PRIVATE KEY" => Err(not_rsa("a DSA key")),
-        _ => key.der(),
+        _ => der(key),
     }
 }
 
-impl Block<'_> {
-    /// Whether it contains a private key, of any kind.
-    pub(super) fn is_private_key(&self) -> bool {
-        self.label.ends_with("PRIVATE KEY")
-    }
-
-    /// Whether it contains a certificate.
-    pub(super) fn is_certificate(&self) -> bool {
-        matches!(self.label, "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE")
-    }
-
-    /// What the base64 of the block encodes.
-    ///
-    /// # Errors
-    /// `CredentialError` for damage, and for private keys that are no DER.
-    pub(super) fn der(&self) -> Result<Zeroizing<Vec<u8>>> {
-        match self.label {
+/// What the base64 of the block encodes.
+///
+/// # Errors
+/// `CredentialError` for damage, and for private keys that are no DER.
+pub(super) fn der(block: &Block<'_>) -> Result<Zeroizing<Vec<u8>>> {
+    match block.label {
         "OPENSSH PRIVATE KEY" => Err(refused("The key is in OpenSSH's own format.").with_hint(
             "Convert a copy of it (the command changes the file in place): \
              ssh-keygen -p -m PKCS8 -f copy-of-key",
         )),
-        _ if self.body.contains("Proc-Type:") => Err(refused(
+        _ if block.body.contains("Proc-Type:") => Err(refused(
             "The key is encrypted in the legacy way (\"Proc-Type: 4,ENCRYPTED\"), which is weak \
              and not supported.",
         )
@@ -79,44 +43,21 @@ impl Block<'_> {
             "Convert it once, then load the new file with the same passphrase: \
              openssl pkcs8 -topk8 -v2 aes-256-cbc -in key.pem -out key-pkcs8.pem",
         )),
-        _ => decode_base64(self.body).ok_or_else(|| {
+        _ => decode_base64(block.body).ok_or_else(|| {
             refused(
                 "The PEM text is damaged: the text between its BEGIN and END lines is not base64.",
             )
             .with_hint("Copy the complete file again, unchanged.")
         }),
     }
-    }
-}
-
-/// Line breaks may be escaped in an environment variable or a JSON file.
-pub(super) fn unescaped(text: &str) -> Zeroizing<String> {
-    Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"))
-}
-
-/// Decodes base64 and ignores white space.
-pub(super) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let mut compact = Zeroizing::new(String::with_capacity(text.len()));
-    compact.extend(text.chars().filter(|c| !c.is_whitespace()));
-    // The decoder requires a multiple of three bytes.
-    let mut bytes = Zeroizing::new(vec![0; compact.len() + 3]);
-    let length = BASE64.decode_slice(compact.as_bytes(), &mut bytes).ok()?;
-    bytes.truncate(length);
-    Some(bytes)
 }
 
 /// The blocks of a text whose line breaks are real.
+///
+/// # Errors
+/// `CredentialError` if it stops before an END line.
 pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
-    let mut blocks = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(BEGIN) {
-        let (label, after) =
-            rest[start + BEGIN.len()..].split_once(DASHES).ok_or_else(cut_short)?;
-        let end = after.find(END).ok_or_else(cut_short)?;
-        blocks.push(Block { label: label.trim(), body: &after[..end] });
-        rest = &after[end + END.len()..];
-    }
-    Ok(blocks)
+    files::blocks(text).ok_or_else(cut_short)
 }
 
 fn cut_short() -> crate::Error {

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::assertion::{self, AssertionSettings};
 use super::{Credential, ScopeSet};
-use crate::clock::ServiceTime;
 use crate::error::Result;
 use crate::http::ClientCertificate;
 
@@ -53,19 +53,19 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// The form of one token request (§4.1), with an assertion of its own.
+    /// The form of one token request (§4.1), with an assertion of its own that is issued at `now`.
     ///
     /// # Errors
     /// Those of the signer.
     pub(super) async fn form(
         &self,
         scopes: &ScopeSet,
-        time: &ServiceTime,
+        now: Timestamp,
     ) -> Result<Zeroizing<String>> {
         let scopes = scopes.to_string();
         let fields = match self {
             Self::Assertion { credential, settings } => {
-                let assertion = assertion::make(credential, settings, time.now()).await?;
+                let assertion = assertion::make(credential, settings, now).await?;
                 let assertion = assertion.into_form_value();
                 return Ok(encoded(&[
                     ("grant_type", "client_credentials"),

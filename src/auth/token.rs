@@ -363,6 +363,10 @@ mod tests;
 mod cache;
 
 #[cfg(test)]
+#[path = "token_skew_tests.rs"]
+mod skew;
+
+#[cfg(test)]
 #[path = "token_storm_tests.rs"]
 mod storms;
 

@@ -17,6 +17,7 @@ use crate::http::{
     BaseUrl, DefaultLedger, FileLedger, Integration, Ledger, Policy, Terms, TimeOfDay,
     TransportSettings,
 };
+use crate::system;
 
 /// `ledger=` with this text counts in memory.
 const MEMORY: &str = "memory";
@@ -164,12 +165,13 @@ impl ClientSettings {
             return Ok(());
         }
         let clock = Clock::of_file(Path::new(file)).map_err(|error| {
-            let why = error.kind();
+            let why = system::reason(&error);
             let message = format!("The clock of the sandbox {address} cannot be read: {why}.");
-            Error::new(Kind::ConfigError, message).with_hint(
+            let error_of_setting = Error::new(Kind::ConfigError, message).with_hint(
                 "SITELINE_SANDBOX_CLOCK is of a sandbox that has ended, or on another machine. Take \
                  the variables of sandbox.env() anew, or unset this one.",
-            )
+            );
+            error_of_setting.passing_as(&error)
         })?;
         if ledger.is_some_and(names_file) {
             return if clock.shows_system_time() { Ok(()) } else { Err(ledger_by_sandbox_clock()) };

@@ -1,7 +1,6 @@
 //! Queries to the data endpoint (§4.3): validated, canonical, immutable. Queries with the same
 //! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cursor::Cursor;
 use super::instant::check_bound;
-use crate::error::{Error, Kind, Result, excerpt};
+use crate::error::{Error, Kind, Result, escaped, excerpt};
 
 /// RFC 3986: all but the unreserved characters are percent-encoded.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -251,16 +250,6 @@ fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
     single.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(filters)
 }
 
-/// With line breaks and other control characters escaped, for texts and logs.
-fn in_one_line(text: &str) -> Cow<'_, str> {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    if !text.contains(breaks) {
-        return text.into();
-    }
-    let escape = |c: char| if breaks(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect()
-}
-
 fn push_parameter(wire: &mut String, name: &str, value: &str) {
     if !wire.is_empty() {
         wire.push('&');
@@ -273,7 +262,7 @@ fn push_parameter(wire: &mut String, name: &str, value: &str) {
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = parameters(&self.0.input)
-            .map(|(name, value)| format!("{}={}", in_one_line(name), in_one_line(&value)));
+            .map(|(name, value)| format!("{}={}", escaped(name), escaped(&value)));
         f.write_str(&shown.collect::<Vec<_>>().join(" "))
     }
 }
@@ -312,13 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn values_are_shown_in_one_line() {
+    fn values_are_shown_escaped() {
         let shown = |site: &str| {
             let input = QueryInput { site: Some(site.to_owned()), ..QueryInput::default() };
             Query::new(input).unwrap().to_string()
         };
         let forged = shown("S1\r\nINFO all is well\u{1b}[2J\u{2028}x");
-        assert_eq!(forged, r"siteId=S1\r\nINFO all is well\u{1b}[2J\u{2028}x");
+        assert_eq!(forged, r"siteId=S1\r\nINFO all is well\x1b[2J\u2028x");
         assert_eq!(shown("S 1/ü"), "siteId=S 1/ü");
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::shape::TimestampForm;
+use crate::error::escaped;
 
 /// At most so many names of unknown members are listed; one more entry says that there are more.
 const UNKNOWN_LISTED: usize = 200;
@@ -97,20 +98,11 @@ impl PageReport {
     }
 }
 
-/// A member's name for a report or message: truncated, with control characters escaped.
+/// A member's name for a report or message: truncated and escaped.
 pub(super) fn shown_name(name: &str) -> String {
-    let mut shown = String::new();
-    for c in name.chars().take(NAME_CHARACTERS) {
-        if c.is_control() {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    if name.chars().nth(NAME_CHARACTERS).is_some() {
-        shown.push('…');
-    }
-    shown
+    let end = name.char_indices().nth(NAME_CHARACTERS).map_or(name.len(), |(end, _)| end);
+    let more = if end < name.len() { "…" } else { "" };
+    format!("{}{more}", escaped(&name[..end]))
 }
 
 #[cfg(test)]
@@ -143,6 +135,6 @@ mod tests {
         }
         assert_eq!(report.unknown_members.len(), UNKNOWN_LISTED + 1);
         assert_eq!(shown_name(&"x".repeat(1_000_000)).chars().count(), NAME_CHARACTERS + 1);
-        assert_eq!(shown_name("a\u{1b}b"), "a\\u{1b}b");
+        assert_eq!(shown_name("a\u{1b}b"), "a\\x1bb");
     }
 }

@@ -3,6 +3,7 @@
 //! A text is cut before anything is looked for in it, so that the work for a message does not grow with
 //! the length of a reply.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -77,13 +78,38 @@ fn looks_like_jwt(word: &str) -> bool {
 }
 
 fn push_escaped(safe: &mut String, text: &str) {
+    safe.push_str(&escaped(text));
+}
+
+/// Writes each character that is not printable as Python's `repr` does: `\x1b`, `\n`, `\u202e`. Such are
+/// control characters, marks that are invisible or turn the direction of text, and all spaces but one.
+#[must_use]
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            safe.extend(c.escape_unicode());
-        } else {
-            safe.push(c);
+        match (c, u32::from(c)) {
+            (c, _) if is_printable(c) => safe.push(c),
+            ('\t' | '\n' | '\r', _) => safe.extend(c.escape_default()),
+            (_, code @ 0..=0xff) => safe.push_str(&format!("\\x{code:02x}")),
+            (_, code @ 0..=0xffff) => safe.push_str(&format!("\\u{code:04x}")),
+            (_, code) => safe.push_str(&format!("\\U{code:08x}")),
         }
     }
+    Cow::Owned(safe)
+}
+
+/// As Python's `str.isprintable`. Text in debug form has the same rule; after a letter it shows accents.
+fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    let mut letter_first = [b'a'; 5];
+    c.encode_utf8(&mut letter_first[1..]);
+    let text = str::from_utf8(&letter_first[..=c.len_utf8()]).unwrap_or_default();
+    text.escape_debug().nth(1) == Some(c)
 }
 
 /// A text that no message may have, and how many bytes of it may not be there either.
@@ -224,6 +250,21 @@ pub(crate) fn descriptions(error: &Value) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_that_is_not_printable_is_escaped_as_in_python() {
+        for (text, shown) in [
+            ("a\u{0}\u{1b}\u{7}\u{7f}", r"a\x00\x1b\x07\x7f"),
+            ("a\r\n\tb", r"a\r\n\tb"),
+            ("\u{9b}2J\u{a0}\u{ad}", r"\x9b2J\xa0\xad"),
+            ("\u{200b}\u{202e}\u{2028}\u{2069}\u{feff}", r"\u200b\u202e\u2028\u2069\ufeff"),
+            ("\u{e0001}", r"\U000e0001"),
+            ("m³/h °C µ 温度 e\u{301} 🙂 \\ \" '", "m³/h °C µ 温度 e\u{301} 🙂 \\ \" '"),
+        ] {
+            assert_eq!(escaped(text), shown);
+            assert_eq!(escaped(shown), shown);
+        }
+    }
 
     #[test]
     fn an_excerpt_keeps_non_ascii_text() {

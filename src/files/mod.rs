@@ -4,29 +4,43 @@
 //! What root makes for another user belongs to that user: a file that only root may open would
 //! shut out the job that needs it.
 //!
+//! Also the forms in which people save keys and certificates: the encoding of a text, PEM and DER.
+//!
 //! Windows has access control lists in the place of owners and modes. A new file takes over the list
 //! of its folder, and nothing here changes it.
 
+mod der;
 mod names;
+mod pem;
+mod text;
 #[cfg(unix)]
 mod unix;
 mod wanted;
+mod whole;
 #[cfg(windows)]
 mod windows;
 
 use std::io;
 use std::path::Path;
 
+pub(crate) use self::der::{first_element, leading_element, member_tags};
 pub(crate) use self::names::{beside, folder_of, unused};
+pub(crate) use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
+pub(crate) use self::text::text_of;
 #[cfg(unix)]
-pub(crate) use self::unix::{Owner, Stamp, check, create, create_folder, open, owner_text};
+pub(crate) use self::unix::{
+    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
+};
 #[cfg(unix)]
 use self::unix::{put_new, sync_names};
 pub(crate) use self::wanted::Use;
+pub(crate) use self::whole::{read_whole, read_with_metadata};
 #[cfg(windows)]
 use self::windows::put_new;
 #[cfg(windows)]
-pub(crate) use self::windows::{Owner, Stamp, check, create, create_folder, open, owner_text};
+pub(crate) use self::windows::{
+    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
+};
 
 /// Gives a file that is written and synced under another name its own, and makes that durable: it is
 /// there whole or not at all, whenever the process is killed or the power lost. The other name is gone

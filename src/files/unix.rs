@@ -121,6 +121,19 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 
+/// True while an open file is the one that a path names.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match path.metadata() {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Refuses what the effective user may not do, without opening the path: closing a file releases
 /// the locks that this process has on it.
 ///

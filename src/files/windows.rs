@@ -73,6 +73,15 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// True while an open file is the one that a path names: Windows lets nobody rename or remove a file
+/// that `SQLite` has open.
+///
+/// # Errors
+/// None.
+pub(crate) fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// Refuses what the user may not do, by opening the path: another handle's locks stay.
 ///
 /// # Errors

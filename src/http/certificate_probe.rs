@@ -7,12 +7,12 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig};
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::base_url::BaseUrl;
 use super::certificate_refusal::{from_alert, is_refusal};
 use super::client_certificate::Presenter;
+use super::names::connect;
 use crate::error::{Error, Kind};
 
 /// The longest time for the handshake and what follows it.
@@ -45,10 +45,7 @@ pub(super) async fn explained(
 
 /// The alert that ends a connection before its first byte.
 async fn alert(base: &BaseUrl, config: &Arc<ClientConfig>) -> Option<AlertDescription> {
-    let tcp = match base.loopback_addresses() {
-        Some(addresses) => TcpStream::connect(&addresses[..]).await,
-        None => TcpStream::connect(base.host_and_port()).await,
-    };
+    let tcp = connect(base).await;
     let name = base.host().trim_matches(['[', ']']).to_owned();
     let connecting =
         TlsConnector::from(Arc::clone(config)).connect(ServerName::try_from(name).ok()?, tcp.ok()?);

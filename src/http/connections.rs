@@ -10,7 +10,9 @@ use rustls_platform_verifier::Verifier;
 use super::base_url::BaseUrl;
 use super::client_certificate::{ClientCertificate, Presenter};
 use super::failure;
+use super::names::Names;
 use super::proxy::{self, Tunnel};
+use super::server_verifier::ServerVerifier;
 use super::transport_settings::TransportSettings;
 use super::trust::Trust;
 use crate::error::Result;
@@ -59,6 +61,7 @@ fn builder(
     proxy: Option<&Tunnel>,
 ) -> Result<reqwest::ClientBuilder> {
     let builder = reqwest::Client::builder()
+        .dns_resolver(Names)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -89,31 +92,31 @@ fn tls(base: &BaseUrl, trust: &Trust, presenter: Presenter) -> Result<ClientConf
         .with_safe_default_protocol_versions()
         .map_err(|_| failure::no_store())?;
     let builder = match trusted(base, trust, &provider)? {
-        Trusted::Store(store) => builder.with_root_certificates(store),
-        Trusted::Platform(verifier) => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
-        }
+        None => builder.with_root_certificates(RootCertStore::empty()),
+        Some(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)),
     };
     let mut config = builder.with_client_cert_resolver(Arc::new(presenter));
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(config)
 }
 
-enum Trusted {
-    Store(RootCertStore),
-    Platform(Verifier),
-}
-
-fn trusted(base: &BaseUrl, trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Trusted> {
+/// `None` for plain HTTP, which needs no certificate.
+fn trusted(
+    base: &BaseUrl,
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<ServerVerifier>> {
     if base.is_plain() {
-        // Plain HTTP needs no certificate store.
-        return Ok(Trusted::Store(RootCertStore::empty()));
+        return Ok(None);
     }
-    if let Some(store) = trust.named()? {
-        return Ok(Trusted::Store(store));
+    if let Some(named) = trust.named()? {
+        return ServerVerifier::of_certificates(named, provider).map(Some);
     }
     match Verifier::new(Arc::clone(provider)) {
-        Ok(verifier) => Ok(Trusted::Platform(verifier)),
-        Err(_) => trust.fallback().map(Trusted::Store).ok_or_else(failure::no_store),
+        Ok(verifier) => Ok(Some(ServerVerifier::of_platform(verifier))),
+        Err(_) => {
+            let fallback = trust.fallback().ok_or_else(failure::no_store)?;
+            ServerVerifier::of_certificates(fallback, provider).map(Some)
+        }
     }
 }

@@ -13,6 +13,7 @@ use super::base_url::BaseUrl;
 use super::certificate_refusal::{self, is_refusal};
 use super::client_certificate::Presenter;
 use crate::error::{Error, Kind, Phase, excerpt};
+use crate::system;
 
 /// The hint of TLS errors that a certificate setting may solve.
 pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an authority of your own, name \
@@ -77,7 +78,7 @@ pub(super) fn from_request(
         let plain = (base.is_plain() && !error.is_timeout()).then_some(NOT_REACHED);
         match refused.or(plain) {
             Some(NEEDS_A_USER) => return proxy_refused(proxy, base.host(), 407),
-            Some(NOT_REACHED) => return from_proxy(proxy, base.host(), how(&causes)),
+            Some(NOT_REACHED) => return unreached_proxy(proxy, base.host(), &causes),
             Some(why) => return from_proxy(proxy, base.host(), why),
             None => {}
         }
@@ -128,12 +129,20 @@ pub(super) fn unusable_settings() -> Error {
 
 /// This machine has no certificates to trust.
 pub(super) fn no_store() -> Error {
+    if let Some(error) = system::exhausted_files() {
+        return unread_trust("this machine's trusted certificates cannot be read", &error);
+    }
     Error::new(
         Kind::TlsError,
         "this machine has no store of trusted certificates, so the service cannot be verified",
     )
     .with_hint(TRUST_HINT)
     .with(|context| context.unsent = true)
+}
+
+/// Certificates to trust that cannot be read for the moment.
+pub(super) fn unread_trust(what: &str, error: &io::Error) -> Error {
+    Error::system(Kind::TlsError, what, error).with(|context| context.unsent = true)
 }
 
 fn broken_framing() -> Error {
@@ -151,7 +160,26 @@ fn from_connect(
     if error.is_timeout() {
         return connect_timeout(&address, proxy);
     }
-    if error.is_dns() { unresolved(base.host()) } else { unconnected(&address, how(causes)) }
+    match refused_by_system(causes) {
+        Some(refused) if error.is_dns() => not_looked_up(base.host(), refused),
+        _ if error.is_dns() => unresolved(base.host()),
+        Some(refused) => unreached(&address, refused),
+        None => unconnected(&address, how(causes)),
+    }
+}
+
+/// The error that says what the system lacks for the moment: threads, open files.
+fn refused_by_system<'a>(causes: &[&'a (dyn StdError + 'static)]) -> Option<&'a io::Error> {
+    causes.iter().filter_map(|cause| cause.downcast_ref()).find(|error| system::is_passing(error))
+}
+
+/// A name that could not be looked up. If the system refused a thread, no attempt follows.
+pub(super) fn not_looked_up(host: &str, error: &io::Error) -> Error {
+    if !system::is_passing(error) {
+        return unresolved(host);
+    }
+    let message = format!("the host name {host} could not be resolved");
+    Error::system(Kind::TransportError, message, error).with(|context| context.unsent = true)
 }
 
 /// A name without an address.
@@ -162,12 +190,17 @@ pub(super) fn unresolved(host: &str) -> Error {
 
 /// An address that accepts no connection.
 pub(super) fn unreached(address: &str, error: &io::Error) -> Error {
-    unconnected(address, why_unreached(error))
+    unconnected(address, &why_unreached(error)).advised_by(error)
 }
 
 /// The same in a few words.
-pub(super) fn why_unreached(error: &io::Error) -> &'static str {
-    how(&causes(error))
+pub(super) fn why_unreached(error: &io::Error) -> String {
+    why(&causes(error))
+}
+
+/// How a connection failed, or what the system lacks for it.
+fn why(causes: &[&(dyn StdError + 'static)]) -> String {
+    refused_by_system(causes).map_or_else(|| how(causes).to_owned(), system::reason)
 }
 
 fn unconnected(address: &str, why: &str) -> Error {
@@ -183,7 +216,7 @@ pub(super) fn from_handshake(error: &io::Error, address: &str, presenter: &Prese
             certificate_refusal::from_alert(*alert, address, presenter)
         }
         Some(tls) => from_tls(tls, address),
-        None => unconnected(address, how(&causes)),
+        None => unreached(address, error),
     }
 }
 
@@ -240,6 +273,14 @@ pub(super) fn from_proxy(proxy: &str, host: &str, why: &str) -> Error {
         .with(|context| context.unsent = true)
 }
 
+fn unreached_proxy(proxy: &str, host: &str, causes: &[&(dyn StdError + 'static)]) -> Error {
+    let error = from_proxy(proxy, host, &why(causes));
+    match refused_by_system(causes) {
+        Some(refused) => error.advised_by(refused),
+        None => error,
+    }
+}
+
 /// The proxy answered with this status: the request did not reach the service.
 pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
     let error = match status {
@@ -250,8 +291,15 @@ pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
 }
 
 fn from_tls(error: &rustls::Error, address: &str) -> Error {
+    let (what, hint) = handshake_problem(error);
+    Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
+        .with_hint(hint)
+}
+
+/// Why a handshake failed, and what helps.
+pub(crate) fn handshake_problem(error: &rustls::Error) -> (String, &'static str) {
     use rustls::Error as Tls;
-    let (what, hint) = match error {
+    match error {
         Tls::InvalidCertificate(problem) => certificate_problem(problem),
         Tls::InvalidMessage(_) | Tls::InappropriateMessage { .. } => (
             "it does not speak TLS on this port; perhaps it speaks plain HTTP".to_owned(),
@@ -273,9 +321,7 @@ fn from_tls(error: &rustls::Error, address: &str) -> Error {
             ("it refused the handshake".to_owned(), "ask whoever runs the service, or the proxy")
         }
         _ => ("the handshake failed".to_owned(), "ask whoever runs the service, or the proxy"),
-    };
-    Error::new(Kind::TlsError, format!("no trusted connection to {address}: {what}"))
-        .with_hint(hint)
+    }
 }
 
 /// What is wrong with a certificate, and what helps. A setting helps only against an unknown authority.
@@ -299,6 +345,12 @@ fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
         Certificate::NotValidForName => {
             ("its certificate is for another host name".to_owned(), NAME)
         }
+        Certificate::NotValidForNameContext { presented, .. } if presented.is_empty() => (
+            "its certificate has no host name as subjectAltName, and its common name does not \
+             count"
+                .to_owned(),
+            "make it again with a name: openssl req -x509 -addext subjectAltName=DNS:HOST",
+        ),
         Certificate::NotValidForNameContext { presented, .. } => {
             (format!("its certificate is for another host name: {}", names(presented)), NAME)
         }
@@ -306,8 +358,46 @@ fn certificate_problem(problem: &CertificateError) -> (String, &'static str) {
             ("its certificate comes from an unknown authority".to_owned(), TRUST_HINT)
         }
         Certificate::Revoked => ("its certificate was revoked".to_owned(), RUN),
-        _ => ("its certificate is not valid".to_owned(), RUN),
+        other => {
+            let (what, hint) = rare_problem(other).unwrap_or(("is not valid", RUN));
+            (format!("its certificate {what}"), hint)
+        }
     }
+}
+
+/// What is wrong with a certificate of an uncommon form, mostly one that was made by hand.
+fn rare_problem(problem: &CertificateError) -> Option<(&'static str, &'static str)> {
+    use CertificateError as Certificate;
+    const AGAIN: &str = "whoever runs the service must have it made again";
+    Some(match problem {
+        Certificate::InvalidPurpose | Certificate::InvalidPurposeContext { .. } => {
+            ("is not for servers: its extended key usage has no serverAuth", AGAIN)
+        }
+        Certificate::UnsupportedSignatureAlgorithmContext { .. }
+        | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            ("is signed in a way that is not considered safe, such as with SHA-1", AGAIN)
+        }
+        Certificate::BadSignature => {
+            ("has a signature that does not belong to its key or its authority", AGAIN)
+        }
+        // The library has a text for these and no type: the name of its variant.
+        Certificate::Other(other) => match other.to_string().as_str() {
+            text if text.contains("CaUsedAsEndEntity") => (
+                "is self-signed or an authority's own, and is not among the trusted ones",
+                "if you trust it, name this certificate itself with ca_bundle=, or one that was \
+                 issued for the service",
+            ),
+            text if text.contains("UnsupportedCriticalExtension") => {
+                ("has a critical extension that siteline does not know", AGAIN)
+            }
+            text if text.contains("UnsupportedCertVersion") => (
+                "is of X.509 version 1, which has no host names",
+                "make it again as version 3: openssl req -x509 -addext subjectAltName=DNS:HOST",
+            ),
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 fn day(time: UnixTime) -> String {
@@ -317,9 +407,19 @@ fn day(time: UnixTime) -> String {
 
 /// The first names of a certificate, as they may stand in a text.
 fn names(presented: &[String]) -> String {
-    let shown: Vec<String> = presented.iter().take(3).map(|name| excerpt(name)).collect();
+    let shown: Vec<String> =
+        presented.iter().take(3).map(|name| excerpt(plain_name(name))).collect();
     let more = if presented.len() > 3 { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
+}
+
+/// The name itself: the library writes it as `DnsName("plant.example")`.
+fn plain_name(presented: &str) -> &str {
+    let inner = presented.split_once('(').and_then(|(kind, rest)| {
+        let is_kind = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphabetic());
+        rest.strip_suffix(')').filter(|_| is_kind)
+    });
+    inner.map_or(presented, |name| name.trim_matches('"'))
 }
 
 /// P4: a request whose URL no HTTP message of the library can hold.

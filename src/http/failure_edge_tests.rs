@@ -88,7 +88,7 @@ fn h20_a_certificate_for_another_name_is_told_with_its_first_names() {
             vec!["a.example", "b.example", "c.example", "d.example"],
             ": a.example, b.example, c.example, …",
         ),
-        (vec!["a\u{1b}[31m"], ": a\\u{1b}[31m"),
+        (vec!["a\u{1b}[31m"], ": a\\x1b[31m"),
     ] {
         let problem = CertificateError::NotValidForNameContext {
             expected: ServerName::try_from("customer.example.com").expect("a name"),

@@ -11,6 +11,8 @@
 //! | `inflate` | inflating that body up to a cap |
 //! | `buffers` | a pool of buffers for large bodies |
 //! | `trust` | which certificates are trusted |
+//! | `bundle` | the certificates that a file contains |
+//! | `server_verifier` | whether the certificate of a service is trusted |
 //! | `proxy` | which proxy the requests use |
 //! | `no_proxy` | the hosts that `NO_PROXY` names |
 //! | `tunnel_probe` | the status with which a proxy refuses a connection to the service |
@@ -30,12 +32,14 @@ pub(crate) mod allowance;
 pub(crate) mod base_url;
 mod body;
 mod buffers;
+mod bundle;
 mod certificate_probe;
 mod certificate_refusal;
 mod client_certificate;
 mod connections;
 mod failure;
 mod inflate;
+mod names;
 mod no_proxy;
 mod note;
 mod open_note;
@@ -44,6 +48,7 @@ pub(crate) mod problem;
 pub(crate) mod proxy;
 mod retry;
 pub(crate) mod retry_after;
+mod server_verifier;
 mod tls_probe;
 mod transport;
 mod transport_settings;
@@ -58,8 +63,10 @@ pub use allowance::{
     FileLedger, Integration, Ledger, Lent, Outcome, Permit, Reservation, Terms, Wish,
 };
 pub use base_url::BaseUrl;
+pub(crate) use bundle::certificates;
 pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use connections::provider;
+pub(crate) use failure::handshake_problem;
 #[cfg(test)]
 pub(crate) use note::PointCount;
 pub use note::{Observer, Recipient, RequestKind, RequestNote};
@@ -68,6 +75,7 @@ pub(crate) use problem::Problem;
 pub(crate) use retry::{Call, RetryQuota};
 pub use retry::{Deadline, Policy};
 pub use retry_after::pause;
+pub(crate) use server_verifier::ServerVerifier;
 pub(crate) use transport::{Reply, Request, Transport};
 pub(crate) use transport_settings::TransportSettings;
-pub(crate) use trust::{Trust, certificates_of};
+pub(crate) use trust::Trust;

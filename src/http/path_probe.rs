@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, ProtocolVersion};
 use serde::Serialize;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
@@ -18,6 +18,7 @@ use x509_cert::der::Decode as _;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
 use super::failure;
+use super::names;
 use super::proxy::{self, Tunnel};
 use super::transport::Transport;
 use super::tunnel_probe::{Stream, ask};
@@ -147,15 +148,17 @@ impl Walk<'_> {
     /// Every failure is one of the proxy, as it is for a request.
     async fn tunnelled(&self, path: &mut Path, tunnel: &Tunnel) -> Result<Box<dyn Stream>> {
         let base = self.transport.base_url();
-        let lost = |why| failure::from_proxy(&tunnel.address, base.host(), why);
-        let found = self
-            .in_time(looked_up(&tunnel.host_and_port, &tunnel.host))
-            .await
-            .map_err(|_| lost("its host name could not be resolved"))?;
+        let lost = |why: &str| failure::from_proxy(&tunnel.address, base.host(), why);
+        let found = self.in_time(looked_up(&tunnel.host_and_port, &tunnel.host)).await.map_err(
+            |error| {
+                let why = "its host name could not be resolved";
+                if error.context().passing { error } else { lost(why) }
+            },
+        )?;
         path.addresses = found.iter().map(SocketAddr::ip).collect();
         let connecting = async {
             let stream = TcpStream::connect(&found[..]).await;
-            stream.map_err(|error| lost(failure::why_unreached(&error)))
+            stream.map_err(|error| lost(&failure::why_unreached(&error)).advised_by(&error))
         };
         let stream = self.in_time(connecting).await?;
         path.connected = stream.peer_addr().ok();
@@ -202,10 +205,8 @@ impl Walk<'_> {
 }
 
 async fn looked_up(host_and_port: &str, host: &str) -> Result<Vec<SocketAddr>> {
-    let found: Vec<_> = match lookup_host(host_and_port).await {
-        Ok(found) => found.collect(),
-        Err(_) => Vec::new(),
-    };
+    let found = names::addresses(host_and_port.to_owned()).await;
+    let found = found.map_err(|error| failure::not_looked_up(host, &error))?;
     if found.is_empty() { Err(failure::unresolved(host)) } else { Ok(found) }
 }
 

@@ -357,7 +357,7 @@ mod tests {
         let secrets = [Secret::cursor("s3cr3t~1")];
         let detail = Problem::read(body.as_bytes(), &secrets).detail.expect("a detail");
         assert!(detail.chars().count() <= 501);
-        assert!(detail.starts_with("\\u{1b}[31m cursor [removed] y"), "{detail}");
+        assert!(detail.starts_with("\\x1b[31m cursor [removed] y"), "{detail}");
     }
 
     #[test]

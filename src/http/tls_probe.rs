@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use super::base_url::BaseUrl;
+use super::names::connect;
 use crate::error::{Error, Kind};
 
 /// The longest time for the connection and the first byte.
@@ -54,10 +54,7 @@ pub(super) async fn explained(error: Error, base: &BaseUrl, known: &AtomicBool) 
 
 async fn speaks_tls(base: &BaseUrl) -> bool {
     let ask = async {
-        let mut stream = match base.loopback_addresses() {
-            Some(addresses) => TcpStream::connect(&addresses[..]).await?,
-            None => TcpStream::connect(base.host_and_port()).await?,
-        };
+        let mut stream = connect(base).await?;
         stream.write_all(&client_hello()).await?;
         stream.shutdown().await?;
         stream.read_u8().await

@@ -2,16 +2,21 @@
 //! `SSL_CERT_DIR`, the platform's certificate store, and a fallback file.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rustls::RootCertStore;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls_native_certs::load_certs_from_paths;
 
-use super::failure::TRUST_HINT;
+use super::bundle::{self, Unusable};
+use super::failure::{TRUST_HINT, unread_trust};
 use crate::error::{Error, Kind, Result};
+use crate::files::read_whole;
+use crate::system::{self, exhausted_files};
 use crate::written::unquoted;
+
+/// The largest file of certificates.
+const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
 
 /// Where trusted certificates come from; by default, the platform's store.
 #[derive(Clone, Default)]
@@ -55,16 +60,27 @@ impl Trust {
     /// `ConfigError`.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(bundle) = &self.ca_bundle else { return Ok(()) };
-        let certificates = from_pem(bundle);
-        let what = if certificates.is_empty() {
-            "ca_bundle contains no certificate."
-        } else if certificates.len() != store(certificates.clone()).len() {
-            "ca_bundle contains a certificate that cannot be read."
-        } else {
-            return Ok(());
+        bundle::read(bundle).map(drop).map_err(|why| self.unusable(why))
+    }
+
+    /// The certificates of `ca_bundle`, and nothing else of it, from then on: a server's file may also
+    /// contain its private key, which must not stay in memory.
+    ///
+    /// # Errors
+    /// As [`Trust::check`].
+    pub(crate) fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
+        self.ca_bundle_file = file.map(Path::to_owned);
+        let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;
+        self.ca_bundle = Some(certificates.iter().flat_map(pem).collect());
+        Ok(())
+    }
+
+    fn unusable(&self, Unusable { why, hint }: Unusable) -> Error {
+        let what = match &self.ca_bundle_file {
+            Some(file) => format!("ca_bundle={:?}", file.to_string_lossy()),
+            None => "ca_bundle".to_owned(),
         };
-        Err(Error::new(Kind::ConfigError, what)
-            .with_hint("It is a path, or the bytes, of certificates in PEM form."))
+        Error::new(Kind::ConfigError, format!("{what} {why}.")).with_hint(hint)
     }
 
     /// Which of them it is, for a person.
@@ -85,63 +101,67 @@ impl Trust {
     /// # Errors
     /// `TlsError` if the variables name no readable certificate. The fallback is not used then,
     /// because the user asked for other certificates.
-    pub(super) fn named(&self) -> Result<Option<RootCertStore>> {
+    pub(super) fn named(&self) -> Result<Option<Vec<CertificateDer<'static>>>> {
         if let Some(bundle) = &self.ca_bundle {
-            return Ok(Some(store(from_pem(bundle))));
+            return bundle::read(bundle).map(Some).map_err(|why| self.unusable(why));
         }
         if self.file.is_none() && self.folders.is_empty() {
             return Ok(None);
         }
-        let file = load_certs_from_paths(self.file.as_deref(), None).certs;
-        let folders =
-            self.folders.iter().map(|folder| load_certs_from_paths(None, Some(folder)).certs);
-        let found = store(file.into_iter().chain(folders.flatten()));
-        if found.is_empty() {
-            return Err(Error::new(
-                Kind::TlsError,
-                "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no certificate that can be read, \
-                 so the service cannot be verified.",
-            )
-            .with_hint(TRUST_HINT)
-            .with(|context| context.unsent = true));
+        let file = self.file.as_deref().map(certificates_in);
+        let mut found = file.clone().and_then(std::result::Result::ok).unwrap_or_default();
+        found.extend(self.folders.iter().flat_map(|folder| certificates_of_folder(folder)));
+        if !found.is_empty() {
+            if let (Some(path), Some(Err(why))) = (&self.file, &file) {
+                let path = path.to_string_lossy();
+                log::warn!(target: "siteline::http", "SSL_CERT_FILE={path:?} {why}; SSL_CERT_DIR is used");
+            }
+            return Ok(Some(found));
         }
-        Ok(Some(found))
+        if let Some(error) = exhausted_files() {
+            return Err(unread_trust("SSL_CERT_FILE or SSL_CERT_DIR cannot be read", &error));
+        }
+        let why = match (&self.file, file) {
+            (Some(path), Some(Err(why))) if self.folders.is_empty() => {
+                format!("SSL_CERT_FILE={:?} {why}", path.to_string_lossy())
+            }
+            _ => "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no certificate that can be read"
+                .to_owned(),
+        };
+        Err(Error::new(Kind::TlsError, format!("{why}, so the service cannot be verified."))
+            .with_hint(TRUST_HINT)
+            .with(|context| context.unsent = true))
     }
 
     /// The certificates of the fallback file, if it has any.
-    pub(super) fn fallback(&self) -> Option<RootCertStore> {
-        let found = store(from_pem(&fs::read(self.fallback.as_ref()?).ok()?));
-        (!found.is_empty()).then_some(found)
+    pub(super) fn fallback(&self) -> Option<Vec<CertificateDer<'static>>> {
+        certificates_in(self.fallback.as_ref()?).ok()
     }
 }
 
-/// Copies only the certificates of a bundle: a server's file may also contain its private key, which
-/// must not stay in memory.
-#[must_use]
-pub(crate) fn certificates_of(bundle: &[u8]) -> Vec<u8> {
-    let mut within = false;
-    let mut kept = Vec::new();
-    for line in bundle.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
-        let line_is = |start: &[u8]| line.windows(start.len()).any(|part| part == start);
-        within |= line_is(b"-----BEGIN CERTIFICATE-----");
-        if within {
-            kept.extend_from_slice(line);
-        }
-        within &= !line_is(b"-----END");
+/// The certificates of a file, or why there are none, as the rest of a sentence.
+fn certificates_in(path: &Path) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
+    let bytes = read_whole(path, LARGEST_BUNDLE)
+        .map_err(|error| format!("cannot be read: {}", system::reason(&error)))?;
+    // A list of many authorities may have one that is not understood.
+    bundle::readable(&bytes).map_err(|unusable| unusable.why.to_owned())
+}
+
+/// The certificates of all files in a folder, which may have others.
+fn certificates_of_folder(folder: &Path) -> Vec<CertificateDer<'static>> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
+    files.flat_map(|path| certificates_in(&path).unwrap_or_default()).collect()
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> Vec<u8> {
+    let mut text = b"-----BEGIN CERTIFICATE-----\n".to_vec();
+    for line in STANDARD.encode(certificate).as_bytes().chunks(64) {
+        text.extend_from_slice(line);
+        text.push(b'\n');
     }
-    kept
-}
-
-/// None if a block of the bundle is damaged.
-fn from_pem(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
-    CertificateDer::pem_slice_iter(bundle).collect::<Result<_, _>>().unwrap_or_default()
-}
-
-/// Those of the certificates that can be read.
-fn store(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> RootCertStore {
-    let mut store = RootCertStore::empty();
-    store.add_parsable_certificates(certificates);
-    store
+    text.extend_from_slice(b"-----END CERTIFICATE-----\n");
+    text
 }
 
 #[cfg(test)]
@@ -216,19 +236,22 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_block_of_a_bundle_is_kept_to_be_refused() {
-        let begin = &b"-----BEGIN CERTIFICATE-----\nAAAA\n"[..];
-        let bundle = [begin, CERTIFICATE].concat();
-        assert_eq!(certificates_of(&bundle), bundle);
-    }
-
-    #[test]
     fn a_private_key_in_a_bundle_is_not_kept() {
         let key = b"-----BEGIN PRIVATE KEY-----\r\nAAAA\r\n-----END PRIVATE KEY-----\r\n";
         for bundle in [[key, CERTIFICATE].concat(), [CERTIFICATE, key, CERTIFICATE].concat()] {
-            let kept = certificates_of(&bundle);
+            let mut trust = Trust::default();
+            trust.set_bundle(&bundle, None).expect("certificates");
+            let kept = trust.ca_bundle.expect("kept");
             assert!(!String::from_utf8_lossy(&kept).contains("PRIVATE"));
-            assert_eq!(from_pem(&kept).len(), from_pem(&bundle).len());
+            assert_eq!(bundle::read(&kept).unwrap(), bundle::read(&bundle).unwrap());
         }
+    }
+
+    #[test]
+    fn an_unusable_bundle_is_named_with_its_path() {
+        let mut trust = Trust::default();
+        let error = trust.set_bundle(b"", Some(Path::new("/plant/ca.pem"))).unwrap_err();
+        assert_eq!(error.kind(), Kind::ConfigError);
+        assert_eq!(error.context().message, "ca_bundle=\"/plant/ca.pem\" is empty.");
     }
 }

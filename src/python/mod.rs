@@ -84,11 +84,14 @@ mod _siteline {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", crate::VERSION)?;
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
+        super::bridge::panics::keep_places();
         super::bridge::logging::install();
         super::bridge::notes::export(module)?;
+        super::bridge::refusals::export(module)?;
         super::bridge::process::watch(module)?;
         super::agent::export(module)?;
         super::client::own_files::export(module)?;
+        super::store::maintenance::export(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
         Ok(())

@@ -98,7 +98,7 @@ impl Sandbox {
     /// For invalid options, a port that is taken, and where no socket or thread can be created.
     pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
         options.check()?;
-        let failed = |error: std::io::Error| SandboxError::new(format!("cannot listen: {error}"));
+        let failed = |error: std::io::Error| SandboxError::system("cannot listen", &error);
         let listener = listen(options.port.unwrap_or_default())?;
         listener.set_nonblocking(true).map_err(failed)?;
         let authority = if options.speaks_tls() { Some(Authority::new(ROOT, None)?) } else { None };
@@ -189,13 +189,12 @@ impl Sandbox {
     /// # Errors
     /// Where the file cannot be made.
     pub(crate) fn shared_clock(&self) -> Result<String, SandboxError> {
-        let failed = |what: String| {
-            let folder = std::env::temp_dir();
-            let folder = folder.display();
-            SandboxError::new(format!("the clock cannot be shared by a file in {folder}: {what}"))
-        };
-        let path = self.clock.share().map_err(|error| failed(error.kind().to_string()))?;
-        let path = path.to_str().ok_or_else(|| failed("the path is not UTF-8".to_owned()))?;
+        let folder = std::env::temp_dir();
+        let what = format!("the clock cannot be shared by a file in {}", folder.display());
+        let path = self.clock.share().map_err(|error| SandboxError::system(&what, &error))?;
+        let path = path
+            .to_str()
+            .ok_or_else(|| SandboxError::new(format!("{what}: the path is not UTF-8")))?;
         Ok(format!("{}#{path}", self.base_url))
     }
 
@@ -205,9 +204,8 @@ impl Sandbox {
     /// # Errors
     /// Where the file cannot be made.
     pub(crate) fn shared_file(&self, name: &str, text: &str) -> Result<String, SandboxError> {
-        let failed = |error: io::Error| {
-            SandboxError::new(format!("{name} cannot be written: {}", error.kind()))
-        };
+        let failed =
+            |error: io::Error| SandboxError::system(format!("{name} cannot be written"), &error);
         let path = self.clock.share().map_err(failed)?.with_file_name(name);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -416,17 +414,16 @@ impl Sandbox {
 
 /// A listener on loopback; port 0 is any free one.
 fn listen(port: u16) -> Result<TcpListener, SandboxError> {
-    TcpListener::bind(("127.0.0.1", port)).map_err(|error| {
-        SandboxError::new(match (port, error.kind()) {
-            (0, _) => format!("cannot listen: {error}"),
-            (_, ErrorKind::AddrInUse) => format!(
-                "port={port} is taken on 127.0.0.1: end what listens there, or leave out port= for a \
+    TcpListener::bind(("127.0.0.1", port)).map_err(|error| match (port, error.kind()) {
+        (_, ErrorKind::AddrInUse) if port > 0 => SandboxError::new(format!(
+            "port={port} is taken on 127.0.0.1: end what listens there, or leave out port= for a \
                  free one."
-            ),
-            _ => format!(
-                "cannot listen on port={port}: {error}. Leave out port= for a free one."
-            ),
-        })
+        )),
+        (0, _) => SandboxError::system("cannot listen", &error),
+        _ => SandboxError::system(
+            format!("cannot listen on port={port} (leave out port= for a free one)"),
+            &error,
+        ),
     })
 }
 

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -25,10 +26,14 @@ use super::fault::Effect;
 use super::reply::{ConnectionEnd, Outcome, Reply};
 use super::service::{Request, Service};
 use super::tls::{Presented, Stream};
+use crate::clock::Clock;
 use crate::lock::Mutex;
+use crate::system;
 
 /// The longest request body; no client of this interface needs a longer one.
-const LARGEST_REQUEST_BODY: usize = 1 << 20;
+const LARGEST_REQUEST_BODY: usize = 64 << 10;
+/// The pause after a failure to accept, such as no free descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// The longest request head, as a cursor in a URL may be long; hyper refuses a longer one.
 const LARGEST_HEAD: usize = 1 << 20;
 
@@ -80,7 +85,7 @@ impl Server {
         shared: Arc<Shared>,
         tls: Option<TlsAcceptor>,
     ) -> Result<Self, SandboxError> {
-        let failed = |error: io::Error| SandboxError::new(format!("cannot start: {error}"));
+        let failed = |error: io::Error| SandboxError::system("cannot start", &error);
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
@@ -92,7 +97,7 @@ impl Server {
             )]
             runtime.block_on(in_steps(take_step, accept(listener, shared, tls, stopped)));
         };
-        let thread = std::thread::Builder::new().name("siteline-sandbox".to_owned()).spawn(serve);
+        let thread = system::start("siteline-sandbox", serve);
         let thread = Some(thread.map_err(failed)?);
         Ok(Self { stop, thread, process: std::process::id() })
     }
@@ -144,7 +149,7 @@ async fn accept(
                 tokio::spawn(in_steps(take_step, serve(stream, tls.clone(), Arc::clone(&shared))));
             }
             // For example out of file descriptors: open connections continue.
-            Err(_) => tokio::task::yield_now().await,
+            Err(_) => Clock::system().sleep(ACCEPT_PAUSE).await,
         }
     }
 }

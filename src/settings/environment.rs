@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::variables::{AS_WRITTEN, CONFIG, PASSPHRASE, PRIVATE_KEY, SANDBOX_CLOCK};
 use crate::error::{Error, Kind, Result};
+use crate::system;
 use crate::written::{fault, trimmed, unquoted};
 
 /// A file of profiles is not longer than this.
@@ -110,7 +111,11 @@ fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-fn read_profiles(path: &Path) -> io::Result<String> {
+/// The text of a file of profiles.
+///
+/// # Errors
+/// Those of the system, and `InvalidData` if it is not UTF-8.
+pub(crate) fn read_profiles(path: &Path) -> io::Result<String> {
     let bytes = read_file(path, LARGEST_CONFIG)?;
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
@@ -132,9 +137,10 @@ fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// `ConfigError` that names the path if the file cannot be read or is longer than 16 MiB.
 pub(crate) fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     read_file(path, LARGEST_BUNDLE).map_err(|error| {
-        let message = format!("ca_bundle={:?} cannot be read: {}.", path.display(), error.kind());
+        let why = system::reason(&error);
+        let message = format!("ca_bundle={:?} cannot be read: {why}.", path.display());
         let hint = "It is a file of certificates in PEM form; SSL_CERT_DIR takes a folder.";
-        Error::new(Kind::ConfigError, message).with_hint(hint)
+        Error::new(Kind::ConfigError, message).with_hint(hint).passing_as(&error)
     })
 }
 

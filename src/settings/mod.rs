@@ -30,7 +30,9 @@ use zeroize::Zeroizing;
 
 use self::credential::FoundCredential;
 pub(crate) use self::credential::{CertificateSettings, CredentialSettings};
-pub(crate) use self::environment::{Environment, read_certificates, variable_of_pickle};
+pub(crate) use self::environment::{
+    Environment, read_certificates, read_profiles, variable_of_pickle,
+};
 pub(crate) use self::key::{Key, KeySource, PassphraseSource, PasswordCommand};
 pub(crate) use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;

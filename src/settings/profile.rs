@@ -11,6 +11,7 @@ use super::key::{PassphraseSource, PasswordCommand};
 use super::options::{Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
+use crate::system;
 use crate::written::unquoted;
 
 /// The members of the credential and the address; all others are [`OPTIONS`].
@@ -116,8 +117,8 @@ impl Profile {
                 return Err(NotFound::unread(profile.absent("the file is not UTF-8 text")));
             }
             Err(error) => {
-                let why = format!("the file cannot be read: {}", error.kind());
-                return Err(NotFound::unread(profile.absent(&why)));
+                let why = format!("the file cannot be read: {}", system::reason(&error));
+                return Err(NotFound::unread(profile.absent(&why).passing_as(&error)));
             }
         };
         profile.file_found = true;

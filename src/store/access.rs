@@ -98,6 +98,43 @@ pub(super) fn create_copy(path: &Path, store: &Path) -> Result<()> {
     create(path, Owner::of(store).map_or(PRIVATE, |owner| owner.mode))
 }
 
+/// Makes an empty file for what is put in the place of a store. Only its owner may use it so far.
+///
+/// # Errors
+/// `StoreError` where it would not have the owner of the store.
+pub(super) fn create_replacement(part: &Path, store: &Path) -> Result<()> {
+    let Ok(owner) = Owner::of(store) else { return create(part, PRIVATE) };
+    let folder = store.parent().unwrap_or(Path::new("/"));
+    let what = "this process may not make files in its folder";
+    files::create(part, PRIVATE, owner).map_err(|error| denied(store, what, folder, error))?;
+    #[cfg(unix)]
+    if Owner::of(part).is_ok_and(|made| made.user != owner.user) {
+        let _gone = std::fs::remove_file(part);
+        let refused = io::Error::from(ErrorKind::PermissionDenied);
+        return Err(denied(store, "only its owner, or root, may replace it", store, refused)
+            .with_hint("Restore as that user, so that the store keeps its owner."));
+    }
+    Ok(())
+}
+
+/// Gives what is put in the place of a store the group and the mode of the store; of the backup, where
+/// there was no store.
+pub(super) fn share_as(part: &Path, store: &Path, backup: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        let like = Owner::of(store).or_else(|_| Owner::of(backup))?;
+        if Owner::of(part)?.group != like.group {
+            // Not a member of that group: the group that the system chose has to do.
+            let _refused = chown(part, None, Some(like.group));
+        }
+        std::fs::set_permissions(part, std::fs::Permissions::from_mode(like.mode))?;
+    }
+    #[cfg(windows)]
+    let _lists = (part, store, backup);
+    Ok(())
+}
+
 /// Makes the store if there is none, and refuses a user who may not write to it.
 pub(super) fn prepare_for_writing(path: &Path, share: Option<Share>) -> Result<()> {
     if let Some(share) = share.filter(|_| cfg!(windows)) {
@@ -193,17 +230,29 @@ pub(super) fn check_unchanged(path: &Path, before: &Stamp) -> StoreResult<()> {
     if same && log == 0 { Ok(()) } else { Err(StoreFailure::Core(busy(path))) }
 }
 
-/// Chooses how to read; makes no file.
-pub(super) fn prepare_for_reading(path: &Path) -> Result<Reading> {
-    let may_not = |what, file: &Path, error| denied(path, what, file, error);
+/// Refuses a store that is not there, or that this user may not read.
+pub(super) fn check_readable(path: &Path) -> Result<()> {
     match files::check(path, Use::Read) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(other(path, "it does not exist, and read_only=True makes none")
                 .with_hint("Name the file of a store that was made by a sync."));
         }
-        Err(error) => return Err(may_not("this process may not read it", path, error)),
+        Err(error) => return Err(denied(path, "this process may not read it", path, error)),
     }
+    let log = beside(path, LOG);
+    match files::check(&log, Use::Read) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(denied(path, "this process may not read its log", &log, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Chooses how to read; makes no file. The hold on the store keeps a writer from removing the log
+/// afterwards: `SQLite` would make another one, which belongs to the user who reads.
+pub(super) fn prepare_for_reading(path: &Path) -> Result<Reading> {
+    let may_not = |what, file: &Path, error| denied(path, what, file, error);
     let (log, memory) = (beside(path, LOG), beside(path, MEMORY));
     for _ in 0..LOOKS {
         // Before the look at the log: what is written later is seen.

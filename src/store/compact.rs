@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::block::PointVersion;
 use super::directory::Directory;
@@ -12,7 +12,7 @@ use super::failure::StoreResult;
 use super::found_blocks::{overlapping, times};
 use super::page_merge::move_recent;
 use super::retention::Freed;
-use super::schema::INCREMENTAL;
+use super::schema::{INCREMENTAL, Root};
 use super::watch::Watch;
 use super::writer::Writer;
 
@@ -108,14 +108,20 @@ pub(super) fn give_back(writer: &Writer, watch: &Watch) -> StoreResult<u64> {
         }
     }
     // What the log has goes into the file, which is then as short as it can be.
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+    writer.without_readers(|connection| connection.query_row(sql, [], |_| Ok(())))?.transpose()?;
     let given_back = (pages - number("page_count")?).max(0) * number("page_size")?;
     Ok(given_back.unsigned_abs())
 }
 
 fn vacuum_some(connection: &Connection) -> StoreResult<()> {
-    let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({AT_ONCE})"))?;
+    let changes = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let mut statement = changes.prepare(&format!("PRAGMA incremental_vacuum({AT_ONCE})"))?;
     let mut steps = statement.query([])?;
     while steps.next()?.is_some() {}
-    Ok(())
+    drop(steps);
+    drop(statement);
+    // Each commit has its mark.
+    Root::load(&changes)?.save(&changes)?;
+    Ok(changes.commit()?)
 }

@@ -2,15 +2,19 @@
 //! `SQLite` connection of its parent: closing it would touch the parent's file locks and shared
 //! memory. The child opens a new one.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use url::Url;
 
-use super::access::{self, Reading, is_shared, prepare_for_reading};
+use super::access::{self, Reading, check_readable, is_shared, prepare_for_reading};
 use super::failure::StoreResult;
+use super::hold::{ReadPass, StoreHold, WriteTurn};
+use super::schema::Schema;
 use crate::error::{Error, Kind};
 use crate::files::Stamp;
 use crate::fork::Owned;
@@ -19,54 +23,166 @@ use crate::fork::Owned;
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The page cache of each connection, in KiB.
 const CACHE_KIB: i64 = 8 << 10;
-/// The write-ahead log is checkpointed into the file at this size.
+/// The log is copied into the file from this size on.
 const LOG_BYTES: i64 = 8 << 20;
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct StoreConnection {
-    connection: Owned<Connection>,
+    opened: Owned<Opened>,
+    timeout: Duration,
     /// What the file was when it was opened to be read alone, without a log.
     before: Option<Stamp>,
 }
 
+/// A connection of this process, and its hold on the files; none where the file is read alone.
+#[derive(Debug)]
+struct Opened {
+    connection: Option<Connection>,
+    pass: RefCell<Option<ReadPass>>,
+    hold: Option<Arc<StoreHold>>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.pass.take();
+        if let (Some(hold), Some(connection)) = (self.hold.take(), self.connection.take()) {
+            hold.close(connection);
+        }
+    }
+}
+
 impl StoreConnection {
     /// Opens the file to read and write.
-    pub(super) fn open(path: &Path, busy_timeout: Duration) -> StoreResult<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = set_up(Connection::open_with_flags(path, flags)?, busy_timeout)?;
-        // The last connection to close removes the log, and who may only read could not make another.
-        let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-        connection.set_db_config(keeps_log, is_shared(path))?;
-        Ok(Self { connection: Owned::new(connection), before: None })
+    pub(super) fn open(path: &Path, timeout: Duration) -> StoreResult<Self> {
+        Self::open_with(path, timeout, touch)
+    }
+
+    /// Opens the file to write, with the tables of this version.
+    pub(super) fn open_prepared(
+        path: &Path,
+        timeout: Duration,
+        schema: &Schema,
+    ) -> StoreResult<Self> {
+        let link = Self::open_with(path, timeout, |connection| schema.prepare(connection))?;
+        link.connection()?.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+        Ok(link)
+    }
+
+    fn open_with(
+        path: &Path,
+        timeout: Duration,
+        begin: impl FnOnce(&mut Connection) -> StoreResult<()>,
+    ) -> StoreResult<Self> {
+        let (hold, connection) = StoreHold::connect(path, timeout, false, || {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut connection = set_up(Connection::open_with_flags(path, flags)?, timeout)?;
+            // The last connection to close removes the log, and who may only read could not make another.
+            let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            connection.set_db_config(keeps_log, is_shared(path))?;
+            begin(&mut connection)?;
+            Ok(connection)
+        })?;
+        Ok(Self::new(connection, Some(hold), None, timeout))
     }
 
     /// Opens the file to read only; makes no file.
-    pub(super) fn open_read_only(path: &Path, busy_timeout: Duration) -> StoreResult<Self> {
-        let (before, parameter) = match prepare_for_reading(path)? {
-            Reading::WithLog => (None, "readonly_shm=1"),
-            Reading::FileAlone(stamp) => (Some(stamp), "immutable=1"),
-        };
+    pub(super) fn open_read_only(path: &Path, timeout: Duration) -> StoreResult<Self> {
+        check_readable(path)?;
         let name = Url::from_file_path(path).map_err(|()| inherited())?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_URI;
-        let connection = Connection::open_with_flags(format!("{name}?{parameter}"), flags)?;
-        let connection = Owned::new(set_up(connection, busy_timeout)?);
-        Ok(Self { connection, before })
+        let mut before = None;
+        let (hold, connection) = StoreHold::connect(path, timeout, true, || {
+            let parameter = match prepare_for_reading(path)? {
+                Reading::WithLog => "readonly_shm=1",
+                Reading::FileAlone(stamp) => {
+                    before = Some(stamp);
+                    "immutable=1"
+                }
+            };
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_URI;
+            let connection = Connection::open_with_flags(format!("{name}?{parameter}"), flags)?;
+            let mut connection = set_up(connection, timeout)?;
+            touch(&mut connection)?;
+            Ok(connection)
+        })?;
+        // A file that is read alone is nobody's: a writer that comes is seen by it.
+        let hold = before.is_none().then_some(hold);
+        Ok(Self::new(connection, hold, before, timeout))
     }
 
-    /// Reads in one transaction.
+    fn new(
+        connection: Connection,
+        hold: Option<Arc<StoreHold>>,
+        before: Option<Stamp>,
+        timeout: Duration,
+    ) -> Self {
+        let opened = Opened { connection: Some(connection), pass: RefCell::default(), hold };
+        Self { opened: Owned::new(opened), timeout, before }
+    }
+
+    /// Reads in one transaction, which lasts as long as the connection.
     pub(super) fn read<T>(
         &self,
         path: &Path,
         read: impl FnOnce(&Connection) -> StoreResult<T>,
     ) -> StoreResult<T> {
         let connection = self.connection()?;
+        if let Some(opened) = self.opened.get()
+            && let Some(hold) = &opened.hold
+        {
+            let pass = hold.pass(self.timeout)?;
+            opened.pass.replace(Some(pass));
+        }
         connection.execute_batch("BEGIN")?;
         let outcome = read(connection);
         self.check_unchanged(path)?;
         outcome
+    }
+
+    /// Waits for the turn to write, and refuses a store whose files are no longer those that it was
+    /// opened with.
+    pub(super) fn turn(&self) -> StoreResult<WriteTurn> {
+        let turn = self.hold()?.turn(self.timeout)?;
+        self.hold()?.verify()?;
+        Ok(turn)
+    }
+
+    /// Refuses what was written if the log lost its name meanwhile.
+    pub(super) fn check_names(&self) -> StoreResult<()> {
+        self.hold()?.check_names()
+    }
+
+    /// Copies the log into the file, if it is long and nobody reads.
+    pub(super) fn copy_long_log(&self, turn: &WriteTurn) -> StoreResult<()> {
+        let connection = self.connection()?;
+        let sql = "PRAGMA wal_checkpoint(NOOP)";
+        let pages: i64 = connection.query_row(sql, [], |row| row.get(1))?;
+        let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        if pages >= LOG_BYTES / size.max(512) {
+            self.copy_log(turn)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the log into the file, if nobody reads.
+    pub(super) fn copy_log(&self, turn: &WriteTurn) -> StoreResult<()> {
+        let connection = self.connection()?;
+        let sql = "PRAGMA wal_checkpoint(PASSIVE)";
+        turn.without_readers(|| connection.query_row(sql, [], |_| Ok(()))).transpose()?;
+        Ok(())
+    }
+
+    /// Copies what this connection has of a log that was removed into the file.
+    pub(super) fn save_removed_log(&self) -> StoreResult<()> {
+        let hold = self.hold()?;
+        let turn = hold.turn(self.timeout)?;
+        if hold.is_log_removed() { self.copy_log(&turn) } else { Ok(()) }
+    }
+
+    fn hold(&self) -> Result<&Arc<StoreHold>, Error> {
+        self.opened.get().and_then(|opened| opened.hold.as_ref()).ok_or_else(inherited)
     }
 
     /// Refuses what was read if a writer may have changed the file meanwhile.
@@ -74,24 +190,21 @@ impl StoreConnection {
         self.before.as_ref().map_or(Ok(()), |before| access::check_unchanged(path, before))
     }
 
-    /// Sets when the write-ahead log is checkpointed into the file, and its size after that.
-    pub(super) fn set_log_limits(&self) -> StoreResult<()> {
-        let connection = self.connection()?;
-        let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        connection.pragma_update(None, "wal_autocheckpoint", LOG_BYTES / size.max(512))?;
-        connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
-        Ok(())
-    }
-
     /// The connection, in the process that made it.
     pub(super) fn connection(&self) -> Result<&Connection, Error> {
-        self.connection.get().ok_or_else(inherited)
+        self.opened.get().and_then(|opened| opened.connection.as_ref()).ok_or_else(inherited)
     }
 
     /// [`StoreConnection::connection`], mutably.
     pub(super) fn connection_mut(&mut self) -> Result<&mut Connection, Error> {
-        self.connection.get_mut().ok_or_else(inherited)
+        self.opened.get_mut().and_then(|opened| opened.connection.as_mut()).ok_or_else(inherited)
     }
+}
+
+/// Reads from the file once: `SQLite` opens the log and the shared memory then.
+fn touch(connection: &mut Connection) -> StoreResult<()> {
+    connection.pragma_query_value(None, "schema_version", |_| Ok(()))?;
+    Ok(())
 }
 
 fn set_up(connection: Connection, busy_timeout: Duration) -> StoreResult<Connection> {
@@ -100,6 +213,8 @@ fn set_up(connection: Connection, busy_timeout: Duration) -> StoreResult<Connect
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // The log is copied into the file while nobody reads: see `hold`.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)
 }
 

@@ -10,6 +10,7 @@ use rusqlite::ffi::{SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRI
 
 use crate::error::{Error, Kind, excerpt};
 use crate::files::{owner_text, unused};
+use crate::system::{exhausted_files, reason};
 
 /// A failure inside the store.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,11 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
         | Sql::QueryReturnedNoRows => return corrupt(path, "a row is not as it was written"),
         _ => return other(path, &error.to_string()),
     };
+    if may_lack_files(failure.code)
+        && let Some(error) = exhausted_files()
+    {
+        return system(path, "its files cannot be opened", &error);
+    }
     match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => busy(path),
         ErrorCode::DiskFull => full(path),
@@ -83,8 +89,17 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
                  writes to none of them.",
             )
         }
+        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => {
+            other(path, &error.to_string()).with(|context| context.passing = true)
+        }
         _ => other(path, &error.to_string()),
     }
+}
+
+/// Whether `SQLite` reports so that the process has too many open files.
+fn may_lack_files(code: ErrorCode) -> bool {
+    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
+    matches!(code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
 }
 
 /// Another connection is writing.
@@ -109,8 +124,43 @@ pub(super) fn full(path: &Path) -> Error {
 
 /// The file differs from what was written.
 pub(super) fn corrupt(path: &Path, what: &str) -> Error {
-    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display()))
-        .with_hint("Restore a backup of it, or sync into a new store.")
+    Error::new(Kind::StoreCorrupt, format!("store {}: {what}", path.display())).with_hint(
+        "Put a backup in its place with siteline store restore, or sync into a new store.",
+    )
+}
+
+/// The log beside a store is that of another file.
+pub(super) fn foreign_log(path: &Path, log: &Path) -> Error {
+    let what = format!("its log {} belongs to another file", log.display());
+    other(path, &what).with_hint(
+        "Whoever may write to the store opens it once, without read_only=: that sets the log aside.",
+    )
+}
+
+/// The log beside a store is used by a process that has another file open.
+pub(super) fn in_use(path: &Path) -> Error {
+    let message = format!(
+        "store {}: a process still has the file open that was here before, and uses its log",
+        path.display()
+    );
+    Error::new(Kind::StoreBusy, message).with_hint("End that process, then try again.")
+}
+
+/// A store that is to be replaced is open.
+pub(super) fn open_elsewhere(path: &Path) -> Error {
+    let message = format!("store {}: a process has it open", path.display());
+    Error::new(Kind::StoreBusy, message)
+        .with_hint("Nothing was changed. Stop what uses the store, then restore it again.")
+}
+
+/// A file of an open store was replaced, or its log removed.
+pub(super) fn moved(path: &Path, log: Option<&Path>) -> Error {
+    let what = match log {
+        None => "another file was put in its place while it was open".to_owned(),
+        Some(log) => format!("its log {} was removed while it was open", log.display()),
+    };
+    other(path, &what)
+        .with_hint("Close the store and open it again: a sync goes on from what the file has.")
 }
 
 pub(super) fn other(path: &Path, what: &str) -> Error {
@@ -122,7 +172,10 @@ pub(super) fn system(path: &Path, doing: &str, error: &std::io::Error) -> Error 
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     match error.kind() {
         StorageFull | QuotaExceeded => full(path),
-        _ => other(path, &format!("{doing}: {error}")),
+        _ => {
+            let why = reason(error);
+            other(path, &format!("{doing}: {why}")).passing_as(error)
+        }
     }
 }
 

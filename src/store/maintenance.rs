@@ -14,6 +14,7 @@ use super::found_blocks::{ALL_TIME, FoundBlocks};
 use super::history::combine;
 use super::read::find;
 use super::retention::{Freed, Retention};
+use super::schema::Root;
 use super::view::View;
 use super::watch::Watch;
 use super::{Store, access, compact, forget, pages, path, seen_log};
@@ -108,9 +109,12 @@ impl Store {
         }
         let part = unused(&to, "part");
         access::create_copy(&part, self.path())?;
-        let copied = self.snapshot(|connection| copy(connection, &part, watch));
+        let copied = self.snapshot(|connection| {
+            connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
+            copy(connection, &part, watch)
+        });
         if copied.is_err() {
-            let _gone = std::fs::remove_file(&part);
+            remove_copy(&part);
         }
         copied.and_then(|()| {
             files::put(&part, &to, false).map_err(|error| match error.kind() {
@@ -161,20 +165,32 @@ fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreRe
     seen_log::check(connection, feed)
 }
 
-/// Copies the snapshot that a connection reads into an empty file.
-fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreResult<()> {
-    connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
+/// Removes what there is of a copy.
+pub(super) fn remove_copy(part: &Path) {
+    for ending in ["", access::LOG, access::MEMORY] {
+        let _gone = std::fs::remove_file(files::beside(part, ending));
+    }
+}
+
+/// Copies the snapshot that a connection reads into an empty file. The copy gets a mark of its own: no
+/// log of the store belongs to it.
+pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreResult<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let elsewhere = |error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to));
     let mut copy = Connection::open_with_flags(to, flags).map_err(elsewhere)?;
-    copy_pages(connection, &mut copy, watch).map_err(|failure| match failure {
-        StoreFailure::Sqlite(error) => elsewhere(error),
-        other => other,
-    })?;
+    copy_pages(connection, &mut copy, watch)
+        .and_then(|()| Root::load(&copy)?.save(&copy))
+        .map_err(|failure| match failure {
+            StoreFailure::Sqlite(error) => elsewhere(error),
+            other => other,
+        })?;
     copy.close().map_err(|(_, error)| elsewhere(error))?;
-    // Windows syncs what may be written.
-    let synced = std::fs::OpenOptions::new().write(true).open(to).and_then(|file| file.sync_all());
-    synced.map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
+    flush(to).map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
+}
+
+/// Makes a file durable. Windows flushes what may be written.
+pub(super) fn flush(file: &Path) -> std::io::Result<()> {
+    std::fs::OpenOptions::new().write(true).open(file)?.sync_all()
 }
 
 fn copy_pages(from: &Connection, to: &mut Connection, watch: &Watch) -> StoreResult<()> {

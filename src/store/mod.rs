@@ -15,6 +15,7 @@ mod apply;
 mod arrivals;
 mod block;
 mod bytes;
+mod commit_mark;
 mod compact;
 mod connection;
 mod delays;
@@ -26,6 +27,8 @@ mod feeds;
 mod forget;
 mod found_blocks;
 mod history;
+mod hold;
+mod log_fit;
 mod maintenance;
 mod migrate;
 mod network;
@@ -34,6 +37,7 @@ mod pages;
 mod path;
 mod read;
 mod recent;
+mod restore;
 mod retention;
 mod schema;
 mod seen;
@@ -66,6 +70,7 @@ use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::find;
+pub(crate) use self::restore::restore;
 pub use self::retention::Freed;
 use self::schema::{APPLICATION, Schema};
 pub use self::series_filter::{SeriesFilter, SeriesIds};
@@ -129,8 +134,7 @@ impl Store {
         } else {
             access::prepare_for_writing(&path, options.share)
                 .map_err(StoreFailure::Core)
-                .and_then(|()| StoreConnection::open(&path, busy_timeout))
-                .and_then(|link| link.prepared_for_writing(schema))
+                .and_then(|()| StoreConnection::open_prepared(&path, busy_timeout, schema))
                 .map(|link| Writers::new(Writer::new(link)))
         };
         let writers = opened.map_err(|failure| {
@@ -311,10 +315,7 @@ impl Store {
     /// Writes with this process's writer.
     fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
         self.refuse_read_only()?;
-        let open = || {
-            let link = StoreConnection::open(&self.path, self.busy_timeout)?;
-            link.prepared_for_writing(&SCHEMA)
-        };
+        let open = || StoreConnection::open_prepared(&self.path, self.busy_timeout, &SCHEMA);
         self.with_path(self.writers.write(open, write))
     }
 

@@ -1,19 +1,21 @@
 //! The tables of the file, and what makes them in an empty one; the steps from an older form are in
 //! `migrate`.
 //!
-//! Everything is verified from the top: `store` has one row with the digest of `feeds`; a feed's
-//! row has the digests of its series, directory pages, page log, seen points and recent points; a
-//! directory page lists blocks, each with the checksum of its chunk. A digest is the sum of the rows'
-//! checksums: it detects a missing or an outdated row as well as a changed one (S7).
+//! Everything is verified from the top: `store` has a row with the digest of `feeds`, and one with the
+//! mark of the last commit (see `commit_mark`); a feed's row has the digests of its series, directory
+//! pages, page log, seen points and recent points; a directory page lists blocks, each with the
+//! checksum of its chunk. A digest is the sum of the rows' checksums: it detects a missing or an
+//! outdated row as well as a changed one (S7).
 //!
 //! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
 //! names are part of format 1 and of its checksums.
 
 use std::cmp::Ordering;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::bytes::Checksum;
+use super::commit_mark::{CommitMark, NOTHING};
 use super::failure::{StoreFailure, StoreResult};
 use crate::error::excerpt;
 
@@ -68,7 +70,7 @@ pub(super) struct Schema {
 /// Makes the next schema of an older one, with its checksums up to the first row.
 pub(super) type Step = fn(&Connection) -> StoreResult<()>;
 
-/// The one row of `store`.
+/// The first row of `store`, and the mark of the commit that wrote it, which is the second one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Root {
     version: i64,
@@ -76,6 +78,7 @@ pub(super) struct Root {
     layout: i64,
     /// The digest of the rows of `feeds`.
     pub(super) digest: i64,
+    pub(super) mark: CommitMark,
 }
 
 impl Root {
@@ -83,27 +86,54 @@ impl Root {
         let sql = r#"SELECT version, made_by, layout, digest, "check" FROM store WHERE id = 1"#;
         let (root, check) = connection.query_row(sql, [], |row| {
             let (version, made_by) = (row.get(0)?, row.get(1)?);
-            let root = Self { version, made_by, layout: row.get(2)?, digest: row.get(3)? };
+            // A siteline that wrote no marks is told from one that did by the checksum.
+            let mark = CommitMark { id: row.get(4)?, parent: None };
+            let root = Self { version, made_by, layout: row.get(2)?, digest: row.get(3)?, mark };
             Ok((root, row.get::<_, i64>(4)?))
         })?;
         if root.check() != check {
             return Err(StoreFailure::Corrupt("its first row does not match its checksum"));
         }
-        Ok(root)
+        let mark = mark(connection)?.unwrap_or(root.mark);
+        Ok(Self { mark, ..root })
     }
 
     fn check(&self) -> i64 {
-        let made_by = self.made_by.as_bytes();
-        let sum = Checksum::new("store").number(self.version).bytes(made_by);
-        sum.numbers(&[self.layout, self.digest]).value()
+        root_check(self.version, self.made_by.as_bytes(), self.layout, self.digest)
     }
 
-    pub(super) fn save(&self, connection: &Connection) -> StoreResult<()> {
-        let sql = "INSERT OR REPLACE INTO store VALUES (1, ?1, ?2, ?3, ?4, ?5)";
+    /// Writes both rows. Called once in a transaction: the mark follows that of the last commit.
+    pub(super) fn save(&mut self, connection: &Connection) -> StoreResult<()> {
+        let parent = self.mark.id;
+        self.mark = CommitMark::after(parent);
+        let id = self.mark.id;
+        let sql = "INSERT OR REPLACE INTO store
+            VALUES (1, ?1, ?2, ?3, ?4, ?5), (2, 0, '', ?6, ?7, ?8)";
         let row = (self.version, &self.made_by, self.layout, self.digest, self.check());
-        connection.execute(sql, row)?;
+        let (version, made_by, layout, digest, check) = row;
+        let mark = CommitMark::check(id, parent);
+        connection.execute(sql, (version, made_by, layout, digest, check, parent, id, mark))?;
         Ok(())
     }
+}
+
+/// The checksum of the first row.
+pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64) -> i64 {
+    Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
+}
+
+/// The mark of the last commit; `None` before the first one of a siteline that writes marks.
+fn mark(connection: &Connection) -> StoreResult<Option<CommitMark>> {
+    let sql = r#"SELECT layout, digest, "check" FROM store WHERE id = 2"#;
+    let row =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?)));
+    let Some((parent, id, check)) = row.optional()? else { return Ok(None) };
+    if check != CommitMark::check(id, parent) {
+        return Err(StoreFailure::Corrupt(
+            "the mark of its last commit does not match its checksum",
+        ));
+    }
+    Ok(Some(CommitMark { id, parent: Some(parent) }))
 }
 
 /// Switches to the write-ahead log, with which readers and a writer work at the same time. It needs
@@ -185,22 +215,25 @@ impl Schema {
     fn create(&self, connection: &Connection) -> StoreResult<()> {
         connection.execute_batch(self.tables)?;
         connection.pragma_update(None, "application_id", APPLICATION)?;
-        self.finish(connection, 0)
+        self.finish(connection, 0, NOTHING)
     }
 
     fn migrate(&self, connection: &Connection, from: i32) -> StoreResult<()> {
+        // The steps save the first row too.
+        let last = Root::load(connection)?.mark.id;
         for step in &self.steps[usize::try_from(from - 1).unwrap_or_default()..] {
             step(connection)?;
         }
         let digest = Root::load(connection)?.digest;
-        self.finish(connection, digest)
+        self.finish(connection, digest, last)
     }
 
-    fn finish(&self, connection: &Connection, digest: i64) -> StoreResult<()> {
+    fn finish(&self, connection: &Connection, digest: i64, last: i64) -> StoreResult<()> {
         connection.pragma_update(None, "user_version", self.version)?;
         let layout = layout(connection)?.unwrap_or_default();
         let made_by = format!("siteline {}", crate::VERSION);
-        Root { version: i64::from(self.version), made_by, layout, digest }.save(connection)
+        let mark = CommitMark { id: last, parent: None };
+        Root { version: i64::from(self.version), made_by, layout, digest, mark }.save(connection)
     }
 
     /// Verifies that the version and the tables are those that the first row records.

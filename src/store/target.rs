@@ -37,16 +37,14 @@ pub trait Target: Send + Sync + Debug {
     /// wins, then the later row.
     ///
     /// # Errors
-    /// `StoreError`s; the target is unchanged then.
+    /// `StoreError`s; the target is unchanged then. One that is `unstorable` is about the values of the
+    /// page: the run sets the range of its chain aside.
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied>;
 
-    /// Writes what [`Target::apply`] has put off, where it puts off anything, and gives the counts of each
+    /// Writes what [`Target::apply`] has put off, where it puts off anything, and gives the outcome of each
     /// feed. Called at the end of a run.
-    ///
-    /// # Errors
-    /// As [`Target::apply`].
-    fn flush(&self) -> Result<Vec<(String, Applied)>> {
-        Ok(Vec::new())
+    fn flush(&self) -> Vec<(String, Result<Applied>)> {
+        Vec::new()
     }
 }
 

@@ -11,9 +11,9 @@ use super::apply::apply;
 use super::connection::StoreConnection;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
+use super::hold::WriteTurn;
 use super::page_merge::Limits;
 use super::read::find;
-use super::schema::Schema;
 use super::target::{Applied, Delivery};
 use super::written::{BlockCache, KnownFeed};
 use crate::error::{Error, Kind};
@@ -26,6 +26,8 @@ const MOST_POINTS: usize = 1 << 21;
 /// A connection to write with, and what it knows of feeds.
 #[derive(Debug)]
 pub(super) struct Writer {
+    /// While it writes.
+    turn: Option<WriteTurn>,
     link: StoreConnection,
     /// The feeds as this connection knows them from its last commit.
     feeds: Option<Feeds>,
@@ -34,18 +36,9 @@ pub(super) struct Writer {
     points: usize,
 }
 
-impl StoreConnection {
-    /// Prepares the connection for writing: the tables of this version, and the log's limits.
-    pub(super) fn prepared_for_writing(mut self, schema: &Schema) -> StoreResult<Self> {
-        schema.prepare(self.connection_mut()?)?;
-        self.set_log_limits()?;
-        Ok(self)
-    }
-}
-
 impl Writer {
     pub(super) fn new(link: StoreConnection) -> Self {
-        Self { link, feeds: None, known: HashMap::new(), points: 0 }
+        Self { turn: None, link, feeds: None, known: HashMap::new(), points: 0 }
     }
 
     pub(super) fn apply(
@@ -98,6 +91,34 @@ impl Writer {
         Ok(outcome)
     }
 
+    /// Writes while no other process does.
+    fn in_turn<T>(&mut self, write: impl FnOnce(&mut Self) -> StoreResult<T>) -> StoreResult<T> {
+        match self.link.turn() {
+            Ok(turn) => self.turn = Some(turn),
+            Err(failure) => {
+                self.link.save_removed_log()?;
+                return Err(failure);
+            }
+        }
+        let outcome = write(self);
+        let turn = self.turn.take();
+        if outcome.is_ok() {
+            self.link.check_names()?;
+            // Where it cannot, the next writer tries again.
+            let _later = turn.map(|turn| self.link.copy_long_log(&turn));
+        }
+        outcome
+    }
+
+    /// Works while nobody reads; `None` where somebody does, or it is nobody's turn.
+    pub(super) fn without_readers<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> T,
+    ) -> StoreResult<Option<T>> {
+        let connection = self.link.connection()?;
+        Ok(self.turn.as_ref().and_then(|turn| turn.without_readers(|| work(connection))))
+    }
+
     /// The connection, for what is no change of a feed.
     pub(super) fn connection(&self) -> StoreResult<&Connection> {
         Ok(self.link.connection()?)
@@ -119,10 +140,8 @@ impl Writer {
 impl Drop for Writer {
     /// The log of a shared store stays when it is closed: what it has goes into the file.
     fn drop(&mut self) {
-        if let Ok(connection) = self.link.connection() {
-            // It is tried again by the next writer.
-            let _later = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
-        }
+        // It is tried again by the next writer.
+        let _later = self.link.turn().and_then(|turn| self.link.copy_log(&turn));
     }
 }
 
@@ -155,15 +174,18 @@ impl Writers {
         open: impl FnOnce() -> StoreResult<StoreConnection>,
         write: impl FnOnce(&mut Writer) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        // After a panic the writer is usable: the transaction was rolled back before the unlock.
-
+        // A panic drops the writer: the next call opens another.
         let mut slot = self.lock();
         self.refuse_closed()?;
-        let writer = match slot.take() {
-            Some(writer) => slot.insert(writer),
-            None => slot.insert(Writer::new(open()?)),
+        let mut writer = match slot.take() {
+            Some(writer) => writer,
+            None => Writer::new(open()?),
         };
-        write(writer)
+        let outcome = writer.in_turn(write);
+        if writer.link.check_names().is_ok() {
+            *slot = Some(writer);
+        }
+        outcome
     }
 
     pub(super) fn close(&self) {

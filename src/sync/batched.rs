@@ -55,7 +55,8 @@ impl Batched {
         self.waiting.lock().remove(feed)
     }
 
-    /// Applies what waits, with this state or its own.
+    /// Applies what waits, with this state or its own. An error about the values of a page names the
+    /// range of the chain that waited: the page that came last may be of another one.
     fn write(&self, feed: &str, waiting: Waiting, state: Option<&[u8]>) -> Result<Applied> {
         let Waiting { pages, read_at, chain, interval_seconds, is_only_chain, state: own } =
             waiting;
@@ -63,7 +64,14 @@ impl Batched {
         let page = &Page::joined(pages)?;
         let delivery =
             Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain };
-        self.target.apply(feed, Some(&delivery), state.unwrap_or(&own))
+        let applied = self.target.apply(feed, Some(&delivery), state.unwrap_or(&own));
+        applied.map_err(|error| {
+            error.with(|context| {
+                if context.unstorable {
+                    context.spans = vec![(chain.start, chain.end)];
+                }
+            })
+        })
     }
 }
 
@@ -81,7 +89,7 @@ impl Target for Batched {
     }
 
     /// What a batch changed is counted with its last page. After an error what waited is gone: the run
-    /// must end.
+    /// must end, or give up the chain.
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
         let waiting = self.take(feed);
         let Some(delivery) = delivery else {
@@ -108,11 +116,11 @@ impl Target for Batched {
         Ok(before)
     }
 
-    fn flush(&self) -> Result<Vec<(String, Applied)>> {
+    fn flush(&self) -> Vec<(String, Result<Applied>)> {
         let waiting = std::mem::take(&mut *self.waiting.lock());
         let write = |(feed, waiting): (String, Waiting)| {
-            let applied = self.write(&feed, waiting, None)?;
-            Ok((feed, applied))
+            let outcome = self.write(&feed, waiting, None);
+            (feed, outcome)
         };
         waiting.into_iter().map(write).collect()
     }

@@ -1,6 +1,6 @@
 //! Ranges whose chain was given up before its end. Their points are not all stored; those whose chain
-//! the service never ends, or ends with a cursor that cannot be used, are set aside for a day, so that
-//! they are not paid for at every run.
+//! the service never ends, or ends with a cursor that cannot be used, or brings values that the target
+//! cannot store, are set aside for a day, so that they are not paid for at every run.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,9 @@ use crate::error::Kind;
 
 /// How long a range is set aside, in seconds.
 const PAUSE: i64 = 86_400;
-/// The most ranges with a chain without an end in a day: each costs hundreds of pages.
-const MOST_ENDLESS: usize = 3;
+/// The most ranges in a day with a chain without an end, each of which costs hundreds of pages, and with
+/// values that the target cannot store.
+const MOST_ALIKE: usize = 3;
 
 /// The end of the day that begins now.
 pub(super) fn set_aside_until(now: Timestamp) -> Timestamp {
@@ -121,15 +122,17 @@ impl GivenUp {
         })
     }
 
-    /// Whether so many ranges are set aside for a chain without an end that the others probably have
-    /// none either.
+    /// Whether so many ranges are set aside for a chain without an end, or for values that the target
+    /// cannot store, that it is probably so with the others.
     pub(super) fn is_endless(&self, now: i64) -> bool {
-        let endless = Kind::EndlessChain.to_string();
-        let is_one = |one: &&GivenUpRange| {
-            one.until(now).is_some()
-                && one.set_aside.as_ref().is_some_and(|(_, error)| *error == endless)
-        };
-        self.0.iter().filter(is_one).count() >= MOST_ENDLESS
+        [Kind::EndlessChain, Kind::StoreError].iter().any(|kind| {
+            let kind = kind.to_string();
+            let is_one = |one: &&GivenUpRange| {
+                one.until(now).is_some()
+                    && one.set_aside.as_ref().is_some_and(|(_, error)| *error == kind)
+            };
+            self.0.iter().filter(is_one).count() >= MOST_ALIKE
+        })
     }
 
     /// The ranges that are set aside at this time, as users see them.
@@ -264,6 +267,8 @@ mod tests {
         assert!(given_up(&[endless; 3]).is_endless(1_000 + PAUSE - 1));
         assert!(!given_up(&[endless; 3]).is_endless(1_000 + PAUSE), "it is tried again");
         assert!(!given_up(&[endless, endless, looped, looped]).is_endless(1_000));
+        assert!(given_up(&[Kind::StoreError; 3]).is_endless(1_000), "values of the same series");
+        assert!(!given_up(&[endless, endless, Kind::StoreError]).is_endless(1_000));
         assert!(!given_up(&[looped; 4]).is_endless(1_000), "another error says nothing of others");
         let mut released = given_up(&[endless; 3]);
         released.release();

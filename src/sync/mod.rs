@@ -18,6 +18,7 @@
 //! | `findings` | what audits found, for the lateness of any target |
 //! | `arrival` | the distribution of the delays of points |
 //! | `coverage` | which ranges were read and when; the windows as users see them |
+//! | `unstorable` | pages whose values the target cannot store |
 //! | `unfinished` | a chain that has begun and not ended |
 //! | `given_up` | ranges whose chain was given up, and for how long they are set aside |
 //! | `state` | the state of one feed, as a target stores it |
@@ -69,6 +70,7 @@ mod stored;
 mod task;
 mod through_store;
 mod unfinished;
+mod unstorable;
 
 #[cfg(test)]
 mod tests;

@@ -29,8 +29,8 @@ pub(super) enum PendingWrite {
     Restart { feed: usize, chain: UnfinishedChain },
     /// The service rejected the chain, perhaps for its length: the next plan has shorter ones.
     TooLong { feed: usize, range: Range },
-    /// The chain was restarted too often, or does not end: its range is set aside, unless only its
-    /// bookmark was refused.
+    /// The chain was restarted too often, or does not end, or the target cannot store its values: its
+    /// range is set aside, unless only its bookmark was refused.
     Abandoned { feed: usize, chain: UnfinishedChain, error: Error, at: Timestamp },
     /// An audit has ended, and the state has what it found. Where a settled range is as it was, this is
     /// the coverage in which it is settled again.
@@ -69,6 +69,16 @@ impl PendingWrite {
             | Self::TooLong { feed, .. }
             | Self::Abandoned { feed, .. }
             | Self::Audited { feed, .. } => *feed,
+        }
+    }
+
+    /// The chain that it is about, where it has one.
+    pub(super) fn chain(&self) -> Option<&UnfinishedChain> {
+        match self {
+            Self::Page { chain, .. }
+            | Self::Restart { chain, .. }
+            | Self::Abandoned { chain, .. } => Some(chain),
+            Self::TooLong { .. } | Self::Audited { .. } => None,
         }
     }
 
@@ -122,7 +132,6 @@ pub(super) fn after_dead_cursor(
     if error.kind() == Kind::BookmarkError {
         return PendingWrite::Abandoned { feed, chain, error, at: now };
     }
-    let ((start, end), until) = (chain.range().instants(), set_aside_until(now));
     let more = match error.kind() {
         Kind::EndlessChain => {
             " If it does need so many pages, give the feed a shorter window=: store.redefine(feed)."
@@ -134,9 +143,15 @@ pub(super) fn after_dead_cursor(
         (Kind::RequestRejected, Some(hint)) => format!("{hint} "),
         _ => String::new(),
     };
-    let hint = format!(
-        "{cause}{start} to {end} is set aside until {until}: no sync reads it before, unless \
-         sync(..., reread=(start, end)) asks for it.{more}"
-    );
+    let hint = format!("{cause}{}{more}", set_aside_hint(chain.range(), now));
     PendingWrite::Abandoned { feed, chain, error: error.with_hint(hint), at: now }
+}
+
+/// Says that a range is set aside from now on.
+pub(super) fn set_aside_hint(range: Range, now: Timestamp) -> String {
+    let ((start, end), until) = (range.instants(), set_aside_until(now));
+    format!(
+        "{start} to {end} is set aside until {until}: no sync reads it before, unless \
+         sync(..., reread=(start, end)) asks for it."
+    )
 }

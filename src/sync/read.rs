@@ -12,7 +12,7 @@ use super::state::FeedState;
 use super::stored::read_state;
 use crate::data::AskedRange;
 use crate::data::reshape::Expected;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, escaped};
 use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
 
 /// How often a snapshot is retried because a page was applied meanwhile.
@@ -235,7 +235,7 @@ pub(crate) fn fixed_range(
 
 impl fmt::Display for ReadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.feed)?;
+        f.write_str(&escaped(&self.feed))?;
         match self.view {
             View::Latest => {}
             View::AsOf(sequence) => write!(f, " as of {sequence}")?,

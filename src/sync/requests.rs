@@ -119,7 +119,7 @@ impl Run {
     }
 
     /// Follows a chain no longer.
-    fn close(&self, followed: &mut Followed, place: usize) {
+    pub(super) fn close(&self, followed: &mut Followed, place: usize) {
         let one = followed.chains.remove(place);
         self.work().chain_over(one.feed);
     }

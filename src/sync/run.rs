@@ -102,6 +102,7 @@ impl Run {
     async fn fetch_for(&self, followed: &mut Followed) -> Result<bool> {
         loop {
             self.work().log_warnings();
+            self.close_unstorable(followed);
             if followed.failed.is_none()
                 && let Err(error) = self.send_requests(followed)
             {
@@ -121,7 +122,8 @@ impl Run {
         }
     }
 
-    /// Applies the first pending write, if there is one.
+    /// Applies the first pending write, if there is one. Where the target cannot store the values of a page,
+    /// the pending write is then that the range of its chain is set aside.
     ///
     /// # Errors
     /// `StoreError`s; the write stays pending.
@@ -133,8 +135,10 @@ impl Run {
         }
         if let Some(write) = self.next_write() {
             let delivery = write.delivery();
-            let applied = self.target.apply(write.feed(), delivery.as_ref(), &write.state())?;
-            self.written(write, Some(applied));
+            match self.target.apply(write.feed(), delivery.as_ref(), &write.state()) {
+                Ok(applied) => self.written(write, Some(applied)),
+                Err(error) => self.refused(write.feed(), error)?,
+            }
         }
         Ok(self.progress())
     }
@@ -179,10 +183,12 @@ impl Run {
             return Ok(());
         }
         let _one_at_a_time = self.applying.lock();
-        for (feed, applied) in self.target.flush()? {
-            self.work().add_counts(&feed, applied);
+        let mut failed = None;
+        for (feed, outcome) in self.target.flush() {
+            let counted = outcome.map(|applied| self.work().add_counts(&feed, applied));
+            failed = failed.or(counted.or_else(|error| self.set_aside(&feed, error)).err());
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Ends what is under way: the requests that have not been answered, if there are any. Dropping them

@@ -1,6 +1,6 @@
 //! The state of a run: what it has done, and what it leaves to another run.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -95,6 +95,8 @@ pub(super) struct RunState {
     pub(super) quality: PageReport,
     /// When the oldest chain began that has ended and did not settle what it read.
     pub(super) oldest: Option<i64>,
+    /// Feeds whose chain under way brought values that the target cannot store: it is not continued.
+    pub(super) unstorable: BTreeSet<usize>,
     /// Warnings for the log, each with its feed. A write has no log: [`Run::fetch`](super::run::Run)
     /// logs them.
     warnings: Vec<(usize, String)>,
@@ -145,6 +147,7 @@ impl RunState {
             newest: None,
             quality: PageReport::default(),
             oldest: None,
+            unstorable: BTreeSet::new(),
             warnings: Vec::new(),
         };
         run.replan_all();
@@ -244,8 +247,12 @@ impl RunState {
                 state.density.refuse(range.seconds());
             }
             // The range of an audit has been read before.
-            PendingWrite::Abandoned { chain, .. } if chain.why == Why::Audit => {
+            PendingWrite::Abandoned { chain, error, .. } if chain.why == Why::Audit => {
                 state.drop_chain(chain.range());
+                if error.context().unstorable {
+                    // Not counted, it would be paid for again at each run.
+                    state.audits.count(self.now.as_second(), true);
+                }
             }
             PendingWrite::Abandoned { chain, error, at, .. } => {
                 let is_service = error.kind() != Kind::BookmarkError;

@@ -3,25 +3,26 @@
 use std::collections::BTreeSet;
 
 /// Each module, and the modules that it may know. A re-export at the crate's root counts as its module.
-pub(crate) const ARROWS: [(&str, &[&str]); 19] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 20] = [
     ("fork", &[]),
     ("lock", &[]),
+    ("system", &["fork"]),
     ("files", &[]),
-    ("error", &[]),
+    ("error", &["system"]),
     ("written", &[]),
     ("arrow", &[]),
     ("clock", &["fork", "lock"]),
-    ("http", &["fork", "lock", "files", "error", "written", "clock"]),
-    ("auth", &["fork", "lock", "files", "error", "clock", "http"]),
-    ("agent", &["fork", "lock", "files", "error", "clock", "http", "auth"]),
+    ("http", &["fork", "lock", "system", "files", "error", "written", "clock"]),
+    ("auth", &["fork", "lock", "system", "files", "error", "clock", "http"]),
+    ("agent", &["fork", "lock", "system", "files", "error", "clock", "http", "auth"]),
     ("duration", &["error"]),
     ("data", &["lock", "error", "arrow", "duration"]),
     ("preview", &["data"]),
-    ("client", &["fork", "lock", "error", "clock", "http", "auth", "agent", "data"]),
-    ("store", &["fork", "lock", "files", "error", "data"]),
+    ("client", &["fork", "lock", "system", "error", "clock", "http", "auth", "agent", "data"]),
+    ("store", &["fork", "lock", "system", "files", "error", "data"]),
     ("sync", &["fork", "lock", "error", "clock", "http", "data", "client", "store"]),
-    ("settings", &["error", "written"]),
-    ("sandbox", &["lock", "clock", "arrow"]),
+    ("settings", &["system", "error", "written"]),
+    ("sandbox", &["lock", "system", "clock", "arrow"]),
     ("python", &["all"]),
 ];
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -45,6 +46,14 @@ def _signals_are_heard():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _usual_umask():
+    """Create files for their owner, readable by others, whatever umask the tests inherit."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 def _open_sandbox(node):

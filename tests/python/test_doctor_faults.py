@@ -106,6 +106,18 @@ def test_a_clock_that_is_a_little_wrong_is_told(sandbox):
     assert check.seen.startswith("this machine's clock is 20 s behind")
 
 
+@pytest.mark.parametrize("seconds", [3, 12, 28])
+def test_a_refusal_with_a_small_skew_names_the_clock(sandbox, seconds):
+    now = sandbox.clock.now()
+    sandbox.fault(on="token", times=9, status=401, error="invalid_client")
+    clock = sandbox.clock.machine(now + datetime.timedelta(seconds=seconds))
+    check = siteline.doctor(sandbox.client(clock=clock))["clock"]
+    assert (check.status, check.error) == ("fail", "ClockSkewError")
+    assert "refused the assertion" in check.seen
+    clock = sandbox.clock.machine(now + datetime.timedelta(seconds=1))
+    assert siteline.doctor(sandbox.client(clock=clock))["clock"].status == "ok"
+
+
 def test_a_scope_that_is_not_allowed_is_named(sandbox, enrolled, key):
     subject = sandbox.enroll(key.public_jwk, scopes=[DISCOVERY])
     checks = diagnosed(env={**enrolled, "SITELINE_SUBJECT": subject}, status=3, first="scopes")

@@ -57,6 +57,21 @@ def test_each_block_of_the_page_of_the_command_is_typed():
     assert [one for one in typed if not any(one.startswith(f"$ {name}") for name in begun)] == []
 
 
+def test_the_only_block_in_a_list_prints_what_it_says(tmp_path):
+    indented = re.compile(r"^ +```(\w+)\n(.*?)^ +```$", re.MULTILINE | re.DOTALL)
+    found = [block for page in sorted(DOCS.rglob("*.md")) for block in
+             indented.findall(page.read_text(encoding="utf-8"))]  # fmt: skip
+    [(language, text)] = found
+    command, *said = (line.removeprefix("  ") for line in text.splitlines())
+    assert (language, command[:11]) == ("console", "$ siteline ")
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / ".config")}
+    done = subprocess.run(
+        [*COMMAND, *shlex.split(command)[2:]],
+        cwd=tmp_path, env={**environment(), **home}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.replace(str(tmp_path), "/home/ada").splitlines() == said
+
+
 class Shell:
     """A folder with the profile of the pages, in which lines are typed as on a page."""
 
@@ -134,6 +149,7 @@ def words(line):
     line = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|[\w-]{43}|\bhttps?://\S+|(?<!\w)/\S+|\bintegration-\d+|"
                   r"\bsubject-from-enrollment|\S*\bplant-[\d-]+\.siteline", "…", line)  # fmt: skip
     line = re.sub(r"\bline-\d", "feed", line)
+    line = re.sub(r"\bits owner [\w-]+", "its owner", line)
     line = re.sub(NUMBER, "#", re.sub("[█▓▒·]{2,}", "…", line))
     line = re.sub(r"\b(page|request|point)s\b", r"\1", line)
     return " ".join(line.split())
@@ -302,6 +318,12 @@ def test_a_pull_of_what_is_not_listed(shell):
 def test_what_a_store_has(shell, store, first):
     (shell.folder / "backups").mkdir()
     is_typed(shell, first)
+
+
+def test_a_restored_store(shell, store):
+    (shell.folder / "backups").mkdir()
+    shell.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")
+    is_typed(shell, "siteline store restore")
 
 
 def test_the_commands_of_the_page_for_operators(shell, feeds):

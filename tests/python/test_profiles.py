@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pickle
+import shlex
 import shutil
 import signal
 import subprocess
@@ -71,6 +72,11 @@ def prints(tmp_path):
         return [sys.executable, str(script)]
 
     return make
+
+
+def as_text(command):
+    """The command as a user types it."""
+    return subprocess.list2cmdline(command) if sys.platform == "win32" else shlex.join(command)
 
 
 def test_a_named_profile_is_read_and_keywords_win(config, members, monkeypatch):
@@ -303,8 +309,10 @@ def test_a_command_prints_the_passphrase(locked, prints, key):
     for line in (f"print({PASSPHRASE!r})", f"print({PASSPHRASE!r} + '\\r\\nand more')"):
         command = prints(line)
         assert siteline.Credential("s", locked, password_command=command).kid == key.thumbprint
-        text = subprocess.list2cmdline(command) if sys.platform == "win32" else " ".join(command)
-        assert siteline.Credential("s", locked, password_command=text).kid == key.thumbprint
+        assert (
+            siteline.Credential("s", locked, password_command=as_text(command)).kid
+            == key.thumbprint
+        )
 
 
 @pytest.mark.parametrize(
@@ -334,7 +342,7 @@ def test_a_command_is_read_from_a_profile_and_from_a_variable(
     write(config, default=members)
     with pytest.raises(siteline.CredentialError, match="passphrase"):
         siteline.Client.from_env()
-    monkeypatch.setenv("SITELINE_PASSWORD_COMMAND", " ".join(command))
+    monkeypatch.setenv("SITELINE_PASSWORD_COMMAND", as_text(command))
     siteline.Client.from_env().discover()
 
 

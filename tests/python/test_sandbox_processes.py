@@ -253,7 +253,9 @@ def test_r19_a_forked_child_that_closes_or_ends_leaves_the_file_to_its_parent():
                     sandbox.close()
                 del sandbox
                 sys.exit(0)
-            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), os.path.exists(file))
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            # The next child would print what is still in the buffer.
+            print(status, os.path.exists(file), flush=True)
         sandbox.close()
         print(os.path.exists(file))
     """

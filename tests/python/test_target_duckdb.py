@@ -229,8 +229,9 @@ def test_a_table_of_others_is_refused_before_any_request(path, sandbox):
     target.close()
     with duckdb.connect(path, read_only=True) as connection:
         assert DuckDB(connection).state("line-2") is None
-        with pytest.raises(duckdb.InvalidInputException, match="read-only"):
+        with pytest.raises(siteline.StoreError, match="read-only") as caught:
             client.sync(make_feed(), DuckDB(connection, table="order"))
+    assert isinstance(caught.value.__cause__, duckdb.InvalidInputException)
     assert sandbox.stats["data_requests"] == 0
     for name in ("", "a.b", 'a"b', "a b"):
         with pytest.raises(siteline.QueryError, match="plain name"):

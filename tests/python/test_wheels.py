@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -24,6 +25,7 @@ import try_wheels  # noqa: E402
 PAGE = "https://git.example/plant/siteline"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INFO = "siteline-1.0.0.dist-info"
+LIBRARY = "siteline/_siteline.abi3.so"
 MOMENT = (2026, 11, 24, 12, 0, 0)
 BILL = {
     "serialNumber": "urn:uuid:5ac4",
@@ -128,6 +130,10 @@ def test_two_wheels_of_the_same_entries_are_the_same_bytes(wheel):
     ("entries", "trouble"),
     [
         ({"siteline/_siteline.abi3.so": f"in {ROOT}/src/lib.rs".encode()}, "names"),
+        ({LIBRARY: b"None/home/ci/.cargo/registry/src/index-1949/rustls-0.23/src/x.rs"}, "rustls"),
+        ({LIBRARY: b"/home/builder/siteline/src/lib.rs"}, "names /home/builder/siteline"),
+        ({LIBRARY: b"/__w/siteline/aws-lc/crypto/mem.c"}, "names /__w/siteline/aws-lc"),
+        ({LIBRARY: b"C:\\Users\\ada\\siteline\\src\\lib.rs"}, "names C:"),
         ({f"{INFO}/licenses/{source.THIRD_PARTIES}": None}, "is missing"),
         ({f"{INFO}/sboms/siteline.cyclonedx.json": None}, "bill of materials is missing"),
         ({f"{INFO}/METADATA": b"[docs](docs/sync.md)"}, "a relative link"),
@@ -179,6 +185,37 @@ def test_the_source_distribution_is_a_package_of_cargo_without_the_tests(tmp_pat
     (package,) = json.loads(done.stdout)["packages"]
     assert [target["name"] for target in package["targets"]] == ["siteline"]
     assert not {"tests", "benches", "docs"} & {path.name for path in staged.iterdir()}
+
+
+def test_the_folders_that_replace_those_of_a_builder_are_none():
+    for path in (
+        "/crates/rustls-0.23.46/src/lib.rs",
+        "/siteline/src/lib.rs",
+        "/build/target/release/build/aws-lc-sys/out/x.c",
+        "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/core/src/fmt/mod.rs",
+        "src/http/trust.rs",
+    ):
+        assert not try_wheels.SOURCE.findall(path.encode()), path
+
+
+def test_the_licences_in_the_repository_are_those_of_the_lock():
+    assert licences.outdated(ROOT) == ""
+    text = (ROOT / licences.FILE).read_text(encoding="utf-8")
+    for words in (
+        "Redistribution and use in source and binary forms",  # BSD
+        "Permission to use, copy, modify, and/or distribute this software for any",  # ISC
+        "UNICODE LICENSE V3",
+        "This software is provided 'as-is', without any express or implied",  # Zlib
+        "Apache License",
+        "Permission is hereby granted, free of charge",  # MIT
+    ):
+        assert words in text, words
+    assert len(text) < 1_000_000
+
+
+def test_a_build_from_the_sources_takes_the_licences_too():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        assert licences.FILE in tomllib.load(file)["project"]["license-files"]
 
 
 def test_a_wheel_that_is_missing_for_a_processor_is_said():

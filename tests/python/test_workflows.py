@@ -1,10 +1,14 @@
-"""What .ci/workflows.py refuses in a workflow."""
+"""What .ci/workflows.py refuses in a workflow, and the environment of .ci/run."""
 
+import os
 import runpy
+import subprocess
 from pathlib import Path
 
 import pytest
+from kit import systems
 
+CI_RUN = Path(__file__).resolve().parents[2] / ".ci" / "run"
 SCRIPT = Path(__file__).resolve().parents[2] / ".ci" / "workflows.py"
 WORKFLOWS = runpy.run_path(str(SCRIPT), run_name="workflows")
 MAKEFILE = """
@@ -79,3 +83,34 @@ def test_an_action_is_taken_by_one_commit_everywhere():
     other = f"- uses: actions/checkout@{'b' * 40} # v7.0.1"
     assert WORKFLOWS["disagreeing"]([one, one]) == []
     assert WORKFLOWS["disagreeing"]([one, other]) == ["actions/checkout is taken by 2 commits."]
+
+
+@systems.MODES
+def test_ci_runs_in_an_empty_environment(tmp_path):
+    program = tmp_path / "make"
+    program.write_text('#!/bin/sh\nenv; stat -c MODE=%a "$HOME"; echo "TARGETS=$*"; exit 3\n')
+    program.chmod(0o755)
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": "true", "CARGO_HOME": "/cargo"}
+    surroundings = {"PYTHONUNBUFFERED": "1", "TZ": "Asia/Kolkata", "LC_ALL": "C", "HOME": "/h"}
+    done = subprocess.run(
+        ["bash", CI_RUN],
+        env={**given, **surroundings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    printed = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    home = printed.pop("HOME")
+    for name in ("_", "PWD", "SHLVL", "OLDPWD"):  # set by the shells
+        printed.pop(name, None)
+    assert printed == {
+        **given,
+        "RUSTUP_HOME": "/h/.rustup",
+        "LANG": "C.UTF-8",
+        "CARGO_INCREMENTAL": "0",
+        "MODE": "700",
+        "TARGETS": "check",
+    }
+    assert done.returncode == 3
+    assert not Path(home).exists()

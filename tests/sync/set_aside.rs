@@ -1,15 +1,18 @@
 //! Ranges whose chain the service does not end: begun again a bounded number of times, then set aside
 //! for a day, while the rest is read.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use siteline::Kind;
+use jiff::Timestamp;
 use siteline::sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
-use siteline::store::View;
-use siteline::sync::{FeedInput, ReadSpec, SetAside, SyncReport, WindowState};
+use siteline::store::{Applied, Delivery, Target, View};
+use siteline::sync::{Batch, FeedInput, ReadSpec, SetAside, SyncReport, SyncSettings, WindowState};
+use siteline::{Error, Kind};
 
 use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
-use crate::target::Stored;
+use crate::target::{Key, Stored, TestTarget, Values};
 
 /// Two days in windows of six hours, of which the newest six hours are read first.
 fn two_days() -> Harness {
@@ -234,4 +237,97 @@ async fn p13_s16_what_is_set_aside_is_unread_and_its_points_are_left_out() {
     let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-03T00:30:00Z"))));
     let text = spec.open(stored.store()).expect_err("a gap").to_string();
     assert!(text.contains("2026-11-04T00:00:00Z, or at once with reread="), "{text}");
+}
+
+/// A target that cannot store the first page with a point in a range.
+#[derive(Debug)]
+struct Picky {
+    stored: Stored,
+    refused: std::ops::Range<i64>,
+}
+
+impl Target for Picky {
+    fn lock(&self, feed: &str) -> siteline::Result<Box<dyn Any + Send>> {
+        self.stored.lock(feed)
+    }
+
+    fn state(&self, feed: &str) -> siteline::Result<Option<Vec<u8>>> {
+        self.stored.state(feed)
+    }
+
+    fn apply(
+        &self,
+        feed: &str,
+        delivery: Option<&Delivery<'_>>,
+        state: &[u8],
+    ) -> siteline::Result<Applied> {
+        let times = delivery.map(|delivery| delivery.page.points.timestamps.values());
+        if times.is_some_and(|times| times.iter().any(|time| self.refused.contains(time))) {
+            let error = Error::new(Kind::StoreError, "no such text");
+            return Err(error.with(|context| context.unstorable = true));
+        }
+        self.stored.apply(feed, delivery, state)
+    }
+}
+
+impl TestTarget for Picky {
+    fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
+        self.stored.points(feed)
+    }
+
+    fn fail(&self, times: u32) {
+        self.stored.fail(times);
+    }
+
+    fn replace_state(&self, feed: &str, state: &[u8]) {
+        self.stored.replace_state(feed, state);
+    }
+}
+
+#[tokio::test]
+async fn values_that_a_target_cannot_store_set_their_range_aside() {
+    let bounds = [at("2026-11-02T08:00:00Z"), at("2026-11-02T08:05:00Z")];
+    let [first, end] = bounds.map(Timestamp::as_microsecond);
+    for batch in [None, Some(Batch::Pages(2)), Some(Batch::Chain)] {
+        for concurrency in [1, 4] {
+            let mut harness = two_days();
+            harness.settings = SyncSettings { batch, concurrency, ..harness.settings.clone() };
+            harness.target = Arc::new(Picky { stored: Stored::new(), refused: first..end });
+            let error = harness.sync().await.expect_err("one range cannot be stored");
+            assert_eq!(error.kind(), Kind::StoreError);
+            let text = error.to_string();
+            assert!(text.contains("no such text\n2026-11-0"), "{text}");
+            assert!(error.context().spans.is_empty());
+
+            // All else was stored, and the range is not paid for again.
+            let spent = requests(&harness);
+            let report = harness.sync().await.expect("it is left out");
+            assert_eq!(requests(&harness), spent, "{batch:?} {concurrency}");
+            let aside = only(&report);
+            assert!(
+                aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError"
+            );
+            let outside = |time: i64| {
+                !(aside.start.as_microsecond()..aside.end.as_microsecond()).contains(&time)
+            };
+            let (stored, truth) =
+                (harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
+            assert!(truth.iter().all(|(key, point)| !outside(key.1) || stored[key] == *point));
+            assert!(!stored.keys().any(|(_, time)| (first..end).contains(time)));
+            assert_eq!(harness.state_chains(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_when_the_run_ends_is_set_aside() {
+    let mut harness = two_days();
+    let settings = harness.settings.clone();
+    let (batch, max_pages) = (Some(Batch::Chain), Some(2));
+    harness.settings = SyncSettings { batch, max_pages, ..settings };
+    harness.target = Arc::new(Picky { stored: Stored::new(), refused: i64::MIN..i64::MAX });
+    let error = harness.sync().await.expect_err("what waited cannot be stored");
+    assert_eq!((error.kind(), requests(&harness)), (Kind::StoreError, 2));
+    assert_eq!(harness.state().set_aside(harness.now()).len(), 1);
+    assert_eq!(harness.state_chains(), 0);
 }

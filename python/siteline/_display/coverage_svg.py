@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from siteline._display.calendar import DAY, calendar_rows, cells, empty_time, summary
 from siteline._display.elements import AMBER, BLUE
+from siteline._escape import escaped
 from siteline._times import duration, to_minute
 
 if TYPE_CHECKING:
@@ -48,12 +49,13 @@ def svg(coverage: Coverage, style: str = "") -> str:
     width = _LEFT + columns * _COLUMN + 8
     height = _TOP + len(rows) * _ROW + 34
     cut = _text(0, _TOP - 6, f"… {earlier} earlier", 0.65) if earlier > 0 else ""
-    label = escape(f"coverage of {coverage.feed.name}: {summary(coverage)}", quote=True)
-    head = f"{coverage.feed.name} · {summary(coverage)}"
+    name = escaped(coverage.feed.name)
+    label = escape(f"coverage of {name}: {summary(coverage)}", quote=True)
+    head = f"{name} · {summary(coverage)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{label}" style="{_FONT}">{style}'
-        f"{_text(0, 14, _printable(head), 1.0)}"
+        f"{_text(0, 14, _cut(head), 1.0)}"
         f"{cut}{_axis(columns)}{_labels(rows)}{_cells(coverage, rows)}"
         f"{_legend(coverage, height - 10)}</svg>"
     )
@@ -132,7 +134,5 @@ def _text(x: float, y: float, text: str, opacity: float) -> str:
     return f'<text x="{x:g}" y="{y:g}" fill="currentColor"{faint}>{escape(text)}</text>'
 
 
-def _printable(text: str) -> str:
-    """Truncate a text, and replace characters that cannot be printed."""
-    shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

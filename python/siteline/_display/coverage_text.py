@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from siteline._display.calendar import calendar_rows, cells, empty_time, set_aside, summary
+from siteline._escape import escaped
 from siteline._times import duration, to_minute
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _ROWS = 24
 
 def lines(coverage: Coverage) -> str:
     """Print the newest rows and a legend."""
-    title = f"Coverage of {coverage.feed.name} at {to_minute(coverage.now)} UTC"
+    title = f"Coverage of {escaped(coverage.feed.name)} at {to_minute(coverage.now)} UTC"
     printed = [f"{title}: {summary(coverage)}"]
     rows = calendar_rows(coverage)
     if len(rows) > _ROWS:

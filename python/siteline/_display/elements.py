@@ -9,6 +9,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline._times import to_microsecond
 
 if TYPE_CHECKING:
@@ -108,10 +109,9 @@ def instant(at: datetime | None) -> str:
 
 
 def text(value: object, longest: int = _LONGEST) -> str:
-    """Truncate and escape external text; unprintable characters become ``\\u`` escapes."""
+    """Truncate and escape external text, for HTML and for what is not printable."""
     if value is None:
         return NONE
     content = str(value)
     content = content if len(content) <= longest else f"{content[: longest - 1]}…"
-    spelt = (one if one.isprintable() else f"\\u{ord(one):04x}" for one in content)
-    return escape("".join(spelt))
+    return escape(escaped(content))

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_NOTICED, _REFUSED, _HOPELESS = 5, 30, 86_400
-"""Seconds between the clocks: that are told, that may explain a refusal, that nothing corrects."""
+_NOTICED, _HOPELESS = 5, 86_400
+"""Seconds between the clocks: above which they are reported, and above which nothing corrects."""
 _NO_SUCH_ENDPOINT = (404, 405, 410, 501)
 _ANOTHER = "Another service or a login page may answer there: compare base_url= and its path."
 _NONE_NEEDED = "none is needed: the client certificate authorises"
@@ -63,17 +63,22 @@ def clock(look: Look) -> Seen:
     skew = look.client.clock_skew
     if skew is None:
         return skipped("no reply has shown the time of the service")
-    if abs(skew) <= _NOTICED:
+    error = look.exchange().error
+    is_refused = isinstance(error, AuthenticationError) and abs(skew) > _error(look)
+    if abs(skew) <= _NOTICED and not is_refused:
         return ok("agrees with that of the service")
     direction = "behind" if skew > 0 else "ahead of"
     seen = f"this machine's clock is {abs(skew):,.0f} s {direction} that of the service"
     do = "Set this machine's clock, or have a time server set it."
-    error = look.exchange().error
-    is_refused = isinstance(error, AuthenticationError) and abs(skew) > _REFUSED
     if is_refused or abs(skew) > _HOPELESS:
         refusal = "; it refused the assertion" if is_refused else ""
         return fail(ClockSkewError(f"{seen}{refusal}.", skew_seconds=skew), do=do)
     return warn(f"{seen}; siteline corrects for it", do)
+
+
+def _error(look: Look) -> float:
+    """The difference that the measurement itself may explain, in seconds."""
+    return look.client._skew_error() or 0.0
 
 
 def token(look: Look) -> Seen:
@@ -111,7 +116,7 @@ def _causes(look: Look) -> Iterator[str]:
     skew = look.client.clock_skew
     if skew is None:
         yield "this machine's clock: the service has not shown its own"
-    elif abs(skew) > _NOTICED:
+    elif abs(skew) > _error(look):
         yield f"this machine's clock, which differs by {abs(skew):,.0f} s"
 
 

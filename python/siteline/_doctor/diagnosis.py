@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from siteline._counts import counted
+from siteline._escape import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,9 +60,9 @@ class Check(NamedTuple):
     def __str__(self) -> str:
         """Print it in lines of 80 characters at most, where words allow it."""
         head = f"{self.status:<{_STATUS}}{self.id:<{_ID}}"
-        lines = [*_wrapped(self.seen, "", "")]
+        lines = [*_wrapped(escaped(self.seen), "", "")]
         if self.do:
-            lines += _wrapped(self.do, "do: ", "    ")
+            lines += _wrapped(escaped(self.do), "do: ", "    ")
         indent = " " * (_STATUS + _ID)
         return "\n".join((head if n == 0 else indent) + line for n, line in enumerate(lines))
 
@@ -124,7 +125,7 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """Print a line or more for each check, and the sum of them."""
-        return f"sends {self.sends}\n\n{self._list()}"
+        return f"sends {escaped(self.sends)}\n\n{self._list()}"
 
     def __repr__(self) -> str:
         """Show the sum of the checks."""

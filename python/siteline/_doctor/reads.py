@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, ok, told, warn
+from siteline._escape import escaped
 from siteline._siteline import Page
 from siteline._times import to_minute
 from siteline.errors import ScopeError
@@ -79,6 +80,6 @@ def _unusual(report: PageReport) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """Names that the service chose: a few, cut and without what is not printable."""
-    shown = [ascii(name[:60])[1:-1] for name in names[:_MOST]]
+    """Names that the service chose: a few, cut and escaped."""
+    shown = [escaped(name[:60]) for name in names[:_MOST]]
     return ", ".join([*shown, *(["…"] if len(names) > _MOST else [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from siteline._refusals import reason
 from siteline.errors import SitelineError
 
 __all__: list[str] = []
@@ -46,5 +47,6 @@ def told(error: BaseException) -> str:
     if isinstance(error, SitelineError):
         return error.message
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        why = reason(error) or error.strerror
+        return f"{error.filename}: {why}" if error.filename else why
     return type(error).__name__

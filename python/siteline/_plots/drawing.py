@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from siteline._plots.texts import printable
+from siteline._escape import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Drawing:
     def __post_init__(self) -> None:
         """Keep what may stand in a file and in a terminal: names are texts of others."""
         for name, longest in (("title", 300), ("description", 3_000)):
-            given = printable(getattr(self, name))
+            given = escaped(getattr(self, name))
             cut = given if len(given) <= longest else f"{given[: longest - 1]}…"
             object.__setattr__(self, name, cut)
 

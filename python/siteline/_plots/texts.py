@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from unicodedata import combining, east_asian_width
 
+from siteline._escape import escaped
+
 __all__: list[str] = []
 
 # In thousandths of the font's size.
@@ -37,15 +39,10 @@ def _thousandths(one: str) -> int:
     return _WIDE if east_asian_width(one) in "FWA" or not one.isalpha() else 820
 
 
-def printable(text: object) -> str:
-    """Replace characters that cannot be printed, or that turn the direction of a text."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in str(text))
-
-
 def fitted(text: object, room: float, size: float = 11) -> str:
     """Shorten a text until it fits into so many pixels."""
     # No picture has room for more, and a text of a megabyte is not measured.
-    shown = printable(str(text)[:400])
+    shown = escaped(str(text)[:400])
     if width(shown, size) <= room:
         return shown
     left = room - width("…", size)

@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, else with those of the process; return its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _have_stderr()
+    _hear_signals()
     try:
         status = _answer(given)
         if sys.stdout is not None:
@@ -40,12 +41,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _imports_by_name() -> None:
+    # Nothing calls this: a program that freezes others reads it.
+    from siteline.cli import _by_name as _by_name
+
+
 def _have_stderr() -> None:
     """Have a closed stderr (``2>&-``) take nothing: print() would take stdout in its place."""
     if sys.stderr is None:
         import os
 
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+
+
+def _hear_signals() -> None:
+    import os
+
+    if os.getpid() == 1:
+        from siteline.cli.stopping import end_on_signals
+
+        end_on_signals()
 
 
 def _answer(given: list[str]) -> int:
@@ -61,6 +76,9 @@ def _answer(given: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    # Used by what follows a failure, when no descriptor may be left to import them.
+    from siteline import _refusals  # noqa: F401
+    from siteline.cli import exits  # noqa: F401
     from siteline.cli.messages import told
     from siteline.cli.output import document
 
@@ -99,6 +117,9 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
 
 def _print(text: str) -> None:
     """Print for a person also where stdout cannot write every character, as Windows' code pages."""
+    from siteline._escape import escaped_lines
+
+    text = escaped_lines(text)
     try:
         print(text)
     except UnicodeEncodeError as error:
@@ -123,6 +144,10 @@ def _leave_stdout() -> None:
 
     if sys.stdout is None:
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # no descriptor is left
+        sys.stdout = None
+        return
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -202,14 +202,16 @@ def _served(command: list[str], agent: Agent) -> int:
     import os
     import subprocess
 
+    from siteline._refusals import is_passing, no_process
     from siteline.errors import ConfigError
 
     kept = {name: value for name, value in os.environ.items() if name not in _OF_THE_KEY}
     try:
         process = subprocess.Popen(command, env={**kept, **agent.env()})
     except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise ConfigError(f"{command[0]} cannot be run: {why}.") from None
+        passes = is_passing(error)
+        why = no_process(error) or type(error).__name__
+        raise ConfigError(f"{command[0]} cannot be run: {why}.", retryable=passes) from None
     with process, _forwarded(process):
         while True:
             try:

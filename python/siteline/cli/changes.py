@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli.arguments import add_command, add_zone
 from siteline.cli.clients import existing_store
 from siteline.cli.output import Outcome
@@ -104,7 +105,8 @@ def _sequence(text: str) -> int:
 def _text(output: OutputFile, known: dict[str, Any]) -> str:
     from siteline._counts import counted
 
+    points = counted(known["points"], "point")
     return (
-        f"{output.name}: {counted(known['points'], 'point')} changed since {known['since']}. "
+        f"{escaped(output.name)}: {points} changed since {known['since']}. "
         f"Next time: --since {known['next_since']}"
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped, escaped_json, spelt_in_json
 from siteline.cli.arguments import add_command
 from siteline.cli.clients import client_of
 from siteline.cli.exits import Exit
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
-# Control characters of the second kind, marks that turn the direction of text, half characters.
-_NOT_SHOWN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _LONGEST = 60
 
 
@@ -95,7 +93,8 @@ def _listed(found: Differences) -> str:
         ("changed", f"{entry['path']}: {_short(entry['before'])} -> {_short(entry['after'])}")
         for entry in found.changed
     ]
-    return aligned((word, _escaped(what)) for word, what in rows)
+    # Values are JSON here, and paths have its escapes too.
+    return aligned((word, escaped(what, spelt_in_json)) for word, what in rows)
 
 
 def _named(entry: dict[str, Any]) -> str:
@@ -123,11 +122,7 @@ def _short(value: Any) -> str:
 def _shown(value: Any, indent: int | None = None) -> str:
     """Write JSON that a terminal shows as it is; every other character as its escape."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return _escaped(json.dumps(value, indent=indent, ensure_ascii=not is_unicode))
-
-
-def _escaped(text: str) -> str:
-    return _NOT_SHOWN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escaped_json(json.dumps(value, indent=indent, ensure_ascii=not is_unicode))
 
 
 def _warn(problem: str) -> None:

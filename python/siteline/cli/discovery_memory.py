@@ -6,6 +6,8 @@ import json
 import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline._refusals import reason
+
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
@@ -35,7 +37,7 @@ def remembered(base_url: str, subject: str) -> tuple[Remembered | None, str | No
     except FileNotFoundError:
         return None, None
     except OSError as error:
-        return None, f"cannot be read: {error.strerror}"
+        return None, f"cannot be read: {reason(error)}"
     except (ValueError, KeyError, TypeError, RecursionError):
         return None, "was damaged, and begins anew"
 
@@ -58,7 +60,7 @@ def keep(base_url: str, subject: str, resources: dict[str, Any]) -> str | None:
         make_folder(path.parent)
         replace_file(path, json.dumps(known).encode())
     except OSError as error:
-        return f"cannot be written: {error.strerror}"
+        return f"cannot be written: {reason(error)}"
     return None
 
 

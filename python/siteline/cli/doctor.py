@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import add_command
 from siteline.cli.exits import Exit, status_of
-from siteline.cli.output import Outcome
+from siteline.cli.output import Outcome, say
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         enrolled_jwk=options.enrolled_jwk,
         stores=options.store,
     )
-    print(f"siteline: sends {look.sends}", file=sys.stderr, flush=True)
+    say(f"siteline: sends {look.sends}")
     with look:
         diagnosis = examine(look)
     error = diagnosis._error

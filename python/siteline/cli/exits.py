@@ -19,7 +19,7 @@ class Exit(IntEnum):
     REFUSED = 3
     """The service refused: credential, scope or request."""
     TEMPORARY = 4
-    """Temporary: all tries failed, a time limit passed, the disk is full."""
+    """Temporary: all tries failed, a time limit passed, a disk is full or fails."""
     SPENT = 5
     """The daily allowance is spent; the same command goes on later."""
     INCOMPLETE = 6
@@ -39,7 +39,7 @@ _MEANINGS = {
     Exit.FAULT: "a fault of siteline itself: please report it",
     Exit.USAGE: "usage: the command line, a setting or a file that was named is wrong",
     Exit.REFUSED: "refused by the service: credential, scope or request",
-    Exit.TEMPORARY: "temporary: all tries failed, a time limit passed, the disk is full",
+    Exit.TEMPORARY: "temporary: all tries failed, a time limit passed, a disk is full or fails",
     Exit.SPENT: "the daily allowance is spent; the same command goes on later (--skip-code N)",
     Exit.INCOMPLETE: "incomplete: a part could not be read, or was left out as asked",
     Exit.DAMAGED: "damaged: a store, a ledger, or what the service sent",
@@ -79,14 +79,17 @@ def status_of(error: BaseException) -> Exit:
         return Exit.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         return Exit.CLOSED_PIPE
-    import errno
+    from siteline._refusals import is_passing
 
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_passing(error):
         return Exit.TEMPORARY
     names = (kind.__name__ for kind in type(error).__mro__)
     status = next((_OF_CLASSES[name] for name in names if name in _OF_CLASSES), Exit.FAULT)
     if status is Exit.TEMPORARY and _is_about_settings(error):
         return Exit.USAGE
+    if status is Exit.USAGE and getattr(error, "retryable", False):
+        # The system lacked something for a file that was named: descriptors, space, a sound disk.
+        return Exit.TEMPORARY
     return status
 
 

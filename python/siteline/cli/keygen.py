@@ -7,6 +7,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from siteline._escape import escaped
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome, hint
 from siteline.cli.passphrases import add_passphrase, passphrase_of
@@ -91,7 +92,7 @@ def _outcome(path: str, key: PrivateKey, encrypted: bool) -> Outcome:
     if os.name == "posix":  # elsewhere the folder's access control list decides
         states.append("readable by you alone")
     text = (
-        f"{path}: RSA, {key.bits} bits, {', '.join(states)}\n"
+        f"{escaped(path)}: RSA, {key.bits} bits, {', '.join(states)}\n"
         f"kid (thumbprint): {key.thumbprint}\n"
         f"The public JWK to enroll:\n{json.dumps(jwk, indent=2)}"
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from contextlib import contextmanager
+
+from siteline._escape import escaped
+from siteline.cli.output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,4 +51,4 @@ def _handler(verbosity: int) -> logging.Handler:
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:
     """Leave out the place in siteline's code, which nobody needs."""
-    print(f"siteline: warning: {message}", file=sys.stderr)
+    say(f"siteline: warning: {escaped(message)}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from siteline._refusals import reason
 from siteline.cli.exits import Exit
+from siteline.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,11 +90,8 @@ class MetricsFile:
             earlier = list(self._earlier())
             _replace(self._path, self._text([*_samples(facts, time.time(), earlier)]))
         except OSError as error:
-            reason = error.strerror or type(error).__name__
-            print(
-                f"siteline: warning: the metrics were not written to {self._path}: {reason}",
-                file=sys.stderr,
-            )
+            why = reason(error) or type(error).__name__
+            say(f"siteline: warning: the metrics were not written to {self._path}: {why}")
 
     def _earlier(self) -> Iterator[_Sample]:
         if not os.path.lexists(self._path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from siteline._escape import escaped, escaped_lines
 from siteline.cli.exits import Exit
 
 # Not from typing, which would take half of the time in which the command starts.
@@ -23,6 +24,7 @@ __all__ = [
     "is_terminal",
     "message_of",
     "require_stdout",
+    "say",
     "tell",
 ]
 
@@ -60,7 +62,9 @@ def document(command: str, status: int, members: dict[str, Any]) -> str:
     import json
 
     known = {"schema": SCHEMA, "command": command, "exit": int(status)}
-    return json.dumps({**known, **members}, default=_plain, allow_nan=False)
+    # Only DEL is left as it is.
+    text = json.dumps({**known, **members}, default=_plain, allow_nan=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def _plain(value: Any) -> Any:
@@ -105,20 +109,31 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        from siteline._refusals import reason
+
+        why = reason(error) or error.strerror
+        return f"{error.filename}: {why}" if error.filename else why
     return f"{type(error).__name__}: {error}"
 
 
 def tell(error: BaseException) -> None:
     """Say on stderr what went wrong, and what to do."""
-    print(f"siteline: {message_of(error)}", file=sys.stderr)
+    say(f"siteline: {escaped(message_of(error))}")
     if hint := getattr(error, "hint", None):
-        print(f"  {hint}", file=sys.stderr, flush=True)
+        say(f"  {escaped(hint)}")
+
+
+def say(text: str) -> None:
+    """Print a text on stderr, with control characters escaped."""
+    print(escaped_lines(text), file=sys.stderr, flush=True)
 
 
 def aligned(rows: Iterable[Sequence[object]], indent: str = "") -> str:
-    """Return rows of cells as lines with aligned columns; the last column is not padded."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    """Return rows of cells as lines with aligned columns; the last column is not padded.
+
+    Cells are escaped: none of them begins a line of its own.
+    """
+    cells = [[escaped(cell) for cell in row] for row in rows]
     count = max((len(row) for row in cells), default=0)
     widths = [max(len(row[at]) for row in cells if len(row) > at) for at in range(count)]
     lines = (
@@ -149,4 +164,4 @@ def require_stdout() -> None:
 def hint(text: str) -> None:
     """Tell a person something that no program needs: only where stderr is a terminal."""
     if text and is_terminal(sys.stderr):
-        print(text, file=sys.stderr)
+        say(text)

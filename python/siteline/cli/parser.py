@@ -7,9 +7,15 @@ import importlib
 import os
 
 from siteline import __version__
+from siteline._escape import escaped
 from siteline.cli import exits
 from siteline.cli.output import aligned
 from siteline.cli.summaries import SUMMARIES
+
+# Not from typing, which takes time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _ABOUT = "Aggregated time series of the Customer Data Service: read, keep, look after."
 
@@ -47,7 +53,7 @@ def _add(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: st
 def _parser() -> tuple[
     argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]
 ]:
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="siteline",
         usage="siteline [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\ncommands:\n{aligned(SUMMARIES.items(), '  ')}",
@@ -60,6 +66,13 @@ def _parser() -> tuple[
     )
     commands.required = True
     return made, commands
+
+
+class _Parser(argparse.ArgumentParser):
+    """Escapes arguments that an error quotes."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(escaped(message))
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

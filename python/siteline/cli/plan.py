@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli.arguments import add_command, add_query, query_of
 from siteline.cli.clients import client_of, existing_store
 from siteline.cli.exits import Exit
@@ -142,7 +143,9 @@ def _sync_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any], str]:
                 plan = client.plan(feeds, store, **ranges)
         else:
             plan = client.plan(feeds, NothingStored(), **ranges)
-    note = "" if exists else f"\n  There is no store {options.store} yet: all is to be read."
+    note = (
+        "" if exists else f"\n  There is no store {escaped(options.store)} yet: all is to be read."
+    )
     return plan, {"store": options.store, "store_exists": exists}, note
 
 

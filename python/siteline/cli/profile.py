@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.output import Outcome, aligned, error_members, hint
 from siteline.cli.profile_members import add_members, members_of, shown
@@ -115,7 +116,7 @@ def _list(options: argparse.Namespace) -> Outcome:
         (one["name"], one["base_url"] or "-", one["subject"] or one["certificate_file"] or "-")
         for one in profiles
     ]
-    text = aligned(rows) if rows else f"There are no profiles in {path}."
+    text = aligned(rows) if rows else f"There are no profiles in {escaped(path)}."
     return Outcome({"path": path, "profiles": profiles}, text)
 
 

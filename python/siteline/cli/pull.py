@@ -7,11 +7,12 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli import pull_query, pull_report
 from siteline.cli.arguments import add_command, add_query, add_skip_code
 from siteline.cli.clients import client_of, progress_of
 from siteline.cli.exits import Exit, status_of
-from siteline.cli.output import hint, is_terminal
+from siteline.cli.output import hint, is_terminal, say
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.summaries import SUMMARIES
 
@@ -135,14 +136,14 @@ def _by_spool(
         raise
     pages_before = spool.pages
     if options.resume and not pages_before:
-        hint(f"There is nothing to resume for {output.name}: it begins.")
+        hint(f"There is nothing to resume for {escaped(output.name)}: it begins.")
     try:
         with _shown_progress(options, output) as progress:
             report = spool.read(client, wanted, progress)
         through = pull_report.read_through(report, wanted)
         points = spool.points(through)
         if len(points) > _MANY:
-            hint(f"Writing {len(points):,} points to {output.name}.")
+            hint(f"Writing {len(points):,} points to {escaped(output.name)}.")
         written = output.write(points, COLUMNS)
     except BaseException as error:
         is_private = output.is_stdout and not options.spool
@@ -206,7 +207,7 @@ def _say_what_is_kept(error: BaseException, spool: Spool, *, is_private: bool, a
     else:
         is_refused = status_of(error) is Exit.INCOMPLETE
         goes_on = "begins the chain anew" if is_refused else "goes on there"
-        way = f"Kept in {spool.path}: {read}. {again} {goes_on}."
+        way = f"Kept in {escaped(spool.path)}: {read}. {again} {goes_on}."
     is_kept = pages != 0 and not is_private
     _tell(error, way, {"spool": spool.path if is_kept else None, "pages": pages})
 
@@ -214,7 +215,7 @@ def _say_what_is_kept(error: BaseException, spool: Spool, *, is_private: bool, a
 def _tell(error: BaseException, way: str, members: dict[str, Any]) -> None:
     """Have what is said of an error end with what to do now."""
     if isinstance(error, KeyboardInterrupt):
-        print(f"siteline: {way}", file=sys.stderr)
+        say(f"siteline: {way}")
         vars(error).update(members=members)
     if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
         return  # nobody reads it any more, or a signal ends the process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli.output import Outcome
 from siteline.cli.pull_query import keywords
 
@@ -123,8 +124,9 @@ def _text(output: OutputFile, known: dict[str, Any]) -> str:
 
     before = known["resumed_after_pages"]
     earlier = f" after {before:,} of an earlier run" if before else ""
+    points = counted(known["points"], "point")
     parts = [
-        f"{output.name}: {counted(known['points'], 'point')}, {to_second(known['start'])} to "
+        f"{escaped(output.name)}: {points}, {to_second(known['start'])} to "
         f"{to_second(known['end'])} UTC",
         f"{counted(known['pages'], 'page')}{earlier}",
         counted(known["requests"], "request"),
@@ -145,6 +147,6 @@ def _why_empty(not_listed: list[str] | None) -> str:
     if not_listed is None:
         return "No point: whether the ids may still be read is unknown, discovery was refused."
     if not_listed:
-        listed = ", ".join(not_listed)
+        listed = ", ".join(map(escaped, not_listed))
         return f"No point, and the service does not list {listed}: misspelt, or not authorised."
     return "No point in this range; what was asked for is authorised, as far as discovery shows."

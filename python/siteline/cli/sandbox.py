@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome, aligned, document, hint
 from siteline.cli.summaries import SUMMARIES
@@ -125,7 +126,7 @@ def _say(options: argparse.Namespace, sandbox: Sandbox, path: Path, rows: int | 
     if options.json:
         told = document(options.command, 0, members)
     else:
-        data = [] if rows is None else [("data", f"{rows:,} rows of {options.data}")]
+        data = [] if rows is None else [("data", f"{rows:,} rows of {escaped(options.data)}")]
         told = aligned([("base URL", sandbox.base_url), ("env file", full), *data])
     # Whoever reads it waits for it, and the command does not end now.
     print(told, flush=True)

@@ -6,6 +6,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline._escape import escaped_lines
 from siteline.cli.durations import duration_of
 from siteline.cli.exits import Exit, status_of
 from siteline.cli.job import judged
@@ -163,7 +164,7 @@ class Service:
             line = document("sync", run.status, told)
         else:
             then = "" if next_at is None else f"; next run {_text(next_at)}"
-            line = f"{_text(now)}, run {self._count}: {run.text}{then}"
+            line = escaped_lines(f"{_text(now)}, run {self._count}: {run.text}{then}")
         # Whoever reads a pipe is to see it before the next run.
         print(line, flush=True)
 

@@ -257,6 +257,8 @@ def private_folder() -> Iterator[str]:
     import signal
     from tempfile import TemporaryDirectory
 
+    from siteline.cli.stopping import is_default
+
     def end(number: int, _frame: object) -> None:
         raise _Terminated(number)
 
@@ -264,7 +266,7 @@ def private_folder() -> Iterator[str]:
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
-        if handler is signal.SIG_DFL:  # nohup ignores SIGHUP
+        if is_default(handler):  # nohup ignores SIGHUP
             signal.signal(number, end)
     try:
         with TemporaryDirectory(prefix="siteline-") as folder:

@@ -11,10 +11,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["Stop", "Stopped"]
+__all__ = ["Stop", "Stopped", "end_on_signals", "is_default"]
 
 _GRACE = 5.0
 """Seconds that a run has to get to the end of its page. Docker kills after ten."""
+
+
+def end_on_signals() -> None:
+    """Have the signals that end a process end this one too, where it is the first of a container.
+
+    The system delivers a signal to process 1 only if the process handles it.
+    """
+    for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def is_default(handler: Any) -> bool:
+    """Whether a signal with this handler ends the process at once."""
+    return handler in (signal.SIG_DFL, _end)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """End as by the signal: nothing more is written, and shells see the same status."""
+    os._exit(128 + number)
 
 
 class Stopped(BaseException):

@@ -1,9 +1,10 @@
-"""``siteline store``: checks a store, copies it, and says what is in it."""
+"""``siteline store``: checks a store, copies and restores it, and says what is in it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline._store_files import size
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
@@ -41,6 +42,15 @@ def add(commands: _Commands) -> None:
     )
     add_store(backup)
     backup.add_argument("target", metavar="TARGET", help="the copy: a path where nothing is yet")
+    restored = add_command(
+        actions,
+        "restore",
+        _restored,
+        "put a copy of a backup in the place of a store",
+        "Refused while a process has the store open. Stopped, it leaves the store as it was.",
+    )
+    restored.add_argument("backup", metavar="BACKUP", help="a file that store backup made")
+    restored.add_argument("store", metavar="STORE", help="the store's file; it need not exist")
     add_store(
         add_command(
             actions,
@@ -60,7 +70,7 @@ def _check(options: argparse.Namespace) -> Outcome:
 
     feeds = read(options.store, work)
     members = {"store": options.store, "feeds": feeds, "bytes": getsize(options.store)}
-    return Outcome(members, f"{options.store}: everything agrees with its checksums")
+    return Outcome(members, f"{escaped(options.store)}: everything agrees with its checksums")
 
 
 def _backup(options: argparse.Namespace) -> Outcome:
@@ -72,7 +82,31 @@ def _backup(options: argparse.Namespace) -> Outcome:
     )
     count = getsize(options.target)
     members = {"store": options.store, "target": options.target, "bytes": count}
-    return Outcome(members, f"{options.store}: copied to {options.target}, {size(count)}")
+    return Outcome(
+        members, f"{escaped(options.store)}: copied to {escaped(options.target)}, {size(count)}"
+    )
+
+
+def _restored(options: argparse.Namespace) -> Outcome:
+    import errno
+    from os.path import exists, getsize
+
+    from siteline._siteline import _restore
+
+    if not exists(options.backup):
+        raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)
+    replaced = _restore(options.backup, options.store, progress=progress_of(options))
+    count = getsize(options.store)
+    members = {
+        "backup": options.backup,
+        "store": options.store,
+        "bytes": count,
+        "replaced": replaced,
+    }
+    text = f"{options.store}: restored from {options.backup}, {size(count)}"
+    if replaced:
+        text += "; the file that was there is gone, and its log"
+    return Outcome(members, text)
 
 
 def _info(options: argparse.Namespace) -> Outcome:
@@ -122,7 +156,7 @@ def _reached(store: Store, feed: Feed) -> dict[str, Any]:
 
 
 def _feed_text(feed: dict[str, Any]) -> str:
-    return f"{feed['name']}\n{aligned(_feed_rows(feed), indent='  ')}"
+    return f"{escaped(feed['name'])}\n{aligned(_feed_rows(feed), indent='  ')}"
 
 
 def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from itertools import islice
 from json import dumps
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from siteline._escape import escaped_json
 from siteline.frames import Record
 
 if TYPE_CHECKING:
@@ -117,4 +118,4 @@ def _json(columns: Sequence[str]) -> Callable[[_Row], str]:
 
 def _members(names: Sequence[str], values: _Row) -> str:
     members = dict(zip(names, values, strict=True))
-    return dumps(members, separators=(",", ":"), ensure_ascii=False)[1:-1]
+    return escaped_json(dumps(members, separators=(",", ":"), ensure_ascii=False))[1:-1]

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from siteline._times import iso
-from siteline.errors import StoreBusy, StoreCorrupt
-from siteline.targets import _shared
+from siteline.errors import SitelineError, StoreBusy, StoreCorrupt
+from siteline.targets import _refusals, _shared
 from siteline.targets._lake import SAME, Lake, equals
 
 if TYPE_CHECKING:
@@ -48,7 +48,13 @@ class Delta(_shared.SharedTarget):
     def lock(self, feed: str) -> Iterator[None]:
         """Hold a feed within this process; make the table, or refuse one with other columns."""
         with _shared.held_in_process(self._lake.path, feed):
-            self._numbers[feed] = number = self._lake.version(self._lake.make(), feed)
+            try:
+                self._lake.try_folder()
+                table = self._lake.make()
+                self._lake.check_types()
+            except (self._lake.Error, OSError) as error:
+                raise _refusals.refused(self._place, feed, str(error)) from error
+            self._numbers[feed] = number = self._lake.version(table, feed)
             with suppress(self._lake.Error):  # no states yet, or a conflict: the next time will do
                 self._lake.open("_states").delete(f"{equals('feed', feed)} and number < {number}")
             yield
@@ -61,18 +67,38 @@ class Delta(_shared.SharedTarget):
         sql = f"select state from t where {equals('feed', feed)} and number = {number}"
         states = self._lake.read(sql, t=self._lake.open("_states")).read_all()["state"]
         if not len(states):
-            raise StoreCorrupt(f"{self._lake.path}_states lacks the state of the feed {feed!r}.")
+            raise StoreCorrupt(f"{self._lake.shown}_states lacks the state of the feed {feed!r}.")
         return bytes(states[0].as_py())
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         """Commit a page and the state, again while others commit to the same files."""
+        try:
+            return self._retried(feed, page, state)
+        except (self._lake.Error, OSError, ValueError, OverflowError) as error:
+            if isinstance(error, SitelineError):
+                raise
+            if _refusals.is_full(str(error)):
+                raise _refusals.full(self._place, feed) from error
+            is_of_data = "nvariant" in str(error) or not isinstance(
+                error, self._lake.Error | OSError
+            )
+            if page is None or not is_of_data:
+                raise
+            text = _refusals.cut(str(error))
+            raise _refusals.unstorable(self._place, feed, text, _refusals.CORRECT) from error
+
+    @property
+    def _place(self) -> str:
+        return f"Delta ({self._lake.shown})"
+
+    def _retried(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         return self._lake.retried(lambda: self._apply(feed, page, state))
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         lake, points = self._lake, self._lake.open()
         before = lake.version(points, feed)
         if self._numbers.setdefault(feed, before) != before:
-            raise StoreBusy(f"Another process has synced the feed {feed!r} to {lake.path}.")
+            raise StoreBusy(f"Another process has synced the feed {feed!r} to {lake.shown}.")
         counts, rows = ([0, 0, 0], []) if page is None else self._compared(points, feed, page)
         number = max(before, time.time_ns()) + 1 + secrets.randbelow(10**9)  # of no other process
         lake.put("_states", feed=feed, number=number, state=state)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.frames import missing
 from siteline.targets import _duckdb_sql as sql
-from siteline.targets import _shared
+from siteline.targets import _refusals, _shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,23 +60,31 @@ class DuckDB(_shared.SharedTarget):
                 self._connection = self._duckdb.connect(self._path)
             except self._duckdb.IOException as error:
                 if "set lock" in str(error) or "another process" in str(error):
-                    raise StoreBusy(f"Another process has opened {self._path}.") from error
+                    path = _refusals.shown(self._path)
+                    raise StoreBusy(f"Another process has opened {path}.") from error
                 raise
         cursor = self._connection.cursor().execute("SET TimeZone = 'UTC'")
         return cursor.execute("SET search_path = $1", [self._search_path])
 
-    def _run(self, *statements: str, page: Page | None = None, **values: Any) -> Any:
+    def _run(
+        self, *statements: str, page: Page | None = None, is_trial: bool = False, **values: Any
+    ) -> Any:
         """Run SQL in one transaction, and return the rows of the last statement."""
         with self._cursor() as cursor:
-            if page is not None:
-                cursor.register(f"{self._table}_page", page)
-            cursor.begin()
-            for one in statements:
-                used = {name: value for name, value in values.items() if f"${name}" in one}
-                cursor.execute(self._named(one), used)
-            rows = cursor.fetchall()
-            cursor.commit()
-        return rows
+
+            def run() -> Any:
+                if page is not None:
+                    cursor.register(f"{self._table}_page", page)
+                cursor.begin()
+                for one in statements:
+                    used = {name: value for name, value in values.items() if f"${name}" in one}
+                    cursor.execute(self._named(one), used)
+                rows = cursor.fetchall()
+                if not is_trial:
+                    cursor.commit()
+                return rows
+
+            return _refusals.interruptible(run, cursor.interrupt)
 
     def _named(self, statement: str) -> str:
         return statement.replace('"points', f'"{self._table}')
@@ -91,12 +99,38 @@ class DuckDB(_shared.SharedTarget):
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
         """Hold a feed; before that make the tables, or refuse those of others."""
-        with _shared._guard:
+        with self._refusals(feed), _shared._guard:
             columns = self._run(sql.POINTS, 'DESCRIBE "points"')
             _shared.check_columns(self._table, [name for name, *_ in columns])
             path = self._run(sql.OTHERS)[0][0] or str(self._connection)
+            for suffix, types in sql.TYPES.items():
+                rows = self._run(f'DESCRIBE "points{suffix}"')
+                found = {
+                    name: (kind, null == "NO" and default is None)
+                    for name, kind, null, _, default, _ in rows
+                }
+                _refusals.check_types(f"{self._table}{suffix}", found, types)
         with _shared.held_in_process(f"{os.path.realpath(path)}: {self._table}", feed):
+            with self._refusals(feed):
+                self._try(feed)
             yield
+
+    def _try(self, feed: str) -> None:
+        """Run the statements of a page without a row: they fail here, before any request."""
+        values = dict[str, Any](feed=feed, state=b"", settled=[], history=self._history)
+        values |= {"sequence": 0, "first_sequence": 0, "is_whole": True, "start": None, "end": None}
+        self._run(sql.NO_PAGE, *sql.APPLY, is_trial=True, **values)
+
+    @contextmanager
+    def _refusals(self, feed: str) -> Iterator[None]:
+        try:
+            yield
+        except self._duckdb.Error as error:
+            raise _refusals.refused(self._place, feed, str(error)) from error
+
+    @property
+    def _place(self) -> str:
+        return f"DuckDB ({self._table})"
 
     def state(self, feed: str) -> bytes | None:
         """Return the state that was stored last for a feed; ``None`` for an unknown feed."""
@@ -105,6 +139,20 @@ class DuckDB(_shared.SharedTarget):
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         """Store the points of a page and the state in one transaction, as a ``Store`` does."""
+        try:
+            return self._apply(feed, page, state)
+        except (self._duckdb.DataError, self._duckdb.IntegrityError) as error:
+            if page is None:
+                raise
+            raise _refusals.unstorable(
+                self._place, feed, _refusals.cut(str(error)), _refusals.CORRECT
+            ) from error
+        except self._duckdb.Error as error:
+            if _refusals.is_full(str(error)):
+                raise _refusals.full(self._place, feed) from error
+            raise
+
+    def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         values = dict[str, Any](feed=feed, state=state, settled=_shared.settled_ranges(state))
         if page is None:
             self._run(sql.STATE, **values)

@@ -25,6 +25,21 @@ span[2] AS "end" FROM (SELECT feed, unnest(settled) AS span FROM "points_states"
 CREATE VIEW IF NOT EXISTS "points_settled" AS SELECT p.* FROM "points" AS p JOIN
 "points_settled_ranges" AS r ON p.feed = r.feed AND timestamp >= "start" AND timestamp < "end"
 WHERE NOT flagged; SELECT path FROM duckdb_databases() WHERE database_name = current_database()"""
+_TEXTS = dict.fromkeys(("feed", *IDS), "VARCHAR")
+_POINT = {"timestamp": "TIMESTAMP WITH TIME ZONE"} | dict.fromkeys(VALUES[:3], "DOUBLE")
+_POINT |= dict.fromkeys(("sample_count", "sequence", "seen"), "BIGINT") | {"flagged": "BOOLEAN"}
+TYPES = {
+    "": _TEXTS | _POINT,
+    "_history": _TEXTS | _POINT | {"replaced_by": "BIGINT"},
+    "_offsets": {"consumer": "VARCHAR", "feed": "VARCHAR", "sequence": "BIGINT"},
+    "_states": {
+        "feed": "VARCHAR",
+        "state": "BLOB",
+        "settled": "TIMESTAMP WITH TIME ZONE[][]",
+    },
+}
+NO_PAGE = f"""CREATE TEMP VIEW "points_page" AS
+SELECT {", ".join((*IDS, "timestamp", *VALUES))} FROM "points" LIMIT 0"""
 _MEASURE = f"""SET VARIABLE page = (SELECT {{'low': min(timestamp), 'high': max(timestamp),
 'repeats': count(*) > count(DISTINCT hash({_KEYS}))}} FROM "points_page")"""
 _COMPARE = f"""CREATE TEMP TABLE "points_changed" AS WITH page AS (
@@ -39,7 +54,8 @@ THEN 'revised' WHEN NOT $is_whole THEN 'seen' END AS change
 FROM page FULL JOIN (SELECT rowid, * FROM "points" WHERE feed = $feed AND timestamp BETWEEN
 least(getvariable('page').low, $start) AND greatest(getvariable('page').high, $end)) AS old
 ON {_SAME} WHERE change IS NOT NULL"""
-_KEEP = """INSERT INTO "points_history" SELECT old.*, $sequence FROM "points" AS old
+_KEEP = f"""INSERT INTO "points_history" ({", ".join(COLUMNS)}, replaced_by)
+SELECT old.{", old.".join(COLUMNS)}, $sequence FROM "points" AS old
 JOIN "points_changed" ON old.rowid = known WHERE change <> 'seen'
 AND ($history OR EXISTS (FROM "points_history"))"""
 _MERGE = f"""MERGE INTO "points" AS old USING (FROM "points_changed" WHERE known IS NOT NULL)

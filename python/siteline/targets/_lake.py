@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from siteline.errors import QueryError
 from siteline.frames import missing
+from siteline.targets import _refusals
 from siteline.targets._shared import COLUMNS, IDS, VALUES, check_columns
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ _Result = TypeVar("_Result")
 _TYPES = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(VALUES[:3], "double")
 _TYPES |= dict.fromkeys(("sample_count", "sequence", "seen"), "long")
 _TYPES |= {"timestamp": "timestamp", "flagged": "boolean", "day": "date"}
+_STATE_TYPES = {"feed": "string", "number": "long", "state": "binary"}
 _MARKS = ("feed", "sequence", "seen", "flagged")
 _DIVISION = ["feed", "day"]
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -58,6 +61,28 @@ class Lake:
         divided = table.metadata().partition_columns
         check_columns(f"The partition of {self.path}", divided, _DIVISION)
         return table
+
+    def try_folder(self) -> None:
+        """Fail where a local table cannot be written: a commit is a new file, and is not undone."""
+        if "://" in self.path:
+            return
+        for folder in (self.path, f"{self.path}/_delta_log", f"{self.path}_states/_delta_log"):
+            if os.path.isdir(folder):
+                with tempfile.TemporaryFile(dir=folder) as file:
+                    file.write(b"-" * 4096)
+
+    def check_types(self) -> None:
+        """Refuse columns of other types, in both tables."""
+        tables = {"": _TYPES, "_states": _STATE_TYPES}
+        for suffix in filter(self.exists, tables):
+            fields = self.open(suffix).schema().fields
+            found = {one.name: (getattr(one.type, "type", "?"), not one.nullable) for one in fields}
+            _refusals.check_types(self.shown + suffix, found, tables[suffix])
+
+    @property
+    def shown(self) -> str:
+        """The path for texts."""
+        return _refusals.shown(self.path)
 
     def exists(self, suffix: str = "") -> bool:
         """Whether there is a table."""

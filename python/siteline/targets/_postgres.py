@@ -6,12 +6,13 @@ import json
 import re
 import threading
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.frames import missing
 from siteline.targets import _postgres_sql as sql
-from siteline.targets import _shared
+from siteline.targets import _refusals, _shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,15 +49,16 @@ class Postgres(_shared.SharedTarget):
     def lock(self, feed: str) -> Iterator[None]:
         """Hold the feed; before that make the tables, or refuse those of others."""
         rows = self._named("%_rows")
-        with self._transaction(feed) as cursor:
-            self._run(cursor, sql.MAKE_LOCK)
-            if found := self._run(cursor, sql.COLUMNS_OF, self._named("%")):
-                _shared.check_columns(self._table, [name for (name,) in found])
-            if not self._run(cursor, sql.COLUMNS_OF, rows):
-                for statement in sql.TABLES.split(";"):
-                    self._run(cursor, statement)
-            if feed in self._held or not self._run(cursor, sql.TRY_LOCK, feed, rows)[0][0]:
-                raise StoreBusy(f"Another sync writes the feed {feed!r} to {self._table}.")
+        try:
+            with self._transaction(feed) as cursor:
+                self._prepare(cursor)
+                self._try(cursor, feed)
+                if feed in self._held or not self._run(cursor, sql.TRY_LOCK, feed, rows)[0][0]:
+                    raise StoreBusy(f"Another sync writes the feed {feed!r} to {self._table}.")
+        except self._driver.Error as error:
+            if (error.sqlstate or "")[:2] in sql.LOST:
+                raise
+            raise _refusals.refused(self._place, feed, _message(error)) from error
         try:
             yield
         finally:
@@ -70,10 +72,23 @@ class Postgres(_shared.SharedTarget):
 
     def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         """Store the points of a page and the state in one transaction, as a ``Store`` does."""
+        try:
+            return self._apply(feed, page, state)
+        except self._driver.Error as error:
+            if self._removes_index(error):
+                return self.apply(feed, page, state)
+            if error.sqlstate == sql.DISK_FULL:
+                raise _refusals.full(self._place, feed) from error
+            if page is None or (error.sqlstate or "")[:2] not in sql.OF_DATA:
+                raise
+            text = _refusals.cut(_message(error))
+            raise _refusals.unstorable(self._place, feed, text, _refusals.CORRECT) from error
+
+    def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         settled = ",".join(f"[{start},{end})" for start, end in _shared.settled_ranges(state))
         with self._transaction() as cursor:
             counts = (0, 0, 0) if page is None else self._write(cursor, feed, page)
-            self._run(cursor, sql.SET_STATE, feed, state, f"{{{settled}}}")
+            self._run(cursor, sql.SET_STATE, feed, state, f"{{{settled}}}", True)
         return _shared.counted(page, *counts)
 
     def changes(self, feed: str, since: int = 0, *, old: bool = False) -> Any:
@@ -102,15 +117,63 @@ class Postgres(_shared.SharedTarget):
         table = table.append_column("row", self._arrow.array(range(len(table)), "int64"))
         series = table.group_by(list(_shared.IDS)).aggregate([("row", "list")])
         ids, rows = series.select(_shared.IDS).to_pylist(), series["row_list"].combine_chunks()
+        self._refuse_nul(feed, ids)
         numbers = [number for (number,) in self._run(cursor, sql.SERIES, feed, json.dumps(ids))]
         of_row = self._arrow.array(numbers, "int32").take(rows.value_parent_indices())
         table = table.drop_columns(list(_shared.IDS)).take(rows.flatten())
         table = table.append_column("series", of_row)
         self._run(cursor, sql.PAGE)
-        cursor.adbc_ingest("siteline_page", table, mode="append", temporary=True)
+        ingest = partial(cursor.adbc_ingest, "siteline_page", table, "append", temporary=True)
+        _refusals.interruptible(ingest, cursor.adbc_cancel)
         extent = str(page.query.start), str(page.query.end)
         chain = page.sequence, page.is_last, page.first_sequence
         return self._run(cursor, sql.WRITE, feed, *chain, *extent, page.is_whole, self._history)[0]
+
+    def _prepare(self, cursor: Any) -> None:
+        """Make the tables, or refuse those of others and those that were changed."""
+        self._run(cursor, sql.MAKE_LOCK)
+        if found := self._run(cursor, sql.COLUMNS_OF, self._named("%")):
+            _shared.check_columns(self._table, [name for name, *_ in found])
+        if not self._run(cursor, sql.COLUMNS_OF, self._named("%_rows")):
+            for statement in sql.TABLES.split(";"):
+                self._run(cursor, statement)
+        for table, types in sql.TYPES.items():
+            found = self._run(cursor, sql.COLUMNS_OF, self._named(table))
+            columns = {name: (kind, is_needed) for name, kind, is_needed in found}
+            _refusals.check_types(table.replace("%", self._table), columns, types)
+
+    def _try(self, cursor: Any, feed: str) -> None:
+        """Run the statements of a page without a row: they fail here, before any request."""
+        self._run(cursor, sql.SAVE)
+        self._run(cursor, sql.SERIES, feed, "[]")
+        self._run(cursor, sql.PAGE)
+        extent = ("2000-01-01", "2000-01-02")
+        self._run(cursor, sql.WRITE, feed, 0, False, 0, *extent, True, self._history)
+        self._run(cursor, sql.SET_STATE, feed, b"", "{}", False)
+        self._run(cursor, sql.UNDO)
+
+    def _refuse_nul(self, feed: str, ids: list[dict[str, str | None]]) -> None:
+        pairs = (pair for series in ids for pair in series.items())
+        for name, value in pairs:
+            if value is not None and "\0" in value:
+                text = f"the {name} {_refusals.cut(repr(value))} has a NUL character."
+                hint = "Read the other series in a new feed with a filter, or use another target."
+                raise _refusals.unstorable(self._place, feed, text, hint)
+
+    def _removes_index(self, error: Any) -> bool:
+        """Whether a page failed at an index of older tables, which was removed."""
+        if error.sqlstate != sql.TOO_LONG:
+            return False
+        with suppress(self._driver.Error), self._transaction() as cursor:
+            found = cursor.execute(sql.OLD_INDEX, (self._named("%_series"),)).fetchall()
+            for (index,) in found:
+                cursor.execute(f"DROP INDEX {index}").fetchall()
+            return bool(found)
+        return False
+
+    @property
+    def _place(self) -> str:
+        return f"PostgreSQL ({self._table})"
 
     @contextmanager
     def _transaction(self, *hold: str) -> Iterator[Any]:
@@ -119,7 +182,9 @@ class Postgres(_shared.SharedTarget):
             connection = self._connection or self._connect()
             try:
                 with connection.cursor() as cursor:
-                    cursor.executescript(sql.BEGIN)  # in a transaction it would commit
+                    # In a transaction it would commit.
+                    begin = partial(cursor.executescript, sql.BEGIN)
+                    _refusals.interruptible(begin, cursor.adbc_cancel)
                     yield cursor
                 connection.commit()
                 self._held.update(hold)
@@ -137,7 +202,11 @@ class Postgres(_shared.SharedTarget):
         raise ConfigError("The URI is none that libpq can read.", hint="Encode @, % and / in it.")
 
     def _run(self, cursor: Any, statement: str, *values: Any) -> Any:
-        return cursor.execute(self._named(statement), values).fetchall()
+        execute = cursor.execute
+        query = self._named(statement)
+        return _refusals.interruptible(
+            lambda: execute(query, values).fetchall(), cursor.adbc_cancel
+        )
 
     def _find(self, table: str, query: str, *values: Any) -> Any:
         with self._transaction() as cursor:
@@ -148,3 +217,11 @@ class Postgres(_shared.SharedTarget):
     def _named(self, statement: str) -> str:
         table = self._table.replace('"', '""').replace(".", '"."')
         return re.sub(r"%(\w*)", lambda at: f'"{table}{at[1]}"', statement)
+
+
+def _message(error: Any) -> str:
+    """Return the server's sentence, without the statement and the row."""
+    found = sql.MESSAGE.search(str(error))
+    text = found[1] if found else type(error).__name__
+    lacks = "; the encoding of the database lacks a character of an id"
+    return text + lacks if error.sqlstate == sql.NO_CHARACTER else text

@@ -8,19 +8,22 @@ from siteline.targets._shared import COLUMNS, IDS, VALUES
 
 _IDS, _VALUES, _COLUMNS = ", ".join(IDS), ", ".join(VALUES), ", ".join(COLUMNS)
 _TEXTS = " text, ".join(IDS) + " text"
+_ROW_NAMES = f"series, flagged, timestamp, {_VALUES}, sequence, seen"
 _ROW = """series int4, flagged bool, timestamp timestamptz, value float8, minimum float8,
   maximum float8, sample_count int8, sequence int8, seen int8"""
 
 # A server may have other defaults; an id is UTF-8 also in a database that is not.
 BEGIN = """SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET LOCAL client_encoding = 'UTF8'; SET LOCAL jit = off"""
-COLUMNS_OF = """SELECT attname::text FROM pg_attribute
+COLUMNS_OF = """SELECT attname::text, format_type(atttypid, atttypmod)::text,
+  attnotnull AND NOT atthasdef AND attidentity = '' FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"""
 
-# Two arrays are equal where the same of their members are null. That is not so for columns.
+# Two arrays are equal where the same of their members are null. That is not so for columns. The
+# index has a hash of them: a row of an index has at most 2,704 bytes.
 TABLES = f"""
 CREATE TABLE %_series (id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, feed text, {_TEXTS});
-CREATE UNIQUE INDEX ON %_series (feed, (ARRAY[{_IDS}]));
+CREATE UNIQUE INDEX ON %_series (feed, hash_array_extended(ARRAY[{_IDS}], 0));
 CREATE TABLE %_rows ({_ROW}, PRIMARY KEY (series, timestamp));
 CREATE VIEW % AS SELECT {_COLUMNS} FROM %_rows JOIN %_series ON id = series;
 CREATE TABLE %_history_rows ({_ROW}, replaced_by int8);
@@ -33,19 +36,33 @@ CREATE VIEW %_settled_ranges AS
 CREATE VIEW %_settled AS
   SELECT p.* FROM % p JOIN %_states USING (feed) WHERE timestamp <@ settled AND NOT flagged"""
 
+_NUMBERS = ("value", "minimum", "maximum")
+TYPES = {
+    "%_rows": {"series": "integer", "flagged": "boolean", "timestamp": "timestamp with time zone"}
+    | dict.fromkeys(_NUMBERS, "double precision")
+    | dict.fromkeys(("sample_count", "sequence", "seen"), "bigint"),
+    "%_series": {"id": "integer"} | dict.fromkeys(("feed", *IDS), "text"),
+    "%_offsets": {"consumer": "text", "feed": "text", "sequence": "bigint"},
+    "%_states": {"feed": "text", "state": "bytea", "settled": "tstzmultirange"},
+}
+TYPES["%_history_rows"] = TYPES["%_rows"] | {"replaced_by": "bigint"}
+
 # Locks are of a feed and a table, however the table is named.
 MAKE_LOCK = "SELECT pg_advisory_xact_lock(hashtext('siteline'))"
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1, to_regclass($2)::oid::int8))"
 UNLOCK = "SELECT pg_advisory_unlock(hashtextextended($1, to_regclass($2)::oid::int8))"
 
 STATE = "SELECT state FROM %_states WHERE feed = $1"
-SET_STATE = """INSERT INTO %_states VALUES ($1, $2, $3::tstzmultirange)
+# Without $4 it writes nothing, and fails where it cannot be written.
+SET_STATE = """INSERT INTO %_states (feed, state, settled)
+  SELECT $1::text, $2::bytea, $3::tstzmultirange WHERE $4::bool
   ON CONFLICT (feed) DO UPDATE SET state = excluded.state, settled = excluded.settled"""
+SAVE, UNDO = "SAVEPOINT siteline", "ROLLBACK TO SAVEPOINT siteline"
 OFFSET = "SELECT sequence FROM %_offsets WHERE consumer = $1 AND feed = $2"
-SET_OFFSET = """INSERT INTO %_offsets VALUES ($1, $2, $3)
+SET_OFFSET = """INSERT INTO %_offsets (consumer, feed, sequence) VALUES ($1, $2, $3)
   ON CONFLICT (consumer, feed) DO UPDATE SET sequence = excluded.sequence"""
 
-PAGE = """CREATE TEMPORARY TABLE IF NOT EXISTS siteline_page (LIKE %_rows, row int8)
+PAGE = f"""CREATE TEMPORARY TABLE IF NOT EXISTS siteline_page ({_ROW}, row int8)
   ON COMMIT DELETE ROWS"""
 # The numbers of the series that $2 has, in its order.
 SERIES = f"""WITH given AS (
@@ -77,11 +94,11 @@ WRITE = f"""WITH page AS MATERIALIZED (
     AND NOT flagged AND seen < $4
     AND NOT EXISTS (SELECT FROM page p WHERE (p.series, p.timestamp) = (r.series, r.timestamp))
 ), kept AS (
-  INSERT INTO %_history_rows SELECT r.*, $2 FROM (
+  INSERT INTO %_history_rows ({_ROW_NAMES}, replaced_by) SELECT {_ROW_NAMES}, $2 FROM (
     SELECT (known).* FROM page WHERE kind = 'other' UNION ALL TABLE gone) r WHERE $8
 ), inserted AS (
-  INSERT INTO %_rows SELECT series, false, timestamp, {_VALUES}, $2, $2
-  FROM page WHERE kind = 'new'
+  INSERT INTO %_rows ({_ROW_NAMES})
+  SELECT series, false, timestamp, {_VALUES}, $2, $2 FROM page WHERE kind = 'new'
 ), updated AS (
   UPDATE %_rows r SET (flagged, {_VALUES}, sequence, seen) =
     (n.flagged, n.value, n.minimum, n.maximum, n.sample_count, n.sequence, n.seen)
@@ -111,3 +128,11 @@ CHANGES_WITH_OLD = f"""SELECT {_CHANGED}, {", ".join(f"old_{n}" for n in (*VALUE
 UNREADABLE = re.compile(
     r'Failed to connect: (?!connection to |could not translate host name "[^"@]*").*("|URI|string)'
 )
+
+# An index that older tables have, with the ids themselves. The lock of a feed does what it does.
+OLD_INDEX = """SELECT indexrelid::regclass::text FROM pg_index
+  WHERE indrelid = to_regclass($1) AND pg_get_indexdef(indexrelid, 2, true) LIKE '(ARRAY[%'"""
+MESSAGE = re.compile(r"ERROR:\s+(.*)")
+DISK_FULL, LOST, TOO_LONG, NO_CHARACTER = "53100", ("", "08", "40", "57"), "54000", "22P05"
+OF_DATA = ("22", "23", "54", "P0")
+"""The classes of errors about values: their types, constraints, limits and triggers."""

@@ -1,17 +1,17 @@
 //! The formats of a certificate and its key: PEM with any of both, PKCS#12, DER, and base64 of these, as
 //! vaults store them.
 
-use p12_keystore::error::Error as Pkcs12Error;
-use p12_keystore::{KeyStore, KeyStoreEntry, PrivateKeyChain};
 use pkcs8::der::Tag;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::super::encoding::{
-    decrypt, first_element, is_bare_base64, member_tags, text_of, unknown_encryption,
-    wrong_passphrase,
-};
+use super::super::encoding::decrypt;
 use super::super::pem;
 use super::super::refusal::refused;
+use super::pkcs12;
+use crate::files::{
+    decode_base64, first_element, is_bare_base64, is_pem, leading_element, member_tags, text_of,
+    unescaped,
+};
 use crate::{Error, Result};
 
 /// What a file or text contains.
@@ -32,13 +32,13 @@ impl Bundle {
                 .with_hint("Check the file or variable that it comes from."));
         }
         let Some(text) = text_of(bytes) else { return Self::read_der(bytes, passphrase) };
-        if pem::is_pem(&text) {
+        if is_pem(&text) {
             return Self::read_pem(&text, passphrase);
         }
         if is_bare_base64(&text) {
-            let inner = pem::decode_base64(&text).ok_or_else(unrecognised)?;
+            let inner = decode_base64(&text).ok_or_else(unrecognised)?;
             return match text_of(&inner) {
-                Some(text) if pem::is_pem(&text) => Self::read_pem(&text, passphrase),
+                Some(text) if is_pem(&text) => Self::read_pem(&text, passphrase),
                 _ => Self::read_der(&inner, passphrase),
             };
         }
@@ -46,16 +46,16 @@ impl Bundle {
     }
 
     fn read_pem(text: &str, passphrase: Option<&[u8]>) -> Result<Self> {
-        let text = pem::unescaped(text);
+        let text = unescaped(text);
         let mut found = Self::default();
         for block in pem::blocks(&text)? {
             if block.is_certificate() {
-                let der = block.der()?;
+                let der = pem::der(&block)?;
                 // `TRUSTED CERTIFICATE` has more data after the certificate.
-                let certificate = first_element(&der).unwrap_or(&der).to_vec();
+                let certificate = leading_element(&der).unwrap_or(&der).to_vec();
                 found.certificates.push(certificate.into());
             } else if block.is_private_key() {
-                let key = private_key(&block.der()?, passphrase)?;
+                let key = private_key(&pem::der(&block)?, passphrase)?;
                 if found.key.replace(key).is_some() {
                     return Err(two_keys());
                 }
@@ -71,14 +71,16 @@ impl Bundle {
             Some([Sequence, Sequence, BitString]) => {
                 Ok(Self { certificates: vec![der.to_vec().into()], key: None })
             }
-            Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => pkcs12(der, passphrase),
+            Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => {
+                pkcs12::read(der, passphrase)
+            }
             _ => Ok(Self { certificates: Vec::new(), key: Some(private_key(der, passphrase)?) }),
         }
     }
 }
 
 /// A key of any algorithm, in PKCS#8, PKCS#1 or SEC 1.
-fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
+pub(super) fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'static>> {
     let damaged = |_| {
         refused("The private key is damaged, or not in a known format.")
             .with_hint("Known are PKCS#8, plain or encrypted, PKCS#1 and SEC 1, in PEM or DER.")
@@ -90,41 +92,7 @@ fn private_key(der: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKeyDer<'s
     PrivateKeyDer::try_from(der.to_vec()).map_err(damaged)
 }
 
-fn pkcs12(der: &[u8], passphrase: Option<&[u8]>) -> Result<Bundle> {
-    let text =
-        std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
-    let store = KeyStore::from_pkcs12(der, text).map_err(|error| match (error, passphrase) {
-        (Pkcs12Error::MacError(_), None) => {
-            refused("The PKCS#12 file is encrypted and no passphrase was given.")
-                .with_hint("Give it as passphrase= or password_command=.")
-        }
-        (Pkcs12Error::MacError(_) | Pkcs12Error::UnpadError, Some(_)) => wrong_passphrase(),
-        (Pkcs12Error::UnsupportedEncryptionScheme | Pkcs12Error::UnsupportedMacAlgorithm, _) => {
-            unknown_encryption()
-        }
-        _ => refused("The PKCS#12 file is damaged, or of a rare form.").with_hint(
-            "Convert it: openssl pkcs12 -in plant.p12 -out plant.pem; then pass plant.pem.",
-        ),
-    })?;
-    let chains: Vec<&PrivateKeyChain> = store
-        .entries()
-        .filter_map(|(_, entry)| match entry {
-            KeyStoreEntry::PrivateKeyChain(chain) => Some(chain),
-            _ => None,
-        })
-        .collect();
-    match chains[..] {
-        [chain] => Ok(Bundle {
-            certificates: chain.chain().iter().map(|one| one.as_der().to_vec().into()).collect(),
-            key: Some(private_key(chain.key(), None)?),
-        }),
-        [] => Err(refused("The PKCS#12 file contains no private key with its certificate.")
-            .with_hint("Export it again, with the private key.")),
-        _ => Err(two_keys()),
-    }
-}
-
-fn two_keys() -> Error {
+pub(super) fn two_keys() -> Error {
     refused("There is more than one private key.")
         .with_hint("Keep the one that belongs to the client certificate.")
 }

@@ -4,12 +4,14 @@
 //! | file | contents |
 //! |---|---|
 //! | `bundle` | the formats of certificate and key |
+//! | `pkcs12` | PKCS#12 files |
 //! | `x509` | what is read of a certificate |
 //! | `loaded` | a certificate that belongs to its key and may be used by a client |
 //! | `state` | what was read, and whether the files have changed since |
 
 mod bundle;
 mod loaded;
+mod pkcs12;
 mod state;
 mod x509;
 
@@ -30,6 +32,7 @@ use crate::files::Stamp;
 use crate::fork::Owned;
 use crate::http::ClientCertificate;
 use crate::lock::Mutex;
+use crate::system::on_thread;
 use crate::{Error, Kind, Result};
 
 /// A file, or bytes that were passed themselves.
@@ -76,10 +79,23 @@ impl MutualTls {
     ///
     /// # Errors
     /// `CredentialError` that names what was found instead; `ConfigError` for an empty `client_id`.
+    #[cfg(test)]
     pub(crate) fn load(source: CertificateSource) -> Result<Checked<Self>> {
+        let passphrase = source.ask()?;
+        Self::open(source, passphrase)
+    }
+
+    /// As [`MutualTls::load`], with what [`CertificateSource::ask`] returned.
+    ///
+    /// # Errors
+    /// As [`MutualTls::load`].
+    pub(crate) fn open(
+        source: CertificateSource,
+        passphrase: Option<Zeroizing<Vec<u8>>>,
+    ) -> Result<Checked<Self>> {
         check_client_id(source.client_id.as_deref())?;
         let files = source.files();
-        let Checked { value: loaded, warnings } = source.load()?;
+        let Checked { value: loaded, warnings } = source.open(passphrase)?;
         let subject = loaded.subject.clone();
         let loaded = Some(Arc::new(loaded));
         let state = State { loaded, files: Some(files), ..State::default() };
@@ -131,11 +147,8 @@ impl MutualTls {
         } else {
             let this = self.clone();
             // It may wait for a command, and decrypts.
-            match tokio::task::spawn_blocking(move || this.loaded(Some(now))).await {
-                Ok(read) => read?,
-                Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-                Err(_) => return Err(Error::new(Kind::ClosedError, "the process is exiting")),
-            }
+            let read = on_thread(move || this.loaded(Some(now))).await;
+            read.map_err(|refused| Error::no_thread(&refused))??
         };
         // Here and not where they arise: no caller sees the records of that thread, or of a getter.
         let unlogged = std::mem::take(&mut self.0.state.lock().unlogged);
@@ -192,8 +205,19 @@ impl fmt::Debug for MutualTls {
 }
 
 impl CertificateSource {
+    /// Gets the passphrase, which may run a command.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub(crate) fn ask(&self) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        (self.passphrase)()
+    }
+
     fn load(&self) -> Result<Checked<Loaded>> {
-        let passphrase = (self.passphrase)()?;
+        self.open(self.ask()?)
+    }
+
+    fn open(&self, passphrase: Option<Zeroizing<Vec<u8>>>) -> Result<Checked<Loaded>> {
         let passphrase = passphrase.as_ref().map(|text| text.as_slice());
         let (bundle, mut warnings) = self.read("certificate", &self.certificate, passphrase)?;
         let Bundle { certificates, mut key } = bundle;

@@ -75,6 +75,8 @@ impl DefaultLedger {
             Some(counts_in_file) => *counts_in_file,
             None => match create(file) {
                 Ok(()) => *self.counts_in_file.get_or_init(|| true),
+                // What passes is an error: counted in memory, this process would count alone to its end.
+                Err(failure) if failure.is_of_open_files() => return Err(file.error(&failure)),
                 Err(failure @ LedgerFailure::File(FileFailure::System { .. })) => {
                     warn_once(file.path(), &file.error(&failure).context().message);
                     *self.counts_in_file.get_or_init(|| false)
@@ -90,6 +92,7 @@ impl DefaultLedger {
         match (&self.file, self.counts_in_file.get()) {
             (Some(file), Some(true)) => read(file),
             (Some(file), None) => match file.try_read(|_| ()) {
+                Err(failure) if failure.is_of_open_files() => Err(file.error(&failure)),
                 Err(LedgerFailure::File(FileFailure::System { .. })) => read(&self.memory),
                 _ => read(file),
             },

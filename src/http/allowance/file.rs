@@ -27,6 +27,7 @@ use super::text::{self, TextFault};
 use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};
 use crate::files::owner_text;
+use crate::system::lacks_files;
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait is limited, because
 /// Ctrl-C cannot interrupt it.
@@ -70,6 +71,13 @@ pub(super) enum LedgerFailure {
     Text(#[from] TextFault),
     #[error("belongs to another base_url and subject")]
     Foreign,
+}
+
+impl LedgerFailure {
+    /// True if the process, or the system, has too many open files.
+    pub(super) fn is_of_open_files(&self) -> bool {
+        matches!(self, Self::File(FileFailure::System { error, .. }) if lacks_files(error))
+    }
 }
 
 impl FileLedger {
@@ -171,7 +179,13 @@ impl FileLedger {
         let (kind, hint) = advice(failure);
         let message =
             format!("the ledger {} {failure}{}", self.path.display(), self.owner(failure));
-        Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true)
+        let error = Error::new(kind, message).with_hint(hint).with(|context| context.unsent = true);
+        match failure {
+            LedgerFailure::File(FileFailure::System { error: system, .. }) => {
+                error.passing_with(system)
+            }
+            _ => error,
+        }
     }
 }
 

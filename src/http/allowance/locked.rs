@@ -8,6 +8,8 @@ use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::system;
+
 /// At most so many bytes are read of a file; a ledger is shorter.
 const MOST_BYTES: u64 = 4_096;
 /// The first and the longest pause between two attempts to lock.
@@ -16,7 +18,7 @@ const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(
 /// Why a file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFailure {
-    #[error("cannot be {action}: {}", reason(error))]
+    #[error("cannot be {action}: {}", system::reason(error))]
     System { action: &'static str, error: io::Error },
     #[error("has been locked by another process for seconds")]
     Locked,
@@ -30,11 +32,6 @@ impl FileFailure {
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::System { error, .. } if error.kind() == ErrorKind::NotFound)
     }
-}
-
-/// Our own message, or the kind of a system error, whose text may contain anything.
-fn reason(error: &io::Error) -> String {
-    error.get_ref().map_or(error.kind().to_string(), ToString::to_string)
 }
 
 /// A regular file, locked until it is dropped.

@@ -13,12 +13,13 @@ use crate::agent::{
 };
 use crate::client::ClientLessor;
 use crate::clock::Clock;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, escaped};
 use crate::lock::Mutex;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::{attached, detached, guarded, without_fork};
 use crate::python::bridge::runtime::{block_on, step};
 use crate::python::client::PyClient;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::dict;
 use crate::settings::{AGENT, AGENT_SECRET, Environment};
 
@@ -50,7 +51,7 @@ use crate::settings::{AGENT, AGENT_SECRET, Environment};
 /// ...     agent.state["allowance"]["used"]
 /// True
 /// 1
-#[pyclass(frozen, name = "Agent", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Agent", module = "siteline")]
 pub(crate) struct PyAgent {
     /// Never locked while it answers or ends, because whoever waits for the lock may hold the interpreter.
     agent: Mutex<Option<Arc<Agent>>>,
@@ -58,6 +59,8 @@ pub(crate) struct PyAgent {
     secret: Option<Zeroizing<String>>,
     logs: Arc<LogBuffer>,
 }
+
+methods_can_be_replaced!(PyAgent);
 
 #[pymethods]
 impl PyAgent {
@@ -156,7 +159,7 @@ impl PyAgent {
 
     fn __repr__(&self) -> String {
         let closed = if self.agent.lock().is_none() { ", closed" } else { "" };
-        format!("<Agent {}{closed}>", self.address)
+        format!("<Agent {}{closed}>", escaped(&self.address))
     }
 }
 

@@ -9,12 +9,14 @@ use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 
 use crate::auth::{Checked, Credential, KeyChoice, PublicJwk};
+use crate::error::escaped;
 use crate::python::auth::key_place::{DeferredKey, KeyPlace, Opener};
 use crate::python::auth::passphrase::words;
 use crate::python::auth::private_key::{Passphrase, Source, read};
 use crate::python::auth::signer::PySigner;
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
 use crate::python::convert::values::{Text, described, octets, value_of};
 use crate::settings::{Key, KeySource, PassphraseSource};
@@ -62,7 +64,7 @@ use crate::settings::{Key, KeySource, PassphraseSource};
 /// Traceback (most recent call last):
 /// ...
 /// siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
-#[pyclass(frozen, name = "Credential", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Credential", module = "siteline")]
 pub(crate) struct PyCredential(
     pub(crate) Credential,
     /// How another process finds the key, or why it cannot.
@@ -70,6 +72,8 @@ pub(crate) struct PyCredential(
 );
 
 copies_are_itself!(PyCredential);
+
+methods_can_be_replaced!(PyCredential);
 
 #[pymethods]
 impl PyCredential {
@@ -132,7 +136,7 @@ impl PyCredential {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Credential subject={:?} kid={}>", self.subject(), self.kid())
+        format!("<Credential subject={:?} kid={}>", self.subject(), escaped(self.kid()))
     }
 
     /// Makes the credential from its pickle, which says where the key is and has its public key. To

@@ -16,7 +16,9 @@ use crate::python::auth::key_place::Opener;
 use crate::python::auth::passphrase::words;
 use crate::python::auth::private_key::{Passphrase, PyPrivateKey};
 use crate::python::bridge::errors::{error_of, warn};
+use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::{attached, detached};
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{Reduced, copies_are_itself, reduce, restore};
 use crate::python::convert::values::{Text, described, octets, value_of};
 use crate::settings::{
@@ -64,7 +66,7 @@ use crate::settings::{
 /// ...     with siteline.Client(service.base_url, credential=plant, ca_bundle=service.ca) as mine:
 /// ...         plant.subject, len(mine.discover())
 /// ('CN=plant-7,O=siteline sandbox', 2)
-#[pyclass(frozen, name = "MutualTls", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "MutualTls", module = "siteline")]
 pub(crate) struct PyMutualTls(
     pub(crate) MutualTls,
     /// How another process finds the files, or why it cannot.
@@ -97,6 +99,8 @@ struct MutualTlsState {
     subject: String,
     place: CertificatePlace,
 }
+
+methods_can_be_replaced!(PyMutualTls);
 
 #[pymethods]
 impl PyMutualTls {
@@ -257,7 +261,9 @@ impl PyMutualTls {
         source: CertificateSource,
         place: Result<CertificatePlace, &'static str>,
     ) -> PyResult<Self> {
-        let Checked { value, warnings } = detached(py, || MutualTls::load(source))??;
+        let passphrase = detached(py, || source.ask())??;
+        let open = move || MutualTls::open(source, passphrase);
+        let Checked { value, warnings } = left_on_interrupt(py, open)??;
         warn(py, &warnings)?;
         Ok(Self(value, place))
     }

@@ -11,7 +11,9 @@ use zeroize::Zeroizing;
 use crate::auth::{Loaded, PrivateKey, is_key_text};
 use crate::error::Error;
 use crate::python::bridge::errors::warn;
+use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::detached;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{copies_are_itself, dict, json_text};
 use crate::python::convert::values::{described, octets, path_of};
 
@@ -40,10 +42,12 @@ type Bytes = Zeroizing<Vec<u8>>;
 /// True
 /// >>> " ".join(sorted(key.public_jwk))
 /// 'alg e kid kty n use'
-#[pyclass(frozen, name = "PrivateKey", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "PrivateKey", module = "siteline")]
 pub(crate) struct PyPrivateKey(pub(crate) PrivateKey);
 
 copies_are_itself!(PyPrivateKey);
+
+methods_can_be_replaced!(PyPrivateKey);
 
 #[pymethods]
 impl PyPrivateKey {
@@ -149,6 +153,7 @@ impl PyPrivateKey {
 }
 
 /// The source of a key.
+#[derive(Clone)]
 pub(crate) enum Source {
     Held(PrivateKey),
     Path(PathBuf),
@@ -209,28 +214,31 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
 }
 
 /// Loads the key, and gives its warnings to Python. The passphrase is wiped at the end.
-#[expect(clippy::needless_pass_by_value, reason = "the passphrase is wiped after its use")]
 pub(crate) fn read(
     py: Python<'_>,
     source: &Source,
     passphrase: Option<Passphrase>,
     strict: bool,
 ) -> PyResult<PrivateKey> {
-    let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
-    let load = || {
+    let source = match source {
+        Source::Held(key) => return Ok(key.clone()),
+        other => other.clone(),
+    };
+    let is_framed = passphrase.as_ref().is_some_and(|Passphrase(bytes)| {
+        let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
+        is_frame(bytes.first()) || is_frame(bytes.last())
+    });
+    let load = move || {
+        let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
         let key = match source {
-            Source::Path(path) => return PrivateKey::load(path, passphrase, strict),
-            Source::Held(key) => key.clone(),
-            Source::Bytes(bytes) => PrivateKey::parse(bytes, passphrase)?,
+            Source::Path(path) => return PrivateKey::load(&path, passphrase, strict),
+            Source::Held(key) => key,
+            Source::Bytes(bytes) => PrivateKey::parse(&bytes, passphrase)?,
             Source::Variable(text) => PrivateKey::parse(text.as_bytes(), passphrase)?,
         };
         Ok(Loaded { key, warnings: Vec::new() })
     };
-    let is_framed = passphrase.is_some_and(|passphrase| {
-        let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
-        is_frame(passphrase.first()) || is_frame(passphrase.last())
-    });
-    let loaded = detached(py, load)?;
+    let loaded = left_on_interrupt(py, load)?;
     let Loaded { key, warnings } =
         loaded.map_err(|error| if is_framed { framed(error) } else { error })?;
     warn(py, &warnings)?;

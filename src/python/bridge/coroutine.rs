@@ -23,7 +23,8 @@ use tokio::sync::oneshot;
 
 use crate::error::{Error, Kind};
 use crate::python::bridge::process::{Inside, attached};
-use crate::python::bridge::steps::{on_blocking_thread, runtime_ended};
+use crate::python::bridge::steps::on_blocking_thread;
+use crate::system::no_thread;
 
 /// How often a wait checks whether the loop was closed: a loop has no callback for that.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -119,11 +120,14 @@ pub(crate) enum Lost {
     Unwanted,
     /// The process is ending.
     Process,
+    /// The system started no thread that waits for it, so it was not begun.
+    Thread,
 }
 
 impl Lost {
     pub(crate) fn error(self, whose: &str) -> Error {
         let why = match self {
+            Self::Thread => return Error::no_thread(&no_thread()),
             Self::Loop => "its event loop was closed",
             Self::Unwanted => "its caller gave up",
             Self::Process => "Python is shutting down",
@@ -246,7 +250,7 @@ pub(crate) async fn outcome_of<T: Send + 'static>(
     });
     let outcome = waiting.await;
     drop(wanted);
-    outcome.unwrap_or(Err(Lost::Process))
+    outcome.unwrap_or(Err(Lost::Thread))
 }
 
 /// Does work for `caller` on a thread of its own, to its end: it may wait for coroutines there.
@@ -257,6 +261,5 @@ pub(crate) async fn serving<T: Send + 'static>(
     caller: Caller,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let served = on_blocking_thread(move || SERVED.sync_scope(caller, work));
-    served.await.unwrap_or_else(|| Err(runtime_ended()))
+    on_blocking_thread(move || SERVED.sync_scope(caller, work)).await?
 }

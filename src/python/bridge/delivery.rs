@@ -5,8 +5,10 @@
 //! because a handler may wait.
 
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
@@ -18,6 +20,7 @@ use crate::lock::Mutex;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::notes::{CallNotes, tell_before};
 use crate::python::bridge::process::{Inside, attached, panicked, without_fork};
+use crate::system::{self, Refused};
 
 /// Makes the result of a task, a Python object or an exception, with the interpreter held.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -26,6 +29,9 @@ pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Sen
 const MOST: usize = 64;
 
 static QUEUE: Owned<Mutex<Queue>> = Owned::empty();
+
+/// To the thread that delivers.
+static TURNS: Owned<Sender<Turn>> = Owned::empty();
 
 /// What no thread delivers yet.
 #[derive(Default)]
@@ -58,6 +64,22 @@ pub(super) struct Receiver {
     pub(super) task: Py<PyAny>,
 }
 
+/// Starts the thread that delivers, unless this process has one. It stays, so that a result is delivered
+/// even while the system starts no more threads.
+///
+/// # Errors
+/// If the system refuses the thread.
+pub(super) fn start() -> io::Result<()> {
+    if TURNS.get().is_some() {
+        return Ok(());
+    }
+    let (sender, turns) = channel();
+    system::start("siteline-deliver", move || turns.into_iter().for_each(deliver_all))?;
+    // Where another thread was faster, its sender stays, and this thread ends with its own.
+    TURNS.get_or_init(|| sender);
+    Ok(())
+}
+
 /// Has the result delivered. Called within the runtime, without the interpreter.
 pub(super) fn deliver(result: TaskResult) {
     begin(Entry::Result(result));
@@ -76,7 +98,9 @@ fn begin(entry: Entry) {
         // What has become ready together ends together: the tasks that are ready now run before.
         tokio::task::yield_now().await;
         // It needs the interpreter, so it never runs on a thread that drives connections.
-        tokio::task::spawn_blocking(move || deliver_all(turn));
+        if let Some(turns) = TURNS.get() {
+            drop(turns.send(turn));
+        }
     });
 }
 
@@ -88,8 +112,8 @@ fn enqueue(entry: Entry) -> Option<Turn> {
     if is_taken { None } else { Some(Turn) }
 }
 
-/// The task of delivering all entries. Where it is dropped before its end, because no thread could be
-/// started, the next entry starts it again.
+/// The task of delivering all entries. Where it is dropped before its end, the next entry starts it
+/// again.
 struct Turn;
 
 impl Turn {
@@ -140,15 +164,24 @@ fn deliver_together(py: Python<'_>, entries: Vec<Entry>) {
             }
             // A handler of `logging` may wait, even for another result.
             Entry::Result(result) => {
-                tokio::task::spawn_blocking(move || attached(|py| deliver_alone(py, result)));
+                on_its_own(move || {
+                    let _delivered = attached(|py| deliver_alone(py, result));
+                });
             }
             Entry::Records(buffer) if buffer.is_quiet(py) => {}
             Entry::Records(buffer) => {
-                tokio::task::spawn_blocking(move || buffer.flush_meanwhile());
+                on_its_own(move || buffer.flush_meanwhile());
             }
         }
     }
     schedule(py, batches);
+}
+
+/// Does work on a thread of its own, or here if the system refuses one: later results wait for it then.
+fn on_its_own(work: impl FnOnce() + Send + 'static) {
+    if let Err(Refused(work, _)) = system::begin(work) {
+        work();
+    }
 }
 
 /// Delivers a result after its log records.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, escaped};
 
 static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -47,7 +47,9 @@ pub(crate) fn error_of(py: Python<'_>, raised: PyErr) -> Error {
     let message = value.getattr("args").and_then(|args| args.get_item(0)?.extract::<String>());
     match message {
         Ok(message) if is_known => {
-            let error = Error::new(Kind::CredentialError, message);
+            let passing = value.getattr("retryable").and_then(|is| is.is_truthy()).unwrap_or(false);
+            let error = Error::new(Kind::CredentialError, message)
+                .with(|context| context.passing = passing);
             match value.getattr("hint").and_then(|hint| hint.extract::<String>()) {
                 Ok(hint) => error.with_hint(hint),
                 Err(_) => error,
@@ -69,17 +71,17 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let attempts = context
         .attempts
         .iter()
-        .map(|one| attempt.call1((&one.outcome, one.wait.map(|wait| wait.as_secs_f64()))))
+        .map(|one| attempt.call1((escaped(&one.outcome), one.wait.map(|wait| wait.as_secs_f64()))))
         .collect::<PyResult<Vec<_>>>()?;
     fields.set_item("attempts", PyTuple::new(py, attempts)?)?;
     set(&fields, "hint", context.hint.as_deref())?;
     set(&fields, "elapsed", context.elapsed.map(|elapsed| elapsed.as_secs_f64()))?;
-    set(&fields, "request_id", context.request_id.as_deref())?;
+    set(&fields, "request_id", context.request_id.as_deref().map(escaped))?;
     set(&fields, "phase", context.phase.map(|phase| phase.to_string()))?;
-    set(&fields, "path", context.path.as_deref())?;
+    set(&fields, "path", context.path.as_deref().map(escaped))?;
     set(&fields, "status", context.status)?;
-    set(&fields, "code", context.code.as_deref())?;
-    set(&fields, "detail", context.detail.as_deref())?;
+    set(&fields, "code", context.code.as_deref().map(escaped))?;
+    set(&fields, "detail", context.detail.as_deref().map(escaped))?;
     set(&fields, "skew_seconds", context.skew_seconds)?;
     set(&fields, "retry_at", context.retry_at)?;
     if !context.spans.is_empty() {
@@ -92,6 +94,8 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Some(path) => format!("{} (at {path})", context.message),
         None => context.message.clone(),
     };
+    // Parts of it come from replies, files and settings: none of them begins a line of its own.
+    let message = escaped(&message);
     let exception = class(py, &error.kind().to_string())?.call((message,), Some(&fields))?;
     Ok(PyErr::from_value(exception))
 }

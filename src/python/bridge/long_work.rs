@@ -1,15 +1,17 @@
 //! Long work of the core on files: Ctrl-C ends it, and a callback can see how far it is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 
 use crate::error::{Error, Kind};
 use crate::fork::Process;
+use crate::lock::Mutex;
 use crate::python::bridge::process::{detached, without_fork};
+use crate::system::start;
 
 /// How often a wait checks for Ctrl-C and calls its callback.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -24,12 +26,12 @@ pub(crate) fn long_work<T: Send + 'static>(
     mut meanwhile: impl FnMut() -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, ended) = sync_channel(1);
-    let begun = thread::Builder::new().name("siteline-store".to_owned()).spawn(move || {
+    let begun = start("siteline-store", move || {
         // The one who waits has gone where the process was forked.
         drop(sender.send(catch_unwind(AssertUnwindSafe(|| without_fork(work)))));
     });
     drop(begun.map_err(|error| {
-        Error::new(Kind::InternalError, format!("no thread could be started: {error}"))
+        Error::system(Kind::StoreError, "The work on the store needs another thread", &error)
     })?);
     let (process, mut ended, mut raised) = (Process::current(), Some(ended), None);
     while let Some(waiting) = ended.take() {
@@ -56,7 +58,49 @@ pub(crate) fn long_work<T: Send + 'static>(
             }
         }
     }
-    let lost = Error::new(Kind::ForkError, "the process forked while this call worked")
-        .with_hint("The parent's call goes on; call again in the child.");
-    Err(raised.unwrap_or_else(|| lost.into()))
+    Err(raised.unwrap_or_else(|| forked().into()))
+}
+
+/// Runs `work` on a thread of its own, which Ctrl-C leaves to itself: it reads a file that may be a pipe
+/// without a writer, or decrypts a key. If the system has no thread, it runs on this one.
+pub(crate) fn left_on_interrupt<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (sender, ended) = sync_channel(1);
+    let work = Arc::new(Mutex::new(Some(work)));
+    let theirs = Arc::clone(&work);
+    let begun = start("siteline-file", move || {
+        let taken = theirs.lock().take();
+        // The one who waits may have gone.
+        drop(sender.send(taken.map(|work| catch_unwind(AssertUnwindSafe(work)))));
+    });
+    if begun.is_err() {
+        let taken = work.lock().take();
+        return taken.map_or_else(|| Err(forked().into()), |work| detached(py, work));
+    }
+    let (process, mut ended) = (Process::current(), ended);
+    loop {
+        let (waiting, outcome) = detached(py, move || {
+            let outcome = ended.recv_timeout(POLL_INTERVAL);
+            (ended, outcome)
+        })?;
+        ended = waiting;
+        match outcome {
+            Ok(Some(outcome)) => {
+                return detached(py, || outcome.unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => return Err(forked().into()),
+        }
+        py.check_signals()?;
+        if !process.is_current() {
+            return Err(forked().into());
+        }
+    }
+}
+
+fn forked() -> Error {
+    Error::new(Kind::ForkError, "the process forked while this call worked")
+        .with_hint("The parent's call goes on; call again in the child.")
 }

@@ -9,6 +9,8 @@ pub(crate) mod logging;
 pub(crate) mod long_work;
 pub(crate) mod modules;
 pub(crate) mod notes;
+pub(crate) mod panics;
 pub(crate) mod process;
+pub(crate) mod refusals;
 pub(crate) mod runtime;
 mod steps;

@@ -27,6 +27,7 @@ use crate::agent::give_all_back;
 use crate::clock::Clock;
 use crate::error::{Error, Kind};
 use crate::python::bridge::errors::raise;
+use crate::python::bridge::panics::text_and_place_of;
 
 /// How long an exit waits for threads that run Python code for the core, such as a signer.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
@@ -164,11 +165,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 
 /// `InternalError` for a panic.
 pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
-    let what = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned());
+    let what = text_and_place_of(panic);
     let error = Error::new(Kind::InternalError, format!("internal error in siteline: {what}"))
         .with_hint("The client can still be used. Please report this with what you called.");
     raise(py, &error)

@@ -6,7 +6,10 @@
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
 use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::available_parallelism;
 
 use futures_util::future::BoxFuture;
@@ -18,15 +21,18 @@ use tokio::task::AbortHandle;
 
 use crate::error::{Error, Kind};
 use crate::fork::{Owned, Process};
+use crate::lock::Mutex;
 use crate::python::bridge::awaitable;
 use crate::python::bridge::coroutine::{CALLER, Caller};
-use crate::python::bridge::delivery::Finish;
+use crate::python::bridge::delivery::{self, Finish};
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
+use crate::python::bridge::panics::text_of;
 use crate::python::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
 use crate::python::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
+use crate::system::{no_thread, start};
 
 /// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
 /// cores; other calls run on the threads that wait for them.
@@ -51,13 +57,43 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     }
     let [fewest, most] = DRIVER_THREADS;
     let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
-    let mut builder = Builder::new_multi_thread();
-    let made = builder.worker_threads(threads).thread_name("siteline").enable_all().build();
-    let made = made.map_err(|error| {
-        Error::new(Kind::InternalError, format!("the runtime could not start: {error}"))
-    })?;
+    let made =
+        delivery::start().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
+    let made = made.map_err(|error| not_started(&error))?;
     // Another thread may have been faster.
     Ok(RUNTIME.get_or_init(|| made))
+}
+
+fn not_started(error: &io::Error) -> Error {
+    Error::system(Kind::TransportError, "siteline could not start its threads", error)
+        .with(|context| context.unsent = true)
+}
+
+/// Refuses early where the system starts fewer threads: tokio would go on with those that it gets, and
+/// never start the others.
+fn check_threads(threads: usize) -> io::Result<()> {
+    let (sender, end) = sync_channel::<()>(0);
+    let end = Arc::new(Mutex::new(end));
+    let begun: io::Result<Vec<_>> = (0..threads)
+        .map(|_| {
+            let end = Arc::clone(&end);
+            start("siteline", move || end.lock().recv().is_ok())
+        })
+        .collect();
+    drop(sender);
+    begun.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
+}
+
+/// tokio panics if the system refuses the first of its threads.
+fn build(threads: usize) -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads).thread_name("siteline").enable_all();
+    catch_unwind(AssertUnwindSafe(|| builder.build())).unwrap_or_else(|panic| {
+        if text_of(&*panic).contains("can't spawn worker thread") {
+            return Err(no_thread());
+        }
+        resume_unwind(panic)
+    })
 }
 
 /// Waits for `future` with the interpreter released; its log records go to `buffer`, whose notes are told
@@ -247,9 +283,7 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>> {
     let work = on_blocking_thread(move || without_fork(work));
-    spawn(py, Arc::default(), work, move |py, outcome| {
-        finish(py, outcome.ok_or_else(runtime_ended)??)
-    })
+    spawn(py, Arc::default(), work, move |py, outcome| finish(py, outcome.and_then(|done| done)?))
 }
 
 /// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without

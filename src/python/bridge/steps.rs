@@ -1,7 +1,7 @@
 //! [`Steps`]: a future of the core as Python waits for it, here or in the background.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,6 +13,7 @@ use crate::error::{Error, Kind};
 use crate::python::bridge::delivery::emit_meanwhile;
 use crate::python::bridge::logging::LogBuffer;
 use crate::python::bridge::process::without_fork;
+use crate::system::on_thread;
 
 /// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -94,15 +95,14 @@ impl<F> Drop for Steps<F> {
     }
 }
 
-/// Does work on a thread that drives no connections, to its end. Its panic is resumed here. `None` if
-/// the runtime ended first.
+/// Does work on a thread that drives no connections, to its end. Its panic is resumed here.
+///
+/// # Errors
+/// `TransportError` if the system refuses a thread.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => Some(outcome),
-        Err(lost) => lost.try_into_panic().map_or(None, |panic| resume_unwind(panic)),
-    }
+) -> Result<T, Error> {
+    on_thread(work).await.map_err(|refused| Error::no_thread(&refused))
 }
 
 pub(crate) fn runtime_ended() -> Error {

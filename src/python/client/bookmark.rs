@@ -19,7 +19,7 @@ use crate::python::convert::values::many;
 /// >>> rest = scan.resume(siteline.Bookmark.from_bytes(saved))
 /// >>> [len(page) for page in rest.pages()]
 /// [30, 12]
-#[pyclass(frozen, eq, hash, name = "Bookmark", module = "siteline")]
+#[pyclass(frozen, weakref, eq, hash, name = "Bookmark", module = "siteline")]
 #[derive(PartialEq, Hash)]
 pub(crate) struct PyBookmark(pub(crate) Bookmark);
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader as _};
+use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 
 use crate::data::report::PageReport;
@@ -10,6 +10,7 @@ use crate::data::{Comparison, Page, PointColumns};
 use crate::error::{Error, Kind};
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::client::page::PyPage;
+use crate::python::convert::arrow_stream::BrokenStream;
 use crate::python::convert::capsule::stream_reader;
 use crate::python::convert::values::refuse;
 
@@ -22,7 +23,7 @@ use crate::python::convert::values::refuse;
 /// >>> difference = page.against(page)
 /// >>> difference, len(difference.unchanged) == len(page)
 /// (<Difference: 0 inserted, 0 changed, 30 unchanged, 0 missing>, True)
-#[pyclass(frozen, name = "Difference", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Difference", module = "siteline")]
 pub(crate) struct PyDifference {
     inserted: Py<PyPage>,
     changed: Py<PyPage>,
@@ -33,7 +34,7 @@ pub(crate) struct PyDifference {
 impl PyDifference {
     fn new(page: &Bound<'_, PyPage>, stored: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (py, of) = (page.py(), page.get());
-        let broken = |error| {
+        let broken = |error: BrokenStream| {
             Error::new(Kind::QueryError, format!("the Arrow stream of stored= is broken: {error}"))
         };
         let Some(reader) = stream_reader(stored)? else {

@@ -10,6 +10,7 @@ pub(crate) mod once;
 pub(crate) mod own_files;
 pub(crate) mod page;
 mod page_reader;
+mod profile_file;
 pub(crate) mod progress;
 pub(crate) mod query;
 mod recipe;
@@ -39,6 +40,7 @@ use crate::python::bridge::runtime::{block_on, spawn, spawn_task, step};
 use crate::python::client::agent::{FoundAgent, refuse_settings};
 use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
 use crate::python::convert::clock::PyClock;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{Text, discovery, html};
 use crate::settings::{Environment, Settings};
@@ -118,7 +120,7 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
-#[pyclass(frozen, name = "Client", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Client", module = "siteline")]
 pub(crate) struct PyClient {
     pub(crate) client: Client,
     /// The current one.
@@ -223,6 +225,8 @@ impl PyClient {
         Ok(Self { client, credential, notes, pickled, sandbox: PyOnceLock::new() })
     }
 }
+
+methods_can_be_replaced!(PyClient);
 
 #[pymethods]
 impl PyClient {

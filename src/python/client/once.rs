@@ -14,6 +14,7 @@ use crate::python::bridge::errors::raise;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::bridge::runtime::block_on;
 use crate::python::client::PyClient;
+use crate::python::client::profile_file::ProfileFile;
 use crate::python::client::settings::from_outside;
 use crate::python::convert::clock::PyClock;
 use crate::python::convert::state::dict;
@@ -28,9 +29,9 @@ pub(super) fn _sources<'py>(
     py: Python<'py>,
     profile: Option<Text<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let environment = Environment::of_process();
-    let read = || Ok(read(profile.as_ref().map(|name| name.0), &environment, Given::default())?);
-    let settings = guarded(read)?;
+    let name = profile.as_ref().map(|name| name.0);
+    let settings = ProfileFile::new(py)
+        .used(|environment| guarded(|| Ok(read(name, environment, Given::default())?)))??;
     let (file, name) = settings.profile.clone().unzip();
     let told = PyDict::new(py);
     told.set_item("file", file.map(PathBuf::into_os_string))?;
@@ -128,6 +129,11 @@ impl PyClient {
         let client = self.client.clone();
         let asked = block_on(py, &Arc::default(), async move { client.token_once().await })?;
         dict(py, &asked?)
+    }
+
+    /// The seconds of the clocks' difference that its measurement may explain.
+    fn _skew_error(&self) -> Option<f64> {
+        self.client.time().measured().map(|skew| skew.error().as_secs_f64())
     }
 
     /// The proxy and the trusted certificates that requests use. Opens nothing.

@@ -16,6 +16,7 @@ use crate::python::client::page_reader::PageReader;
 use crate::python::client::query::PyQuery;
 use crate::python::convert::holder::{frame_methods, point_methods};
 use crate::python::convert::labels::FramePoints;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::rows::PointSource as _;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::provenance;
@@ -29,7 +30,7 @@ use crate::store::ChainRange;
 /// >>> page = next(scan.pages())
 /// >>> page, page.bookmark, page.report["off_grid"]
 /// (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
-#[pyclass(frozen, name = "Page", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Page", module = "siteline")]
 pub(crate) struct PyPage {
     pub(crate) page: Page,
     pub(crate) provenance: Provenance,
@@ -50,6 +51,9 @@ pub(crate) struct Synced {
 
 frame_methods!(PyPage);
 point_methods!(PyPage, page.points);
+
+methods_can_be_replaced!(PyPage);
+methods_can_be_replaced!(PageIterator);
 
 #[pymethods]
 impl PyPage {
@@ -176,7 +180,7 @@ impl PyPage {
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
-#[pyclass(frozen, name = "PageIterator", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "PageIterator", module = "siteline")]
 pub(crate) struct PageIterator(pub(crate) PageReader);
 
 impl PageIterator {

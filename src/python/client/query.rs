@@ -22,7 +22,7 @@ const SEVERAL: &str = "It has one value. For several, read a scan of each side b
 /// >>> query = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
 /// >>> print(query)
 /// siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
-#[pyclass(frozen, eq, hash, name = "Query", module = "siteline")]
+#[pyclass(frozen, weakref, eq, hash, name = "Query", module = "siteline")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyQuery(pub(crate) Query);
 

@@ -15,7 +15,7 @@ use crate::client::scan::{ONTO_HINT, Scan};
 use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
 use crate::data::{Bookmark, schema};
-use crate::error::{Error, Kind, excerpt};
+use crate::error::{Error, Kind, escaped, excerpt};
 use crate::http::Deadline;
 use crate::python::bridge::logging::SharedLogBuffer;
 use crate::python::bridge::process::guarded;
@@ -29,6 +29,7 @@ use crate::python::client::progress::{ProgressArg, ProgressCallback, PyCollectin
 use crate::python::client::query::PyQuery;
 use crate::python::convert::capsule::schema_capsule;
 use crate::python::convert::holder::frame_methods;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::rows::{PointSource, RecordIterator, Taken};
 use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::table::PyTable;
@@ -48,7 +49,7 @@ use crate::sync::ThroughStore;
 /// ...                    end="2026-11-01T01:00:00Z", interval="1m")
 /// >>> len(scan.to_pandas().columns)
 /// 10
-#[pyclass(frozen, name = "Scan", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Scan", module = "siteline")]
 pub(crate) struct PyScan {
     client: Py<PyClient>,
     pub(crate) collect: Arc<CollectOnce>,
@@ -234,6 +235,8 @@ pub(crate) fn with_store<'py>(
 frame_methods!(PyScan);
 copies_are_itself!(PyScan);
 
+methods_can_be_replaced!(PyScan);
+
 #[pymethods]
 impl PyScan {
     /// The query: immutable, printable, hashable.
@@ -255,7 +258,7 @@ impl PyScan {
             before => format!(", going on after {}", many(before, "page")),
         };
         let through = self.read_through().map_or_else(String::new, |read| {
-            format!(", through {}", read.store().path().display())
+            format!(", through {}", escaped(&read.store().path().to_string_lossy()))
         });
         format!("<Scan {}{resumed}{through}>", self.scan().query())
     }

@@ -10,11 +10,13 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::auth::{Authentication, ScopeSet};
 use crate::client::ClientSettings;
 use crate::error::Kind;
-use crate::http::{BaseUrl, Trust, certificates_of};
+use crate::http::{BaseUrl, Trust};
 use crate::python::auth::credential::PyCredential;
 use crate::python::auth::mutual_tls::PyMutualTls;
+use crate::python::bridge::long_work::left_on_interrupt;
 use crate::python::bridge::process::{detached, guarded};
 use crate::python::client::agent::{FoundAgent, is_of_the_agent};
+use crate::python::client::profile_file::ProfileFile;
 use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
 use crate::settings::{
     CredentialSettings, Environment, Given, OPTIONS, Settings, Value, read_certificates,
@@ -32,11 +34,12 @@ pub(crate) fn from_outside<'py>(
         base_url: options.contains("base_url")?,
         credential: options.contains("credential")?,
     };
-    let environment = Environment::of_process();
-    let settings = guarded(|| Ok(read(&environment, given)))?;
+    let file = ProfileFile::new(py);
+    let read = |given| file.used(|environment| guarded(|| Ok(read(environment, given)))).flatten();
+    let settings = read(given)?;
     // Where an agent has them, neither credential nor address need be there.
     let unneeded = Given { base_url: true, credential: true };
-    let lenient = if settings.is_err() { read(&environment, unneeded).ok() } else { None };
+    let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
     let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
     let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
     let address = options.get_item("base_url")?.map(|text| text.extract::<String>()).transpose()?;
@@ -46,7 +49,7 @@ pub(crate) fn from_outside<'py>(
         None => settings?,
         // Without its key.
         Some(agent) => {
-            let mut settings = guarded(|| Ok(read(&environment, unneeded)?))?;
+            let mut settings = read(unneeded)??;
             settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
             settings.options.retain(|(name, _)| !is_of_the_agent(name));
             settings
@@ -233,13 +236,15 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
         _ => octets(given)?.map(|bytes| bytes.to_vec()),
     };
     if let Some(pem) = pem {
-        trust.ca_bundle = Some(certificates_of(&pem));
-        return Ok(PyBytes::new(py, &pem).into_any());
+        trust.set_bundle(&pem, None)?;
+        return Ok(PyBytes::new(py, trust.ca_bundle.as_deref().unwrap_or_default()).into_any());
     }
     let path = path_of(given, "ca_bundle")?;
     let path = std::path::absolute(&path).unwrap_or(path);
-    trust.ca_bundle = Some(detached(py, || read_certificates(&path))??);
-    trust.ca_bundle_file.insert(path).as_os_str().into_bound_py_any(py)
+    let read = path.clone();
+    let bytes = left_on_interrupt(py, move || read_certificates(&read))??;
+    trust.set_bundle(&bytes, Some(&path))?;
+    path.as_os_str().into_bound_py_any(py)
 }
 
 /// The path of certifi's certificates, if the package is installed. It is not imported, and the file is

@@ -26,7 +26,7 @@ use crate::python::convert::state::dict;
 ///
 /// >>> siteline.Shape(array="items", timestamp="epoch_milliseconds").array
 /// 'items'
-#[pyclass(frozen, eq, hash, name = "Shape", module = "siteline")]
+#[pyclass(frozen, weakref, eq, hash, name = "Shape", module = "siteline")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyShape(pub(crate) Shape);
 

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::{Error, Kind, Result};
 use crate::python::bridge::process::detached;
+use crate::python::convert::arrow_stream::{ArrowStream, BrokenStream};
 
 /// The Arrow stream of batches that are read when the consumer asks for them, as the PyCapsule
 /// interface wants it. It is released once, by the consumer or with the capsule.
@@ -24,21 +26,31 @@ pub(crate) fn reader_capsule(
 
 /// The batches of an object that has an Arrow stream; `None` for one that has none. The inner error is that
 /// of a broken stream.
-#[expect(unsafe_code, reason = "the Arrow boundary: the stream is moved out of its capsule")]
 pub(crate) fn stream_reader(
     given: &Bound<'_, PyAny>,
-) -> PyResult<Option<Result<RecordBatchStreamReader, ArrowError>>> {
+) -> PyResult<Option<Result<ArrowStream, BrokenStream>>> {
     let py = given.py();
     if !given.hasattr(intern!(py, "__arrow_c_stream__"))? {
         return Ok(None);
     }
-    let capsule = given.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let checked = match py.import("siteline._arrow_check")?.call_method1("checked", (given,)) {
+        Ok(checked) => checked,
+        Err(error) if error.is_instance_of::<PyValueError>(py) => {
+            return Ok(Some(Err(BrokenStream::new(&error.value(py).to_string()))));
+        }
+        Err(error) => return Err(error),
+    };
+    let capsule = checked.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    Ok(Some(ArrowStream::new(moved(&capsule)?)))
+}
+
+#[expect(unsafe_code, reason = "the Arrow boundary: the stream is moved out of its capsule")]
+fn moved(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: a capsule of this name holds a valid stream (checked just now); `from_raw` leaves a
-    // released one in its place, so that the capsule's destructor releases nothing twice.
-    Ok(Some(unsafe {
-        RecordBatchStreamReader::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr())
-    }))
+    // SAFETY: relies on Python code that gives a capsule this name (checked just now) to put a stream
+    // into it. `from_raw` leaves a released one in its place, so that the capsule's destructor releases
+    // nothing twice.
+    Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr()) })
 }
 
 /// The Arrow schema alone, as the PyCapsule interface wants it.

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
 
 use crate::clock::Clock;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::values::{duration, instant};
 
 /// A clock that is moved instead of waited for.
@@ -19,8 +20,10 @@ use crate::python::convert::values::{duration, instant};
 /// >>> clock.advance("1d")
 /// >>> clock.now().isoformat()
 /// '2026-11-09T00:00:00+00:00'
-#[pyclass(frozen, name = "Clock", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Clock", module = "siteline")]
 pub(crate) struct PyClock(pub(crate) Clock);
+
+methods_can_be_replaced!(PyClock);
 
 #[pymethods]
 impl PyClock {

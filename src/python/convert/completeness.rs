@@ -41,7 +41,7 @@ const KEY: usize = 6;
 /// <Completeness 12 series, 1d in UTC, 25.0 % there, 0 missing, 216 unread>
 /// >>> days.to_polars()["buckets", "missing", "unread", "expected"].row(0)
 /// (6, 0, 18, 24)
-#[pyclass(frozen, name = "Completeness", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Completeness", module = "siteline")]
 pub(crate) struct PyCompleteness {
     found: Completeness,
     /// Microseconds.

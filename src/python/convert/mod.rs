@@ -1,5 +1,6 @@
 //! Values of Python and of the core, from one to the other.
 
+pub(crate) mod arrow_stream;
 pub(crate) mod asked_time;
 pub(crate) mod capsule;
 pub(crate) mod clock;
@@ -11,6 +12,7 @@ pub(crate) mod ipc;
 pub(crate) mod keywords;
 pub(crate) mod labels;
 mod memory;
+pub(crate) mod patching;
 mod pickled;
 pub(crate) mod plots;
 pub(crate) mod rebucketed;

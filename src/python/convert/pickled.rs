@@ -2,10 +2,12 @@
 //! process has that read it stays behind: the pages of a read that failed, and the names of discovery.
 
 use std::io::Cursor;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
+use arrow_ipc::root_as_message;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use jiff::Timestamp;
@@ -93,10 +95,13 @@ pub(crate) fn write_points(points: &PointColumns) -> Result<Vec<u8>> {
 /// # Errors
 /// `QueryError` for anything else.
 pub(crate) fn read_points(stream: &[u8]) -> Result<PointColumns> {
+    check_places(stream).ok_or_else(|| foreign("it is damaged"))?;
     let read = || -> Result<Option<RecordBatch>, ArrowError> {
         StreamReader::try_new(Cursor::new(stream), None)?.next().transpose()
     };
-    let batch = read().map_err(|error| foreign(&error.to_string()))?;
+    // It asserts that the length of a buffer fits its type.
+    let batch = catch_unwind(read).map_err(|_| foreign("it is damaged"))?;
+    let batch = batch.map_err(|error| foreign(&error.to_string()))?;
     let batch = batch.ok_or_else(|| foreign("it has no batch"))?;
     let names = batch.schema_ref().fields().iter().skip(COLUMN_NAMES.len());
     let extra: Vec<String> = names.map(|field| field.name().clone()).collect();
@@ -104,6 +109,38 @@ pub(crate) fn read_points(stream: &[u8]) -> Result<PointColumns> {
         return Err(foreign("it has other columns"));
     }
     Ok(PointColumns::from_batch(&batch))
+}
+
+/// Whether the buffers of each message are within its body: the reader panics at others. `None` if not.
+fn check_places(mut stream: &[u8]) -> Option<()> {
+    /// Buffers begin at multiples of it.
+    const ALIGNMENT: usize = 8;
+    loop {
+        let (begin, after) = stream.split_first_chunk()?;
+        let (length, after) = match i32::from_le_bytes(*begin) {
+            -1 => after
+                .split_first_chunk()
+                .map(|(length, after)| (i32::from_le_bytes(*length), after))?,
+            length => (length, after),
+        };
+        if length == 0 {
+            return Some(());
+        }
+        let (head, after) = after.split_at_checked(usize::try_from(length).ok()?)?;
+        let message = root_as_message(head).ok()?;
+        let (body, after) = after.split_at_checked(usize::try_from(message.bodyLength()).ok()?)?;
+        let batch = message.header_as_record_batch().or_else(|| {
+            message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data())
+        });
+        for buffer in batch.and_then(|batch| batch.buffers()).into_iter().flatten() {
+            let start = usize::try_from(buffer.offset()).ok()?;
+            let end = start.checked_add(usize::try_from(buffer.length()).ok()?)?;
+            if !start.is_multiple_of(ALIGNMENT) || end > body.len() {
+                return None;
+            }
+        }
+        stream = after;
+    }
 }
 
 fn foreign(why: &str) -> Error {

@@ -41,7 +41,7 @@ const ORIGIN_HINT: &str =
 /// <Rebucketed 12 points, 12 series, 1d in Europe/Berlin, 12 partly filled>
 /// >>> days.to_polars()["buckets", "expected"].row(0)
 /// (6, 24)
-#[pyclass(frozen, name = "Rebucketed", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Rebucketed", module = "siteline")]
 pub(crate) struct PyRebucketed {
     rebucketed: Rebucketed,
     /// Microseconds.

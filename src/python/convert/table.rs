@@ -16,6 +16,7 @@ use crate::python::convert::completeness::PyCompleteness;
 use crate::python::convert::frames::is_explicit;
 use crate::python::convert::holder::{frame_methods, point_methods};
 use crate::python::convert::labels::{FramePoints, discovery_bytes};
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::pickled::{TableState, read_points, write_points};
 use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
@@ -68,7 +69,7 @@ type PickledTable<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<Bound<
 /// (<Table 72 points, 12 series, 3 pages>, 0)
 /// >>> table.to_pandas(ids="category")["machine_id"].nunique()
 /// 4
-#[pyclass(frozen, name = "Table", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Table", module = "siteline")]
 pub(crate) struct PyTable {
     pub(crate) points: Arc<PointColumns>,
     pub(crate) origin: Option<Arc<Table>>,
@@ -120,6 +121,8 @@ frame_methods!(PyTable);
 plot_method!(PyTable, PyTable::draw);
 point_methods!(PyTable, points);
 copies_are_itself!(PyTable);
+
+methods_can_be_replaced!(PyTable);
 
 #[pymethods]
 impl PyTable {

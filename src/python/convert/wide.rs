@@ -30,7 +30,7 @@ use crate::python::convert::values::many;
 /// <Wide 6 buckets, 12 series, value>
 /// >>> wide.to_pandas()["S1", "L2", "M3"].shape
 /// (6, 3)
-#[pyclass(frozen, name = "Wide", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Wide", module = "siteline")]
 pub(crate) struct PyWide {
     wide: Wide,
     /// What `frame.attrs["siteline"]` says.

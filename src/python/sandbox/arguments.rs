@@ -13,7 +13,11 @@ use crate::sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 /// A failure of the sandbox is a wrong setting of the test that uses it.
 impl From<SandboxError> for PyErr {
     fn from(error: SandboxError) -> Self {
-        Error::new(Kind::ConfigError, error.to_string()).into()
+        let raised = Error::new(Kind::ConfigError, error.to_string());
+        match error.advice() {
+            Some(advice) => raised.with_hint(advice).with(|context| context.passing = true).into(),
+            None => raised.into(),
+        }
     }
 }
 

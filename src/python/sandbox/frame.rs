@@ -3,10 +3,9 @@
 use std::iter;
 use std::sync::Arc;
 
-use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch, RecordBatchReader as _,
+    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch,
     TimestampMicrosecondArray,
 };
 use pyo3::buffer::{Element, PyBuffer};
@@ -14,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::python::bridge::process::detached;
+use crate::python::convert::arrow_stream::{ArrowStream, BrokenStream};
 use crate::python::convert::capsule::stream_reader;
 use crate::python::convert::values::instant;
 use crate::sandbox::{Frame, Identity, SandboxError};
@@ -32,13 +32,17 @@ pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     let mut frame = Frame::new(ids);
     detached(py, || {
         let mut batches = iter::once(Ok(first)).chain(further.into_iter().flatten());
-        batches.try_for_each(|batch| frame.append(&batch?))
+        batches.try_for_each(|batch| frame.append(&batch.map_err(broken)?))
     })??;
     Ok(frame)
 }
 
-fn reader(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
-    let broken = |error| SandboxError::new(format!("The Arrow stream is broken: {error}"));
+#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
+fn broken(error: BrokenStream) -> SandboxError {
+    SandboxError::new(format!("The Arrow stream is broken: {error}. Nothing was loaded."))
+}
+
+fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
     let Some(reader) = stream_reader(frame)? else {
         let kind = frame.get_type().name()?;
         let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::python::bridge::process::{attached, detached, without_fork};
 use crate::python::bridge::runtime::step;
 use crate::python::convert::clock::PyClock;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::dict;
 use crate::python::convert::table::PyTable;
 use crate::python::convert::values::{instant, optional};
@@ -68,12 +69,14 @@ use integration::Integration;
 /// ...     len(scan.collect()) == len(service.truth(site="S1", start="2026-11-01T00:00Z",
 /// ...                                              end="2026-11-02T00:00Z", interval="1h"))
 /// True
-#[pyclass(frozen, name = "Sandbox", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Sandbox", module = "siteline")]
 pub(crate) struct PySandbox {
     sandbox: Sandbox,
     clock: Py<PyClock>,
     integration: Integration,
 }
+
+methods_can_be_replaced!(PySandbox);
 
 #[pymethods]
 impl PySandbox {

@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::error::{Kind, excerpt};
+use crate::error::{Kind, escaped, excerpt};
 use crate::python::bridge::errors::warn;
 use crate::python::bridge::process::guarded;
 use crate::python::client::query::{known_filters, query_input};
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{Reduced, reduce, restore};
 use crate::python::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
 use crate::sync::{Feed, FeedInput};
@@ -42,9 +43,11 @@ use crate::sync::{Feed, FeedInput};
 /// <Feed line-2: siteId=S1 lineId=L2 aggregationIntervalSeconds=60, since 2026-11-01T00:00:00Z>
 /// >>> feed.lateness, feed.overlap
 /// (datetime.timedelta(seconds=43200), datetime.timedelta(seconds=3600))
-#[pyclass(frozen, eq, hash, name = "Feed", module = "siteline")]
+#[pyclass(dict, frozen, weakref, eq, hash, name = "Feed", module = "siteline")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyFeed(pub(crate) Feed);
+
+methods_can_be_replaced!(PyFeed);
 
 #[pymethods]
 impl PyFeed {
@@ -179,7 +182,12 @@ impl PyFeed {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Feed {}: {}, since {}>", self.name(), self.0.parameters(), self.0.input().since)
+        format!(
+            "<Feed {}: {}, since {}>",
+            escaped(self.name()),
+            self.0.parameters(),
+            self.0.input().since
+        )
     }
 
     /// The parameters of its queries but for their range.

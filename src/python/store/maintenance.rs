@@ -1,6 +1,6 @@
 //! Long work on a store, with `progress=`.
 
-use std::path::absolute;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::python::convert::state::{dict, python_object};
 use crate::python::convert::values::{instant, path_of};
 use crate::python::store::PyStore;
 use crate::python::store::feed::{PyFeed, feed_name};
-use crate::store::{Freed, Store, Watch};
+use crate::store::{Freed, Store, Watch, restore};
 use crate::sync::{compact, forget};
 
 /// The names of a feed or of several.
@@ -31,8 +31,44 @@ fn freed_object<'py>(py: Python<'py>, freed: &Freed) -> PyResult<Bound<'py, PyAn
     python_object(py, ("siteline.maintenance", "Freed"), (dict(py, freed)?,))
 }
 
+/// Does long work on a file, which Ctrl-C ends; `progress` is the argument `progress=`.
+fn watched<T: Send + 'static>(
+    py: Python<'_>,
+    (what, path): (&str, &Path),
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watch) -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let title = path.file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{what} {title}");
+    let report = module(py)?.getattr("store_reporter")?.call1((progress, title))?;
+    let report = (!report.is_none()).then_some(report);
+    let watch = Arc::new(Watch::default());
+    let seen = Arc::clone(&watch);
+    let mut known = None;
+    let outcome = guarded(|| {
+        let outcome = long_work(
+            py,
+            move || work(&seen),
+            || watch.stop(),
+            || {
+                let now = watch.progress();
+                match &report {
+                    Some(report) if known.replace(now) != Some(now) => {
+                        report.call1((now.0, now.1, false)).map(drop)
+                    }
+                    _ => Ok(()),
+                }
+            },
+        )??;
+        let (done, _) = watch.progress();
+        report.as_ref().map_or(Ok(()), |report| report.call1((done, done, true)).map(drop))?;
+        Ok(outcome)
+    });
+    module(py)?.getattr("finish_store")?.call1((report,))?;
+    outcome
+}
+
 impl PyStore {
-    /// Does long work, which Ctrl-C ends; `progress` is the argument `progress=`.
     fn long_work<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -40,35 +76,28 @@ impl PyStore {
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(&Store, &Watch) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let title = self.0.path().file_name().unwrap_or_default().to_string_lossy();
-        let title = format!("{what} {title}");
-        let report = module(py)?.getattr("store_reporter")?.call1((progress, title))?;
-        let report = (!report.is_none()).then_some(report);
-        let (watch, store) = (Arc::new(Watch::default()), Arc::clone(&self.0));
-        let seen = Arc::clone(&watch);
-        let mut known = None;
-        let outcome = guarded(|| {
-            let outcome = long_work(
-                py,
-                move || work(&store, &seen),
-                || watch.stop(),
-                || {
-                    let now = watch.progress();
-                    match &report {
-                        Some(report) if known.replace(now) != Some(now) => {
-                            report.call1((now.0, now.1, false)).map(drop)
-                        }
-                        _ => Ok(()),
-                    }
-                },
-            )??;
-            let (done, _) = watch.progress();
-            report.as_ref().map_or(Ok(()), |report| report.call1((done, done, true)).map(drop))?;
-            Ok(outcome)
-        });
-        module(py)?.getattr("finish_store")?.call1((report,))?;
-        outcome
+        let store = Arc::clone(&self.0);
+        watched(py, (what, self.0.path()), progress, move |watch| work(&store, watch))
     }
+}
+
+/// Puts a copy of a backup in the place of a store; whether there was one. For the command.
+#[pyfunction]
+#[pyo3(signature = (backup, store, *, progress=None))]
+fn _restore(
+    backup: &Bound<'_, PyAny>,
+    store: &Bound<'_, PyAny>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<bool> {
+    let (py, backup, store) = (backup.py(), path_of(backup, "backup")?, path_of(store, "store")?);
+    let title = store.clone();
+    let work = move |watch: &Watch| Ok(restore(&backup, &store, watch)?.replaced);
+    watched(py, ("restore", &title), progress, work)
+}
+
+/// Adds the function, past `add_function`, which would list it in `__all__`.
+pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.as_any().setattr("_restore", wrap_pyfunction!(_restore, module)?)
 }
 
 #[pymethods]

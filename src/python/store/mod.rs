@@ -1,7 +1,7 @@
 //! `siteline.Store`: one file that holds feeds.
 
 pub(crate) mod feed;
-mod maintenance;
+pub(crate) mod maintenance;
 pub(crate) mod points;
 mod scan;
 mod series;
@@ -16,11 +16,12 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-use crate::error::{Kind, Result};
+use crate::error::{Kind, Result, escaped};
 use crate::python::bridge::modules::import_for_stores;
 use crate::python::bridge::process::guarded;
 use crate::python::bridge::runtime::step;
 use crate::python::client::page::{PyPage, Synced};
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::state::{copies_are_itself, dict, python_object};
 use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::python::store::feed::{PyFeed, feed_name};
@@ -53,7 +54,7 @@ use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states
 /// ...     frame = store.points("line-2").to_pandas()
 /// >>> list(frame.columns)[5:7], report.complete
 /// (['timestamp', 'value'], True)
-#[pyclass(frozen, name = "Store", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Store", module = "siteline")]
 pub(crate) struct PyStore(pub(crate) Arc<Store>);
 
 impl PyStore {
@@ -98,6 +99,8 @@ impl PyStore {
 }
 
 copies_are_itself!(PyStore);
+
+methods_can_be_replaced!(PyStore);
 
 #[pymethods]
 impl PyStore {
@@ -249,7 +252,7 @@ impl PyStore {
 
     fn __repr__(&self) -> String {
         let only = if self.0.options().read_only { ", read only" } else { "" };
-        format!("<Store {}{only}>", self.0.path().display())
+        format!("<Store {}{only}>", escaped(&self.0.path().to_string_lossy()))
     }
 
     /// What notebooks show.

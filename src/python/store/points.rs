@@ -21,6 +21,7 @@ use crate::python::convert::frames::{FrameArgs, call_frames, is_explicit};
 use crate::python::convert::holder::frame_methods;
 use crate::python::convert::ipc::IpcStream;
 use crate::python::convert::labels::ids_of_points;
+use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::python::convert::rows::RecordIterator;
@@ -68,7 +69,7 @@ const SHOWN: usize = 1 << 17;
 /// >>> points = store.points("line-2", "2026-11-16T00:00Z", "2026-11-17T00:00Z")
 /// >>> len(points) == len(points.to_pandas()) > 0
 /// True
-#[pyclass(frozen, name = "Points", module = "siteline")]
+#[pyclass(dict, frozen, weakref, name = "Points", module = "siteline")]
 pub(crate) struct PyPoints {
     store: Py<PyStore>,
     spec: ReadSpec,
@@ -129,6 +130,8 @@ impl PyPoints {
 
 frame_methods!(PyPoints, PyPoints::frame);
 plot_method!(PyPoints, PyPoints::draw);
+
+methods_can_be_replaced!(PyPoints);
 
 #[pymethods]
 impl PyPoints {

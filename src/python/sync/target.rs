@@ -115,10 +115,33 @@ impl PyTarget {
                 .ok_or_else(|| Error::new(Kind::ClosedError, "the process is ending"))?
         };
         outcome.map_err(|raised| {
+            if let Some(error) = attached(|py| unstorable(py, &raised)).flatten() {
+                return error;
+            }
             *self.raised.lock() = Some(raised);
             Error::new(Kind::StoreError, "the store raised an exception")
         })
     }
+}
+
+/// The error of a target of siteline for a page whose values it cannot store
+/// (`siteline.targets._refusals`); `None` for any other.
+fn unstorable(py: Python<'_>, raised: &PyErr) -> Option<Error> {
+    let value = raised.value(py);
+    let is_unstorable = value.getattr("_is_unstorable").and_then(|one| one.is_truthy());
+    if !is_unstorable.unwrap_or(false) {
+        return None;
+    }
+    let message: String = value.getattr("message").and_then(|text| text.extract()).ok()?;
+    let hint: Option<String> = value.getattr("hint").and_then(|text| text.extract()).ok()?;
+    let error = Error::new(Kind::StoreError, message).with(|context| {
+        context.hint = hint;
+        context.unstorable = true;
+    });
+    Some(match raised.cause(py) {
+        Some(cause) => error.with_source(cause),
+        None => error,
+    })
 }
 
 /// The bytes of a state.

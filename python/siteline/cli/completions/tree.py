@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Argument", "Command", "Value", "command_of"]
 
-_OF_FILES = {"FILE", "PATH", "STORE"}
+_OF_FILES = {"BACKUP", "FILE", "PATH", "STORE"}
 _OF_FOLDERS = {"FOLDER", "DIRECTORY"}
 _REPEATED = {"_AppendAction", "_ExtendAction", "_CountAction"}
 

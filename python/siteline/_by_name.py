@@ -1,0 +1,52 @@
+"""The modules that are imported by name, for programs that freeze others.
+
+PyInstaller, cx_Freeze, py2app and Nuitka include a module if an import statement names it. The core
+and `siteline.__getattr__` import these by name only. The function is never called.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+
+
+def _imports() -> None:
+    import asyncio
+    import atexit
+    import contextvars
+    import importlib.util
+    import json
+    import os.path
+    import threading
+
+    import siteline._siteline
+    from siteline import (
+        _arguments,
+        _awaiting,
+        _doctor,
+        _labels,
+        _lazy,
+        _logs,
+        _pandas_load,
+        _passphrase,
+        _pools,
+        _reads,
+        _sandbox,
+        _warn,
+        aio,
+        allowance,
+        catalogue,
+        coverage,
+        discovery,
+        errors,
+        frames,
+        gathered,
+        lateness,
+        maintenance,
+        notes,
+        plots,
+        progress,
+        reports,
+        sync,
+        targets,
+    )
+    from siteline._display import html, sync_html

@@ -1,0 +1,71 @@
+//! [`Door`]: whether a peer may ask, by the system's user, its certificate or its secret.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use zeroize::Zeroizing;
+
+use super::message::{HEADER, SECRET_HEADER, VERSION};
+#[cfg(unix)]
+use super::routes::refusal;
+use crate::error::{Error, Kind, Result};
+
+/// What decides whether a request is heard.
+pub(super) struct Door {
+    pub(super) hosts: Vec<String>,
+    pub(super) users: Vec<u32>,
+    pub(super) secret: Option<Zeroizing<String>>,
+    /// The handshake has checked the peer's certificate.
+    pub(super) is_proven_by_handshake: bool,
+}
+
+impl Door {
+    /// Whether the system's user at the other end may ask.
+    #[cfg(unix)]
+    pub(super) fn lets_in(&self, stream: &tokio::net::UnixStream) -> bool {
+        stream.peer_cred().is_ok_and(|peer| self.users.contains(&peer.uid()))
+    }
+
+    /// Refuses browsers, and whoever does not know the secret.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<()> {
+        let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let refused = |what: &str| Err(Error::new(Kind::ConfigError, what));
+        if header(HEADER) != Some(VERSION.as_bytes()) {
+            return refused("the request has no header of siteline's in this version");
+        }
+        let host = header(HOST.as_str()).unwrap_or_default();
+        if !self.hosts.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host)) {
+            return refused("the agent is not known by the name that the request has (Host)");
+        }
+        let told = header(SECRET_HEADER).unwrap_or_default();
+        match &self.secret {
+            Some(secret) if verify_slices_are_equal(secret.as_bytes(), told).is_err() => {
+                refused("the agent asks for a secret: set SITELINE_AGENT_SECRET as it printed it")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The answer to a user who may not ask.
+#[cfg(unix)]
+pub(super) fn other_user() -> Vec<u8> {
+    let why = "the agent is another user's, and does not allow this one (--allow-uid)";
+    let (status, body) = refusal(&Error::new(Kind::ConfigError, why));
+    let head = format!(
+        "HTTP/1.1 {status} Conflict\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+#[cfg(unix)]
+pub(super) fn own_user() -> u32 {
+    nix::unistd::Uid::effective().as_raw()
+}
+
+/// No socket of this system tells who is at its other end.
+#[cfg(windows)]
+pub(super) fn own_user() -> u32 {
+    0
+}

@@ -1,0 +1,260 @@
+//! [`Places`]: how many connections an agent has open at once, by what it knows of their peers.
+//!
+//! A connection begins *unproven*, unless the system says who is at its other end. It is *proven* once
+//! its certificate or its secret was checked, and *answered* once its whole request was read. Each stage
+//! has places of its own, so that unknown peers never take those of known ones. In the first two a new
+//! connection closes the oldest where all places are taken: whoever only waits keeps nobody out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::clock::Clock;
+use crate::lock::Mutex;
+
+/// How much an agent takes in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Most connections whose peer is not known.
+    pub(super) unproven: usize,
+    /// Most connections of known peers whose request is being read.
+    pub(super) proven: usize,
+    /// Most requests that are answered at once.
+    pub(super) answered: usize,
+    /// The longest body, in bytes.
+    pub(super) body: usize,
+    /// The longest handshake, head, body or reading of an answer.
+    pub(super) patience: Duration,
+}
+
+impl Default for Limits {
+    /// The sum of the connections is below 1,024, the usual limit of a process, and leaves some for the
+    /// agent's own requests and files. A body reports on at most 256 pages.
+    fn default() -> Self {
+        Self {
+            unproven: 256,
+            proven: 192,
+            answered: 256,
+            body: 64 << 10,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A connection has so long before a newer one closes it: a handshake under load needs some time.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Most refused peers that are given time to read why. Others are closed at once.
+const REFUSED: usize = 32;
+
+/// The places of one agent.
+pub(super) struct Places {
+    refused: Stage,
+    unproven: Stage,
+    proven: Stage,
+    answered: Arc<Semaphore>,
+}
+
+/// The connections of one stage, the oldest first.
+struct Stage {
+    most: usize,
+    open: Mutex<BTreeMap<u64, Waiting>>,
+    left: Notify,
+}
+
+struct Waiting {
+    since: Duration,
+    close: Arc<Notify>,
+}
+
+/// The place of one connection.
+pub(super) struct Visit {
+    places: Arc<Places>,
+    number: u64,
+    close: Arc<Notify>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Places {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            refused: Stage::new(REFUSED),
+            unproven: Stage::new(limits.unproven),
+            proven: Stage::new(limits.proven),
+            answered: Arc::new(Semaphore::new(limits.answered)),
+        }
+    }
+
+    /// Waits until another connection may be accepted. `is_known`: the system says who its peer is.
+    pub(super) async fn room(&self, is_known: bool) {
+        // Fair: connections whose request was read before are answered first.
+        let _free = self.answered.acquire().await;
+        if is_known { self.proven.room().await } else { self.unproven.room().await }
+    }
+
+    /// Takes a place for a new connection, the oldest one's where none is free. `number`: greater than
+    /// those before.
+    pub(super) fn enter(self: &Arc<Self>, number: u64, is_known: bool) -> Visit {
+        let visit = self.visit(number);
+        if is_known {
+            self.proven.enter(&visit)
+        } else {
+            self.unproven.enter(&visit)
+        }
+        visit
+    }
+
+    /// A place for a peer that was refused, as [`enter`](Self::enter).
+    pub(super) fn refuse(self: &Arc<Self>, number: u64) -> Visit {
+        let visit = self.visit(number);
+        self.refused.enter(&visit);
+        visit
+    }
+
+    /// Closes the oldest connection that only waits, that of a refused or unknown peer first.
+    pub(super) fn close_oldest(&self) {
+        let stages = [&self.refused, &self.unproven, &self.proven];
+        let _closed = stages.into_iter().any(Stage::close_oldest);
+    }
+
+    fn visit(self: &Arc<Self>, number: u64) -> Visit {
+        let (places, close, permit) = (Arc::clone(self), Arc::default(), Mutex::default());
+        Visit { places, number, close, permit }
+    }
+}
+
+impl Stage {
+    fn new(most: usize) -> Self {
+        Self { most, open: Mutex::default(), left: Notify::new() }
+    }
+
+    async fn room(&self) {
+        let clock = Clock::system();
+        loop {
+            let left = self.left.notified();
+            let oldest = {
+                let open = self.open.lock();
+                if open.len() < self.most {
+                    return;
+                }
+                open.values().next().map(|waiting| waiting.since)
+            };
+            let Some(oldest) = oldest else { return };
+            let age = clock.monotonic().saturating_sub(oldest);
+            let Some(rest) = GRACE.checked_sub(age).filter(|rest| !rest.is_zero()) else { return };
+            tokio::select! {
+                () = left => {}
+                () = clock.sleep(rest) => return,
+            }
+        }
+    }
+
+    fn enter(&self, visit: &Visit) {
+        let waiting =
+            Waiting { since: Clock::system().monotonic(), close: Arc::clone(&visit.close) };
+        let mut open = self.open.lock();
+        if open.len() >= self.most
+            && let Some((_, oldest)) = open.pop_first()
+        {
+            oldest.close.notify_one();
+        }
+        open.insert(visit.number, waiting);
+    }
+
+    fn leave(&self, number: u64) {
+        if self.open.lock().remove(&number).is_some() {
+            self.left.notify_one();
+        }
+    }
+
+    fn close_oldest(&self) -> bool {
+        let oldest = self.open.lock().pop_first();
+        oldest.is_some_and(|(_, waiting)| {
+            waiting.close.notify_one();
+            true
+        })
+    }
+}
+
+impl Visit {
+    /// The peer is known.
+    pub(super) fn prove(&self) {
+        self.places.unproven.leave(self.number);
+        self.places.proven.enter(self);
+    }
+
+    /// The request was read: waits until it may be answered.
+    pub(super) async fn answer(&self) {
+        self.places.proven.leave(self.number);
+        let permit = Arc::clone(&self.places.answered).acquire_owned().await;
+        *self.permit.lock() = permit.ok();
+    }
+
+    /// Returns when a newer connection needs the place.
+    pub(super) async fn closed(&self) {
+        self.close.notified().await;
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let Places { refused, unproven, proven, .. } = &*self.places;
+        for stage in [refused, unproven, proven] {
+            stage.leave(self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn places() -> Arc<Places> {
+        Arc::new(Places::new(Limits { unproven: 2, proven: 1, answered: 1, ..Limits::default() }))
+    }
+
+    fn is_over(future: impl Future<Output = ()>) -> bool {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    }
+
+    #[test]
+    fn a_new_connection_closes_the_oldest_of_its_stage() {
+        let places = places();
+        let known = places.enter(0, true);
+        let strangers: Vec<_> = (1..5).map(|number| places.enter(number, false)).collect();
+        let closed: Vec<_> = strangers.iter().map(|visit| is_over(visit.closed())).collect();
+        assert_eq!(closed, [true, true, false, false]);
+        assert!(!is_over(known.closed()), "strangers take no place of a known peer");
+        strangers[3].prove();
+        assert!(is_over(known.closed()) && !is_over(strangers[3].closed()));
+    }
+
+    #[test]
+    fn a_request_that_was_read_is_not_closed() {
+        let places = places();
+        let first = places.enter(0, true);
+        assert!(is_over(first.answer()));
+        let second = places.enter(1, true);
+        assert!(!is_over(places.room(true)), "all answers are under way");
+        assert!(!is_over(first.closed()) && !is_over(second.closed()));
+        drop(first);
+        drop(second);
+        assert!(is_over(places.room(true)));
+    }
+
+    #[test]
+    fn without_descriptors_the_oldest_stranger_goes_first() {
+        let places = places();
+        let (known, stranger) = (places.enter(0, true), places.enter(1, false));
+        places.close_oldest();
+        assert!(is_over(stranger.closed()) && !is_over(known.closed()));
+        places.close_oldest();
+        assert!(is_over(known.closed()));
+    }
+}

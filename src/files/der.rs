@@ -1,0 +1,31 @@
+//! The outer elements of DER, which tell what a file contains.
+
+use pkcs8::der::{Reader as _, SliceReader, Tag};
+
+/// The first DER element, if only white space follows it, such as a line break added by an editor.
+/// Trimming first could remove a byte of a key.
+pub(crate) fn first_element(bytes: &[u8]) -> Option<&[u8]> {
+    let element = leading_element(bytes)?;
+    bytes[element.len()..].iter().all(u8::is_ascii_whitespace).then_some(element)
+}
+
+/// The first DER element, a SEQUENCE, whatever follows it.
+pub(crate) fn leading_element(bytes: &[u8]) -> Option<&[u8]> {
+    let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
+    (element.first() == Some(&u8::from(Tag::Sequence))).then_some(element)
+}
+
+/// The tags of the members of the outer SEQUENCE, which identify the format.
+pub(crate) fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
+    let mut reader = SliceReader::new(der).ok()?;
+    reader
+        .sequence(|members| {
+            let mut tags = Vec::new();
+            while !members.is_finished() {
+                tags.push(members.peek_tag()?);
+                members.tlv_bytes()?;
+            }
+            Ok(tags)
+        })
+        .ok()
+}

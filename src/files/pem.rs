@@ -1,0 +1,79 @@
+//! A tolerant PEM parser: keys and certificates pass through environment variables, mails and editors,
+//! which change or remove line endings, escape them as `\n`, or add other blocks. Only the BEGIN and
+//! END lines and the base64 between them are read.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use zeroize::Zeroizing;
+
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+const DASHES: &str = "-----";
+/// Shorter base64 is no key; longer base64 is unlikely to be the name of a file.
+const SHORTEST_BARE_BASE64: usize = 256;
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// A block, with what is between its BEGIN and END lines.
+pub(crate) struct Block<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) body: &'a str,
+}
+
+impl Block<'_> {
+    /// Whether it contains a private key, of any kind.
+    pub(crate) fn is_private_key(&self) -> bool {
+        self.label.ends_with("PRIVATE KEY")
+    }
+
+    /// Whether it contains a certificate.
+    pub(crate) fn is_certificate(&self) -> bool {
+        matches!(self.label, "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE")
+    }
+}
+
+/// Whether a text contains a PEM block, which may be damaged.
+pub(crate) fn is_pem(text: &str) -> bool {
+    text.contains("-----BEGIN")
+}
+
+/// Whether a text is nothing but base64, as vaults and CI systems store keys and certificates.
+pub(crate) fn is_bare_base64(text: &str) -> bool {
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())
+}
+
+/// Line breaks may be escaped in an environment variable or a JSON file.
+pub(crate) fn unescaped(text: &str) -> Zeroizing<String> {
+    Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"))
+}
+
+/// Decodes base64 and ignores white space.
+pub(crate) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let mut compact = Zeroizing::new(String::with_capacity(text.len()));
+    compact.extend(text.chars().filter(|c| !c.is_whitespace()));
+    // The decoder requires a multiple of three bytes.
+    let mut bytes = Zeroizing::new(vec![0; compact.len() + 3]);
+    let length = BASE64.decode_slice(compact.as_bytes(), &mut bytes).ok()?;
+    bytes.truncate(length);
+    Some(bytes)
+}
+
+/// The blocks of a text whose line breaks are real. `None` if it stops before an END line.
+pub(crate) fn blocks(text: &str) -> Option<Vec<Block<'_>>> {
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(BEGIN) {
+        let (label, after) = rest[start + BEGIN.len()..].split_once(DASHES)?;
+        let end = after.find(END)?;
+        blocks.push(Block { label: label.trim(), body: &after[..end] });
+        rest = &after[end + END.len()..];
+    }
+    Some(blocks)
+}

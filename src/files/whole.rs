@@ -1,0 +1,62 @@
+//! Files that are read whole: of limited size, because a device or a pipe may have no end.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+/// The bytes of a file or pipe that has at most so many.
+///
+/// # Errors
+/// `FileTooLarge` for a longer one, `IsADirectory`, and those of the system.
+pub(crate) fn read_whole(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    read_with_metadata(path, most).map(|(bytes, _)| bytes)
+}
+
+/// As [`read_whole`], with what the system knows of the file.
+///
+/// # Errors
+/// As [`read_whole`].
+pub(crate) fn read_with_metadata(
+    path: &Path,
+    most: u64,
+) -> io::Result<(Zeroizing<Vec<u8>>, Metadata)> {
+    // Windows does not open a folder, and says that this user may not.
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => {
+            io::ErrorKind::IsADirectory.into()
+        }
+        _ => error,
+    })?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    // The vector must not grow, which would leave a copy of a key in memory. A pipe has no length.
+    let length = if metadata.is_file() { metadata.len().min(most) } else { most };
+    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1));
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok((bytes, metadata))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_a_size_and_no_folder() {
+        let path = std::env::temp_dir().join(format!("siteline-whole-{}", uuid::Uuid::new_v4()));
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(**read_whole(&path, 5).unwrap(), *b"12345");
+        let kind = |path: &Path| read_whole(path, 4).unwrap_err().kind();
+        assert_eq!(kind(&path), io::ErrorKind::FileTooLarge);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kind(&std::env::temp_dir()), io::ErrorKind::IsADirectory);
+        #[cfg(unix)]
+        assert_eq!(kind(Path::new("/dev/zero")), io::ErrorKind::FileTooLarge);
+    }
+}

@@ -1,0 +1,259 @@
+//! Whether a service's certificate is trusted. A certificate that the user named itself is accepted as
+//! that of the service too: webpki accepts a self-signed one only from an authority, so that it refuses
+//! what `openssl req -x509` makes.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error as Tls, RootCertStore, SignatureScheme,
+};
+use rustls_platform_verifier::Verifier;
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::ExtendedKeyUsage;
+use x509_cert::time::Time;
+
+use super::failure;
+use crate::error::Result;
+
+/// `id-kp-serverAuth` and `anyExtendedKeyUsage` (RFC 5280 §4.2.1.12).
+const FOR_SERVERS: [&str; 2] = ["1.3.6.1.5.5.7.3.1", "2.5.29.37.0"];
+
+/// Trusts certificates and what they have issued.
+#[derive(Debug)]
+pub(crate) struct ServerVerifier {
+    issued: Arc<dyn ServerCertVerifier>,
+    /// `None` for those of the machine's store.
+    named: Option<Vec<CertificateDer<'static>>>,
+}
+
+impl ServerVerifier {
+    /// Trusts these certificates and no others.
+    ///
+    /// # Errors
+    /// `TlsError` if none of them can be read.
+    pub(crate) fn of_certificates(
+        named: Vec<CertificateDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self> {
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(named.iter().cloned());
+        let builder =
+            WebPkiServerVerifier::builder_with_provider(store.into(), Arc::clone(provider));
+        let issued = builder.build().map_err(|_| failure::no_store())?;
+        Ok(Self { issued, named: Some(named) })
+    }
+
+    /// Trusts what the platform does.
+    pub(crate) fn of_platform(verifier: Verifier) -> Self {
+        Self { issued: Arc::new(verifier), named: None }
+    }
+
+    fn names(&self, certificate: &CertificateDer<'_>) -> bool {
+        match &self.named {
+            Some(named) => named.contains(certificate),
+            // Other platforms have verifiers of their own, whose refusal counts.
+            None if cfg!(target_os = "linux") => {
+                rustls_native_certs::load_native_certs().certs.contains(certificate)
+            }
+            None => false,
+        }
+    }
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, Tls> {
+        let issued = self.issued.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match issued {
+            Err(_) if self.names(end_entity) => verify_itself(end_entity, server_name, now),
+            issued => issued,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, Tls> {
+        self.issued.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, Tls> {
+        self.issued.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.issued.supported_verify_schemes()
+    }
+
+    fn root_hint_subjects(&self) -> Option<&[rustls::DistinguishedName]> {
+        self.issued.root_hint_subjects()
+    }
+}
+
+/// A certificate that needs no issuer: it must be within its time, for servers, and for this name.
+fn verify_itself(
+    der: &CertificateDer<'_>,
+    server_name: &ServerName<'_>,
+    now: UnixTime,
+) -> std::result::Result<ServerCertVerified, Tls> {
+    let certificate = ParsedCertificate::try_from(der)?;
+    let read = CertificateInner::<Raw>::from_der(der).map_err(|_| CertificateError::BadEncoding)?;
+    let body = read.tbs_certificate;
+    let (not_before, not_after) = (unix(body.validity.not_before), unix(body.validity.not_after));
+    if now < not_before {
+        return Err(CertificateError::NotValidYetContext { time: now, not_before }.into());
+    }
+    if now > not_after {
+        return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
+    }
+    let usage = body.get::<ExtendedKeyUsage>().map_err(|_| CertificateError::BadEncoding)?;
+    let is_for_servers = usage.is_none_or(|(_, usage)| {
+        usage.0.iter().any(|purpose| FOR_SERVERS.contains(&purpose.to_string().as_str()))
+    });
+    if !is_for_servers {
+        return Err(CertificateError::InvalidPurpose.into());
+    }
+    verify_server_name(&certificate, server_name)?;
+    Ok(ServerCertVerified::assertion())
+}
+
+fn unix(time: Time) -> UnixTime {
+    UnixTime::since_unix_epoch(time.to_unix_duration())
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{
+        BasicConstraints, CertificateParams, CustomExtension, ExtendedKeyUsagePurpose, IsCa,
+        KeyPair, KeyUsagePurpose, date_time_ymd,
+    };
+
+    use super::*;
+    use crate::http::handshake_problem;
+    use crate::http::provider;
+
+    /// A self-signed certificate for `plant.example`, valid in 2026, as a change of it makes it.
+    fn made(change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
+        let names = vec!["plant.example".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).expect("names");
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2027, 1, 1);
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        params.self_signed(&key).expect("a certificate").der().clone()
+    }
+
+    fn verified(
+        trusted: &CertificateDer<'static>,
+        presented: &CertificateDer<'_>,
+        host: &str,
+        now: u64,
+    ) -> std::result::Result<(), String> {
+        let verifier = ServerVerifier::of_certificates(vec![trusted.clone()], &provider());
+        let host = ServerName::try_from(host.to_owned()).expect("a name");
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now));
+        let seen = verifier.expect("trusted").verify_server_cert(presented, &[], &host, &[], now);
+        seen.map(drop).map_err(|error| handshake_problem(&error).0)
+    }
+
+    /// The first of June in 2026, 2025 and 2027.
+    const NOW: u64 = 1_780_272_000;
+    const BEFORE: u64 = 1_748_736_000;
+    const AFTER: u64 = 1_811_808_000;
+
+    #[test]
+    fn a_self_signed_certificate_that_was_named_is_accepted() {
+        let authority = IsCa::Ca(BasicConstraints::Unconstrained);
+        for (form, certificate) in [
+            ("CA:TRUE", made(|params| params.is_ca = authority.clone())),
+            (
+                "CA:TRUE, pathlen",
+                made(|params| {
+                    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+                }),
+            ),
+            ("CA:FALSE", made(|params| params.is_ca = IsCa::ExplicitNoCa)),
+            ("no constraints", made(|params| params.is_ca = IsCa::NoCa)),
+            (
+                "without keyCertSign",
+                made(|params| {
+                    params.is_ca = authority.clone();
+                    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+                }),
+            ),
+            (
+                "serverAuth",
+                made(|params| {
+                    params.is_ca = authority.clone();
+                    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+                }),
+            ),
+        ] {
+            for host in ["plant.example", "127.0.0.1"] {
+                let seen = verified(&certificate, &certificate, host, NOW);
+                assert_eq!(seen, Ok(()), "{form} {host}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_named_certificate_is_still_checked_and_told_why() {
+        let authority = IsCa::Ca(BasicConstraints::Unconstrained);
+        let good = made(|params| params.is_ca = authority.clone());
+        let clients = made(|params| {
+            params.is_ca = authority.clone();
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        });
+        let nameless = made(|params| {
+            params.is_ca = authority.clone();
+            params.subject_alt_names.clear();
+        });
+        let strange = made(|params| {
+            params.is_ca = authority.clone();
+            let mut extension =
+                CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 99], vec![5, 0]);
+            extension.set_criticality(true);
+            params.custom_extensions.push(extension);
+        });
+        let another = made(|params| params.is_ca = authority.clone());
+        for (trusted, presented, host, now, why) in [
+            (&good, &good, "plant.example", AFTER, "has expired: on 2027-01-01T00:00:00Z"),
+            (&good, &good, "plant.example", BEFORE, "is not valid yet: from 2026-01-01T00:00:00Z"),
+            (&good, &good, "other.example", NOW, "for another host name: plant.example, 127.0.0.1"),
+            (&clients, &clients, "plant.example", NOW, "is not for servers"),
+            (&nameless, &nameless, "plant.example", NOW, "no host name as subjectAltName"),
+            (&strange, &strange, "plant.example", NOW, "a critical extension"),
+            (&good, &another, "plant.example", NOW, "is self-signed or an authority's own"),
+        ] {
+            let text = verified(trusted, presented, host, now).expect_err(why);
+            assert!(text.contains(why), "{why}: {text}");
+            assert!(!text.contains(['"', '{', '[']) && !text.contains("Name("), "{text}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The file of profiles, read once for a call: a pipe can be read only once, and may have no writer.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+
+use crate::python::bridge::long_work::left_on_interrupt;
+use crate::settings::{Environment, read_profiles};
+
+/// What was read, and what was raised while it was.
+pub(super) struct ProfileFile<'py> {
+    py: Python<'py>,
+    read: RefCell<Option<(PathBuf, Result<String, io::ErrorKind>)>>,
+    raised: RefCell<Option<PyErr>>,
+}
+
+impl<'py> ProfileFile<'py> {
+    pub(super) fn new(py: Python<'py>) -> Self {
+        Self { py, read: RefCell::default(), raised: RefCell::default() }
+    }
+
+    /// Runs `work` in the environment of this process.
+    ///
+    /// # Errors
+    /// `KeyboardInterrupt`, if the file was waited for.
+    pub(super) fn used<T>(&self, work: impl FnOnce(&Environment<'_>) -> T) -> PyResult<T> {
+        let read = |path: &Path| self.text(path);
+        let done = work(&Environment { read: &read, ..Environment::of_process() });
+        self.raised.take().map_or(Ok(done), Err)
+    }
+
+    fn text(&self, path: &Path) -> io::Result<String> {
+        if let Some((known, text)) = &*self.read.borrow()
+            && known == path
+        {
+            return text.clone().map_err(Into::into);
+        }
+        let theirs = path.to_owned();
+        let text = match left_on_interrupt(self.py, move || read_profiles(&theirs)) {
+            Ok(text) => text.map_err(|error| error.kind()),
+            Err(raised) => {
+                self.raised.replace(Some(raised));
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        };
+        self.read.replace(Some((path.to_owned(), text.clone())));
+        text.map_err(Into::into)
+    }
+}

@@ -1,0 +1,64 @@
+//! Lets a test put another function in the place of an object's method, as `mock.patch.object` does.
+//! Nothing else can be set: a misspelled option would otherwise be stored, and ignored.
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Sets a method of one object, or takes it away again (`None`).
+///
+/// # Errors
+/// `AttributeError` for a name that is no method of the class, and where there is nothing to take away.
+pub(crate) fn replace_method(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+    with: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let class = object.get_type();
+    let class_name = class.name()?;
+    let known = class.getattr_opt(name)?;
+    match &known {
+        None => {
+            let text = format!("'{class_name}' object has no attribute '{name}'");
+            return Err(PyAttributeError::new_err(text));
+        }
+        // Python looks up names such as __enter__ in the class only.
+        Some(known) if !known.is_callable() || name.starts_with("__") => {
+            let text = format!("attribute '{name}' of '{class_name}' objects is read-only");
+            return Err(PyAttributeError::new_err(text));
+        }
+        Some(_) => {}
+    }
+    let own = object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?;
+    match with {
+        Some(value) => own.set_item(name, value),
+        None => own.del_item(name).map_err(|_| {
+            PyAttributeError::new_err(format!(
+                "'{class_name}' object attribute '{name}' was not set"
+            ))
+        }),
+    }
+}
+
+/// For classes with `dict`: see [`replace_method`].
+macro_rules! methods_can_be_replaced {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            fn __setattr__(
+                slf: &Bound<'_, Self>,
+                name: &str,
+                value: &Bound<'_, PyAny>,
+            ) -> PyResult<()> {
+                $crate::python::convert::patching::replace_method(slf.as_any(), name, Some(value))
+            }
+
+            fn __delattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
+                $crate::python::convert::patching::replace_method(slf.as_any(), name, None)
+            }
+        }
+    };
+}
+
+pub(crate) use methods_can_be_replaced;

@@ -1,0 +1,79 @@
+//! Locks on bytes of a file. They belong to the open file, not to the process: closing the file a
+//! second time, as another `SQLite` in this process does, leaves them. A lock of `SQLite` on the same
+//! byte conflicts with them, also one of this process.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+/// What is done to the lock of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ByteLock {
+    Free,
+    Shared,
+    Alone,
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod system {
+    use nix::errno::Errno;
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    use super::{ByteLock, File, Range, io};
+
+    fn flock(lock: ByteLock, bytes: &Range<i64>) -> libc::flock {
+        let kind = match lock {
+            ByteLock::Free => libc::F_UNLCK,
+            ByteLock::Shared => libc::F_RDLCK,
+            ByteLock::Alone => libc::F_WRLCK,
+        };
+        libc::flock {
+            l_type: libc::c_short::try_from(kind).unwrap_or_default(),
+            l_whence: libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default(),
+            l_start: bytes.start,
+            l_len: bytes.end - bytes.start,
+            l_pid: 0,
+        }
+    }
+
+    /// Locks or unlocks without waiting; false where another open file has a lock.
+    pub(in super::super) fn set(
+        file: &File,
+        lock: ByteLock,
+        bytes: &Range<i64>,
+    ) -> io::Result<bool> {
+        match fcntl(file, FcntlArg::F_OFD_SETLK(&flock(lock, bytes))) {
+            Ok(_) => Ok(true),
+            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// True where another open file, or a `SQLite` of any process, has a lock there.
+    pub(in super::super) fn is_used(file: &File, bytes: &Range<i64>) -> io::Result<bool> {
+        let mut found = flock(ByteLock::Alone, bytes);
+        fcntl(file, FcntlArg::F_OFD_GETLK(&mut found))?;
+        Ok(i32::from(found.l_type) != i32::from(flock(ByteLock::Free, bytes).l_type))
+    }
+}
+
+/// Other systems have no such locks, or need none: the locks of `SQLite` have to do.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod system {
+    use super::{ByteLock, File, Range, io};
+
+    pub(in super::super) fn set(
+        _file: &File,
+        _lock: ByteLock,
+        _bytes: &Range<i64>,
+    ) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    pub(in super::super) fn is_used(_file: &File, _bytes: &Range<i64>) -> io::Result<bool> {
+        Ok(false)
+    }
+}
+
+pub(super) use self::system::{is_used, set};

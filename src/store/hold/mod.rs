@@ -1,0 +1,319 @@
+//! What keeps the files of an open store together. `SQLite` locks with locks of the process: the
+//! system drops them when anything in the process closes one of the files, as a second `SQLite` does.
+//! That one, or one of another process, believes then that nobody else uses the store, and removes the
+//! log. So each process that has a store open holds locks of its own, on open files that it closes
+//! last:
+//!
+//! - on the bytes by which a `SQLite` is seen to use the file and its shared memory: no other one removes
+//!   or truncates what is beside the file
+//! - on two bytes that no `SQLite` knows: one process at a time writes, and the log is copied into the
+//!   file only while none reads
+//!
+//! Before each write it verifies that the names still stand for the open files.
+
+mod byte_lock;
+mod passes;
+mod replacing;
+mod store_files;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use self::byte_lock::{ByteLock, is_used, set};
+pub(super) use self::passes::{ReadPass, WriteTurn};
+pub(super) use self::replacing::Replacing;
+use self::store_files::{LogFiles, Missing};
+use super::access::{LOG, MEMORY};
+use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
+use super::log_fit::{FileMark, LogFit, log_fit};
+use crate::error::Kind;
+use crate::files::{self, Use, beside, is_named, unused};
+use crate::fork::{Owned, Process};
+use crate::lock::Mutex;
+
+/// The bytes of the file of which each `SQLite` that uses it has a shared lock.
+const USERS: Range<i64> = 0x4000_0002..0x4000_0200;
+/// The byte of the shared memory of which each `SQLite` that uses it has a shared lock.
+const MEMORY_USERS: Range<i64> = 128..129;
+/// The byte of the file that a writer locks.
+const TURN: Range<i64> = (1 << 61)..(1 << 61) + 1;
+/// The byte of the file of which each reader has a shared lock.
+const READERS: Range<i64> = (1 << 61) + 1..(1 << 61) + 2;
+
+/// The pauses between two tries for a lock.
+const PAUSES: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(20);
+/// How long a closing store waits for a writer. After that it leaves the log to it.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// The stores that this process has open, by their paths.
+static HOLDS: Owned<Mutex<HashMap<PathBuf, Place>>> = Owned::empty();
+
+/// The hold on one store, where there is one. Locked while the first connection of the process is
+/// opened, and while the last one is closed.
+type Place = Arc<Mutex<Weak<StoreHold>>>;
+
+fn place(path: &Path) -> Place {
+    let mut holds = HOLDS.get_or_init(Mutex::default).lock();
+    Arc::clone(holds.entry(path.to_owned()).or_default())
+}
+
+/// The hold of this process on an open store.
+#[derive(Debug)]
+pub(super) struct StoreHold {
+    path: PathBuf,
+    writes: bool,
+    process: Process,
+    /// Before the file: who finds the shared memory in use finds the file in use too.
+    state: Mutex<State>,
+    file: File,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    writing: bool,
+    readers: usize,
+    /// The log is being copied into the file.
+    copying: bool,
+    log: Option<LogFiles>,
+    /// The shared memory as another process was found to use it.
+    found: Option<File>,
+    /// The last commit that was found in the file itself.
+    mark: Option<FileMark>,
+}
+
+impl StoreHold {
+    /// Opens a connection, and takes hold of the store if this process has not. `open` reads with the
+    /// connection once, so that it has the log and the shared memory open.
+    pub(super) fn connect(
+        path: &Path,
+        timeout: Duration,
+        reads_only: bool,
+        open: impl FnOnce() -> StoreResult<Connection>,
+    ) -> StoreResult<(Arc<Self>, Connection)> {
+        let place = place(path);
+        let mut slot = place.lock();
+        if let Some(hold) = slot.upgrade() {
+            hold.check_names()?;
+            return Ok((hold, open()?));
+        }
+        let mut hold = Arc::new(Self::new(path)?);
+        let mut turn = hold.turn(timeout)?;
+        // Meanwhile a backup was put in its place.
+        while !is_named(&hold.file, path).map_err(|error| Self::failed(path, &error))? {
+            drop(turn);
+            hold = Arc::new(Self::new(path)?);
+            turn = hold.turn(timeout)?;
+        }
+        let has_log = hold.has_log()?;
+        if has_log {
+            // A new file has none: `SQLite` needs it alone to begin a log.
+            hold.wait(timeout, || set(&hold.file, ByteLock::Shared, &USERS))?;
+        }
+        hold.check_log(reads_only, timeout)?;
+        let connection = open()?;
+        hold.keep_log(has_log, timeout)?;
+        *slot = Arc::downgrade(&hold);
+        drop(turn);
+        Ok((hold, connection))
+    }
+
+    /// Closes a connection. The last one of the process takes the log with it, as `SQLite` does; not
+    /// if another file has got the name.
+    pub(super) fn close(self: Arc<Self>, connection: Connection) {
+        let path = self.path.clone();
+        let place = place(&path);
+        let mut slot = place.lock();
+        if Arc::strong_count(&self) > 1 {
+            drop(connection);
+            drop(self);
+            return;
+        }
+        if connection.is_readonly("main").is_ok_and(|reads| !reads) {
+            let turn = self.turn(CLOSING);
+            if turn.is_ok() && self.verify().is_ok() {
+                self.let_go();
+            } else {
+                let _kept =
+                    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            }
+            drop(connection);
+            drop(turn);
+        } else {
+            drop(connection);
+        }
+        *slot = Weak::new();
+        drop(self);
+        let mut holds = HOLDS.get_or_init(Mutex::default).lock();
+        // Another thread that waits for the place has it too.
+        if Arc::strong_count(&place) == 2 {
+            holds.remove(&path);
+        }
+    }
+
+    fn new(path: &Path) -> StoreResult<Self> {
+        let writes = files::check(path, Use::Write).is_ok();
+        let file = File::options().read(true).write(writes).open(path);
+        let file = file.map_err(|error| Self::failed(path, &error))?;
+        let (state, process) = (Mutex::default(), Process::current());
+        Ok(Self { path: path.to_owned(), file, writes, process, state })
+    }
+
+    fn failed(path: &Path, error: &std::io::Error) -> StoreFailure {
+        StoreFailure::Core(system(path, "its files cannot be locked", error))
+    }
+
+    /// Tries for a lock until it is there, with short pauses.
+    fn wait(
+        &self,
+        timeout: Duration,
+        mut lock: impl FnMut() -> std::io::Result<bool>,
+    ) -> StoreResult<()> {
+        let (mut waited, mut pause) = (Duration::ZERO, PAUSES.start);
+        while !lock().map_err(|error| Self::failed(&self.path, &error))? {
+            if waited >= timeout {
+                return Err(StoreFailure::Core(busy(&self.path)));
+            }
+            sleep(pause);
+            waited += pause;
+            pause = (pause * 2).min(PAUSES.end);
+        }
+        Ok(())
+    }
+
+    /// Whether the file's header says that it has a log.
+    fn has_log(&self) -> StoreResult<bool> {
+        use std::io::{Read as _, Seek as _};
+        let mut file = &self.file;
+        let mut header = Vec::new();
+        let read = file.rewind().and_then(|()| file.take(20).read_to_end(&mut header));
+        read.map_err(|error| Self::failed(&self.path, &error))?;
+        Ok(header.get(18..) == Some(&[2, 2]))
+    }
+
+    /// Refuses the log of another file, or sets it aside where nobody uses it.
+    fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
+        let path = &self.path;
+        let mut fit = LogFit::Empty;
+        // Who is about to close the store has let go of a part of it.
+        let agrees = self.wait(timeout, || {
+            self.state.lock().found = None;
+            let file = File::options().read(true).write(self.writes).open(beside(path, MEMORY));
+            let found = match file {
+                // It is locked: a `SQLite` of this process, which sees no lock of this process, would
+                // truncate it.
+                Ok(memory) if is_used(&memory, &MEMORY_USERS)? => {
+                    if !set(&memory, ByteLock::Shared, &MEMORY_USERS)? {
+                        return Ok(false);
+                    }
+                    Some(memory)
+                }
+                _ => None,
+            };
+            fit = log_fit(&self.file, &beside(path, LOG))?;
+            let is_whole = fit != LogFit::Foreign && is_used(&self.file, &USERS)?;
+            let agrees = found.is_none() || is_whole;
+            self.state.lock().found = found;
+            Ok(agrees)
+        });
+        agrees.map_err(|failure| match failure {
+            StoreFailure::Core(error) if error.kind() == Kind::StoreBusy => {
+                StoreFailure::Core(in_use(path))
+            }
+            other => other,
+        })?;
+        match fit {
+            LogFit::Foreign if reads_only => {
+                Err(StoreFailure::Core(foreign_log(path, &beside(path, LOG))))
+            }
+            LogFit::Foreign => self.set_log_aside(),
+            LogFit::Empty | LogFit::Belongs => Ok(()),
+        }
+    }
+
+    fn set_log_aside(&self) -> StoreResult<()> {
+        let (path, log) = (&self.path, beside(&self.path, LOG));
+        let aside = unused(path, "other-wal");
+        std::fs::rename(&log, &aside).map_err(|error| Self::failed(path, &error))?;
+        log::warn!(
+            target: "siteline::store",
+            "store {}: its log belonged to another file and is set aside as {}",
+            path.display(),
+            aside.display()
+        );
+        Ok(())
+    }
+
+    /// Opens the log and the shared memory that a connection has just opened.
+    fn keep_log(&self, has_lock: bool, timeout: Duration) -> StoreResult<()> {
+        let failed = |error| Self::failed(&self.path, &error);
+        if !has_lock {
+            self.wait(timeout, || set(&self.file, ByteLock::Shared, &USERS))?;
+        }
+        let log = LogFiles::open(&self.path, self.writes).map_err(failed)?;
+        if let Some(log) = &log {
+            self.wait(timeout, || set(&log.memory, ByteLock::Shared, &MEMORY_USERS))?;
+        }
+        let mark = FileMark::read(&self.file).map_err(failed)?;
+        let mut state = self.state.lock();
+        (state.log, state.mark) = (log, Some(mark));
+        Ok(())
+    }
+
+    /// Lets `SQLite` see that nobody else uses the store.
+    fn let_go(&self) {
+        let state = self.state.lock();
+        let memories = [state.found.as_ref(), state.log.as_ref().map(|log| &log.memory)];
+        for memory in memories.into_iter().flatten() {
+            let _freed = set(memory, ByteLock::Free, &MEMORY_USERS);
+        }
+        let _freed = set(&self.file, ByteLock::Free, &USERS);
+    }
+
+    /// Refuses a store whose files have other names, or another content than the log follows. Called
+    /// in turn.
+    pub(super) fn verify(&self) -> StoreResult<()> {
+        self.check_names()?;
+        let failed = |error| Self::failed(&self.path, &error);
+        let mark = FileMark::read(&self.file).map_err(failed)?;
+        if self.state.lock().mark == Some(mark) {
+            return Ok(());
+        }
+        // Pages of the log were copied into it, or another file was copied over it.
+        if log_fit(&self.file, &beside(&self.path, LOG)).map_err(failed)? == LogFit::Foreign {
+            return Err(StoreFailure::Core(moved(&self.path, None)));
+        }
+        self.state.lock().mark = Some(mark);
+        Ok(())
+    }
+
+    /// Refuses a store whose files have other names.
+    pub(super) fn check_names(&self) -> StoreResult<()> {
+        let failed = |error| Self::failed(&self.path, &error);
+        if !is_named(&self.file, &self.path).map_err(failed)? {
+            return Err(StoreFailure::Core(moved(&self.path, None)));
+        }
+        match self.missing_log().map_err(failed)? {
+            None => Ok(()),
+            Some(_) => Err(StoreFailure::Core(moved(&self.path, Some(&beside(&self.path, LOG))))),
+        }
+    }
+
+    fn missing_log(&self) -> std::io::Result<Option<Missing>> {
+        self.state.lock().log.as_ref().map_or(Ok(None), |log| log.missing(&self.path))
+    }
+
+    /// True where the log was removed, and nobody can have begun another: what this process has
+    /// of it may go into the file.
+    pub(super) fn is_log_removed(&self) -> bool {
+        is_named(&self.file, &self.path).unwrap_or(false)
+            && matches!(self.missing_log(), Ok(Some(Missing::Removed)))
+    }
+}

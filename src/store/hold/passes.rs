@@ -1,0 +1,100 @@
+//! What a writer and a reader of a store hold while they work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::byte_lock::{ByteLock, set};
+use super::{READERS, StoreHold, TURN};
+use crate::store::failure::StoreResult;
+
+/// The turn of one writer: no other one of any process writes until it is dropped.
+#[derive(Debug)]
+pub(in crate::store) struct WriteTurn(Arc<StoreHold>);
+
+/// A reader's pass: the log is not copied into the file until it is dropped.
+#[derive(Debug)]
+pub(in crate::store) struct ReadPass(Arc<StoreHold>);
+
+impl StoreHold {
+    /// Waits for the turn to write. Who may only read shares it with others who read: no store is opened
+    /// or closed meanwhile.
+    pub(in crate::store) fn turn(self: &Arc<Self>, timeout: Duration) -> StoreResult<WriteTurn> {
+        let lock = if self.writes { ByteLock::Alone } else { ByteLock::Shared };
+        self.wait(timeout, || {
+            let mut state = self.state.lock();
+            let is_free = !state.writing && set(&self.file, lock, &TURN)?;
+            state.writing |= is_free;
+            Ok(is_free)
+        })?;
+        Ok(WriteTurn(Arc::clone(self)))
+    }
+
+    /// Waits for a pass to read, for as long as the log is being copied into the file.
+    pub(in crate::store) fn pass(self: &Arc<Self>, timeout: Duration) -> StoreResult<ReadPass> {
+        self.wait(timeout, || {
+            let mut state = self.state.lock();
+            let is_free = !state.copying
+                && (state.readers > 0 || set(&self.file, ByteLock::Shared, &READERS)?);
+            state.readers += usize::from(is_free);
+            Ok(is_free)
+        })?;
+        Ok(ReadPass(Arc::clone(self)))
+    }
+}
+
+impl WriteTurn {
+    /// Works while nobody reads; `None` where somebody does.
+    pub(in crate::store) fn without_readers<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let copying = Copying::begin(&self.0)?;
+        let outcome = work();
+        drop(copying);
+        Some(outcome)
+    }
+}
+
+/// While it is there nobody begins to read.
+#[derive(Debug)]
+struct Copying<'a>(&'a StoreHold);
+
+impl<'a> Copying<'a> {
+    fn begin(hold: &'a StoreHold) -> Option<Self> {
+        let mut state = hold.state.lock();
+        let is_free = state.readers == 0
+            && !state.copying
+            && set(&hold.file, ByteLock::Alone, &READERS).unwrap_or(false);
+        state.copying |= is_free;
+        drop(state);
+        is_free.then(|| Self(hold))
+    }
+}
+
+impl Drop for Copying<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        let _freed = set(&self.0.file, ByteLock::Free, &READERS);
+        state.copying = false;
+    }
+}
+
+impl Drop for WriteTurn {
+    fn drop(&mut self) {
+        // A forked child would free the lock of its parent.
+        if self.0.process.is_current() {
+            let mut state = self.0.state.lock();
+            let _freed = set(&self.0.file, ByteLock::Free, &TURN);
+            state.writing = false;
+        }
+    }
+}
+
+impl Drop for ReadPass {
+    fn drop(&mut self) {
+        if self.0.process.is_current() {
+            let mut state = self.0.state.lock();
+            state.readers -= 1;
+            if state.readers == 0 {
+                let _freed = set(&self.0.file, ByteLock::Free, &READERS);
+            }
+        }
+    }
+}

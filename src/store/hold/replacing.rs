@@ -1,0 +1,62 @@
+//! A store that is being replaced.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use super::byte_lock::{ByteLock, is_used, set};
+use super::{MEMORY_USERS, StoreHold, TURN, USERS};
+use crate::files::{self, beside, is_named};
+use crate::store::access::{LOG, MEMORY};
+use crate::store::failure::{StoreFailure, StoreResult, open_elsewhere};
+
+/// While it is there, no other process opens the store.
+#[derive(Debug)]
+pub(in crate::store) struct Replacing(StoreHold);
+
+impl Replacing {
+    /// Locks a store that nobody has open; waits for a moment where somebody is just closing it.
+    ///
+    /// # Errors
+    /// `StoreBusy` where a process has it open.
+    pub(in crate::store) fn begin(store: &Path, timeout: Duration) -> StoreResult<Self> {
+        let hold = StoreHold::new(store)?;
+        let alone = || {
+            Ok(is_named(&hold.file, store)?
+                && set(&hold.file, ByteLock::Alone, &TURN)?
+                && set(&hold.file, ByteLock::Alone, &USERS)?
+                && !Self::has_memory_users(store)?)
+        };
+        hold.wait(timeout, alone).map_err(|failure| match failure {
+            StoreFailure::Core(error) if error.kind() == crate::error::Kind::StoreBusy => {
+                StoreFailure::Core(open_elsewhere(store))
+            }
+            other => other,
+        })?;
+        Ok(Self(hold))
+    }
+
+    fn has_memory_users(store: &Path) -> io::Result<bool> {
+        match File::open(beside(store, MEMORY)) {
+            Ok(memory) => is_used(&memory, &MEMORY_USERS),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Puts a file in the place of the store. The log of the store goes after it: killed in between, it
+    /// leaves a log that is seen to be another file's.
+    pub(in crate::store) fn finish(self, part: &Path) -> io::Result<()> {
+        let store = &self.0.path;
+        #[cfg(windows)]
+        drop(self.0.file);
+        files::put(part, store, true)?;
+        for ending in [LOG, MEMORY] {
+            match std::fs::remove_file(beside(store, ending)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

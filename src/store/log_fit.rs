@@ -1,0 +1,184 @@
+//! Whether the log beside a store's file belongs to it. A copy that was put over the file, a file that
+//! was renamed, and a log from elsewhere leave two files that do not belong together: `SQLite` would
+//! apply the pages of the one to the other.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _};
+use std::path::Path;
+
+use super::commit_mark::{CommitMark, NOTHING, PLACES};
+
+/// The beginning of a database of `SQLite`, and of its log: the last bit says in what order the bytes
+/// of the checksums are.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+const LOG: u32 = 0x377F_0682;
+const LOG_HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+
+/// How a log fits the file beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LogFit {
+    /// It has no commit, or there is none.
+    Empty,
+    Belongs,
+    /// It belongs to another file.
+    Foreign,
+}
+
+/// The last commit that is in a file, without its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileMark {
+    /// The file is empty, or has no table yet.
+    Nothing,
+    Commit(CommitMark),
+    /// It is no store, or the page is damaged: a loss of power may have torn it, and the log has it.
+    Unreadable,
+}
+
+impl FileMark {
+    /// Reads the first pages of a file.
+    pub(super) fn read(mut file: &File) -> io::Result<Self> {
+        let mut header = Vec::new();
+        file.rewind()?;
+        file.by_ref().take(100).read_to_end(&mut header)?;
+        let length = file.metadata()?.len();
+        if length == 0 {
+            return Ok(Self::Nothing);
+        }
+        let Some(size) = page_size(&header) else { return Ok(Self::Unreadable) };
+        if length <= size as u64 {
+            return Ok(Self::Nothing);
+        }
+        let mut pages = Vec::new();
+        file.rewind()?;
+        file.take(u64::from(*PLACES.end()) * size as u64).read_to_end(&mut pages)?;
+        let mark = pages.chunks_exact(size).skip(1).find_map(CommitMark::on_page);
+        Ok(mark.map_or(Self::Unreadable, Self::Commit))
+    }
+}
+
+/// The size of the pages, from the header of a file.
+fn page_size(header: &[u8]) -> Option<usize> {
+    if header.len() < 100 || !header.starts_with(DATABASE) {
+        return None;
+    }
+    match u16::from_be_bytes([header[16], header[17]]) {
+        1 => Some(1 << 16),
+        size if size >= 512 && size.is_power_of_two() => Some(size.into()),
+        _ => None,
+    }
+}
+
+/// How the log at a path fits the file.
+pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
+    let log = match File::open(log) {
+        Ok(log) => log,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogFit::Empty),
+        Err(error) => return Err(error),
+    };
+    let Some(commits) = Commits::read(BufReader::with_capacity(1 << 16, log))? else {
+        return Ok(LogFit::Empty);
+    };
+    let belongs = match (FileMark::read(file)?, commits.first) {
+        (FileMark::Unreadable, _) => true,
+        (FileMark::Nothing, first) => {
+            file.metadata()?.len() > 0 && first.is_none_or(|first| first.parent.is_none())
+                || first.is_some_and(|first| first.parent == Some(NOTHING))
+        }
+        (FileMark::Commit(mark), first) => {
+            commits.ids.contains(&mark.id)
+                || first.is_some_and(|first| first.parent == Some(mark.id))
+                // Both are of a siteline that wrote no marks.
+                || (mark.parent.is_none() && first.is_none_or(|first| first.parent.is_none()))
+        }
+    };
+    Ok(if belongs { LogFit::Belongs } else { LogFit::Foreign })
+}
+
+/// The marks of the commits in a log.
+#[derive(Debug, Default)]
+struct Commits {
+    first: Option<CommitMark>,
+    ids: HashSet<i64>,
+}
+
+impl Commits {
+    /// Reads a log as `SQLite` does after a crash: up to its last whole commit; `None` if it has none.
+    fn read(mut log: impl Read) -> io::Result<Option<Self>> {
+        let mut header = [0; LOG_HEADER];
+        if !fill(&mut log, &mut header)? {
+            return Ok(None);
+        }
+        let (magic, size) = (number(&header, 0), number(&header, 8) as usize);
+        let mut sum = FrameSum { sums: [0; 2], is_big: magic & 1 == 1 };
+        sum.add(&header[..24]);
+        let is_log = magic & !1 == LOG && size.is_power_of_two() && (512..=1 << 16).contains(&size);
+        if !is_log || !sum.matches(&header, 24) {
+            return Ok(None);
+        }
+        let (mut found, mut open) = (None::<Self>, Vec::new());
+        let mut frame = vec![0; FRAME_HEADER + size];
+        while fill(&mut log, &mut frame)? {
+            sum.add(&frame[..8]);
+            sum.add(&frame[FRAME_HEADER..]);
+            if frame[8..16] != header[16..24] || !sum.matches(&frame, 16) {
+                break;
+            }
+            if PLACES.contains(&number(&frame, 0)) {
+                open.extend(CommitMark::on_page(&frame[FRAME_HEADER..]));
+            }
+            if number(&frame, 4) != 0 {
+                let commits = found.get_or_insert_default();
+                // Of a page that was written twice, the commit has the last form.
+                let last = open.pop();
+                commits.first = commits.first.or(last);
+                commits.ids.extend(last.map(|mark| mark.id));
+                open.clear();
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Fills a buffer; false at the end of the file.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match from.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn number(bytes: &[u8], place: usize) -> u32 {
+    bytes[place..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+/// The running checksum of the frames of a log.
+#[derive(Debug)]
+struct FrameSum {
+    sums: [u32; 2],
+    is_big: bool,
+}
+
+impl FrameSum {
+    fn add(&mut self, bytes: &[u8]) {
+        let [mut one, mut two] = self.sums;
+        let (pairs, _) = bytes.as_chunks::<8>();
+        for [a, b, c, d, e, f, g, h] in pairs.iter().copied() {
+            let (first, second) = ([a, b, c, d], [e, f, g, h]);
+            let (first, second) = if self.is_big {
+                (u32::from_be_bytes(first), u32::from_be_bytes(second))
+            } else {
+                (u32::from_le_bytes(first), u32::from_le_bytes(second))
+            };
+            one = one.wrapping_add(first).wrapping_add(two);
+            two = two.wrapping_add(second).wrapping_add(one);
+        }
+        self.sums = [one, two];
+    }
+
+    fn matches(&self, bytes: &[u8], place: usize) -> bool {
+        self.sums == [number(bytes, place), number(bytes, place + 4)]
+    }
+}

@@ -1,0 +1,295 @@
+//! What ties the files of a store together: another `SQLite`, a restored copy, and logs of other files.
+
+use std::fs::{copy, remove_file, rename};
+
+use super::super::connection::StoreConnection;
+use super::*;
+use crate::files::beside;
+use crate::store::log_fit::{LogFit, log_fit};
+
+fn whole(sequence: u64) -> Request {
+    let points: Vec<Point> = (0..900).map(|minute| (1, minute, Some(value(sequence)))).collect();
+    Request::whole(sequence, 0, 900, &points)
+}
+
+/// A folder with the files that a killed process leaves: its log has pages 3 and 4, its file page 1 and 2.
+fn killed() -> Folder {
+    let (folder, left) = (Folder::new(), Folder::new());
+    let store = folder.store();
+    for sequence in 1..=2 {
+        whole(sequence).apply_to(&store, b"state").unwrap();
+    }
+    drop(store);
+    let store = folder.store();
+    for sequence in 3..=4 {
+        whole(sequence).apply_to(&store, b"state").unwrap();
+    }
+    for ending in ["", "-wal", "-shm"] {
+        copy(beside(&folder.file(), ending), beside(&left.file(), ending)).unwrap();
+    }
+    left
+}
+
+/// The last page of the store, once it has been verified.
+fn last_page(folder: &Folder) -> u64 {
+    let store = folder.store();
+    store.check(&Watch::default()).unwrap();
+    store.sequence("line").unwrap()
+}
+
+/// Logs that were set aside.
+fn set_aside(folder: &Folder) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(&folder.0).unwrap().flatten().map(|entry| entry.path());
+    files.filter(|path| path.to_string_lossy().contains("-other-wal-")).collect()
+}
+
+fn backup_of(folder: &Folder, pages: u64) -> PathBuf {
+    let (other, path) = (Folder::new(), folder.0.join(format!("backup-{pages}")));
+    let store = other.store();
+    for sequence in 1..=pages {
+        whole(sequence).apply_to(&store, b"state").unwrap();
+    }
+    store.backup(&path, &Watch::default()).unwrap();
+    path
+}
+
+#[test]
+fn a_killed_process_recovers_its_own_log() {
+    let folder = killed();
+    assert_eq!(last_page(&folder), 4);
+    assert_eq!(set_aside(&folder).len(), 0);
+}
+
+#[test]
+fn a_log_cut_anywhere_is_recovered_or_empty() {
+    let folder = killed();
+    let file = std::fs::File::open(folder.file()).unwrap();
+    let (log, cut) = (std::fs::read(beside(&folder.file(), "-wal")).unwrap(), folder.0.join("cut"));
+    for length in (0..=log.len()).step_by(997) {
+        std::fs::write(&cut, &log[..length]).unwrap();
+        assert_ne!(log_fit(&file, &cut).unwrap(), LogFit::Foreign, "{length}");
+    }
+}
+
+#[test]
+fn a_torn_first_page_of_the_file_is_recovered() {
+    let folder = killed();
+    let mut bytes = std::fs::read(folder.file()).unwrap();
+    bytes[2 * 4_096..3 * 4_096].fill(0);
+    std::fs::write(folder.file(), bytes).unwrap();
+    assert_eq!(last_page(&folder), 4);
+}
+
+#[test]
+fn a_restored_copy_is_kept_from_an_old_log() {
+    type Restore = fn(&Path, &Path);
+    let over: Restore = |from, to| assert!(copy(from, to).is_ok());
+    let instead: Restore = |from, to| rename(from, to).unwrap();
+    for restore in [over, instead] {
+        for pages in 1..=5 {
+            let folder = killed();
+            restore(&backup_of(&folder, pages), &folder.file());
+            let error =
+                Store::open_with(&folder.file(), StoreOptions { read_only: true, share: None });
+            let error = error.unwrap_err();
+            assert!(error.to_string().contains("belongs to another file"), "{error}");
+            assert_eq!(last_page(&folder), pages);
+            assert_eq!(set_aside(&folder).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_copied_file_of_before_is_kept_from_the_log() {
+    let folder = Folder::new();
+    let (store, old) = (folder.store(), folder.0.join("old"));
+    whole(1).apply_to(&store, b"state").unwrap();
+    drop(store);
+    copy(folder.file(), &old).unwrap();
+    let store = folder.store();
+    whole(2).apply_to(&store, b"state").unwrap();
+    drop(store);
+    let (store, left) = (folder.store(), Folder::new());
+    whole(3).apply_to(&store, b"state").unwrap();
+    copy(beside(&folder.file(), "-wal"), beside(&left.file(), "-wal")).unwrap();
+    copy(old, left.file()).unwrap();
+    assert_eq!(last_page(&left), 1);
+    assert_eq!(set_aside(&left).len(), 1);
+}
+
+#[test]
+fn a_log_set_aside_belongs_to_its_renamed_file() {
+    let folder = killed();
+    let renamed = folder.0.join("renamed");
+    rename(folder.file(), &renamed).unwrap();
+    remove_file(beside(&folder.file(), "-shm")).unwrap();
+    drop(folder.store());
+    let [aside] = &set_aside(&folder)[..] else { panic!("one log") };
+    rename(aside, beside(&renamed, "-wal")).unwrap();
+    let store = Store::open(&renamed).unwrap();
+    store.check(&Watch::default()).unwrap();
+    assert_eq!(store.sequence("line").unwrap(), 4);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_replaced_under_an_open_store_stays_whole() {
+    for in_place in [true, false] {
+        let folder = Folder::new();
+        let store = folder.store();
+        for sequence in 1..=3 {
+            whole(sequence).apply_to(&store, b"state").unwrap();
+        }
+        let backup = backup_of(&folder, 2);
+        let bytes = std::fs::read(&backup).unwrap();
+        if in_place {
+            std::fs::write(folder.file(), &bytes).unwrap();
+        } else {
+            rename(backup, folder.file()).unwrap();
+        }
+        let error = whole(4).apply_to(&store, b"state").unwrap_err();
+        assert!(error.to_string().contains("another file was put in its place"), "{error}");
+        store.close();
+        assert_eq!(std::fs::read(folder.file()).unwrap(), bytes);
+        assert_eq!(last_page(&folder), 2);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_removed_log_of_an_open_store_is_saved() {
+    let folder = Folder::new();
+    let store = folder.store();
+    whole(1).apply_to(&store, b"state").unwrap();
+    for ending in ["-wal", "-shm"] {
+        remove_file(beside(&folder.file(), ending)).unwrap();
+    }
+    let error = whole(2).apply_to(&store, b"state").unwrap_err();
+    assert!(error.to_string().contains("was removed while it was open"), "{error}");
+    whole(2).apply_to(&store, b"state").unwrap();
+    drop(store);
+    assert_eq!(last_page(&folder), 2);
+}
+
+/// A `SQLite` that closes the file takes the locks of the whole process with it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_stays_when_the_process_closes_the_file() {
+    let folder = Folder::new();
+    let store = folder.store();
+    whole(1).apply_to(&store, b"state").unwrap();
+    for ending in ["", "-wal", "-shm"] {
+        drop(std::fs::File::open(beside(&folder.file(), ending)).unwrap());
+    }
+    // As another process, which has locks of its own.
+    let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
+        c.execute('SELECT COUNT(*) FROM sqlite_master').fetchall(); c.close()";
+    let mut python = std::process::Command::new("python3");
+    let Ok(done) = python.arg("-c").arg(script).arg(folder.file()).status() else { return };
+    assert!(done.success());
+    assert!(beside(&folder.file(), "-wal").exists());
+    whole(2).apply_to(&store, b"state").unwrap();
+    drop(store);
+    assert_eq!(last_page(&folder), 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_keeps_the_log_that_it_found() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = Folder::new();
+    let store = folder.store();
+    whole(1).apply_to(&store, b"state").unwrap();
+    let inode = || beside(&folder.file(), "-wal").metadata().map(|log| log.ino()).ok();
+    let before = inode();
+    let link = StoreConnection::open_read_only(&folder.file(), BUSY_TIMEOUT).unwrap();
+    // The writer of another process.
+    let child = crate::fork::pretend(1);
+    drop(folder.store());
+    drop(child);
+    store.close();
+    let feeds = link.read(&folder.file(), Feeds::load).unwrap();
+    assert!(feeds.find("line").is_some());
+    assert_eq!(inode(), before, "the reader made no log of its own");
+}
+
+#[test]
+fn a_log_is_copied_into_the_file_when_nobody_reads() {
+    let folder = Folder::new();
+    let store = folder.store();
+    whole(1).apply_to(&store, b"state").unwrap();
+    let reader = store.read("line", all(View::Latest, Flagged::Drop)).unwrap();
+    let copied =
+        |store: &Store| store.write(|writer| writer.without_readers(|_| ())).unwrap().is_some();
+    assert!(!copied(&store));
+    drop(reader);
+    assert!(copied(&store));
+}
+
+mod restoring {
+    use super::*;
+    use crate::store::restore;
+
+    fn restored(backup: &Path, folder: &Folder) -> Result<bool> {
+        restore(backup, &folder.file(), &Watch::default()).map(|restored| restored.replaced)
+    }
+
+    #[test]
+    fn a_backup_replaces_a_killed_store_and_its_log() {
+        let folder = killed();
+        let backup = backup_of(&folder, 2);
+        assert!(restored(&backup, &folder).unwrap());
+        assert!(!beside(&folder.file(), "-wal").exists());
+        assert_eq!((last_page(&folder), set_aside(&folder).len()), (2, 0));
+        assert!(backup.exists());
+    }
+
+    #[test]
+    fn a_backup_becomes_a_store_where_none_was() {
+        let folder = Folder::new();
+        let backup = backup_of(&folder, 2);
+        assert!(!restored(&backup, &folder).unwrap());
+        assert_eq!(last_page(&folder), 2);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_open_store_is_not_replaced() {
+        let folder = Folder::new();
+        let store = Store { busy_timeout: Duration::ZERO, ..folder.store() };
+        whole(1).apply_to(&store, b"state").unwrap();
+        let error = restored(&backup_of(&folder, 2), &folder).unwrap_err();
+        assert_eq!(error.kind(), Kind::StoreBusy);
+        drop(store);
+        assert_eq!(last_page(&folder), 1);
+    }
+
+    #[test]
+    fn a_damaged_backup_changes_nothing() {
+        let folder = killed();
+        let backup = backup_of(&folder, 2);
+        let mut bytes = std::fs::read(&backup).unwrap();
+        let end = bytes.len();
+        for place in (4_096 + 2_000..end).step_by(4_096) {
+            bytes[place] ^= 1;
+        }
+        for wrong in [bytes, b"no store".repeat(999)] {
+            std::fs::write(&backup, wrong).unwrap();
+            let error = restored(&backup, &folder).unwrap_err();
+            assert!(error.to_string().contains("backup-2"), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 4, "no copy is left");
+        assert_eq!(last_page(&folder), 4);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_restored_store_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = Folder::new();
+        let options = StoreOptions { share: Some(Share::Group), read_only: false };
+        drop(Store::open_with(&folder.file(), options).unwrap());
+        restored(&backup_of(&folder, 2), &folder).unwrap();
+        assert_eq!(folder.file().metadata().unwrap().permissions().mode() & 0o777, 0o660);
+    }
+}

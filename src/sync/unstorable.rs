@@ -1,0 +1,85 @@
+//! Pages whose values a target cannot store. The range of their chain is set aside for a day. The other
+//! ranges and feeds are read and stored.
+
+use jiff::Timestamp;
+
+use super::following::Followed;
+use super::pending_write::{PendingWrite, set_aside_hint};
+use super::ranges::Range;
+use super::run::Run;
+use super::run_state::RunState;
+use super::task::Why;
+use super::unfinished::UnfinishedChain;
+use crate::error::{Error, Result};
+
+impl Run {
+    /// Handles an error of the target for the first pending write of a feed. If the values of a page caused
+    /// the error, the first pending write becomes a [`PendingWrite::Abandoned`].
+    ///
+    /// # Errors
+    /// Any other error, as it is.
+    pub(super) fn refused(&self, feed: &str, error: Error) -> Result<()> {
+        self.work().refused_by_target(feed, error, self.client.now())
+    }
+
+    /// Handles an error of the target for pages of a feed that were put off, and stores the state in which
+    /// their range is set aside.
+    ///
+    /// # Errors
+    /// The given error, or the next error of the target.
+    pub(super) fn set_aside(&self, feed: &str, error: Error) -> Result<()> {
+        self.refused(feed, error)?;
+        if let Some(write) = self.next_write() {
+            let applied = self.target.apply(write.feed(), None, &write.state())?;
+            self.written(write, Some(applied));
+        }
+        self.work().take_failure().map_or(Ok(()), Err)
+    }
+
+    /// Closes each chain with a page that could not be stored. Its next request may be under way.
+    pub(super) fn close_unstorable(&self, followed: &mut Followed) {
+        let feeds = std::mem::take(&mut self.work().unstorable);
+        for feed in feeds {
+            if let Some(place) = followed.chains.iter().position(|one| one.feed == feed) {
+                self.close(followed, place);
+            }
+        }
+    }
+}
+
+impl RunState {
+    fn refused_by_target(&mut self, feed: &str, error: Error, now: Timestamp) -> Result<()> {
+        let number = self.parts.iter().position(|part| part.state.feed().name() == feed);
+        let chain =
+            number.and_then(|number| Some((number, self.unstorable_chain(number, &error)?)));
+        let Some((feed, chain)) = chain.filter(|_| error.context().unstorable) else {
+            return Err(error);
+        };
+        let range = chain.range();
+        self.pending.retain(|write| {
+            write.feed() != feed || write.chain().is_none_or(|chain| chain.range() != range)
+        });
+        if self.under_way.get(&feed).is_some_and(|other| other.step.range == range) {
+            self.unstorable.insert(feed);
+        }
+        let aside = set_aside_hint(range, now);
+        let error = error.with(|context| {
+            context.spans.clear();
+            let hint = context.hint.take();
+            context.hint = Some(hint.map_or(aside.clone(), |hint| format!("{aside} {hint}")));
+        });
+        self.pending.push_front(PendingWrite::Abandoned { feed, chain, error, at: now }.into());
+        Ok(())
+    }
+
+    /// The chain of the refused page: the error names it, or it is the chain of the pending write.
+    fn unstorable_chain(&self, feed: usize, error: &Error) -> Option<UnfinishedChain> {
+        let pending = self.pending.front().filter(|write| write.feed() == feed);
+        let pending = pending.and_then(|write| write.chain());
+        let named = error.context().spans.first().map(|(start, end)| Range::between(*start, *end));
+        let range = named.or_else(|| pending.map(UnfinishedChain::range))?;
+        let mut known = pending.into_iter().chain(&self.state(feed).chains);
+        let known = known.find(|chain| chain.range() == range).cloned();
+        Some(known.unwrap_or_else(|| UnfinishedChain::new(range, Why::Fill, 0)))
+    }
+}

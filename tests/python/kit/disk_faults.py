@@ -1,0 +1,18 @@
+"""A library that makes calls on files fail, to be preloaded."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def compiled(folder):
+    """Compile it into the folder; skip the test where there is no compiler."""
+    library = folder / "disk_faults.so"
+    source = Path(__file__).with_suffix(".c")
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+    except FileNotFoundError:
+        pytest.skip("no C compiler on this machine")
+    return library

@@ -1,0 +1,18 @@
+"""A series with a tag of a test, in a sandbox."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SINCE, UNTIL = "2026-11-18T00:00Z", "2026-11-20T00:00Z"
+
+
+def load_tag(
+    sandbox: Any, tag: str, start: str = SINCE, end: str = UNTIL, line: str = "L1"
+) -> None:
+    """Load a series with a point every five minutes; the first one replaces the plant."""
+    import pandas as pd
+
+    times = pd.date_range(start, end, freq="5min", inclusive="left")
+    data = pd.DataFrame({"timestamp": times, "value": range(len(times)), "sample_count": 1})
+    sandbox.load(data, bucket="5m", line=line, tag=tag)

@@ -1,0 +1,124 @@
+"""An agent among users who may not ask: it knows who they are before it reads anything."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+import pytest
+import siteline
+from kit import systems
+from kit.agents import ask
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="agents of this machine have a socket")
+
+STRANGER = 65_534
+
+
+@pytest.fixture
+def agent(client):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o711)
+        listen = f"unix:{folder}/agent.sock"
+        with siteline.Agent(client, listen=listen, allow_uids=[STRANGER - 1]) as agent:
+            yield agent
+
+
+def of_a_stranger(script, agent):
+    """What the script prints as another user, who is connected by `connect()`.
+
+    That user may not read the modules of this one: they are imported before.
+    """
+    head = f"""
+        import json, logging, os, socket, siteline, siteline.errors, siteline._logs, siteline._warn
+        os.setuid({STRANGER})
+        def connect():
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(60)
+            s.connect({agent.address.split("#")[0].removeprefix("unix:")!r})
+            return s
+    """
+    text = textwrap.dedent(head) + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@systems.ROOT
+def test_a_stranger_is_told_and_closed_unasked(agent):
+    script = """
+        told = []
+        for s in [connect() for _ in range(600)]:
+            answer = b""
+            while more := s.recv(4096):
+                answer += more
+            told.append(answer.decode())
+        print(json.dumps([len(told), sorted(set(told))]))
+    """
+    count, [told] = of_a_stranger(script, agent)
+    head, _, body = told.partition("\r\n\r\n")
+    assert (count, head.split()[1]) == (600, "409")
+    assert "--allow-uid" in json.loads(body)["error"]["message"]
+    assert ask(agent.address, "/v1/state")[0] == 200
+
+
+@systems.ROOT
+def test_no_body_of_a_stranger_is_read(agent):
+    script = """
+        head = "POST /v1/lease HTTP/1.1\\r\\nhost: siteline-agent\\r\\nsiteline-agent: 1\\r\\n"
+        sent = 0
+        for _ in range(20):
+            s = connect()
+            try:
+                s.sendall(f"{head}content-length: 1000000\\r\\n\\r\\n".encode())
+                for _ in range(100):
+                    sent += s.send(b" " * 10_000)
+            except OSError:
+                pass
+        print(sent)
+    """
+    # At most what the buffers of the sockets hold.
+    assert of_a_stranger(script, agent) < 20 * 500_000
+    assert ask(agent.address, "/v1/state")[0] == 200
+
+
+@systems.ROOT
+def test_a_client_of_a_stranger_learns_why(agent):
+    script = f"""
+        try:
+            siteline.Client({agent.address.split("#")[1]!r}, agent={agent.address!r}).discover()
+        except siteline.ConfigError as error:
+            print(json.dumps(str(error)))
+    """
+    for _ in range(5):
+        assert "--allow-uid" in of_a_stranger(script, agent)
+
+
+def test_without_descriptors_the_agent_goes_on_answering(client, tmp_path):
+    import socket
+
+    with siteline.Agent(client, listen=f"unix:{tmp_path}/new/agent.sock") as agent:
+        path = agent.address.split("#")[0].removeprefix("unix:")
+        asking = socket.socket(socket.AF_UNIX)
+        used = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 64
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        idle = [socket.socket(socket.AF_UNIX) for _ in range(20)]
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + 24, limits[1]))
+            for one in idle:
+                one.connect(path)
+            asking.connect(path)
+            asking.sendall(
+                b"GET /v1/state HTTP/1.1\r\nhost: siteline-agent\r\nsiteline-agent: 1\r\n\r\n"
+            )
+            asking.settimeout(60)
+            assert asking.recv(12) == b"HTTP/1.1 200"
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for one in [*idle, asking]:
+                one.close()

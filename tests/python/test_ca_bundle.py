@@ -1,0 +1,178 @@
+"""Certificates that `ca_bundle` and `SSL_CERT_FILE` name, in the forms of their files."""
+
+import datetime
+import ipaddress
+import re
+import ssl
+
+import pytest
+import siteline
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs7,
+)
+from kit.certificates import now
+from kit.tls_service import TlsRelay
+
+pytestmark = pytest.mark.once
+
+KEY = siteline.PrivateKey.generate(2048)
+DAY = datetime.timedelta(days=1)
+RUST = re.compile(r"\b(?:Dns|Ip)\w*\(|\bOther\w*\(|Invalid\w+\(|Os \{|Some\(|\bKind::|Error\(")
+"""What the debug form of a Rust value looks like."""
+
+
+class SelfSigned:
+    """A service's certificate as `openssl req -x509` makes it, or as a change of it does."""
+
+    def __init__(self, folder, *, constraints=True, names=None, ends=30, begins=-1):
+        key, name = (
+            ec.generate_private_key(ec.SECP256R1()),
+            x509.Name.from_rfc4514_string("CN=plant"),
+        )
+        if names is None:
+            names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now() + begins * DAY)
+            .not_valid_after(now() + ends * DAY)
+        )
+        if constraints is not None:
+            basic = x509.BasicConstraints(ca=constraints, path_length=None)
+            builder = builder.add_extension(basic, critical=True)
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        self.certificate = builder.sign(key, hashes.SHA256())
+        self.pem = self.certificate.public_bytes(Encoding.PEM)
+        self.key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        chain = folder / "server.pem"
+        chain.write_bytes(self.pem + self.key_pem)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(chain)
+
+    def forms(self):
+        """The certificate as files have it."""
+        text, der = self.pem.decode(), self.certificate.public_bytes(Encoding.DER)
+        return {
+            "plain": self.pem,
+            "byte order mark": text.encode("utf-8-sig"),
+            "UTF-16": text.encode("utf-16"),
+            "UTF-16 BE": b"\xfe\xff" + text.encode("utf-16-be"),
+            "CRLF": text.replace("\n", "\r\n").encode(),
+            "text around": b"Certificate:\n  Subject: CN=plant\n" + self.pem + b"\nend\n",
+            "DER": der,
+            "PKCS#7": pkcs7.serialize_certificates([self.certificate], Encoding.DER),
+            "PKCS#7 in PEM": pkcs7.serialize_certificates([self.certificate], Encoding.PEM),
+        }
+
+
+def connected(service, sandbox, host="127.0.0.1", **options):
+    """The error of a first request over TLS; `None` if it succeeds."""
+    port = int(sandbox.base_url.rsplit(":", 1)[1])
+    with TlsRelay(service, port) as relay:
+        client = siteline.Client(
+            f"https://{host}:{relay.port}",
+            credential=siteline.Credential(sandbox.enroll(KEY.public_jwk), KEY),
+            audience=f"{sandbox.base_url}/api/customer/oauth/token",
+            clock=sandbox.clock,
+            tries=1,
+            **options,
+        )
+        try:
+            client.discover()
+        except siteline.TransportError as error:
+            return error
+    return None
+
+
+@pytest.fixture
+def sandbox():
+    with siteline.Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.mark.parametrize("constraints", [True, False, None])
+def test_a_self_signed_certificate_that_was_given_is_trusted(sandbox, tmp_path, constraints):
+    service = SelfSigned(tmp_path, constraints=constraints)
+    assert connected(service, sandbox, ca_bundle=service.pem) is None
+    assert connected(service, sandbox, host="localhost", ca_bundle=service.pem) is None
+    other = tmp_path / "other"
+    other.mkdir()
+    error = connected(service, sandbox, ca_bundle=SelfSigned(other).pem)
+    assert isinstance(error, siteline.TlsError)
+
+
+@pytest.mark.parametrize("form", list(range(9)))
+def test_a_bundle_is_read_in_each_form(sandbox, tmp_path, form, monkeypatch):
+    service = SelfSigned(tmp_path)
+    name, content = list(service.forms().items())[form]
+    file = tmp_path / "given"
+    file.write_bytes(content)
+    assert connected(service, sandbox, ca_bundle=file) is None, name
+    assert connected(service, sandbox, ca_bundle=content) is None, name
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    monkeypatch.setenv("SSL_CERT_DIR", "")
+    assert connected(service, sandbox) is None, name
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "said"),
+    [
+        ({"ends": -0.5}, "127.0.0.1", "has expired"),
+        ({"begins": 1}, "127.0.0.1", "is not valid yet"),
+        (
+            {"names": [x509.DNSName("plant.example")]},
+            "127.0.0.1",
+            "another host name: plant.example",
+        ),
+        ({"names": []}, "127.0.0.1", "no host name"),
+    ],
+)
+def test_a_given_certificate_that_is_refused_says_why(sandbox, tmp_path, options, host, said):
+    service = SelfSigned(tmp_path, **options)
+    error = connected(service, sandbox, host=host, ca_bundle=service.pem)
+    assert said in str(error)
+    assert error.hint
+    assert not RUST.search(f"{error} {error.hint}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe", "is empty"),
+        (b"<html>", "is a web page"),
+        (b"nothing", "contains no certificate"),
+        ("key", "contains a private key, and no certificate"),
+        ("half", "stops within a certificate"),
+    ],
+)
+def test_a_file_without_certificates_is_named_with_the_reason(tmp_path, content, said, monkeypatch):
+    service = SelfSigned(tmp_path)
+    made = {"key": service.key_pem, "half": service.pem[:200]}
+    file = tmp_path / "ca.pem"
+    file.write_bytes(made.get(content, content))
+    with pytest.raises(siteline.ConfigError, match=said) as caught:
+        siteline.Client("https://plant.example", ca_bundle=file, credential=held())
+    assert "ca.pem" in str(caught.value)
+    assert not RUST.search(f"{caught.value} {caught.value.hint}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    monkeypatch.setenv("SSL_CERT_DIR", "")
+    with (
+        siteline.Client("https://127.0.0.1:9", credential=held()) as client,
+        pytest.raises(siteline.TlsError, match=said),
+    ):
+        client.discover()
+
+
+def held():
+    return siteline.Credential("plant-7", KEY)

@@ -1,0 +1,111 @@
+"""The command as the first process of a container, which gets only the signals that it handles."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from kit import systems
+from kit.command import COMMAND, environment, run_command
+from kit.feeds_file import write_feeds
+from kit.waiting import wait_until
+
+pytestmark = [systems.PROC, systems.ROOT]
+
+QUERY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
+QUERY += ["--page-size", "100"]
+NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child"]
+
+
+def first_process_of(namespace):
+    """Return the process that is the first of the namespace; None before there is one."""
+    task = Path(f"/proc/{namespace.pid}/task/{namespace.pid}")
+    children = (task / "children").read_text(encoding="utf-8").split()
+    return int(children[0]) if children else None
+
+
+@contextlib.contextmanager
+def as_first_process(env, *words):
+    """Run a command as process 1: the process, and its number out here."""
+    with subprocess.Popen(
+        [*NAMESPACE, *COMMAND, *map(str, words)],
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as namespace:
+        try:
+            wait_until(lambda: first_process_of(namespace))
+            yield namespace, first_process_of(namespace)
+        finally:
+            namespace.kill()
+
+
+@contextlib.contextmanager
+def waiting_for_a_page(sandbox, *words):
+    """Run a command as process 1 that waits for its third page, which never comes."""
+    sandbox.fault(on="data", hang=True, skip=2, times=1)
+    before = sandbox.stats["data_requests"]
+    with as_first_process(sandbox.env(), *words) as (namespace, process):
+        wait_until(lambda: sandbox.stats["data_requests"] == before + 3)
+        yield namespace, process
+    sandbox.clear_faults()
+
+
+@pytest.fixture(autouse=True)
+def _can_make_namespaces():
+    tried = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip("this machine makes no namespace of processes")
+
+
+ENDS = [("SIGTERM", 143), ("SIGHUP", 129), ("SIGQUIT", 131), ("SIGINT", 130)]
+
+
+@pytest.mark.parametrize(("name", "status"), ENDS)
+def test_a_sync_as_process_1_is_ended(sandbox, tmp_path, name, status):
+    feeds, store = write_feeds(tmp_path), tmp_path / "plant.siteline"
+    with waiting_for_a_page(sandbox, "sync", feeds, store) as (namespace, process):
+        os.kill(process, getattr(signal, name))
+        told = namespace.communicate(timeout=60)[1]
+    assert namespace.returncode == status, told
+    # What was applied stays, and the next run goes on.
+    assert "Traceback" not in told
+    run_command("store", "check", store)
+    run_command("sync", feeds, store, env=sandbox.env())
+
+
+@pytest.mark.parametrize(("name", "status"), ENDS)
+def test_a_pull_as_process_1_is_ended(sandbox, tmp_path, name, status):
+    words = ["pull", "-o", tmp_path / "day.csv", *QUERY]
+    with waiting_for_a_page(sandbox, *words) as (namespace, process):
+        os.kill(process, getattr(signal, name))
+        told = namespace.communicate(timeout=60)[1]
+    assert namespace.returncode == status, told
+    assert "Traceback" not in told
+    run_command(*words, "--resume", env=sandbox.env())
+    assert (tmp_path / "day.csv").read_text(encoding="utf-8").count("\n") > 200
+
+
+def test_a_pull_to_stdout_as_process_1_leaves_no_points(sandbox, tmp_path):
+    env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
+    sandbox.fault(on="data", hang=True, skip=2, times=1)
+    with as_first_process(env, "pull", "-o", "-", *QUERY) as (namespace, process):
+        wait_until(lambda: sandbox.stats["data_requests"] == 3)
+        assert list(tmp_path.iterdir())
+        os.kill(process, signal.SIGTERM)
+        namespace.communicate(timeout=60)
+    assert namespace.returncode == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["sandbox"], ["agent"]])
+def test_a_server_as_process_1_is_ended(sandbox, tmp_path, words):
+    with as_first_process(sandbox.env(), *words) as (namespace, process):
+        assert namespace.stdout.readline()
+        os.kill(process, signal.SIGTERM)
+        told = namespace.communicate(timeout=60)[1]
+    assert namespace.returncode == 0, told

@@ -1,0 +1,200 @@
+"""Arrow data with wrong buffers: an error, and the process goes on."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+MAKE = """
+    import io, json, struct, sys
+    import pyarrow as pa
+    import siteline
+
+    buffers = pa.Array.from_buffers
+    TIMES = pa.array([0, 3_600_000_000, 7_200_000_000], pa.timestamp("us", "UTC"))
+
+    def pack(form, *numbers):
+        return struct.pack("<" + form, *numbers)
+
+    def view(length, index, offset):
+        return struct.pack("<i4sii", length, b"abcd", index, offset)
+
+    def text(kind):
+        return lambda offsets: buffers(kind, 3, [None, offsets, pa.py_buffer(b"abc")])
+
+    def coded(keys):
+        keys, values = buffers(pa.int32(), 3, [None, keys]), pa.array(["a", "b"])
+        return pa.DictionaryArray.from_arrays(keys, values, safe=False)
+
+    def views(made):
+        return buffers(pa.string_view(), 3, [None, made, pa.py_buffer(b"abcd" * 10)])
+
+    def runs(ends):
+        children = [buffers(pa.int32(), 3, [None, ends]), pa.array(["a", "b", "c"])]
+        kind = pa.run_end_encoded(pa.int32(), pa.string())
+        return pa.RunEndEncodedArray.from_buffers(kind, 3, [None], -1, 0, children)
+
+    def lists(offsets):
+        kind = pa.list_(pa.int64())
+        return buffers(kind, 3, [None, offsets], children=[pa.array([1, 2, 3])])
+
+    SMALL, LARGE = pack("4i", 0, 1, 2, 3), pack("4q", 0, 1, 2, 3)
+    VIEW = view(20, 0, 0)
+    CASES = [
+        (text(pa.string()), SMALL, pack("4i", 0, 1, 2, 90_000_000)),
+        (text(pa.string()), SMALL, pack("4i", 0, 10**9, 2, 3)),
+        (text(pa.string()), SMALL, pack("4i", 0, -5, 2, 3)),
+        (text(pa.string()), SMALL, pack("4i", 0, 1, 2, -3)),
+        (text(pa.string()), SMALL, pack("4i", 0, 3, 1, 3)),
+        (text(pa.binary()), SMALL, pack("4i", 0, 10**9, 2, 3)),
+        (text(pa.large_string()), LARGE, pack("4q", 0, 2**50, 2, 3)),
+        (text(pa.large_string()), LARGE, pack("4q", 0, 1, 2, -(2**60))),
+        (lambda made: buffers(pa.string(), 3, [None, pa.py_buffer(SMALL), made]),
+         b"xyz", b"\\xff\\xfe\\xfd"),
+        (coded, pack("3i", 0, 1, 1), pack("3i", 0, 1, 99)),
+        (coded, pack("3i", 0, 1, 1), pack("3i", 0, -7, 1)),
+        (views, VIEW * 3, view(20, 7, 0) * 3),
+        (views, VIEW * 3, view(20, 0, 10**9) * 3),
+        (views, VIEW * 3, view(-20, 0, 0) * 3),
+        (runs, pack("3i", 1, 2, 3), pack("3i", 2, 1, 3)),
+        (runs, pack("3i", 1, 2, 3), pack("3i", -1, 2, 3)),
+        (lists, SMALL, pack("4i", 0, 10**9, 2, 3)),
+        (lists, SMALL, pack("4i", 0, 1, 2, 10**9)),
+    ]
+
+    class Other:
+        '''An object of another library.'''
+
+        def __init__(self, table):
+            self.table = table
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.table.__arrow_c_stream__()
+
+    def table(make, buffer, name):
+        columns = {"timestamp": TIMES, "value": [1.0, 2.0, 3.0], name: make(buffer)}
+        return pa.table(columns)
+
+    def broken(case, name):
+        '''The table, whose buffer is changed after pyarrow has looked at it.'''
+        make, right, wrong = CASES[case]
+        memory = bytearray(right)
+        made = table(make, pa.py_buffer(memory), name)
+        memory[:] = wrong
+        return made
+
+    def file(case, name):
+        make, right, wrong = CASES[case]
+        stream = io.BytesIO()
+        made = table(make, pa.py_buffer(right), name)
+        with pa.ipc.new_stream(stream, made.schema) as writer:
+            writer.write_table(made)
+        return stream.getvalue().replace(right, wrong)
+"""
+
+LOAD = """
+    def pandas_frame(case, name):
+        import pandas as pd
+
+        return pa.ipc.open_stream(file(case, name)).read_all().to_pandas(
+            types_mapper=pd.ArrowDtype
+        )
+
+    FORMS = {
+        "table": broken,
+        "batch": lambda case, name: broken(case, name).to_batches()[0],
+        "reader": lambda case, name: broken(case, name).to_reader(),
+        "file": lambda case, name: pa.ipc.open_stream(file(case, name)),
+        "read file": lambda case, name: pa.ipc.open_stream(file(case, name)).read_all(),
+        "pandas": pandas_frame,
+        "other": lambda case, name: Other(broken(case, name)),
+    }
+    told = []
+    with siteline.Sandbox() as sandbox:
+        for case in json.loads(sys.argv[2]):
+            for name in ("site_id", "note"):
+                if (sys.argv[1], name) == ("pandas", "note"):
+                    continue  # only the columns with a meaning are read
+                try:
+                    sandbox.load(FORMS[sys.argv[1]](case, name), tag="T", bucket="1m")
+                except siteline.ConfigError as error:
+                    told.append(str(error))
+                else:
+                    raise SystemExit(f"{case} {name} was loaded")
+    print(json.dumps(told))
+"""
+
+COMPARE = """
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
+        page = next(client.data(
+            site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h"
+        ).pages())
+        for case in range(len(CASES)):
+            for made in (broken(case, "site_id"), pa.ipc.open_stream(file(case, "site_id"))):
+                try:
+                    page.against(made)
+                except siteline.QueryError:
+                    continue
+                raise SystemExit(f"{case} was compared")
+"""
+
+UNPICKLE = """
+    import pickle, random
+
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
+        whole = pickle.dumps(client.data(
+            site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h"
+        ).collect())
+    start, choose = whole.index(b"\\xff\\xff\\xff\\xff"), random.Random(39)
+    for _ in range(400):
+        damaged = bytearray(whole)
+        damaged[choose.randrange(start + 8, len(whole) - 1_500)] = choose.choice([0, 127, 128, 255])
+        try:
+            pickle.loads(damaged)
+        except siteline.InternalError as error:
+            raise SystemExit(str(error))
+        except Exception:
+            pass
+"""
+
+ALL = 18
+# Only the producer knows that an offset is beyond its memory: the interface has no such lengths.
+BEYOND = {0}
+
+
+def run(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(MAKE) + textwrap.dedent(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr[-2_000:])
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "form", ["table", "batch", "reader", "file", "read file", "pandas", "other"]
+)
+def test_a_frame_with_wrong_buffers_is_refused(form):
+    if form == "pandas":
+        pytest.importorskip("pandas")
+    # pandas has no views and no runs of its own.
+    cases = range(11) if form == "pandas" else range(ALL)
+    left_out = BEYOND if form == "other" else set()
+    told = json.loads(run(LOAD, form, json.dumps([one for one in cases if one not in left_out])))
+    assert all("broken" in text or "holds" in text for text in told), told
+    assert not any("Traceback" in text for text in told), told
+
+
+def test_a_stored_table_with_wrong_buffers_is_refused():
+    run(COMPARE)
+
+
+def test_a_damaged_pickle_is_no_internal_error():
+    run(UNPICKLE)

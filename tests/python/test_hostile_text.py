@@ -1,0 +1,300 @@
+"""Text of others in every text of siteline: it clears no screen and forges no line."""
+
+import csv
+import io
+import json
+import logging
+import os
+import subprocess
+import unicodedata
+import warnings
+
+import pytest
+import siteline
+from kit.command import COMMAND, environment
+from siteline._escape import escaped, escaped_json
+
+pd = pytest.importorskip("pandas")
+
+MARK = "forged"
+EVIL = f"x\x00\x07\x1b[2J\x7f\x9b1m\r\n{MARK}: fine\t\u202e\u2066\u200b\u2028{MARK}\u2029\ufeff"
+EVIL += "\U000e0041<script>alert(1)</script>"
+# Where control characters are refused, and as the system takes it for a name.
+MARKS = "x\u202e\u2066\u200b\u2028forged\ufeff<script>"
+FILE = "x\x1b[2J\r\nforged\u202e\x9b"
+
+DAY = {"start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z"}
+
+
+def check(text, *, is_html=False):
+    """No character of it changes a terminal, and no line of it is another's."""
+    raw = {one for one in text if not one.isprintable()} - {"\n"}
+    assert not raw, (raw, text)
+    assert not any(line.startswith(MARK) for line in text.splitlines()), text
+    if is_html:
+        assert "<script" not in text
+    return text
+
+
+def check_shown(*objects):
+    for one in objects:
+        check(repr(one))
+        check(str(one))
+        if hasattr(one, "_repr_html_"):
+            check(one._repr_html_(), is_html=True)
+
+
+def check_error(error):
+    check(str(error))
+    check(repr(error))
+    for value in vars(error).values():
+        check(value if isinstance(value, str) else repr(value))
+
+
+def series(name=EVIL):
+    times = pd.date_range("2026-11-01T00:00Z", periods=24, freq="h")
+    ids = dict.fromkeys(siteline.Record._fields[:5], name)
+    values = {"value": 1.0, "minimum": 0.0, "maximum": 2.0, "sample_count": 4}
+    return pd.DataFrame({**ids, "timestamp": times, **values})
+
+
+def listed(name=EVIL):
+    tag = {"tagGuid": name, "name": name, "unit": name, name: name}
+    devices = [{"deviceId": name, "name": name, "tags": [tag]}]
+    machines = [{"machineId": name, "name": name, "devices": devices}]
+    return {"sites": [{"siteId": name, "lines": [{"lineId": name, "machines": machines}]}], name: 1}
+
+
+@pytest.fixture(autouse=True)
+def records(caplog):
+    """Each record of a logger and each warning of a test is clean too."""
+    caplog.set_level(logging.DEBUG, "siteline")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        yield
+    for record in caplog.records:
+        check(record.getMessage())
+    for warning in warned:
+        check(str(warning.message))
+
+
+@pytest.fixture
+def evil(sandbox):
+    """A service whose ids and names are hostile."""
+    sandbox.load(series())
+    sandbox.fault(on="discovery", status=200, body=json.dumps(listed()))
+    return sandbox
+
+
+def test_the_rule_is_that_of_python():
+    assert escaped("µ °C 温度 \\ '") == "µ °C 温度 \\ '"
+    assert escaped(1.5) == "1.5"
+    assert escaped(EVIL + "\ud800").isprintable()
+    assert escaped("\x1b\r\n\x9b\u202e\ud800") == r"\x1b\r\n\x9b\u202e\ud800"
+    text = json.dumps({EVIL: [EVIL, "\ud800"]}, ensure_ascii=False, indent=1)
+    assert json.loads(check(escaped_json(text))) == json.loads(text)
+
+
+def test_the_core_has_the_same_rule(sandbox):
+    client = sandbox.client()
+    for code in (*range(0x3000), *range(0xFE00, 0x10000), 0x1F642, 0xE0041, 0x100000):
+        if unicodedata.category(chr(code)) in ("Cn", "Cs") or chr(code).isspace():
+            continue  # the versions of Unicode differ; some spaces are cut off
+        shown = repr(client.data(site=f"a{chr(code)}b", interval="1h", **DAY).query)
+        assert shown.isprintable() or not escaped(chr(code)).isprintable(), hex(code)
+
+
+def test_tables_and_catalogues_of_hostile_names(evil):
+    with evil.client() as client:
+        scan = client.data(site=EVIL, line=EVIL, filters={"tagGuid": EVIL}, interval="1h", **DAY)
+        table = scan.collect()
+        resources, catalogue = client.discover(), client.series()
+        check_shown(client, scan, scan.query, table, next(scan.pages()), client.plan(scan))
+        check_shown(table.rebucket("2h"), table.rebucket("2h").wide(), table.completeness())
+        check_shown(resources, catalogue, catalogue[0], catalogue.report, resources.diff({}))
+        assert {row.tag_guid for row in catalogue} == {EVIL}
+        assert {record["tag_guid"] for record in table.records()} == {EVIL}
+        assert table.to_pandas()["tag_guid"].unique().tolist() == [EVIL]
+        labelled = table.to_pandas(labels=True)
+        assert MARK in labelled["label"].iloc[0]
+        for plot in (table.plot(), table.plot(labels=catalogue, title=EVIL)):
+            check_shown(plot)
+            check(plot.alt)
+            check(plot.svg if isinstance(plot.svg, str) else plot.svg(), is_html=True)
+
+
+def read(sandbox):
+    """Send each kind of request; at the end raise what another program may raise."""
+    with sandbox.client(tries=1) as client:
+        client.discover()
+        client.data(site="S1", interval="1h", **DAY).collect()
+    raise siteline.QueryError(EVIL, hint=EVIL)
+
+
+MEMBERS = ("error", "error_description", "detail", "title", "message", "type", "instance")
+
+
+@pytest.mark.parametrize("on", ["token", "discovery", "data"])
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 422, 429, 500])
+def test_replies_with_hostile_members(sandbox, on, status):
+    header = "x\x1b[2J".replace("\x1b", "\x9b") + "\u202e"
+    headers = {"x-request-id": header, "retry-after": header, "content-type": f"text/{header}"}
+    bodies = [json.dumps(dict.fromkeys(MEMBERS, EVIL)), json.dumps({EVIL: EVIL}), EVIL]
+    for body in bodies:
+        for more in ({}, headers):
+            sandbox.clear_faults()
+            sandbox.fault(on=on, status=status, body=body, headers=more or None)
+            with pytest.raises(siteline.SitelineError) as caught:
+                read(sandbox)
+            check_error(caught.value)
+
+
+def test_arguments_that_are_quoted(sandbox, tmp_path):
+    wrong = [
+        lambda: siteline.Client(EVIL, credential=None),
+        lambda: siteline.Client.from_profile(EVIL),
+        lambda: siteline.Store(tmp_path / "no" / FILE),
+        lambda: siteline.Store(tmp_path / FILE, read_only=True),
+        lambda: siteline.Credential("subject", FILE),
+        lambda: sandbox.client().data(site="S1", interval=EVIL, **DAY),
+        lambda: sandbox.client().data(site="S1", interval="1h", start=EVIL),
+        lambda: sandbox.client().data(site="S1", filters={EVIL: ""}, interval="1h", **DAY),
+        lambda: siteline.Feed(EVIL, site="S1", interval="1h", since="2026-11-01"),
+        lambda: siteline.Agent(sandbox.client(), listen=EVIL),
+        lambda: sandbox.client().data(site="S1", interval="1h", tz=EVIL, **DAY),
+        lambda: sandbox.load(pd.DataFrame({EVIL: [1]})),
+    ]
+    for one in wrong:
+        with pytest.raises((siteline.SitelineError, ValueError, TypeError, OSError)) as caught:
+            one()
+        if isinstance(caught.value, siteline.SitelineError):
+            check_error(caught.value)
+
+
+def test_feeds_and_stores_of_hostile_names(evil, tmp_path):
+    with evil.client() as client, siteline.Store(tmp_path / f"{FILE}.siteline") as store:
+        ids = {"site": EVIL, "line": EVIL, "filters": {"tagGuid": EVIL}}
+        feed = siteline.Feed(MARKS, **ids, interval="1h", since="2026-11-01T00:00Z")
+        plan = client.plan(feed, store)
+        report = client.sync(feed, store, until="2026-11-02T00:00Z")
+        check_shown(feed, store, plan, *plan.tasks, report, report[MARKS])
+        check_shown(store.coverage(MARKS), store.lateness(MARKS), store.points(MARKS))
+        check_shown(store.points(MARKS).to_pandas is not None, store.coverage(MARKS).plot())
+        assert {record["tag_guid"] for record in store.points(MARKS).records()} == {EVIL}
+        with pytest.raises(siteline.SitelineError) as caught:
+            store.points(MARKS, start="2026-10-01T00:00Z", end="2026-10-02T00:00Z").to_pandas()
+        check_error(caught.value)
+
+
+def test_progress_of_hostile_names(evil, tmp_path, capsys):
+    with evil.client() as client, siteline.Store(tmp_path / "s.siteline") as store:
+        feed = siteline.Feed(MARKS, site=EVIL, interval="1h", since="2026-11-01T00:00Z")
+        client.sync(feed, store, until="2026-11-02T00:00Z", progress=True)
+        client.data(site=EVIL, interval="1h", progress=True, **DAY).collect()
+    check(capsys.readouterr().err.replace("\r", ""))
+
+
+FEEDS = """
+[feeds."x\\u202e\\u2028forged"]
+site = "x\\u001b[2J\\r\\nforged\\u009b"
+interval = "1h"
+since = 2026-11-01T00:00:00Z
+"""
+
+
+@pytest.fixture
+def run(sandbox, tmp_path):
+    """Run the command; its texts must be clean."""
+    state = str(tmp_path / "state")
+    env = environment({**sandbox.env(), "XDG_STATE_HOME": state, "LOCALAPPDATA": state})
+    env["PYTHONUTF8"] = "1"
+
+    def run(*arguments, is_right=False, **more):
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            capture_output=True,
+            cwd=tmp_path,
+            env={**env, **more},
+            timeout=120,
+            check=False,
+        )
+        out, told = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+        assert "Traceback" not in told, told
+        assert not is_right or done.returncode != 2, told
+        if "--format" not in arguments:
+            check(out)
+        check(told)
+        return out
+
+    return run
+
+
+def test_commands_of_hostile_names(evil, run, tmp_path):
+    def told(*words, **more):
+        return run(*words, is_right=True, **more)
+
+    (tmp_path / "feeds.toml").write_text(FEEDS, encoding="utf-8")
+    site = json.loads('"x\\u001b[2J\\r\\nforged\\u009b"')
+    name = json.loads('"x\\u202e\\u2028forged"')
+    evil.load(series(site))
+    for more in ((), ("--json",)):
+        told("discover", *more)
+        told("discover", "--diff", *more)
+        evil.fault(on="discovery", status=200, body=json.dumps(listed("y" + EVIL)), times=1)
+        told("discover", "--diff", *more)
+        told("doctor", *more)
+        told("token", "--check", *more)
+        told("allowance", *more)
+        store = "s.siteline" if not more else f"{FILE}.siteline"
+        for verbose in ((), ("-v",), ("-vv",)):
+            told("plan", "feeds.toml", store, *more, *verbose)
+            told("sync", "feeds.toml", store, *more, *verbose)
+        for words in (("coverage",), ("lateness",), ("store", "check"), ("store", "info")):
+            told(*words, store, *more)
+        told("changes", store, name, "--since", "0", "-o", f"{FILE}.jsonl", *more)
+        pull = ("--site", site, "--interval", "1h", "--start", DAY["start"], "--end", DAY["end"])
+        told("pull", *pull, "--output", f"{FILE}.csv", *more)
+        told("pull", "--site", f"{EVIL[2:]}none", *pull[2:], "--output", "none.csv", *more)
+
+
+def test_commands_with_hostile_arguments(run, tmp_path):
+    (tmp_path / FILE).write_text(f'["{MARKS}"]\nx = 1\n', encoding="utf-8")
+    for words in (
+        [FILE],
+        ["discover", f"--{FILE}"],
+        ["discover", "--profile", FILE],
+        ["profile", "show", FILE],
+        ["coverage", FILE],
+        ["store", "check", FILE],
+        ["sync", FILE, f"{FILE}2"],
+        ["plan", FILE, f"{FILE}2"],
+        ["keygen", os.path.join(FILE, FILE)],
+        ["pull", "--site", FILE, "--interval", FILE, "--start", FILE, "--end", FILE],
+        ["pull", "--site", "S1", "--start", DAY["start"], "--output", f"{FILE}/{FILE}.csv"],
+        ["agent", FILE],
+        ["agent", "--listen", FILE],
+        ["sandbox", "--data", FILE],
+        ["doctor", "--store", FILE],
+    ):
+        run(*words)
+        run(*words, "--json")
+    run("profile", "list", SITELINE_CONFIG=str(tmp_path / FILE))
+    run("discover", SITELINE_BASE_URL=FILE)
+    run("discover", SITELINE_PRIVATE_KEY_FILE=FILE, SITELINE_SUBJECT=FILE)
+
+
+def test_data_keeps_hostile_values_exactly(evil, run, tmp_path):
+    words = ("--site", EVIL.replace("\x00", ""), "--interval", "1h")
+    times = ("--start", DAY["start"], "--end", DAY["end"])
+    evil.load(series(EVIL.replace("\x00", "")))
+    for form in ("csv", "jsonl"):
+        shown = run("pull", *words, *times, "--format", form, "-o", "-")
+        run("pull", *words, *times, "--format", form, "--output", f"points.{form}")
+        kept = (tmp_path / f"points.{form}").read_bytes().decode()
+        for text in (shown, kept):
+            if form == "csv":
+                rows = list(csv.DictReader(io.StringIO(text, newline="")))
+            else:
+                rows = [json.loads(line) for line in text.split("\n")[:-1]]
+                check(text)
+            assert {row["tag_guid"] for row in rows} == {EVIL.replace("\x00", "")}

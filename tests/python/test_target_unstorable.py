@@ -1,0 +1,133 @@
+"""Values that another database cannot store: their range is set aside, and all else is stored."""
+
+import random
+import string
+
+import pytest
+import siteline
+from kit.feeds import make_feed, stored_points
+from kit.memory_store import MemoryStore
+from kit.tags import SINCE, load_tag
+from siteline.targets import DuckDB, _refusals
+
+BAD = "T\0\x1b7"
+
+
+class Picky(MemoryStore):
+    """Stores no page with a certain tag, as a database that refuses it does."""
+
+    def apply(self, feed, page, state):
+        if page is not None and any(one["tag_guid"] == BAD for one in page.records()):
+            raise _refusals.unstorable("Picky", feed, f"the tag_guid {BAD!r} is bad.", "Rename it.")
+        return super().apply(feed, page, state)
+
+
+def feeds(**options):
+    options = {"since": SINCE, "window": "6h", "settle_lag": "0s", "audit_pages": 0, **options}
+    return [make_feed(f"line-{n}", line=f"L{n}", **options) for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"batch": 2}, {"batch": "chain"}, {"concurrency": 4}, {"batch": 3, "concurrency": 4}],
+)
+def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
+    load_tag(sandbox, BAD, "2026-11-18T12:00Z", "2026-11-18T13:00Z")
+    for line in ("L1", "L2"):
+        load_tag(sandbox, "T1", line=line)
+    client, target, both = sandbox.client(), Picky(), feeds(page_size=20)
+    client.sync(both, store)
+    with pytest.raises(siteline.StoreError, match="the tag_guid") as caught:
+        client.sync(both, target, **options)
+    assert "2026-11-18T12:00:00Z to 2026-11-19T12:00:00Z is set aside until 2026-11-21" in (
+        caught.value.hint
+    )
+    assert caught.value.hint.endswith("Rename it.")
+    assert target.points("line-2") == stored_points(store, "line-2") != {}
+    expected = {key: row for key, row in stored_points(store, "line-1").items() if key[4] != BAD}
+    aside = {key for key in expected if "2026-11-18 12" <= str(key[5]) < "2026-11-19 12"}
+    assert len(aside) == 288
+    assert target.points("line-1").keys() >= expected.keys() - aside
+    report = client.sync(both, target, **options)
+    assert (report.requests, report.complete) == (0, False)
+    [one] = report["line-1"].set_aside
+    assert one.error == "StoreError"
+    assert report["line-2"].set_aside == ()
+    # A day later the range is tried again.
+    target.apply = MemoryStore.apply.__get__(target)
+    sandbox.clock.advance("25h")
+    assert client.sync(both, target, **options)["line-1"].set_aside == ()
+    assert target.points("line-1").keys() >= aside
+
+
+def test_a_series_that_is_always_refused_costs_three_pages(sandbox):
+    load_tag(sandbox, BAD)
+    load_tag(sandbox, "T1", line="L2")
+    client, target = sandbox.client(), Picky()
+    with pytest.raises(siteline.StoreError):
+        client.sync(feeds(), target)
+    assert len(client.sync(feeds(), target)["line-1"].set_aside) == 3
+    spent = sandbox.stats["data_requests"]
+    for _ in range(3):
+        assert client.sync(feeds()[0], target).requests == 0
+    assert sandbox.stats["data_requests"] == spent
+    assert len(target.points("line-2")) == 576
+
+
+def test_a_refusal_at_the_end_of_a_run_is_stored(sandbox):
+    load_tag(sandbox, BAD)
+    client, target = sandbox.client(), Picky()
+    with pytest.raises(siteline.StoreError, match="set aside"):
+        client.sync(feeds(page_size=20)[0], target, batch="chain", max_pages=2)
+    coverage = siteline.Coverage.from_state(target.states["line-1"], now=sandbox.clock.now())
+    assert [one.set_aside for one in coverage if one.set_aside]
+    assert target.rows == {}
+
+
+def test_another_exception_of_a_target_still_ends_the_sync(sandbox):
+    class Broken(MemoryStore):
+        def apply(self, feed, page, state):
+            raise siteline.StoreError("the disk is gone")
+
+    load_tag(sandbox, "T1")
+    with pytest.raises(siteline.StoreError, match="gone"):
+        sandbox.client().sync(feeds(), Broken())
+    assert sandbox.stats["data_requests"] == 1
+
+
+@pytest.mark.parametrize("name", ["DuckDB", "Delta"])
+def test_duckdb_and_delta_store_such_ids(sandbox, store, tmp_path, name):
+    if name == "Delta":
+        pytest.importorskip("deltalake")
+    letters = random.Random(1)
+    long = "".join(letters.choices(string.printable + "äß☃𝄞", k=9_000))
+    for tag in (BAD, long):
+        load_tag(sandbox, tag)
+    target = getattr(siteline.targets, name)(tmp_path / "target")
+    for one in (store, target):
+        assert sandbox.client().sync(feeds()[0], one).complete
+    rows = target.changes("line-1")
+    import pyarrow as pa
+
+    found = {row["tag_guid"] for row in pa.table(rows).to_pylist()}
+    assert found == {BAD, long}
+
+
+def test_a_constraint_of_a_table_refuses_pages_alone(sandbox, tmp_path):
+    import duckdb
+
+    load_tag(sandbox, "T1", "2026-11-18T00:00Z", "2026-11-18T06:00Z")
+    load_tag(sandbox, "T1", line="L2")
+    path = tmp_path / "plant.duckdb"
+    with DuckDB(path) as target, target.lock("x"):
+        columns = target._run('DESCRIBE "points"')
+    text = ", ".join(f"{name} {kind}" for name, kind, *_ in columns)
+    with duckdb.connect(path) as connection:
+        connection.execute("DROP VIEW points_settled; DROP TABLE points")
+        connection.execute(f"CREATE TABLE points ({text}, CHECK (line_id <> 'L1'))")
+    with DuckDB(path) as target:
+        with pytest.raises(siteline.StoreError, match=r"DuckDB .*CHECK") as caught:
+            sandbox.client().sync(feeds(), target)
+        assert isinstance(caught.value.__cause__, duckdb.ConstraintException)
+        assert sandbox.client().sync(feeds(), target).requests == 0
+        assert len(target.changes("line-2").fetchall()) == 576
