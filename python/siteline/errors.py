@@ -48,7 +48,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from siteline._escape import escaped
+from siteline._escape import escaped, escaped_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,7 +196,9 @@ class SitelineError(Exception):
         """Store the message and every other keyword as an attribute."""
         super().__init__(escaped(message))
         for name, value in context.items():
-            setattr(self, name, escaped(value) if type(value) is str else value)
+            # A hint is siteline's own text, which may have several lines.
+            safe = escaped_lines if name == "hint" else escaped
+            setattr(self, name, safe(value) if type(value) is str else value)
 
     @property
     def message(self) -> str:

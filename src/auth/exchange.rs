@@ -206,7 +206,8 @@ impl Exchange<'_> {
             None => "the service's clock is not known".to_owned(),
             Some(skew) => format!(
                 "the service's clock is {:+.0} s from this machine's{}",
-                skew.as_secs_f64(),
+                // The sum is not -0.
+                skew.as_secs_f64().round() + 0.0,
                 if corrected { " (corrected for in the last attempt)" } else { "" }
             ),
         };

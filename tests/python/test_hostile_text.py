@@ -128,7 +128,8 @@ def read(sandbox):
     with sandbox.client(tries=1) as client:
         client.discover()
         client.data(site="S1", interval="1h", **DAY).collect()
-    raise siteline.QueryError(EVIL, hint=EVIL)
+    # A hint is text of siteline, so its line breaks stay.
+    raise siteline.QueryError(EVIL, hint=EVIL.replace("\n", ""))
 
 
 MEMBERS = ("error", "error_description", "detail", "title", "message", "type", "instance")
