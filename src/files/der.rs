@@ -1,21 +1,21 @@
-//! The outer elements of DER, which tell what a file contains.
+//! Reads the outer elements of DER, which identify the contents of a file.
 
 use pkcs8::der::{Reader as _, SliceReader, Tag};
 
-/// The first DER element, if only white space follows it, such as a line break added by an editor.
-/// Trimming first could remove a byte of a key.
+/// Returns the first DER element if only white space follows it, such as a line break added by an editor.
+/// Trimming the bytes before parsing could remove a byte of a key.
 pub(crate) fn first_element(bytes: &[u8]) -> Option<&[u8]> {
     let element = leading_element(bytes)?;
     bytes[element.len()..].iter().all(u8::is_ascii_whitespace).then_some(element)
 }
 
-/// The first DER element, a SEQUENCE, whatever follows it.
+/// Returns the first DER element if it is a SEQUENCE. Any bytes may follow it.
 pub(crate) fn leading_element(bytes: &[u8]) -> Option<&[u8]> {
     let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
     (element.first() == Some(&u8::from(Tag::Sequence))).then_some(element)
 }
 
-/// The tags of the members of the outer SEQUENCE, which identify the format.
+/// Returns the tags of the members of the outer SEQUENCE. They identify the format.
 pub(crate) fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
     let mut reader = SliceReader::new(der).ok()?;
     reader

@@ -1,6 +1,6 @@
-//! A tolerant PEM parser: keys and certificates pass through environment variables, mails and editors,
-//! which change or remove line endings, escape them as `\n`, or add other blocks. Only the BEGIN and
-//! END lines and the base64 between them are read.
+//! A tolerant PEM parser. Keys and certificates pass through environment variables, mails and editors,
+//! which change or remove line endings, escape them as `\n`, or add other blocks. The parser reads only
+//! the BEGIN and END lines and the base64 between them.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
-/// Shorter base64 is no key; longer base64 is unlikely to be the name of a file.
+/// Minimum length of bare base64. Shorter text is not a key; longer text is unlikely to be a file name.
 const SHORTEST_BARE_BASE64: usize = 256;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -20,36 +20,36 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A block, with what is between its BEGIN and END lines.
+/// A PEM block: its label, and the text between its BEGIN and END lines.
 pub(crate) struct Block<'a> {
     pub(crate) label: &'a str,
     pub(crate) body: &'a str,
 }
 
 impl Block<'_> {
-    /// Whether it contains a private key, of any kind.
+    /// Whether the block contains a private key of any kind.
     pub(crate) fn is_private_key(&self) -> bool {
         self.label.ends_with("PRIVATE KEY")
     }
 
-    /// Whether it contains a certificate.
+    /// Whether the block contains a certificate.
     pub(crate) fn is_certificate(&self) -> bool {
         matches!(self.label, "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE")
     }
 }
 
-/// Whether a text contains a PEM block, which may be damaged.
+/// Whether a text contains a PEM block, even a damaged one.
 pub(crate) fn is_pem(text: &str) -> bool {
     text.contains("-----BEGIN")
 }
 
-/// Whether a text is nothing but base64, as vaults and CI systems store keys and certificates.
+/// Whether a text consists only of base64. Vaults and CI systems store keys and certificates this way.
 pub(crate) fn is_bare_base64(text: &str) -> bool {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     text.len() >= SHORTEST_BARE_BASE64 && text.chars().all(|c| is_base64(c) || c.is_whitespace())
 }
 
-/// Line breaks may be escaped in an environment variable or a JSON file.
+/// Restores line breaks that an environment variable or a JSON file contains in escaped form.
 pub(crate) fn unescaped(text: &str) -> Zeroizing<String> {
     Zeroizing::new(text.replace("\\r", "\r").replace("\\n", "\n"))
 }
@@ -65,7 +65,7 @@ pub(crate) fn decode_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(bytes)
 }
 
-/// The blocks of a text whose line breaks are real. `None` if it stops before an END line.
+/// Returns the blocks of a text with unescaped line breaks, or `None` if an END line is missing.
 pub(crate) fn blocks(text: &str) -> Option<Vec<Block<'_>>> {
     let mut blocks = Vec::new();
     let mut rest = text;

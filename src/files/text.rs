@@ -1,14 +1,14 @@
-//! The text of a file that people saved: editors and shells choose its encoding.
+//! Decodes text files written by users. Their editor or shell chose the encoding.
 
 use zeroize::Zeroizing;
 
-/// Decodes UTF-8, or UTF-16, which a redirect in `PowerShell` writes. A byte order mark is left out.
-/// `None` for what is no text, such as DER.
+/// Decodes UTF-8, or UTF-16 as written by a redirect in `PowerShell`, and removes a byte order mark.
+/// Returns `None` if the bytes are not text, such as DER.
 pub(crate) fn text_of(bytes: &[u8]) -> Option<Zeroizing<String>> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => Some(utf16(rest, u16::from_le_bytes)),
         [0xfe, 0xff, rest @ ..] => Some(utf16(rest, u16::from_be_bytes)),
-        // Without a mark: each second byte of ASCII is zero.
+        // UTF-16 without a byte order mark: every second byte of ASCII text is zero.
         [one, 0, other, 0, ..] if is_ascii_text([*one, *other]) => {
             Some(utf16(bytes, u16::from_le_bytes))
         }

@@ -1,4 +1,4 @@
-//! Files that are read whole: of limited size, because a device or a pipe may have no end.
+//! Reads a whole file up to a size limit, because a device or a pipe may never end.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-/// The bytes of a file or pipe that has at most so many.
+/// Reads a file or a pipe of at most `most` bytes.
 ///
 /// # Errors
-/// `FileTooLarge` for a longer one, `IsADirectory`, and those of the system.
+/// Returns `FileTooLarge` if it is longer, `IsADirectory` for a folder, or the underlying I/O error.
 pub(crate) fn read_whole(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     read_with_metadata(path, most).map(|(bytes, _)| bytes)
 }
 
-/// As [`read_whole`], with what the system knows of the file.
+/// Reads a file like [`read_whole`], and also returns its metadata.
 ///
 /// # Errors
-/// As [`read_whole`].
+/// Returns the same errors as [`read_whole`].
 pub(crate) fn read_with_metadata(
     path: &Path,
     most: u64,
 ) -> io::Result<(Zeroizing<Vec<u8>>, Metadata)> {
-    // Windows does not open a folder, and says that this user may not.
+    // Windows cannot open a folder as a file and reports "permission denied".
     let file = File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => {
             io::ErrorKind::IsADirectory.into()
@@ -33,7 +33,7 @@ pub(crate) fn read_with_metadata(
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // The vector must not grow, which would leave a copy of a key in memory. A pipe has no length.
+    // A vector that grows would leave a copy of a key in memory. The length of a pipe is unknown.
     let length = if metadata.is_file() { metadata.len().min(most) } else { most };
     let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1));
     file.take(most + 1).read_to_end(&mut bytes)?;

@@ -1,38 +1,38 @@
-//! The mark of a commit: a random number, and the number of the commit before it. Each commit of
-//! siteline writes it into the second row of the table `store`, on the page that it changes anyway.
-//! With the marks a file is matched to its log: a log belongs to a file whose last commit is in it, or
-//! is the one that its first commit follows.
+//! The mark of a commit: a random number, and the number of the previous commit. Each commit of siteline
+//! writes its mark into the second row of the table `store`, on a page that the commit changes anyway.
+//! The marks match a file to its log. A log belongs to a file if the log contains the last commit of the
+//! file, or if the first commit of the log follows that commit.
 //!
-//! The pages are read here without `SQLite`, which would apply a log before anything else.
+//! This module reads the pages without `SQLite`, because `SQLite` would apply the log first.
 
 use super::bytes::Checksum;
 
-/// The pages that may have the table `store`: it is the first one that was made. Page 1 has the header.
+/// The pages that may contain the table `store`, which is created first. Page 1 contains the header.
 pub(super) const PLACES: std::ops::RangeInclusive<u32> = 2..=4;
-/// The number of the commit before the first one.
+/// Parent number of the first commit.
 pub(super) const NOTHING: i64 = 0;
 
-/// The mark of a commit.
+/// The number of a commit and of the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommitMark {
     pub(super) id: i64,
-    /// The commit before it; `None` if it was written by a siteline that wrote no marks.
+    /// The previous commit. `None` if an older siteline, which wrote no marks, made this commit.
     pub(super) parent: Option<i64>,
 }
 
 impl CommitMark {
-    /// The mark of a commit that follows another.
+    /// Creates the mark of a commit that follows `parent`.
     pub(super) fn after(parent: i64) -> Self {
         let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
         Self { id: (high ^ low).cast_signed(), parent: Some(parent) }
     }
 
-    /// The checksum of the row.
+    /// Computes the checksum of a mark's row.
     pub(super) fn check(id: i64, parent: i64) -> i64 {
         Checksum::new("commit").numbers(&[id, parent]).value()
     }
 
-    /// The mark on a page of the table `store`; `None` for every other page, and a damaged one.
+    /// Reads the mark from a page of the table `store`. Returns `None` for any other or damaged page.
     pub(super) fn on_page(page: &[u8]) -> Option<Self> {
         let (mut first, mut second) = (None, None);
         for cell in 0..usize::from(u16_at(page, 3)?).min(8) {
@@ -52,17 +52,17 @@ impl CommitMark {
                 _ => return None,
             }
         }
-        // An older siteline wrote no second row.
+        // An older siteline wrote no second row: the checksum of the first row identifies the commit.
         first.map(|check| second.unwrap_or(Self { id: check, parent: None }))
     }
 }
 
-/// The checksum of the first row of the table `store`.
+/// Computes the checksum of the first row of the table `store`.
 pub(super) fn root_check(version: i64, made_by: &[u8], layout: i64, digest: i64) -> i64 {
     Checksum::new("store").number(version).bytes(made_by).numbers(&[layout, digest]).value()
 }
 
-/// A value of a row of the table `store`.
+/// A column value of the table `store`.
 #[derive(Debug, Clone, Copy)]
 enum Column<'a> {
     Null,
@@ -79,7 +79,7 @@ impl Column<'_> {
     }
 }
 
-/// The number of a row and its six columns, from a cell of a leaf page.
+/// Reads the row number and the six columns from a cell of a leaf page.
 fn read_row(cell: &[u8]) -> Option<(u64, [Column<'_>; 6])> {
     let (_length, cell) = varint(cell)?;
     let (number, record) = varint(cell)?;
@@ -112,7 +112,7 @@ fn read_row(cell: &[u8]) -> Option<(u64, [Column<'_>; 6])> {
     types.is_empty().then_some((number, columns))
 }
 
-/// A number of up to eight bytes, highest first.
+/// Reads a signed big-endian number of up to eight bytes.
 fn signed(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };

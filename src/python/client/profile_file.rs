@@ -1,4 +1,4 @@
-//! The file of profiles, read once for a call: a pipe can be read only once, and may have no writer.
+//! Reads the profile file at most once per call, because it may be a pipe, perhaps without a writer.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::python::bridge::long_work::left_on_interrupt;
 use crate::settings::{Environment, read_profiles};
 
-/// What was read, and what was raised while it was.
+/// The text of the profile file, and the Python exception raised while reading it.
 pub(super) struct ProfileFile<'py> {
     py: Python<'py>,
     read: RefCell<Option<(PathBuf, Result<String, io::ErrorKind>)>>,
@@ -24,7 +24,7 @@ impl<'py> ProfileFile<'py> {
     /// Runs `work` in the environment of this process.
     ///
     /// # Errors
-    /// `KeyboardInterrupt`, if the file was waited for.
+    /// Returns `KeyboardInterrupt` if the user presses Ctrl-C while the file is read.
     pub(super) fn used<T>(&self, work: impl FnOnce(&Environment<'_>) -> T) -> PyResult<T> {
         let read = |path: &Path| self.text(path);
         let done = work(&Environment { read: &read, ..Environment::of_process() });

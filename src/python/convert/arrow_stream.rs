@@ -1,9 +1,10 @@
-//! [`ArrowStream`]: the batches of another library's Arrow stream, checked before a value is read.
+//! [`ArrowStream`] reads the batches of another library's Arrow stream. It checks each batch before it
+//! reads a value.
 //!
-//! The C data interface has no lengths of buffers: they follow from the length and the offsets that the
-//! producer claims. The import refuses claims that contradict each other or the format. A claim that
-//! exceeds the memory behind it cannot be seen here: only the producer has the size of that memory, so
-//! `siteline._arrow_check` asks pyarrow to compare them.
+//! The C data interface does not transmit buffer lengths. They follow from the length and the offsets
+//! that the producer claims. The import rejects claims that contradict each other or the format. It
+//! cannot detect a claim that exceeds the allocated memory, because only the producer has that size. So
+//! `siteline._arrow_check` lets pyarrow compare the two.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,19 +19,19 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::error::excerpt;
 
-/// No array has more items: the size of its buffers fits a machine word.
+/// Maximum items of an array. It keeps the size of each buffer within a machine word.
 const MOST_ITEMS: usize = 1 << 40;
-/// No buffer is longer.
+/// Maximum bytes of a buffer.
 const MOST_BYTES: u64 = 1 << 40;
 
-/// Why a stream cannot be read.
+/// The reason why a stream cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BrokenStream(String);
 
 impl BrokenStream {
     pub(crate) fn new(why: &str) -> Self {
-        // pyarrow adds where its own code failed.
+        // After "Detail:", pyarrow adds the position in its own code.
         let why = why.split_once(". Detail: ").map_or(why, |(why, _)| why);
         Self(excerpt(why.trim_end_matches('.')))
     }
@@ -47,7 +48,7 @@ impl From<ArrowError> for BrokenStream {
     }
 }
 
-/// The stream of another library, moved out of its capsule.
+/// An Arrow stream of another library, moved out of its capsule.
 pub(crate) struct ArrowStream {
     stream: FFI_ArrowArrayStream,
     schema: SchemaRef,
@@ -58,7 +59,7 @@ impl ArrowStream {
     /// Reads the schema of the stream.
     ///
     /// # Errors
-    /// Returns an error for a released stream and for a schema that is no table's.
+    /// Returns an error if the stream is already released or its schema does not describe a table.
     pub(crate) fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, BrokenStream> {
         if stream.release().is_none() {
             return Err(broken("it was read before"));
@@ -109,7 +110,7 @@ impl Iterator for ArrowStream {
     }
 }
 
-/// The format asserts some rules where it does not return an error.
+/// Turns a panic into an error: the arrow crates assert some rules of the format.
 fn without_panic<T>(read: impl FnOnce() -> Result<T, BrokenStream>) -> Result<T, BrokenStream> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(broken("it violates the format")))
 }
@@ -118,9 +119,9 @@ fn broken(why: &str) -> BrokenStream {
     BrokenStream::new(why)
 }
 
-/// Refuses counts that the import would use as addresses.
+/// Rejects invalid counts, which the import would use to compute addresses.
 fn check_claims(array: &FFI_ArrowArray, kind: &DataType) -> Result<(), BrokenStream> {
-    // Negative numbers are large ones here.
+    // A negative count appears as a large unsigned number.
     let (items, offset) = (array.len(), array.offset());
     if items > MOST_ITEMS || offset > MOST_ITEMS {
         return Err(broken(&format!("the length or the offset of a {kind} array is out of range")));
@@ -130,7 +131,7 @@ fn check_claims(array: &FFI_ArrowArray, kind: &DataType) -> Result<(), BrokenStr
     }
     let form = layout(kind);
     let least = form.buffers.len() + usize::from(form.can_contain_null_mask);
-    // The lengths of the further buffers are one more.
+    // A view array has one more buffer, with the lengths of its further buffers.
     let least = least + usize::from(form.variadic);
     if array.num_buffers() < least || array.num_buffers() > MOST_ITEMS {
         return Err(broken(&format!("a {kind} array has another number of buffers")));
@@ -167,8 +168,8 @@ fn children(kind: &DataType) -> Vec<&DataType> {
     }
 }
 
-/// Refuses lengths of buffers that no memory has: the last offset of texts, and the lengths of the
-/// `further` buffers of views.
+/// Rejects buffer lengths beyond [`MOST_BYTES`]. They are the last offset of a text array, and the lengths
+/// of the `further` buffers of a view array.
 fn check_lengths(
     array: &FFI_ArrowArray,
     kind: &DataType,
@@ -192,24 +193,24 @@ fn check_lengths(
     Ok(())
 }
 
-/// A number in a buffer; the largest for a negative one, and where there is no buffer.
+/// Reads a number from a buffer. Returns `u64::MAX` if the number is negative or the buffer is missing.
 #[expect(unsafe_code, reason = "the Arrow boundary: buffers have no length before their import")]
 fn number<T: Copy + TryInto<u64>>(array: &FFI_ArrowArray, buffer: usize, place: usize) -> u64 {
     let start = array.buffer(buffer).cast::<T>();
     if start.is_null() {
         return u64::MAX;
     }
-    // SAFETY: relies on the producer: its buffer of offsets or lengths has as many numbers as its array
-    // claims. `place` is below that.
+    // SAFETY: relies on the producer. Its buffer of offsets or lengths contains as many numbers as its
+    // array claims, and `place` is less than that count.
     let number = unsafe { start.add(place).read_unaligned() };
     number.try_into().unwrap_or(u64::MAX)
 }
 
 #[expect(unsafe_code, reason = "the Arrow boundary: the producer's pointers are taken over")]
 fn imported(array: FFI_ArrowArray, kind: DataType) -> Result<ArrayData, BrokenStream> {
-    // SAFETY: relies on the producer for two things that the interface cannot show: each pointer is
-    // readable for as many bytes as the length and the offsets claim, until `release`. The claims were
-    // checked (`check_claims`); `validate_full` checks what the buffers contain before they are used.
+    // SAFETY: relies on the producer for two facts that the interface cannot prove. Each pointer is
+    // readable for as many bytes as the length and the offsets claim, and it stays so until `release`.
+    // `check_claims` has checked the claims. `validate_full` checks the contents before they are used.
     Ok(unsafe { from_ffi_and_data_type(array, kind) }?)
 }
 
@@ -217,26 +218,26 @@ fn imported(array: FFI_ArrowArray, kind: DataType) -> Result<ArrayData, BrokenSt
 fn exported_schema(stream: &mut FFI_ArrowArrayStream) -> Result<FFI_ArrowSchema, BrokenStream> {
     let mut schema = FFI_ArrowSchema::empty();
     let read = stream.get_schema().ok_or_else(|| broken("it has no schema"))?;
-    // SAFETY: the function is that of this stream, which is not released.
+    // SAFETY: the function belongs to this stream, and the stream is not released.
     let code = unsafe { read(&raw mut *stream, &raw mut schema) };
     if code == 0 { Ok(schema) } else { Err(failed(stream, code)) }
 }
 
-/// A released array at the end of the stream.
+/// Returns the next array, or a released array at the end of the stream.
 #[expect(unsafe_code, reason = "the Arrow boundary: the stream's own functions are called")]
 fn exported_array(stream: &mut FFI_ArrowArrayStream) -> Result<FFI_ArrowArray, BrokenStream> {
     let mut array = FFI_ArrowArray::empty();
     let read = stream.get_next().ok_or_else(|| broken("it has no batches"))?;
-    // SAFETY: as for the schema.
+    // SAFETY: the function belongs to this stream, and the stream is not released.
     let code = unsafe { read(&raw mut *stream, &raw mut array) };
     if code == 0 { Ok(array) } else { Err(failed(stream, code)) }
 }
 
-/// The producer's own message for the call that failed just now.
+/// Returns the producer's message for the call that has just failed.
 #[expect(unsafe_code, reason = "the Arrow boundary: the stream's own functions are called")]
 fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> BrokenStream {
     let told = stream.get_last_error().and_then(|read| {
-        // SAFETY: the last call has failed; the text is valid until the next one, and copied here.
+        // SAFETY: the last call failed. Its text is valid until the next call and is copied here.
         unsafe {
             let text = read(&raw mut *stream);
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())

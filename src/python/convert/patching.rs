@@ -1,15 +1,16 @@
-//! Lets a test put another function in the place of an object's method, as `mock.patch.object` does.
-//! Nothing else can be set: a misspelled option would otherwise be stored, and ignored.
+//! Lets a test replace a method of an object, as `mock.patch.object` does. Other attributes cannot be
+//! set, because Python would store a misspelled option and nobody would notice.
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Sets a method of one object, or takes it away again (`None`).
+/// Replaces a method of one object, or removes the replacement if `with` is `None`.
 ///
 /// # Errors
-/// `AttributeError` for a name that is no method of the class, and where there is nothing to take away.
+/// Returns `AttributeError` if `name` is not a method of the class, is a special method such as
+/// `__enter__`, or if there is no replacement to remove.
 pub(crate) fn replace_method(
     object: &Bound<'_, PyAny>,
     name: &str,
@@ -23,7 +24,7 @@ pub(crate) fn replace_method(
             let text = format!("'{class_name}' object has no attribute '{name}'");
             return Err(PyAttributeError::new_err(text));
         }
-        // Python looks up names such as __enter__ in the class only.
+        // Python looks up special methods such as __enter__ only in the class.
         Some(known) if !known.is_callable() || name.starts_with("__") => {
             let text = format!("attribute '{name}' of '{class_name}' objects is read-only");
             return Err(PyAttributeError::new_err(text));
@@ -41,7 +42,7 @@ pub(crate) fn replace_method(
     }
 }
 
-/// For classes with `dict`: see [`replace_method`].
+/// Makes the methods of a class with `dict` replaceable: see [`replace_method`].
 macro_rules! methods_can_be_replaced {
     ($class:ident) => {
         #[pymethods]
