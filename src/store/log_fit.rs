@@ -1,6 +1,6 @@
-//! Whether the log beside a store's file belongs to it. A copy that was put over the file, a file that
-//! was renamed, and a log from elsewhere leave two files that do not belong together: `SQLite` would
-//! apply the pages of the one to the other.
+//! Checks whether a log belongs to the store's file next to it. If someone replaces or renames the file,
+//! or moves another log next to it, the two no longer match. `SQLite` would still apply the pages of the
+//! log to the file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -9,35 +9,35 @@ use std::path::Path;
 
 use super::commit_mark::{CommitMark, NOTHING, PLACES};
 
-/// The beginning of a database of `SQLite`, and of its log: the last bit says in what order the bytes
-/// of the checksums are.
+/// The first bytes of a `SQLite` database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
+/// The first number of a `SQLite` log. Its last bit, here 0, selects the byte order of the checksums.
 const LOG: u32 = 0x377F_0682;
 const LOG_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// How a log fits the file beside it.
+/// Whether a log belongs to the file next to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogFit {
-    /// It has no commit, or there is none.
+    /// The log contains no commit, or there is no log.
     Empty,
     Belongs,
-    /// It belongs to another file.
+    /// The log belongs to another file.
     Foreign,
 }
 
-/// The last commit that is in a file, without its log.
+/// The last commit in a file, not counting its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileMark {
-    /// The file is empty, or has no table yet.
+    /// The file is empty or has no table yet.
     Nothing,
     Commit(CommitMark),
-    /// It is no store, or the page is damaged: a loss of power may have torn it, and the log has it.
+    /// The file is not a store, or the page is damaged. If a power loss tore it, the log has a copy.
     Unreadable,
 }
 
 impl FileMark {
-    /// Reads the first pages of a file.
+    /// Reads the last commit from the first pages of a file.
     pub(super) fn read(mut file: &File) -> io::Result<Self> {
         let mut header = Vec::new();
         file.rewind()?;
@@ -58,7 +58,7 @@ impl FileMark {
     }
 }
 
-/// The size of the pages, from the header of a file.
+/// Returns the page size from the header of a file.
 fn page_size(header: &[u8]) -> Option<usize> {
     if header.len() < 100 || !header.starts_with(DATABASE) {
         return None;
@@ -70,7 +70,7 @@ fn page_size(header: &[u8]) -> Option<usize> {
     }
 }
 
-/// How the log at a path fits the file.
+/// Checks whether the log at a path belongs to the file.
 pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
     let log = match File::open(log) {
         Ok(log) => log,
@@ -89,7 +89,7 @@ pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
         (FileMark::Commit(mark), first) => {
             commits.ids.contains(&mark.id)
                 || first.is_some_and(|first| first.parent == Some(mark.id))
-                // Both are of a siteline that wrote no marks.
+                // An older siteline, which wrote no marks, made both.
                 || (mark.parent.is_none() && first.is_none_or(|first| first.parent.is_none()))
         }
     };
@@ -104,7 +104,8 @@ struct Commits {
 }
 
 impl Commits {
-    /// Reads a log as `SQLite` does after a crash: up to its last whole commit; `None` if it has none.
+    /// Reads a log up to its last complete commit, as `SQLite` does after a crash. Returns `None` if it
+    /// contains none.
     fn read(mut log: impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; LOG_HEADER];
         if !fill(&mut log, &mut header)? {
@@ -130,7 +131,7 @@ impl Commits {
             }
             if number(&frame, 4) != 0 {
                 let commits = found.get_or_insert_default();
-                // Of a page that was written twice, the commit has the last form.
+                // If a commit wrote the page twice, its last version counts.
                 let last = open.pop();
                 commits.first = commits.first.or(last);
                 commits.ids.extend(last.map(|mark| mark.id));
@@ -141,7 +142,7 @@ impl Commits {
     }
 }
 
-/// Fills a buffer; false at the end of the file.
+/// Fills a buffer. Returns false if the file ends first.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(buffer) {
         Ok(()) => Ok(true),

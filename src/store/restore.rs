@@ -1,4 +1,4 @@
-//! Puts a backup in the place of a store, whole or not at all.
+//! Replaces a store with a backup, completely or not at all.
 
 use std::path::Path;
 
@@ -12,19 +12,20 @@ use super::{Store, access, not_ours, path};
 use crate::error::{Error, Kind, Result};
 use crate::files::{self, unused};
 
-/// What a restored store replaced.
+/// The outcome of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Restored {
-    /// There was a store before.
+    /// Whether the backup replaced an existing store.
     pub(crate) replaced: bool,
 }
 
-/// Puts a copy of a backup in the place of a store, which need not exist. The copy is verified before;
-/// it keeps the owner and the mode of the store. Until it is renamed, nothing is changed.
+/// Replaces a store, which need not exist, with a copy of a backup. The copy is verified first and keeps
+/// the owner and the mode of the store. Nothing changes until the copy is renamed.
 ///
 /// # Errors
-/// `StoreBusy` where a process has the store open; `StoreCorrupt` where the backup is damaged;
-/// `StoreError` where it is no store, and where it was stopped; `StoreFull`; the others.
+/// Returns `StoreBusy` if a process has the store open, `StoreCorrupt` if the backup is damaged,
+/// `StoreError` if it is not a store or `watch` stopped the restore, `StoreFull` if the disk is full, and
+/// any other error of opening or writing the files.
 pub(crate) fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<Restored> {
     let (backup, store) = (path::resolve(backup)?, path::resolve(store)?);
     if backup == store {
@@ -66,7 +67,7 @@ fn fill(backup: &Path, part: &Path, watch: &Watch) -> Result<()> {
     checked.map_err(|error| of_backup(backup, part, error))
 }
 
-/// An error of the copy, with the name of the backup in the place of the copy's.
+/// Makes an error of the copy name the backup, because the user never sees the copy.
 fn of_backup(backup: &Path, part: &Path, error: Error) -> Error {
     let message = error.to_string();
     let names_copy = message.contains(&*part.to_string_lossy());

@@ -1,5 +1,5 @@
-//! Pages whose values a target cannot store. The range of their chain is set aside for a day. The other
-//! ranges and feeds are read and stored.
+//! Handles pages with values that a target cannot store. Sync sets the range of their chain aside for a
+//! day, and continues to read and store the other ranges and feeds.
 
 use jiff::Timestamp;
 
@@ -13,20 +13,20 @@ use super::unfinished::UnfinishedChain;
 use crate::error::{Error, Result};
 
 impl Run {
-    /// Handles an error of the target for the first pending write of a feed. If the values of a page caused
-    /// the error, the first pending write becomes a [`PendingWrite::Abandoned`].
+    /// Handles an error of the target for the first pending write of a feed. If the values of a page
+    /// caused the error, the first pending write becomes a [`PendingWrite::Abandoned`].
     ///
     /// # Errors
-    /// Any other error, as it is.
+    /// Returns any other error unchanged.
     pub(super) fn refused(&self, feed: &str, error: Error) -> Result<()> {
         self.work().refused_by_target(feed, error, self.client.now())
     }
 
-    /// Handles an error of the target for pages of a feed that were put off, and stores the state in which
-    /// their range is set aside.
+    /// Handles an error from the target's flush for pages of a feed. Sets their range aside and stores the
+    /// new state.
     ///
     /// # Errors
-    /// The given error, or the next error of the target.
+    /// Returns the given error if the values did not cause it, or the next error of the target.
     pub(super) fn set_aside(&self, feed: &str, error: Error) -> Result<()> {
         self.refused(feed, error)?;
         if let Some(write) = self.next_write() {
@@ -36,7 +36,7 @@ impl Run {
         self.work().take_failure().map_or(Ok(()), Err)
     }
 
-    /// Closes each chain with a page that could not be stored. Its next request may be under way.
+    /// Closes each chain with a page that could not be stored, because its next request may be in flight.
     pub(super) fn close_unstorable(&self, followed: &mut Followed) {
         let feeds = std::mem::take(&mut self.work().unstorable);
         for feed in feeds {
@@ -72,7 +72,8 @@ impl RunState {
         Ok(())
     }
 
-    /// The chain of the refused page: the error names it, or it is the chain of the pending write.
+    /// Returns the chain of the rejected page. The error names its range; otherwise it is the chain of the
+    /// pending write.
     fn unstorable_chain(&self, feed: usize, error: &Error) -> Option<UnfinishedChain> {
         let pending = self.pending.front().filter(|write| write.feed() == feed);
         let pending = pending.and_then(|write| write.chain());

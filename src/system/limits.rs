@@ -1,6 +1,6 @@
-//! The limits of this process: open files, and processes and threads.
+//! The limits of this process on open files, processes and threads.
 
-/// How many files this process may have open; `None` without a limit.
+/// Returns the maximum number of open files of this process, or `None` if there is no limit.
 #[cfg(unix)]
 pub(super) fn open_files() -> Option<u64> {
     use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -13,7 +13,8 @@ pub(super) fn open_files() -> Option<u64> {
     None
 }
 
-/// How many processes and threads this user may have; `None` without a limit, as for root.
+/// Returns the maximum number of processes and threads of this user, or `None` if there is no limit, as
+/// for root.
 #[cfg(unix)]
 pub(super) fn threads_of_user() -> Option<u64> {
     use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -26,8 +27,8 @@ pub(super) fn threads_of_user() -> Option<u64> {
     None
 }
 
-/// How many processes and threads the container, or the systemd unit, of this process may have; `None`
-/// without a limit.
+/// Returns the maximum number of processes and threads in this process's container or systemd unit, or
+/// `None` if there is no limit.
 #[cfg(target_os = "linux")]
 pub(super) fn threads_of_container() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

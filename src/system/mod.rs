@@ -1,7 +1,7 @@
-//! What the operating system refuses: one description for each I/O error, and threads that are started
-//! without a panic.
+//! Handles failures of the operating system. Describes each I/O error in the same way everywhere, and
+//! starts threads without a panic.
 //!
-//! No text here comes from a file or from the service, so all of it may be shown.
+//! No text in this module originates from a file or from the service, so users may see all of it.
 
 mod limits;
 mod refusal;

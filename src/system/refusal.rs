@@ -1,4 +1,4 @@
-//! Describes an I/O error: why, and what helps. Other modules show no I/O error in any other way.
+//! Describes an I/O error: the reason and a remedy. All other modules report I/O errors through this one.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -6,23 +6,24 @@ use std::io::{self, ErrorKind};
 use super::limits;
 use super::threads::found_no_thread;
 
-/// What the system lacks for the moment, so that the same call may succeed later.
+/// A resource that is missing only temporarily, so the same call may succeed later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lack {
-    /// The process has as many open files as it may have.
+    /// The process has reached its limit of open files.
     Files,
-    /// All processes together have.
+    /// All processes together have reached the system's limit of open files.
     FilesOfSystem,
-    /// No thread, or no process, can be started.
+    /// No thread or process can be started.
     Threads,
     Memory,
     Space,
-    /// The disk, or the network that it is reached by, fails.
+    /// The disk or the network connection to it fails.
     Disk,
 }
 
-/// Why, in a few words without a full stop: the kind of the error; the system's own words if the kind
-/// has no name; our own if the error is ours, or if a limit is the reason.
+/// Returns the reason for an error in a few words, without a full stop. This is the kind of the error, or
+/// the system's own text if the kind has no name. If siteline made the error, or a limit is the reason, it
+/// is siteline's text.
 pub(crate) fn reason(error: &io::Error) -> String {
     match lack(error) {
         Some(Lack::Files) => match limits::open_files() {
@@ -38,7 +39,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// The kind of an error of the system; if it has no name, the system's own words.
+/// Returns the kind of a system error, or the system's own text if the kind has no name.
 fn words(error: &io::Error) -> String {
     let kind = error.kind().to_string();
     if kind != "uncategorized error" && kind != ErrorKind::Other.to_string() {
@@ -51,7 +52,7 @@ fn words(error: &io::Error) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// What helps, if the system lacks something for the moment.
+/// Returns a remedy if a resource is temporarily missing.
 pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     Some(match lack(error)? {
         Lack::Files => {
@@ -69,7 +70,7 @@ pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     })
 }
 
-/// Whether the same call may succeed later, with nothing changed in it.
+/// Whether the same call, unchanged, may succeed later.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     lack(error).is_some()
 }
@@ -98,7 +99,7 @@ fn of_number(number: i32) -> Option<Lack> {
     }
 }
 
-/// `ERROR_TOO_MANY_OPEN_FILES`, `WSAEMFILE`; `ERROR_CRC`, `ERROR_IO_DEVICE`.
+/// The numbers are `ERROR_TOO_MANY_OPEN_FILES`, `WSAEMFILE`, `ERROR_CRC` and `ERROR_IO_DEVICE`.
 #[cfg(windows)]
 fn of_number(number: i32) -> Option<Lack> {
     match number {
@@ -108,13 +109,13 @@ fn of_number(number: i32) -> Option<Lack> {
     }
 }
 
-/// Whether too many files are open.
+/// Whether an error means that too many files are open.
 pub(crate) fn lacks_files(error: &io::Error) -> bool {
     matches!(lack(error), Some(Lack::Files | Lack::FilesOfSystem))
 }
 
-/// The system's error if this process can't open some more files, as many as a store needs. Libraries
-/// that open files of their own (`SQLite`, the resolver) report another reason.
+/// Returns the system's error if this process cannot open as many more files as a store needs. The check
+/// is needed because libraries that open files (`SQLite`, the resolver) report another reason.
 pub(crate) fn exhausted_files() -> Option<io::Error> {
     const NEEDED: usize = 4;
     let anywhere = std::env::temp_dir();

@@ -1,5 +1,5 @@
-//! Threads for work that may wait. tokio's own pool panics if the system refuses its first thread, and
-//! leaves work waiting without end if it refuses a later one. Here a refusal is an error.
+//! Threads for blocking work. tokio's own pool panics if the system refuses its first thread. If the
+//! system refuses a later thread, work can wait in that pool forever. This pool returns an error instead.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -16,16 +16,16 @@ use tokio::sync::oneshot;
 use super::limits;
 use crate::fork::Owned;
 
-/// The most threads of the pool. Work that comes beyond waits for one of them.
+/// Maximum number of threads in the pool. Further work waits until one of them is free.
 const MOST: usize = 512;
-/// How long a thread without work stays.
+/// How long an idle thread is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 static POOL: Owned<Pool> = Owned::empty();
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The system refused a thread. Its text names the limits.
+/// The error if the system refused to start a thread. Its text names the limits.
 #[derive(Debug, thiserror::Error)]
 pub(crate) struct NoThread {
     user: Option<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct NoThread {
 }
 
 impl NoThread {
-    /// With the limits as they are now.
+    /// Creates the error with the current limits.
     pub(crate) fn now() -> Self {
         Self { user: limits::threads_of_user(), container: limits::threads_of_container() }
     }
@@ -59,7 +59,7 @@ impl fmt::Display for NoThread {
     }
 }
 
-/// The refusal of a thread, if that is why an operation failed.
+/// Finds the [`NoThread`] in an error, if a refused thread is the reason for it.
 pub(crate) fn found_no_thread(error: &io::Error) -> Option<&NoThread> {
     let inner = error.get_ref()?;
     match inner.downcast_ref::<io::Error>() {
@@ -71,7 +71,7 @@ pub(crate) fn found_no_thread(error: &io::Error) -> Option<&NoThread> {
 /// Starts a thread.
 ///
 /// # Errors
-/// [`NoThread`] inside of the error if the system refuses it.
+/// Returns an error that contains [`NoThread`] if the system refuses the thread.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -79,16 +79,16 @@ pub(crate) fn start<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work).map_err(|_| no_thread())
 }
 
-/// The error for a thread that the system refused.
+/// Creates the I/O error for a thread that the system refused.
 pub(crate) fn no_thread() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
 }
 
-/// Does work on a thread where it may wait, to its end, also if the future is dropped meanwhile. A panic
-/// of the work is resumed here. The work is within the runtime of its caller.
+/// Runs blocking work on a thread of the pool, within the caller's runtime. The work continues to its end
+/// even if the future is dropped. If the work panics, the panic resumes in the caller.
 ///
 /// # Errors
-/// [`NoThread`] inside of the error if the system refuses a thread; the work is not done then.
+/// Returns an error that contains [`NoThread`] if the system refuses a thread. The work has then not run.
 pub(crate) async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
@@ -98,18 +98,18 @@ pub(crate) async fn on_thread<T: Send + 'static>(
     match ended.await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => resume_unwind(panic),
-        // A thread of the pool sends before it goes.
+        // A pool thread always sends a result, so a closed channel means that the process is exiting.
         Err(_) => Err(io::Error::other("the process is exiting")),
     }
 }
 
-/// Work that no thread can do, and why.
+/// Work for which no thread could be started, and the error.
 pub(crate) struct Refused(pub(crate) Box<dyn FnOnce() + Send>, pub(crate) io::Error);
 
-/// Has work done on a thread of the pool, which is within the runtime of the caller.
+/// Starts work on a thread of the pool, within the caller's runtime.
 ///
 /// # Errors
-/// The work itself, if no thread is free and the system refuses another.
+/// Returns the work in [`Refused`] if no thread is free and the system refuses another.
 pub(crate) fn begin(work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
     let runtime = Handle::try_current().ok();
     let within = move || {
@@ -128,7 +128,7 @@ struct Pool {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Work>,
-    /// Threads that wait for work.
+    /// Number of threads that wait for work.
     idle: usize,
     threads: usize,
 }
@@ -152,7 +152,7 @@ impl Pool {
             self.has_work.notify_one();
             return Ok(());
         }
-        // With the lock: no other thread takes this work if its own can't be started.
+        // The lock is still held, so no other thread can take this work if its own thread cannot start.
         match start("siteline-work", || self.run()) {
             Ok(_detached) => {
                 state.threads += 1;
@@ -165,13 +165,13 @@ impl Pool {
         }
     }
 
-    /// What a thread of the pool does.
+    /// Runs queued work until the thread has been idle for [`KEEP_ALIVE`].
     fn run(&self) {
         let mut state = self.state();
         loop {
             if let Some(work) = state.queue.pop_front() {
                 drop(state);
-                // Who waits for the work gets its panic.
+                // A panic must not end this thread. `on_thread` passes the panic to its caller.
                 drop(catch_unwind(AssertUnwindSafe(work)));
                 state = self.state();
                 continue;
@@ -232,7 +232,7 @@ mod tests {
             };
             assert!(begin(work).is_ok());
         }
-        // The last ends first: none waits for a thread of another.
+        // The last work ends first, so no work waits for another one's thread.
         for number in (0..4).rev() {
             drop(senders.pop());
             assert_eq!(ended.recv(), Ok(number));

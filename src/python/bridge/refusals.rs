@@ -1,4 +1,4 @@
-//! Gives the Python code the error texts of the core for failed system operations.
+//! Provides the Python code with the error texts of the core for failed system operations.
 
 use std::io;
 

@@ -1,15 +1,14 @@
-//! What keeps the files of an open store together. `SQLite` locks with locks of the process: the
-//! system drops them when anything in the process closes one of the files, as a second `SQLite` does.
-//! That one, or one of another process, believes then that nobody else uses the store, and removes the
-//! log. So each process that has a store open holds locks of its own, on open files that it closes
-//! last:
+//! Keeps the files of an open store consistent. The locks of `SQLite` belong to the process. The system
+//! drops them when any code in the process closes one of the files, for example a second `SQLite`. That
+//! `SQLite`, or one in another process, then assumes that nobody else uses the store and removes the log.
+//! So each process holds additional locks while it has a store open, on open files that it closes last:
 //!
-//! - on the bytes by which a `SQLite` is seen to use the file and its shared memory: no other one removes
-//!   or truncates what is beside the file
-//! - on two bytes that no `SQLite` knows: one process at a time writes, and the log is copied into the
-//!   file only while none reads
+//! - Locks on the bytes that mark the file and its shared memory as used by a `SQLite`. They keep every
+//!   other `SQLite` from removing the log or truncating the shared memory.
+//! - Locks on two bytes that no `SQLite` uses. Only one process writes at a time, and the log is copied
+//!   into the file only while no process reads.
 //!
-//! Before each write it verifies that the names still stand for the open files.
+//! Before each write, the process verifies that the store's paths still name the open files.
 
 mod byte_lock;
 mod passes;
@@ -39,25 +38,25 @@ use crate::files::{self, Use, beside, is_named, unused};
 use crate::fork::{Owned, Process};
 use crate::lock::Mutex;
 
-/// The bytes of the file of which each `SQLite` that uses it has a shared lock.
+/// The bytes of the file on which each `SQLite` that uses the file has a shared lock.
 const USERS: Range<i64> = 0x4000_0002..0x4000_0200;
-/// The byte of the shared memory of which each `SQLite` that uses it has a shared lock.
+/// The byte of the shared memory on which each `SQLite` that uses the memory has a shared lock.
 const MEMORY_USERS: Range<i64> = 128..129;
 /// The byte of the file that a writer locks.
 const TURN: Range<i64> = (1 << 61)..(1 << 61) + 1;
-/// The byte of the file of which each reader has a shared lock.
+/// The byte of the file on which each reader has a shared lock.
 const READERS: Range<i64> = (1 << 61) + 1..(1 << 61) + 2;
 
-/// The pauses between two tries for a lock.
+/// The shortest and the longest pause between two attempts to lock.
 const PAUSES: Range<Duration> = Duration::from_micros(250)..Duration::from_millis(5);
-/// How long a closing store waits for a writer. After that it leaves the log to it.
+/// How long a closing store waits for a writer. After that, it leaves the log in place for the writer.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// The stores that this process has open, by their paths.
+/// The stores that this process has open, by path.
 static HOLDS: Owned<Mutex<HashMap<PathBuf, Place>>> = Owned::empty();
 
-/// The hold on one store, where there is one. Locked while the first connection of the process is
-/// opened, and while the last one is closed.
+/// The hold on one store, if there is one. It is locked while a connection of the process is opened or
+/// closed.
 type Place = Arc<Mutex<Weak<StoreHold>>>;
 
 fn place(path: &Path) -> Place {
@@ -71,7 +70,8 @@ pub(super) struct StoreHold {
     path: PathBuf,
     writes: bool,
     process: Process,
-    /// Before the file: who finds the shared memory in use finds the file in use too.
+    /// Declared before `file`, so that its locks are released first. A process that finds the shared
+    /// memory in use then also finds the file in use.
     state: Mutex<State>,
     file: File,
 }
@@ -80,18 +80,18 @@ pub(super) struct StoreHold {
 struct State {
     writing: bool,
     readers: usize,
-    /// The log is being copied into the file.
+    /// Whether the log is being copied into the file.
     copying: bool,
     log: Option<LogFiles>,
-    /// The shared memory as another process was found to use it.
+    /// The shared memory, if it was already in use when this process opened the store.
     found: Option<File>,
-    /// The last commit that was found in the file itself.
+    /// The last commit in the file itself, without the log, when it was last read.
     mark: Option<FileMark>,
 }
 
 impl StoreHold {
-    /// Opens a connection, and takes hold of the store if this process has not. `open` reads with the
-    /// connection once, so that it has the log and the shared memory open.
+    /// Opens a connection, and creates the hold if this process has none on the store. `open` must read
+    /// once with the connection, so that the log and the shared memory are open when it returns.
     pub(super) fn connect(
         path: &Path,
         timeout: Duration,
@@ -106,7 +106,7 @@ impl StoreHold {
         }
         let mut hold = Arc::new(Self::new(path)?);
         let mut turn = hold.turn(timeout)?;
-        // Meanwhile a backup was put in its place.
+        // A restore may have replaced the file while this process waited for its turn.
         while !is_named(&hold.file, path).map_err(|error| Self::failed(path, &error))? {
             drop(turn);
             hold = Arc::new(Self::new(path)?);
@@ -114,7 +114,8 @@ impl StoreHold {
         }
         let has_log = hold.has_log()?;
         if has_log {
-            // A new file has none: `SQLite` needs it alone to begin a log.
+            // To start a log, `SQLite` must be the only one to lock these bytes. If there is no log yet,
+            // `keep_log` locks them after `open`.
             hold.wait(timeout, || set(&hold.file, ByteLock::Shared, &USERS))?;
         }
         hold.check_log(reads_only, timeout)?;
@@ -125,8 +126,8 @@ impl StoreHold {
         Ok((hold, connection))
     }
 
-    /// Closes a connection. The last one of the process takes the log with it, as `SQLite` does; not
-    /// if another file has got the name.
+    /// Closes a connection. When the last one of the process closes, `SQLite` may remove the log. The log
+    /// is kept if another process has the turn to write, or if the store's files were replaced.
     pub(super) fn close(self: Arc<Self>, connection: Connection) {
         let path = self.path.clone();
         let place = place(&path);
@@ -152,7 +153,7 @@ impl StoreHold {
         *slot = Weak::new();
         drop(self);
         let mut holds = HOLDS.get_or_init(Mutex::default).lock();
-        // Another thread that waits for the place has it too.
+        // Two references are the map's and this function's. Another thread that waits has a third.
         if Arc::strong_count(&place) == 2 {
             holds.remove(&path);
         }
@@ -170,7 +171,7 @@ impl StoreHold {
         StoreFailure::Core(system(path, "its files cannot be locked", error))
     }
 
-    /// Tries for a lock until it is there, with short pauses.
+    /// Tries to lock until it succeeds or `timeout` has passed, with short pauses.
     fn wait(
         &self,
         timeout: Duration,
@@ -188,7 +189,7 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Whether the file's header says that it has a log.
+    /// Whether the file's header declares a log.
     fn has_log(&self) -> StoreResult<bool> {
         use std::io::{Read as _, Seek as _};
         let mut file = &self.file;
@@ -198,17 +199,17 @@ impl StoreHold {
         Ok(header.get(18..) == Some(&[2, 2]))
     }
 
-    /// Refuses the log of another file, or sets it aside where nobody uses it.
+    /// Rejects the log of another file, or sets it aside if the store may be written and nobody uses it.
     fn check_log(&self, reads_only: bool, timeout: Duration) -> StoreResult<()> {
         let path = &self.path;
         let mut fit = LogFit::Empty;
-        // Who is about to close the store has let go of a part of it.
+        // A process that closes the store releases its locks one after the other, so wait for the rest.
         let agrees = self.wait(timeout, || {
             self.state.lock().found = None;
             let file = File::options().read(true).write(self.writes).open(beside(path, MEMORY));
             let found = match file {
-                // It is locked: a `SQLite` of this process, which sees no lock of this process, would
-                // truncate it.
+                // This lock keeps the `SQLite` of this process from truncating the memory: it does not
+                // see the locks of a second `SQLite` in the same process.
                 Ok(memory) if is_used(&memory, &MEMORY_USERS)? => {
                     if !set(&memory, ByteLock::Shared, &MEMORY_USERS)? {
                         return Ok(false);
@@ -251,7 +252,7 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Opens the log and the shared memory that a connection has just opened.
+    /// Opens and locks the log and the shared memory that a connection has just opened.
     fn keep_log(&self, has_lock: bool, timeout: Duration) -> StoreResult<()> {
         let failed = |error| Self::failed(&self.path, &error);
         if !has_lock {
@@ -267,7 +268,7 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Lets `SQLite` see that nobody else uses the store.
+    /// Releases the user locks, so that `SQLite` may remove the log if nobody else uses the store.
     fn let_go(&self) {
         let state = self.state.lock();
         let memories = [state.found.as_ref(), state.log.as_ref().map(|log| &log.memory)];
@@ -277,8 +278,8 @@ impl StoreHold {
         let _freed = set(&self.file, ByteLock::Free, &USERS);
     }
 
-    /// Refuses a store whose files have other names, or another content than the log follows. Called
-    /// in turn.
+    /// Rejects a store if its files were moved, replaced or removed, or if the log does not belong to the
+    /// file's contents. The caller must hold the write turn.
     pub(super) fn verify(&self) -> StoreResult<()> {
         self.check_names()?;
         let failed = |error| Self::failed(&self.path, &error);
@@ -286,7 +287,7 @@ impl StoreHold {
         if self.state.lock().mark == Some(mark) {
             return Ok(());
         }
-        // Pages of the log were copied into it, or another file was copied over it.
+        // Either pages of the log were copied into the file, or another file was copied over it.
         if log_fit(&self.file, &beside(&self.path, LOG)).map_err(failed)? == LogFit::Foreign {
             return Err(StoreFailure::Core(moved(&self.path, None)));
         }
@@ -294,7 +295,7 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Refuses a store whose files have other names.
+    /// Rejects a store if its files were moved, replaced or removed.
     pub(super) fn check_names(&self) -> StoreResult<()> {
         let failed = |error| Self::failed(&self.path, &error);
         if !is_named(&self.file, &self.path).map_err(failed)? {
@@ -310,8 +311,8 @@ impl StoreHold {
         self.state.lock().log.as_ref().map_or(Ok(None), |log| log.missing(&self.path))
     }
 
-    /// True where the log was removed, and nobody can have begun another: what this process has
-    /// of it may go into the file.
+    /// Whether the log or the shared memory was removed and no other file has its name. If so, this
+    /// process may copy the pages of the log, which it still has open, into the file.
     pub(super) fn is_log_removed(&self) -> bool {
         is_named(&self.file, &self.path).unwrap_or(false)
             && matches!(self.missing_log(), Ok(Some(Missing::Removed)))

@@ -1,4 +1,4 @@
-//! A store that is being replaced.
+//! Replaces the file of a store.
 
 use std::fs::File;
 use std::io;
@@ -11,15 +11,15 @@ use crate::files::{self, beside, is_named};
 use crate::store::access::{LOG, MEMORY};
 use crate::store::failure::{StoreFailure, StoreResult, open_elsewhere};
 
-/// While it is there, no other process opens the store.
+/// Keeps other processes from opening the store until it is dropped.
 #[derive(Debug)]
 pub(in crate::store) struct Replacing(StoreHold);
 
 impl Replacing {
-    /// Locks a store that nobody has open; waits for a moment where somebody is just closing it.
+    /// Locks a store that no process has open. Waits up to `timeout` for a process that is closing it.
     ///
     /// # Errors
-    /// `StoreBusy` where a process has it open.
+    /// Returns `StoreBusy` if a process still has the store open after that.
     pub(in crate::store) fn begin(store: &Path, timeout: Duration) -> StoreResult<Self> {
         let hold = StoreHold::new(store)?;
         let alone = || {
@@ -44,8 +44,8 @@ impl Replacing {
         }
     }
 
-    /// Puts a file in the place of the store. The log of the store goes after it: killed in between, it
-    /// leaves a log that is seen to be another file's.
+    /// Replaces the store with the file `part`, then removes the old log and shared memory. If the process
+    /// is killed in between, the next one to open the store sees that the log belongs to another file.
     pub(in crate::store) fn finish(self, part: &Path) -> io::Result<()> {
         let store = &self.0.path;
         #[cfg(windows)]

@@ -1,4 +1,4 @@
-//! The files of a store as this process has them open.
+//! The files of a store that this process has open.
 
 use std::fs::File;
 use std::io;
@@ -14,19 +14,19 @@ pub(super) struct LogFiles {
     log: File,
 }
 
-/// What is no longer as it was opened.
+/// A change to the log or the shared memory since this process opened them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Missing {
-    /// The log or the shared memory was removed.
+    /// One of the files was removed.
     Removed,
-    /// Another file has the name.
+    /// Another file has the name of one of the files.
     Replaced,
 }
 
 impl LogFiles {
-    /// Opens both, which a connection of this process has made or opened; `None` where one is not
-    /// there. On Windows nothing can remove them while they are open, and a second handle would keep
-    /// `SQLite` from it too.
+    /// Opens the log and the shared memory after a connection of this process has opened them. Returns
+    /// `None` if one of them does not exist, and always on Windows. There, nothing can remove an open
+    /// file, and a second handle would keep `SQLite` itself from removing it.
     pub(super) fn open(store: &Path, writes: bool) -> io::Result<Option<Self>> {
         if cfg!(windows) {
             return Ok(None);
@@ -41,7 +41,7 @@ impl LogFiles {
         }
     }
 
-    /// Whether both still have their names.
+    /// Returns the change if a path no longer names its open file, or `None` if both still do.
     pub(super) fn missing(&self, store: &Path) -> io::Result<Option<Missing>> {
         let mut missing = None;
         for (file, ending) in [(&self.log, LOG), (&self.memory, MEMORY)] {

@@ -1,4 +1,5 @@
-//! What ties the files of a store together: another `SQLite`, a restored copy, and logs of other files.
+//! Tests that a store's file and log stay consistent despite another `SQLite`, a restored copy, and logs
+//! of other files.
 
 use std::fs::{copy, remove_file, rename};
 
@@ -12,7 +13,7 @@ fn whole(sequence: u64) -> Request {
     Request::whole(sequence, 0, 900, &points)
 }
 
-/// A folder with the files that a killed process leaves: its log has pages 3 and 4, its file page 1 and 2.
+/// Creates a folder with the files of a killed process. The file contains pages 1 and 2, the log 3 and 4.
 fn killed() -> Folder {
     let (folder, left) = (Folder::new(), Folder::new());
     let store = folder.store();
@@ -30,14 +31,14 @@ fn killed() -> Folder {
     left
 }
 
-/// The last page of the store, once it has been verified.
+/// Verifies the store and returns the sequence of its last page.
 fn last_page(folder: &Folder) -> u64 {
     let store = folder.store();
     store.check(&Watch::default()).unwrap();
     store.sequence("line").unwrap()
 }
 
-/// Logs that were set aside.
+/// Returns the logs that were set aside.
 fn set_aside(folder: &Folder) -> Vec<PathBuf> {
     let files = std::fs::read_dir(&folder.0).unwrap().flatten().map(|entry| entry.path());
     files.filter(|path| path.to_string_lossy().contains("-other-wal-")).collect()
@@ -171,7 +172,7 @@ fn a_removed_log_of_an_open_store_is_saved() {
     assert_eq!(last_page(&folder), 2);
 }
 
-/// A `SQLite` that closes the file takes the locks of the whole process with it.
+/// When a second `SQLite` closes the file, the system drops the locks of the whole process.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_log_stays_when_the_process_closes_the_file() {
@@ -181,7 +182,7 @@ fn a_log_stays_when_the_process_closes_the_file() {
     for ending in ["", "-wal", "-shm"] {
         drop(std::fs::File::open(beside(&folder.file(), ending)).unwrap());
     }
-    // As another process, which has locks of its own.
+    // A `SQLite` in another process would remove the log if it saw no lock.
     let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
         c.execute('SELECT COUNT(*) FROM sqlite_master').fetchall(); c.close()";
     let mut python = std::process::Command::new("python3");
@@ -203,7 +204,7 @@ fn a_reader_keeps_the_log_that_it_found() {
     let inode = || beside(&folder.file(), "-wal").metadata().map(|log| log.ino()).ok();
     let before = inode();
     let link = StoreConnection::open_read_only(&folder.file(), BUSY_TIMEOUT).unwrap();
-    // The writer of another process.
+    // The writer acts as another process.
     let child = crate::fork::pretend(1);
     drop(folder.store());
     drop(child);
