@@ -1,7 +1,7 @@
-//! A value as an environment file or a shell leaves it: with white space, a byte order mark or a pair of
-//! quotation marks around it. The reader of a variable means what is inside.
+//! Cleans values from environment files and shells. Such a value may be surrounded by white space, a byte
+//! order mark or a pair of quotation marks, which are not part of it.
 
-/// The value without the byte order mark, white space and one pair of quotation marks around it.
+/// Removes surrounding white space, a byte order mark and one pair of quotation marks.
 #[must_use]
 pub(crate) fn unquoted(value: &str) -> &str {
     let trimmed = trimmed(value);
@@ -14,14 +14,14 @@ pub(crate) fn unquoted(value: &str) -> &str {
     trimmed
 }
 
-/// The value without the byte order mark and the white space around it.
+/// Removes surrounding white space, byte order marks and NUL characters.
 #[must_use]
 pub(crate) fn trimmed(value: &str) -> &str {
     value.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}' || c == '\0')
 }
 
-/// Why a value of one line cannot be meant as it is: it has half of a pair of quotation marks, or a
-/// control character. `None` if it may be.
+/// Returns why a one-line value is invalid, or `None` if it is valid. A value is invalid if it contains a
+/// control character or is not UTF-8 text, or has a quotation mark at only one end.
 #[must_use]
 pub(crate) fn fault(value: &str) -> Option<&'static str> {
     let is_mark = |c: char| c == '"' || c == '\'';

@@ -1,4 +1,4 @@
-//! [`Door`]: whether a peer may ask, by the system's user, its certificate or its secret.
+//! [`Door`]: decides by system user, certificate or secret whether a peer may send requests.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hyper::header::{HOST, HeaderMap, HeaderValue};
@@ -9,23 +9,24 @@ use super::message::{HEADER, SECRET_HEADER, VERSION};
 use super::routes::refusal;
 use crate::error::{Error, Kind, Result};
 
-/// What decides whether a request is heard.
+/// The checks that a request must pass before the agent answers it.
 pub(super) struct Door {
     pub(super) hosts: Vec<String>,
     pub(super) users: Vec<u32>,
     pub(super) secret: Option<Zeroizing<String>>,
-    /// The handshake has checked the peer's certificate.
+    /// Whether the TLS handshake verifies a client certificate.
     pub(super) is_proven_by_handshake: bool,
 }
 
 impl Door {
-    /// Whether the system's user at the other end may ask.
+    /// Returns whether the system user of the peer is allowed.
     #[cfg(unix)]
     pub(super) fn lets_in(&self, stream: &tokio::net::UnixStream) -> bool {
         stream.peer_cred().is_ok_and(|peer| self.users.contains(&peer.uid()))
     }
 
-    /// Refuses browsers, and whoever does not know the secret.
+    /// Rejects requests without siteline's header (for example from a browser), for another host name, or
+    /// without the secret.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<()> {
         let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let refused = |what: &str| Err(Error::new(Kind::ConfigError, what));
@@ -46,7 +47,7 @@ impl Door {
     }
 }
 
-/// The answer to a user who may not ask.
+/// The complete HTTP response for a user who is not allowed.
 #[cfg(unix)]
 pub(super) fn other_user() -> Vec<u8> {
     let why = "the agent is another user's, and does not allow this one (--allow-uid)";
@@ -64,7 +65,7 @@ pub(super) fn own_user() -> u32 {
     nix::unistd::Uid::effective().as_raw()
 }
 
-/// No socket of this system tells who is at its other end.
+/// Returns a fixed id, because a Windows socket does not identify the user of its peer.
 #[cfg(windows)]
 pub(super) fn own_user() -> u32 {
     0

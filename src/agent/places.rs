@@ -1,9 +1,9 @@
-//! [`Places`]: how many connections an agent has open at once, by what it knows of their peers.
+//! [`Places`]: limits how many connections an agent has open at once.
 //!
-//! A connection begins *unproven*, unless the system says who is at its other end. It is *proven* once
-//! its certificate or its secret was checked, and *answered* once its whole request was read. Each stage
-//! has places of its own, so that unknown peers never take those of known ones. In the first two a new
-//! connection closes the oldest where all places are taken: whoever only waits keeps nobody out.
+//! A connection starts as *unproven*, unless the operating system identifies its peer. It becomes *proven*
+//! after its certificate or secret was checked, and *answered* after its whole request was read. Each
+//! stage has its own limit, so unknown peers never use up the places of known peers. If the unproven or
+//! the proven stage is full, a new connection closes the oldest one. An idle peer therefore blocks nobody.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use crate::clock::Clock;
 use crate::lock::Mutex;
 
-/// How much an agent takes in.
+/// Limits for the connections and requests of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Most connections whose peer is not known.
+    /// Maximum number of connections from unknown peers.
     pub(super) unproven: usize,
-    /// Most connections of known peers whose request is being read.
+    /// Maximum number of connections from known peers, until their request is read.
     pub(super) proven: usize,
-    /// Most requests that are answered at once.
+    /// Maximum number of requests that are answered at once.
     pub(super) answered: usize,
-    /// The longest body, in bytes.
+    /// Maximum length of a request body, in bytes.
     pub(super) body: usize,
-    /// The longest handshake, head, body or reading of an answer.
+    /// Time limit for each step: handshake, head, body, and the peer's reading of the answer.
     pub(super) patience: Duration,
 }
 
 impl Default for Limits {
-    /// The sum of the connections is below 1,024, the usual limit of a process, and leaves some for the
-    /// agent's own requests and files. A body reports on at most 256 pages.
+    /// Together the connections stay below 1,024, the usual limit of open files per process. The rest is
+    /// for the agent's own requests and files. The body limit fits a report on 256 pages.
     fn default() -> Self {
         Self {
             unproven: 256,
@@ -43,13 +43,13 @@ impl Default for Limits {
     }
 }
 
-/// A connection has so long before a newer one closes it: a handshake under load needs some time.
+/// Minimum age at which a newer connection may close a connection. A handshake is slower under load.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Most refused peers that are given time to read why. Others are closed at once.
+/// Maximum number of refused peers that stay connected to read the reason.
 const REFUSED: usize = 32;
 
-/// The places of one agent.
+/// The open connections of one agent, by stage.
 pub(super) struct Places {
     refused: Stage,
     unproven: Stage,
@@ -57,7 +57,7 @@ pub(super) struct Places {
     answered: Arc<Semaphore>,
 }
 
-/// The connections of one stage, the oldest first.
+/// The connections of one stage, ordered from oldest to newest.
 struct Stage {
     most: usize,
     open: Mutex<BTreeMap<u64, Waiting>>,
@@ -87,15 +87,16 @@ impl Places {
         }
     }
 
-    /// Waits until another connection may be accepted. `is_known`: the system says who its peer is.
+    /// Waits until another connection may be accepted. `is_known` is whether the operating system
+    /// identifies its peer.
     pub(super) async fn room(&self, is_known: bool) {
-        // Fair: connections whose request was read before are answered first.
+        // The semaphore is fair, so requests that are already read are answered before a new connection.
         let _free = self.answered.acquire().await;
         if is_known { self.proven.room().await } else { self.unproven.room().await }
     }
 
-    /// Takes a place for a new connection, the oldest one's where none is free. `number`: greater than
-    /// those before.
+    /// Adds a new connection, and closes the oldest one if the stage is full. Each `number` must be greater
+    /// than the one before.
     pub(super) fn enter(self: &Arc<Self>, number: u64, is_known: bool) -> Visit {
         let visit = self.visit(number);
         if is_known {
@@ -106,14 +107,15 @@ impl Places {
         visit
     }
 
-    /// A place for a peer that was refused, as [`enter`](Self::enter).
+    /// Adds the connection of a refused peer; otherwise like [`enter`](Self::enter).
     pub(super) fn refuse(self: &Arc<Self>, number: u64) -> Visit {
         let visit = self.visit(number);
         self.refused.enter(&visit);
         visit
     }
 
-    /// Closes the oldest connection that only waits, that of a refused or unknown peer first.
+    /// Closes the oldest connection that is not being answered. Refused peers are closed first, then
+    /// unknown peers, then known peers.
     pub(super) fn close_oldest(&self) {
         let stages = [&self.refused, &self.unproven, &self.proven];
         let _closed = stages.into_iter().any(Stage::close_oldest);
@@ -179,20 +181,21 @@ impl Stage {
 }
 
 impl Visit {
-    /// The peer is known.
+    /// Moves the connection to the proven stage.
     pub(super) fn prove(&self) {
         self.places.unproven.leave(self.number);
         self.places.proven.enter(self);
     }
 
-    /// The request was read: waits until it may be answered.
+    /// Leaves the proven stage after the request was read, and waits until it may be answered.
     pub(super) async fn answer(&self) {
         self.places.proven.leave(self.number);
         let permit = Arc::clone(&self.places.answered).acquire_owned().await;
         *self.permit.lock() = permit.ok();
     }
 
-    /// The answer was written: whoever does not close the connection keeps no other request waiting.
+    /// Releases the permit after the answer was written. A peer that keeps its connection open therefore
+    /// delays no other request.
     pub(super) fn leave_answer(&self) {
         let permit = self.permit.lock().take();
         if permit.is_some() {
@@ -200,7 +203,7 @@ impl Visit {
         }
     }
 
-    /// Returns when a newer connection needs the place.
+    /// Returns when the connection must close, for example to make room for a newer one.
     pub(super) async fn closed(&self) {
         self.close.notified().await;
     }

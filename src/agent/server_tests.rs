@@ -49,7 +49,7 @@ impl Lessor for Fake {
     fn refuse(&self, _scopes: &ScopeSet, _digest: &str) {}
 }
 
-/// A new folder, removed at the end.
+/// A temporary folder, removed on drop.
 struct Folder(std::path::PathBuf);
 
 impl Folder {
@@ -66,7 +66,7 @@ impl Drop for Folder {
     }
 }
 
-/// An agent with few places, which waits for silent peers without end.
+/// Starts an agent that accepts few connections and practically never times out silent peers.
 fn started(listen: Listen) -> Agent {
     let clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
     let lessor = Fake { clock, ledger: MemoryLedger::new(crate::http::Terms::default()) };
@@ -90,7 +90,7 @@ fn asked(agent: &Agent, tls: ClientTls) -> Result<State> {
     connection.call("/v1/state", None::<&()>, Duration::from_secs(60))
 }
 
-/// An agent at TLS with a secret, and what its client needs.
+/// Starts a TLS agent with a secret. Returns the agent, the TLS settings for a client, and the port.
 fn tls_agent(folder: &Folder) -> (Agent, ClientTls, u16) {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("names");
@@ -121,7 +121,7 @@ fn silent_strangers_keep_no_known_client_out() {
     for _ in 0..3 {
         assert_eq!(asked(&agent, tls.clone()).expect("served").leases, 0);
     }
-    // The oldest were closed, and nothing was told to them.
+    // The agent closed the oldest connections without sending a byte.
     assert_eq!(idle[0].read(&mut [0; 16]).ok(), Some(0));
 }
 
@@ -177,7 +177,7 @@ mod local {
         stream.write_all(head.as_bytes()).expect("written");
         let chunk = vec![b' '; 1 << 16];
         let sent = (0..1_000).take_while(|_| stream.write_all(&chunk).is_ok()).count();
-        // What the buffers of the socket hold is not counted.
+        // The limit is above zero because some chunks fit into the socket buffers.
         assert!(sent < 40, "{sent} pieces of 64 kB were read");
     }
 }

@@ -1,5 +1,5 @@
-//! What a key file asks for before it is decrypted: its writer chose the rounds and the memory, and may
-//! have chosen so many that the process is killed or never ends.
+//! Limits the work that a key file may require, before the file is decrypted. The file itself sets the
+//! rounds and the memory. With extreme values the process would run out of memory or never finish.
 
 use pkcs8::der::asn1::ObjectIdentifier;
 use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader, Tag};
@@ -7,13 +7,13 @@ use pkcs8::der::{Decode as _, Header, Reader as _, SliceReader, Tag};
 use super::refusal::refused;
 use crate::Result;
 
-/// Of PBKDF2 and of PKCS#12. OpenSSL writes 2,048, siteline 600,000.
+/// Maximum rounds of PBKDF2 and PKCS#12. OpenSSL writes 2,048 and siteline 600,000.
 const MOST_ROUNDS: u128 = 10_000_000;
-/// Of scrypt, in bytes: 128 N r. OpenSSL writes 16 MiB, and reads up to 32.
+/// Maximum memory of scrypt (128 N r), in bytes. OpenSSL writes 16 MiB and reads up to 32 MiB.
 const MOST_MEMORY: u128 = 256 * 1024 * 1024;
-/// Of scrypt, N r p: a few seconds.
+/// Maximum work of scrypt (N r p), which takes a few seconds.
 const MOST_STEPS: u128 = 1 << 23;
-/// A key has 10 to 20 elements inside one another.
+/// Maximum nesting of the elements. A normal key has 10 to 20 levels.
 const DEEPEST: usize = 64;
 
 const PBKDF2: &str = "1.2.840.113549.1.5.12";
@@ -21,7 +21,7 @@ const SCRYPT: &str = "1.3.6.1.4.1.11591.4.11";
 /// PBES1 (RFC 8018 §A.3) and the schemes of PKCS#12 (RFC 7292 §C).
 const WITH_ROUNDS: [&str; 2] = ["1.2.840.113549.1.5.", "1.2.840.113549.1.12.1."];
 
-/// An element of DER.
+/// One DER element.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a> {
     tag: Tag,
@@ -29,7 +29,7 @@ pub(super) struct Element<'a> {
     pub(super) whole: &'a [u8],
 }
 
-/// The elements one after another; `None` if the bytes are anything else.
+/// Splits the bytes into consecutive DER elements. Returns `None` if they are not valid DER.
 pub(super) fn elements(bytes: &[u8]) -> Option<Vec<Element<'_>>> {
     let (mut found, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
@@ -46,10 +46,10 @@ pub(super) fn elements(bytes: &[u8]) -> Option<Vec<Element<'_>>> {
     Some(found)
 }
 
-/// Refuses DER that asks for too much work anywhere in it.
+/// Rejects DER if any element in it requires too much work.
 ///
 /// # Errors
-/// `CredentialError` that names the measure and its limit.
+/// `CredentialError` that names the exceeded limit.
 pub(super) fn check(der: &[u8]) -> Result<()> {
     check_elements(&elements(der).unwrap_or_default(), 0)?;
     check_mac(der)
@@ -67,7 +67,7 @@ fn check_elements(all: &[Element<'_>], depth: usize) -> Result<()> {
         check_algorithm(&algorithm.to_string(), parameters)?;
     }
     for element in all {
-        // A text of octets may be DER again.
+        // An octet string may itself contain DER.
         let is_outer = element.tag.is_constructed()
             || element.tag.is_context_specific()
             || element.tag == Tag::OctetString;
@@ -120,7 +120,8 @@ fn check_scrypt(n: u128, r: u128, p: u128) -> Result<()> {
     Ok(())
 }
 
-/// The rounds of the checksum of PKCS#12 (RFC 7292 §4), which have no algorithm of their own.
+/// Checks the rounds of the PKCS#12 checksum (RFC 7292 §4). No key derivation algorithm precedes them, so
+/// `check_elements` does not find them.
 fn check_mac(der: &[u8]) -> Result<()> {
     let outer = elements(der).unwrap_or_default();
     let members = outer.first().and_then(|outer| elements(outer.content)).unwrap_or_default();
@@ -128,7 +129,7 @@ fn check_mac(der: &[u8]) -> Result<()> {
     mac.get(2).and_then(number_of).map_or(Ok(()), check_rounds)
 }
 
-/// A positive number. One that is too long for any use counts as the largest.
+/// Reads an integer as an unsigned number. A value that does not fit into 128 bits returns `u128::MAX`.
 pub(super) fn number_of(element: &Element<'_>) -> Option<u128> {
     if element.tag != Tag::Integer {
         return None;
@@ -164,7 +165,7 @@ mod tests {
         element(2, &[&[0], &bytes[start..]])
     }
 
-    /// An encrypted key with this key derivation, and nothing in it.
+    /// Returns an encrypted key with this key derivation and a dummy content.
     fn encrypted(kdf: &[u8], parameters: &[&[u8]]) -> Vec<u8> {
         let derivation = element(0x30, &[&element(6, &[kdf]), &element(0x30, parameters)]);
         let pbes2 = element(6, &[&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13]]);

@@ -1,4 +1,4 @@
-//! Services that accept assertions by a clock of their own, which differs from the client's.
+//! Tests with services that check assertions against their own clock, which differs from the client's.
 
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
@@ -9,20 +9,20 @@ use crate::auth::test_harness::Harness;
 use crate::http::test_server::{Act, TestServer, token_body};
 use crate::http::{Transport, TransportSettings};
 
-/// What a service refuses, and what its replies show.
+/// Behaviour of a simulated service.
 #[derive(Clone, Copy)]
 struct Service {
     /// The client's clock minus the service's, in milliseconds.
     ahead: i64,
-    /// The seconds by which `iat` and `nbf` may be in its future.
+    /// How far `iat` and `nbf` may be in the service's future, in seconds.
     tolerance: i64,
-    /// The largest age of `iat`.
+    /// The maximum age of `iat`, in seconds.
     oldest: i64,
-    /// The added time of a request's way there and back.
+    /// Delay of the request, and delay of the reply.
     ways: (Duration, Duration),
-    /// Added to the time in `Date`; `None` for no `Date`.
+    /// Error of the `Date` header, in seconds. `None` leaves the header out.
     lie: Option<i64>,
-    /// Refuses each assertion for another reason.
+    /// Refuses every assertion for a reason other than its times.
     refuses_all: bool,
 }
 
@@ -39,7 +39,7 @@ impl Service {
     async fn harness(self) -> Harness {
         let mut harness = Harness::new(Vec::new()).await;
         let clock = harness.clock.clone();
-        // Whole seconds in the wall clock would hide what truncation does.
+        // A wall clock at a whole second would hide the effect of truncation.
         clock.advance(Duration::from_millis(700));
         harness.server = TestServer::start(move |request| {
             clock.advance(self.ways.0);
@@ -75,7 +75,7 @@ fn sent(harness: &Harness) -> usize {
     harness.server.token_requests().len()
 }
 
-/// Drops the token and what is remembered of failures, and asks again.
+/// Requests a token after the cached token and the remembered failures have expired.
 async fn again(harness: &Harness) -> Result<AccessToken> {
     harness.clock.advance(Duration::from_secs(900));
     harness.token().await
@@ -126,7 +126,7 @@ async fn a_slow_round_trip_is_no_skew() {
         let error = harness.token().await.expect_err("refused");
         assert_eq!((error.kind(), sent(&harness)), (Kind::AuthenticationError, 1), "{ways:?}");
     }
-    // However unequal the two ways are, the corrected times are not in the service's future.
+    // Even if only one direction is slow, the corrected times are not in the service's future.
     for ways in [(slow, Duration::ZERO), (Duration::ZERO, slow), (slow / 2, slow / 2)] {
         let harness = Service { ahead: 20_000, ways, ..HONEST }.harness().await;
         harness.token().await.expect("accepted with corrected times");

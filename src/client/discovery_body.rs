@@ -1,5 +1,5 @@
-//! [`DiscoveryBody`]: the ids in a discovery response, read without a tree of its values. A short reply may
-//! inflate to a long body, of which a tree takes many times as much memory.
+//! [`DiscoveryBody`]: reads the ids in a discovery response without building a tree of its values. A short
+//! compressed reply may inflate to a long body, and a tree needs many times the memory of the body.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Number;
 
 use crate::error::{Error, Kind, Result};
 
-/// The kinds of ids: the name in a message, the member of an id, the member of a list of them.
+/// The kinds of ids. Each has its name in messages, the member for one id, and the member for a list.
 pub(super) const KINDS: [(&str, &str, &str); 5] = [
     ("site", "siteId", "sites"),
     ("line", "lineId", "lines"),
@@ -18,27 +18,28 @@ pub(super) const KINDS: [(&str, &str, &str); 5] = [
     ("device", "deviceId", "devices"),
     ("tag", "tagGuid", "tags"),
 ];
-/// The most values of a body: each is an object of Python later.
+/// Maximum number of values in a body. Each value later becomes a Python object.
 const MOST_VALUES: usize = 4_000_000;
 
-/// What a discovery response has.
+/// The ids and words found in a discovery response.
 #[derive(Debug, Default)]
 pub(super) struct DiscoveryBody {
-    /// Whether ids of the kind were recognised.
+    /// Whether the response contains ids of each kind in a known form.
     pub(super) recognised: [bool; KINDS.len()],
-    /// The hashes of every text, number and name of a member.
+    /// The hashes of all texts, numbers and member names.
     words: HashSet<u64>,
     hasher: RandomState,
-    /// The response may be a part of the list.
+    /// Whether the response may be only a part of the list, because it contains a cursor.
     pub(super) is_partial: bool,
     values: usize,
 }
 
 impl DiscoveryBody {
-    /// Reads a complete body.
+    /// Reads the complete body of a response.
     ///
     /// # Errors
-    /// `TruncatedBody`; `ProtocolError` for other bodies than a JSON object, and for too many values.
+    /// `TruncatedBody` if the JSON ends early, `BodyTooLarge` if it has too many values, and `ProtocolError`
+    /// if the body is not a JSON object.
     pub(super) fn read(json: &[u8]) -> Result<Self> {
         let mut body = Self::default();
         let mut source = serde_json::Deserializer::from_slice(json);
@@ -47,7 +48,7 @@ impl DiscoveryBody {
         match shape {
             Ok(Shape::Object { .. }) => Ok(body),
             Ok(_) => Err(Error::protocol_at("$", "the discovery reply is not a JSON object")),
-            // Some servers end a reply by closing the connection, so truncation is found only here.
+            // Some servers end a reply by closing the connection, so only the JSON shows a truncation.
             Err(error) if error.is_eof() => {
                 Err(Error::new(Kind::TruncatedBody, "the JSON of the reply is truncated"))
             }
@@ -59,7 +60,7 @@ impl DiscoveryBody {
         }
     }
 
-    /// Whether it has this text.
+    /// Returns whether the response contains this text as a value or member name.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words.contains(&self.hasher.hash_one(word))
     }
@@ -78,7 +79,7 @@ impl DiscoveryBody {
     }
 }
 
-/// What a value is, as far as it counts for the member that has it.
+/// The kind of a value. Decides whether the member that contains the value is an id or a list of ids.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Null,
@@ -107,7 +108,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-/// Reads the name of a member, and keeps it.
+/// Reads a member name and adds it to the words.
 struct Name<'a>(&'a mut DiscoveryBody);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

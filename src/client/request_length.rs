@@ -1,20 +1,21 @@
-//! The hint of a refusal that a long request may be the cause of: which part of it is how long.
+//! Adds a hint to an error that a too long request may have caused. The hint names the longest part of the
+//! request and its length.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Kind, excerpt_of};
 
-/// Some servers refuse a longer query, with a status that also has other causes.
+/// Some servers reject a query of this length or longer, in bytes. Their status also has other causes.
 const LONG_QUERY: usize = 2_000;
-/// The characters of a filter's name in a hint.
+/// Maximum number of characters of a parameter name in a hint.
 const NAME_CHARACTERS: usize = 60;
 
-/// The error of a reply, with a hint if the service may have refused the length of the request.
+/// Returns the error, with a hint if the service may have rejected the length of the request.
 pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) -> Error {
     let query = query.unwrap_or_default();
     let may_be_length = match error.context().status {
         Some(414 | 431) => true,
-        // Of IIS, HAProxy, nginx and gateways.
+        // IIS, HAProxy, nginx and some gateways reject a long query with one of these.
         Some(400 | 404 | 413 | 494) => query.len() >= LONG_QUERY,
         _ => false,
     };
@@ -40,7 +41,7 @@ pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) 
     }
 }
 
-/// The parameter with the longest values, and how many bytes they have.
+/// Returns the parameter with the longest values, and their total length in bytes.
 fn longest_part(query: &str) -> Option<(&str, usize)> {
     let mut lengths: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {

@@ -1,7 +1,7 @@
-//! Text of other origin, as it may be shown in a message: cut, escaped, and without secrets.
+//! Prepares text from other sources for a message: shortens it, escapes it, and removes secrets.
 //!
-//! A text is cut before anything is looked for in it, so that the work for a message does not grow with
-//! the length of a reply.
+//! A text is shortened before it is searched, so the work for a message does not grow with the length of a
+//! reply.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -10,26 +10,27 @@ use std::fmt::Write as _;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// Most characters of foreign text (a body, an `error_description`) in a message.
+/// Maximum number of characters of foreign text (a body, an `error_description`) in a message.
 const EXCERPT_CHARACTERS: usize = 500;
 /// Shorter secrets are not redacted, because they may occur in any text.
 const SHORTEST_SECRET: usize = 4;
-/// So many bytes of a token are part of no other text.
+/// Length of the shortest part of a token that is removed. Other text rarely contains the same bytes.
 const PART_OF_TOKEN: usize = 8;
-/// A cursor may have words and dates in it that a message has too.
+/// Length of the shortest part of a cursor that is removed. It is longer because cursors may contain words
+/// and dates that also occur in messages.
 const PART_OF_CURSOR: usize = 12;
 const REMOVED: &str = "[removed]";
-/// The sign for a byte that is removed.
+/// Marks a byte that is removed.
 const MARK: u8 = 1;
-/// A longer word with a digit in it may be an opaque token, ...
+/// A longer word that contains a digit may be an opaque token.
 const LONGEST_PLAIN: usize = 15;
-/// ... and a longer one in mixed case.
+/// A longer word in mixed case may be an opaque token.
 const LONGEST_MIXED: usize = 31;
-/// Most entries of a list that a message shows.
+/// Maximum number of list entries in a message.
 const MOST_ENTRIES: usize = 5;
-/// The members of an error that a message shows, in its order.
+/// The members of a JSON error that appear in a message, in this order.
 const DESCRIPTIONS: [&str; 5] = ["title", "detail", "error_description", "message", "msg"];
-/// What a form does not encode.
+/// The characters that percent-encoding changes: all but letters, digits and `-._~`.
 const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Makes foreign text safe to show: at most [`EXCERPT_CHARACTERS`] characters, control characters
@@ -39,7 +40,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     excerpt_of(text, EXCERPT_CHARACTERS)
 }
 
-/// As [`excerpt`], with another limit.
+/// Does the same as [`excerpt`], with another limit.
 #[must_use]
 pub(crate) fn excerpt_of(text: &str, characters: usize) -> String {
     let mut safe = String::with_capacity(text.len().min(characters));
@@ -64,7 +65,7 @@ pub(crate) fn excerpt_of(text: &str, characters: usize) -> String {
     }
 }
 
-/// At most so many characters.
+/// Returns at most the first `characters` characters.
 fn beginning(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
@@ -73,7 +74,7 @@ fn is_token_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=')
 }
 
-/// Every JWT is long and has base64url of `{"`, then a dot.
+/// Every JWT is long, contains a dot, and contains `eyJ`, which is `{"` in base64url.
 fn looks_like_jwt(word: &str) -> bool {
     word.len() > 40 && word.contains("eyJ") && word.contains('.')
 }
@@ -82,8 +83,9 @@ fn push_escaped(safe: &mut String, text: &str) {
     safe.push_str(&escaped(text));
 }
 
-/// Writes each character that is not printable as Python's `repr` does: `\x1b`, `\n`, `\u202e`. Such are
-/// control characters, marks that are invisible or turn the direction of text, and all spaces but one.
+/// Escapes each character that is not printable, as Python's `repr` does: `\x1b`, `\n`, `\u202e`. These are
+/// control characters, invisible marks, marks that change the text direction, and all spaces except the
+/// ordinary one.
 #[must_use]
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
@@ -91,7 +93,7 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        // Writing to a text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = match (c, u32::from(c)) {
             (c, _) if is_printable(c) => safe.write_char(c),
             ('\t' | '\n' | '\r', _) => write!(safe, "{}", c.escape_default()),
@@ -103,7 +105,8 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// As Python's `str.isprintable`. Text in debug form has the same rule; after a letter it shows accents.
+/// Follows Python's `str.isprintable`. `escape_debug` has the same rule, but keeps a combining accent only
+/// after a letter.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
@@ -114,7 +117,7 @@ fn is_printable(c: char) -> bool {
     text.escape_debug().nth(1) == Some(c)
 }
 
-/// A text that no message may have, and how many bytes of it may not be there either.
+/// A text that must not appear in a message, and the length of the shortest part that is removed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Secret<'a> {
     text: &'a str,
@@ -122,7 +125,7 @@ pub(crate) struct Secret<'a> {
 }
 
 impl<'a> Secret<'a> {
-    /// A token, a password or another text that is random.
+    /// A token, a password or another random text.
     pub(crate) fn token(text: &'a str) -> Self {
         Self { text, least_part: PART_OF_TOKEN }
     }
@@ -133,14 +136,14 @@ impl<'a> Secret<'a> {
     }
 }
 
-/// Makes foreign text safe to show and redacts the secrets; `None` if nothing is left.
+/// Makes foreign text safe to show and removes the secrets. Returns `None` if no text remains.
 #[must_use]
 pub(crate) fn shown(text: &str, secrets: &[Secret<'_>]) -> Option<String> {
     let text = text.trim();
     let head = beginning(text, EXCERPT_CHARACTERS * 2);
     let mut safe = redacted(head, secrets);
     if head.len() < text.len() {
-        // A short secret that is cut there is not recognised.
+        // The cut may leave a part of a secret that is too short to be recognised, so the end is dropped.
         let end = safe.char_indices().rev().nth(PART_OF_CURSOR).map_or(0, |(at, _)| at);
         safe.truncate(end);
         safe.push('…');
@@ -148,8 +151,8 @@ pub(crate) fn shown(text: &str, secrets: &[Secret<'_>]) -> Option<String> {
     (!safe.is_empty()).then(|| excerpt(&safe))
 }
 
-/// Removes the secrets, and any longer part of one: a text may be cut. The text is read once for each
-/// length of such a part, however many secrets there are.
+/// Removes the secrets. Also removes long enough parts of them, because a reply may contain a shortened
+/// secret. The text is read once per length of a part, regardless of the number of secrets.
 #[must_use]
 pub(crate) fn redacted(text: &str, secrets: &[Secret<'_>]) -> String {
     let secrets = secrets.iter().filter(|secret| secret.text.len() >= SHORTEST_SECRET);
@@ -174,7 +177,7 @@ pub(crate) fn redacted(text: &str, secrets: &[Secret<'_>]) -> String {
     without_marked(text, &marks)
 }
 
-/// A secret as a reply may echo it: as it is, percent-encoded, and as JSON may escape it.
+/// Returns the forms in which a reply may echo a secret: unchanged, percent-encoded and escaped for JSON.
 fn forms(secret: &str) -> HashSet<String> {
     let secret = secret.to_ascii_lowercase();
     let encoded = utf8_percent_encode(&secret, FORM).to_string().to_ascii_lowercase();
@@ -183,7 +186,7 @@ fn forms(secret: &str) -> HashSet<String> {
     HashSet::from([quoted.replace('/', "\\/"), quoted, encoded, secret])
 }
 
-/// The text with one sign for each marked part.
+/// Returns the text with [`REMOVED`] in place of each marked part.
 fn without_marked(text: &str, marks: &[u8]) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut is_within = false;
@@ -199,8 +202,9 @@ fn without_marked(text: &str, marks: &[u8]) -> String {
     safe
 }
 
-/// Removes words that may be opaque tokens: long ones with digits, or in mixed case. For replies that may
-/// have a token in any place; `allowed` are texts that the request had.
+/// Removes words that may be opaque tokens: long words with digits or in mixed case. Used for replies that
+/// may contain a token anywhere. A word stays if it is part of one of the `allowed` texts, which are from
+/// the request.
 #[must_use]
 pub(crate) fn less_opaque(text: &str, allowed: &[&str]) -> String {
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_~+=%".contains(c);
@@ -213,7 +217,7 @@ pub(crate) fn less_opaque(text: &str, allowed: &[&str]) -> String {
         match (has_opaque, run.contains("//")) {
             (false, _) => safe.push_str(run),
             (true, false) => safe.push_str(REMOVED),
-            // Of an address only the part.
+            // Only the opaque part of a URL is removed, so the rest stays readable.
             (true, true) => {
                 for part in run.split_inclusive(['.', '/']) {
                     let word = part.trim_end_matches(['.', '/']);
@@ -234,7 +238,8 @@ fn may_be_token(word: &str) -> bool {
         || (word.len() > LONGEST_MIXED && is_mixed)
 }
 
-/// What an error in JSON says: the texts of the members that errors have. Of anything else nothing.
+/// Returns the messages in a JSON error: its text, or the members named in [`DESCRIPTIONS`]. Other values
+/// are left out, because they may contain secrets.
 #[must_use]
 pub(crate) fn descriptions(error: &Value) -> Vec<&str> {
     match error {
@@ -273,7 +278,7 @@ mod tests {
         assert_eq!(excerpt("Zugriff verweigert: Schlüssel"), "Zugriff verweigert: Schlüssel");
     }
 
-    /// Pieces of the token in any order: a search for the longest piece of the rest took 18 s.
+    /// Uses many pieces of one secret. An earlier search for the longest piece took 18 s on such a text.
     #[test]
     fn a_text_of_pieces_of_a_secret_is_redacted() {
         let secret: String = (0..1_500)

@@ -1,4 +1,4 @@
-//! The certificates that a file contains, in each form in which they are saved.
+//! Reads the certificates in a file, in each of the usual file formats.
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -12,12 +12,13 @@ use crate::files::{
     member_tags, text_of, unescaped,
 };
 
-/// `id-signedData` (RFC 5652 §5.1): what a .p7b file is.
+/// `id-signedData` (RFC 5652 §5.1), the content type of a .p7b file.
 const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
 const FORMS: &str = "Known are PEM, DER and PKCS#7 (.p7b).";
 const COPY_AGAIN: &str = "Copy the complete file again, unchanged.";
 
-/// Why a file is no bundle of certificates: the rest of a sentence about it, and what to do.
+/// The reason why a file cannot be used as a bundle. `why` completes a sentence about the file, and `hint`
+/// is advice for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unusable {
     pub(super) why: &'static str,
@@ -37,7 +38,10 @@ const KEY: Unusable = unusable(
 const NOTHING: Unusable = unusable("contains no certificate", FORMS);
 const DAMAGED: Unusable = unusable("contains a certificate that cannot be read", COPY_AGAIN);
 
-/// The certificates, at least one, each of which can be read.
+/// Returns all certificates, at least one.
+///
+/// # Errors
+/// The reason, if the bytes contain no certificate or any certificate cannot be read.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     let found = found_in(bytes)?;
     let mut store = RootCertStore::empty();
@@ -47,15 +51,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusabl
     if found.is_empty() { Err(NOTHING) } else { Ok(found) }
 }
 
-/// The certificates, at least one, each of which can be read.
+/// Returns all certificates, at least one.
 ///
 /// # Errors
-/// Why the bytes are none, as the rest of a sentence.
+/// The reason as the rest of a sentence, if there is no certificate or any certificate cannot be read.
 pub(crate) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     read(bytes).map_err(|unusable| unusable.why)
 }
 
-/// Those of the certificates that can be read, at least one.
+/// Returns the certificates that can be read, at least one. In PEM, damaged certificates are skipped.
 pub(super) fn readable(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     if let Ok(found) = read(bytes) {
         return Ok(found);
@@ -103,7 +107,7 @@ fn in_pem(text: &str) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     for block in &blocks {
         if block.is_certificate() {
             let der = decode_base64(block.body).ok_or(DAMAGED)?;
-            // `TRUSTED CERTIFICATE` has more data after the certificate.
+            // `TRUSTED CERTIFICATE` contains OpenSSL's trust settings after the certificate.
             found.push(certificate(leading_element(&der).ok_or(DAMAGED)?)?);
         } else if matches!(block.label, "PKCS7" | "CMS") {
             found.extend(in_pkcs7(&decode_base64(block.body).ok_or(DAMAGED)?)?);
@@ -155,7 +159,7 @@ fn in_der(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     }
 }
 
-/// Certificates in DER, one after another.
+/// Reads consecutive certificates in DER.
 fn several(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     let (mut found, mut rest) = (Vec::new(), bytes);
     loop {
@@ -173,14 +177,14 @@ fn certificate(der: &[u8]) -> Result<CertificateDer<'static>, Unusable> {
     Ok(der.to_vec().into())
 }
 
-/// The certificates of a `SignedData` (RFC 5652 §5.1), whose signatures are not looked at.
+/// Returns the certificates of a `SignedData` (RFC 5652 §5.1). Its signatures are not verified.
 fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     let set = certificate_set(der).map_err(|_| DAMAGED)?.unwrap_or_default();
     let (mut found, mut rest) = (Vec::new(), set.as_slice());
     while !rest.is_empty() {
         let mut reader = SliceReader::new(rest).map_err(|_| DAMAGED)?;
         let element = reader.tlv_bytes().map_err(|_| DAMAGED)?;
-        // Other choices of the set are attribute certificates.
+        // The set may also contain other kinds of certificates, such as attribute certificates.
         if leading_element(element).is_some() {
             found.push(certificate(element)?);
         }
@@ -189,7 +193,7 @@ fn in_pkcs7(der: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     if found.is_empty() { Err(NOTHING) } else { Ok(found) }
 }
 
-/// The content of `certificates [0]`; `None` without it.
+/// Returns the content of `certificates [0]`, or `None` if it is absent.
 fn certificate_set(der: &[u8]) -> x509_cert::der::Result<Option<Vec<u8>>> {
     let mut reader = SliceReader::new(der)?;
     reader.sequence(|info| {

@@ -1,5 +1,5 @@
-//! Looks up host names on a thread of ours: with the library's own resolver, a thread that the system
-//! refuses is a panic, or a wait without end.
+//! Looks up host names on our own threads. If the system refuses to start a thread, the HTTP library's
+//! resolver panics or waits forever.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,29 +18,29 @@ impl Resolve for Names {
     fn resolve(&self, name: Name) -> Resolving {
         let name = name.as_str().to_owned();
         Box::pin(async move {
-            // The port of the URL replaces this one.
+            // The HTTP library replaces this port with the port of the URL.
             let found = addresses((name, 0)).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
 
-/// The addresses of a host.
+/// Returns the addresses of a host.
 ///
 /// # Errors
-/// Those of the resolver, and those of the system if it refuses a thread or an open file.
+/// Returns the resolver's error, or the system's error if it refuses a thread or an open file.
 pub(super) async fn addresses(
     host: impl ToSocketAddrs + Send + 'static,
 ) -> io::Result<Vec<SocketAddr>> {
     let look_up = move || host.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
-    // The resolver says another reason where it cannot open its files.
+    // If the resolver cannot open its files, its error is misleading, so the real cause replaces it.
     on_thread(look_up).await?.map_err(|error| exhausted_files().unwrap_or(error))
 }
 
-/// A connection to the service, outside of the library.
+/// Opens a TCP connection to the service without the HTTP library.
 ///
 /// # Errors
-/// Those of [`addresses`] and of the system.
+/// Returns the error of [`addresses`], or the system's error if the connection fails.
 pub(super) async fn connect(base: &BaseUrl) -> io::Result<TcpStream> {
     let found = match base.loopback_addresses() {
         Some(addresses) => addresses.to_vec(),

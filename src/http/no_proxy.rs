@@ -1,9 +1,9 @@
-//! `NO_PROXY`: the hosts that are reached without a proxy. The rules are those of curl, and three forms
-//! that other tools accept and curl ignores: an IPv6 address in brackets, a port, and `*.` before a name.
+//! `NO_PROXY`: the hosts that are reached without a proxy. The rules follow curl. Three more forms are
+//! accepted, which curl ignores: an IPv6 address in brackets, a port, and `*.` before a name.
 
 use std::net::IpAddr;
 
-/// Whether a list names this host, at this port.
+/// Returns whether a list contains this host and port.
 #[must_use]
 pub(super) fn names(list: &str, host: &str, port: u16) -> bool {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
@@ -23,13 +23,13 @@ fn is_named(entry: &str, host: &str, port: u16) -> bool {
     }
 }
 
-/// An entry without brackets and port, and the port.
+/// Splits an entry into its host, without brackets, and its port.
 fn without_port(entry: &str) -> (&str, Option<u16>) {
     if let Some((inside, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (inside, rest.strip_prefix(':').and_then(|port| port.parse().ok()));
     }
     match entry.split_once(':') {
-        // An IPv6 address without brackets has more colons.
+        // More than one colon means an IPv6 address without brackets.
         Some((name, port)) if !port.contains(':') => match port.parse() {
             Ok(port) => (name, Some(port)),
             Err(_) => (entry, None),
@@ -38,8 +38,8 @@ fn without_port(entry: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// A name stands for itself and all names below it, with or without a dot before it; `*.` for those below
-/// it only.
+/// Returns whether an entry includes a host name. An entry includes its own name and all subdomains, with
+/// or without a leading dot. With a leading `*.` it includes only the subdomains.
 fn is_in_domain(entry: &str, host: &str) -> bool {
     let entry = entry.trim_end_matches('.');
     if let Some(domain) = entry.strip_prefix("*.") {
@@ -50,14 +50,14 @@ fn is_in_domain(entry: &str, host: &str) -> bool {
     before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// An address, or a network such as `10.0.0.0/8`.
+/// Returns whether the entry is this address, or a network that contains it, such as `10.0.0.0/8`.
 fn is_in_network(entry: &str, address: IpAddr) -> bool {
     let (network, length) = match entry.split_once('/') {
         Some((network, length)) => (network, length.parse::<u32>().ok()),
         None => (entry, Some(128)),
     };
     let (Ok(network), Some(length)) = (network.parse::<IpAddr>(), length) else { return false };
-    // The first bits on the left.
+    // Both families are aligned to the left, so that one shift compares their prefixes.
     let (network, address, bits) = match (network, address) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {
             (u128::from(network.to_bits()) << 96, u128::from(address.to_bits()) << 96, 32)

@@ -8,7 +8,7 @@ fn service(address: &str) -> BaseUrl {
     BaseUrl::parse(address, true).expect("a base URL")
 }
 
-/// The proxy of these variables.
+/// Returns the proxy that these environment variables select.
 fn of(address: &str, pairs: &[(&str, &str)]) -> Result<Option<Tunnel>> {
     let set: HashMap<&str, &str> = pairs.iter().copied().collect();
     let lookup = |name: &str| set.get(name).map(OsString::from);
@@ -19,7 +19,7 @@ fn of_https(value: &str) -> Result<Option<Tunnel>> {
     of("https://customer.example.com", &[("HTTPS_PROXY", value)])
 }
 
-/// User and password as they are sent.
+/// Returns the decoded user and password of the request header.
 fn credentials(tunnel: &Tunnel) -> Option<String> {
     let header = tunnel.authorization.as_ref()?.to_str().expect("text");
     let plain = STANDARD.decode(header.strip_prefix("Basic ")?).expect("base64");
@@ -50,7 +50,7 @@ fn h24_an_invalid_proxy_is_refused_and_its_text_not_shown() {
         "http://user:hunter2@:::",
         "ftp://hunter2",
         "socks5://u:hunter2@h.example:1",
-        // A port that there is not.
+        // Ports above 65535 do not exist.
         "http://user:hunter2@h.example:99999",
         "h.example:99999",
     ] {

@@ -1,6 +1,6 @@
-//! Whether a service's certificate is trusted. A certificate that the user named itself is accepted as
-//! that of the service too: webpki accepts a self-signed one only from an authority, so that it refuses
-//! what `openssl req -x509` makes.
+//! Verifies the certificate of a service. A certificate that the user trusts is also accepted if the
+//! service itself presents it. webpki rejects the certificate of an authority if a server presents it, and
+//! by default `openssl req -x509` makes such certificates.
 
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ use crate::error::Result;
 /// `id-kp-serverAuth` and `anyExtendedKeyUsage` (RFC 5280 §4.2.1.12).
 const FOR_SERVERS: [&str; 2] = ["1.3.6.1.5.5.7.3.1", "2.5.29.37.0"];
 
-/// Trusts certificates and what they have issued.
+/// Trusts a set of certificates, and the certificates that they issued.
 #[derive(Debug)]
 pub(crate) struct ServerVerifier {
     issued: Arc<dyn ServerCertVerifier>,
-    /// `None` for those of the machine's store.
+    /// The trusted certificates, or `None` for the certificates of the machine's store.
     named: Option<Vec<CertificateDer<'static>>>,
 }
 
 impl ServerVerifier {
-    /// Trusts these certificates and no others.
+    /// Trusts only these certificates.
     ///
     /// # Errors
     /// `TlsError` if none of them can be read.
@@ -50,7 +50,7 @@ impl ServerVerifier {
         Ok(Self { issued, named: Some(named) })
     }
 
-    /// Trusts what the platform does.
+    /// Trusts the certificates that the platform trusts.
     pub(crate) fn of_platform(verifier: Verifier) -> Self {
         Self { issued: Arc::new(verifier), named: None }
     }
@@ -58,7 +58,7 @@ impl ServerVerifier {
     fn names(&self, certificate: &CertificateDer<'_>) -> bool {
         match &self.named {
             Some(named) => named.contains(certificate),
-            // Other platforms have verifiers of their own, whose refusal counts.
+            // Other platforms verify certificates themselves, and their refusal is final.
             None if cfg!(target_os = "linux") => {
                 rustls_native_certs::load_native_certs().certs.contains(certificate)
             }
@@ -116,7 +116,8 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// A certificate that needs no issuer: it must be within its time, for servers, and for this name.
+/// Verifies a trusted certificate without an issuer. It must be valid now, for servers, and for this host
+/// name.
 fn verify_itself(
     der: &CertificateDer<'_>,
     server_name: &ServerName<'_>,
@@ -158,7 +159,8 @@ mod tests {
     use crate::http::handshake_problem;
     use crate::http::provider;
 
-    /// A self-signed certificate for `plant.example`, valid in 2026, as a change of it makes it.
+    /// Returns a self-signed certificate for `plant.example` that is valid in 2026. `change` edits its
+    /// parameters first.
     fn made(change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
         let names = vec!["plant.example".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("names");
@@ -182,9 +184,11 @@ mod tests {
         seen.map(drop).map_err(|error| handshake_problem(&error).0)
     }
 
-    /// The first of June in 2026, 2025 and 2027.
+    /// 2026-06-01.
     const NOW: u64 = 1_780_272_000;
+    /// 2025-06-01.
     const BEFORE: u64 = 1_748_736_000;
+    /// 2027-06-01.
     const AFTER: u64 = 1_811_808_000;
 
     #[test]

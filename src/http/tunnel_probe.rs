@@ -1,5 +1,5 @@
-//! With which status a proxy refuses a connection to the service. The HTTP library keeps none, so the
-//! proxy is asked once more, over a connection of its own.
+//! Finds the status with which a proxy refuses a connection to the service. The HTTP library discards the
+//! status, so a separate connection repeats the request to the proxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use super::failure;
 use super::proxy::Tunnel;
 use crate::error::{Error, Kind, Result};
 
-/// The longest time for the connection and the reply.
+/// Time limit for the connection and the reply together.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The longest head of a proxy's reply.
+/// Maximum length of the head of a proxy's reply, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
 /// A connection, with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// The error of a request, with the status if the proxy refused the connection to the service.
+/// Returns an error with the proxy's status, if the proxy refuses the connection to the service. Otherwise
+/// returns the error unchanged.
 pub(super) async fn explained(
     error: Error,
     base: &BaseUrl,
@@ -38,7 +39,7 @@ pub(super) async fn explained(
     let to = base.host_and_port();
     let asking = tokio::time::timeout(LIMIT, status(tunnel, &to, config));
     match asking.await.ok().flatten() {
-        // It connects now: the first error is all that is known.
+        // The proxy sent no status or connects now, so only the first error remains.
         None | Some(200..=299) => error,
         Some(status) => failure::proxy_refused(&tunnel.address, base.host(), status),
     }
@@ -55,8 +56,11 @@ async fn status(tunnel: &Tunnel, to: &str, config: &Arc<ClientConfig>) -> Option
     ask(&mut stream, tunnel, to).await.ok()?
 }
 
-/// Asks for a connection to this host and port. The status of the proxy's reply; `None` if it closes the
-/// connection.
+/// Requests a connection to this host and port. Returns the status of the proxy's reply, or `None` if the
+/// proxy closes the connection or does not reply in HTTP.
+///
+/// # Errors
+/// `ProxyError` if the request cannot be sent.
 pub(super) async fn ask(
     stream: &mut Box<dyn Stream>,
     tunnel: &Tunnel,

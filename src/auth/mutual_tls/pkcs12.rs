@@ -1,5 +1,5 @@
-//! PKCS#12 files: what they ask for is checked before the library reads them, which follows the
-//! issuers of a certificate without end if they are a circle.
+//! Reads PKCS#12 files, after two checks: the work to decrypt a file is limited, and the issuers of its
+//! certificates form no circle. The library would follow a circle of issuers forever.
 
 use ::pkcs12::kdf::{Pkcs12KeyType, derive_key_utf8};
 use cbc::cipher::block_padding::Pkcs7;
@@ -18,25 +18,29 @@ use super::super::refusal::refused;
 use super::x509::Certificate;
 use crate::{Error, Result};
 
-/// `id-encryptedData`, PBES2 and `x509Certificate`, encoded.
+/// The encoded object identifier of `id-encryptedData`.
 const ENCRYPTED_DATA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 7, 6];
+/// The encoded object identifier of PBES2.
 const PBES2: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
-/// With SHA-1 and three keys of DES, or 40 bits of RC2 (RFC 7292 §C), which older programs write.
+/// SHA-1 with triple DES (RFC 7292 §C), which older programs write.
 const WITH_DES: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 12, 1, 3];
+/// SHA-1 with 40-bit RC2 (RFC 7292 §C), which older programs write.
 const WITH_RC2: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 12, 1, 6];
+/// The encoded object identifier of `x509Certificate`.
 const X509: [u8; 12] = [6, 10, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 22, 1];
 const DEEPEST: usize = 32;
 
-/// The private key and its certificates, its own first.
+/// A private key and its certificate chain, which starts with the key's own certificate.
 pub(super) struct KeyAndChain {
     pub(super) key: Zeroizing<Vec<u8>>,
     pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
-/// Reads the private key and its certificates.
+/// Reads the private key and its certificate chain.
 ///
 /// # Errors
-/// `CredentialError`.
+/// `CredentialError` if the file cannot be decrypted or read, fails a check, or does not contain exactly one
+/// private key.
 pub(super) fn read(der: &[u8], passphrase: Option<&[u8]>) -> Result<KeyAndChain> {
     let text =
         std::str::from_utf8(passphrase.unwrap_or_default()).map_err(|_| wrong_passphrase())?;
@@ -77,7 +81,7 @@ pub(super) fn two_keys() -> Error {
         .with_hint("Keep the one that belongs to the client certificate.")
 }
 
-/// Refuses too much work, also in what is encrypted, and a circle of issuers.
+/// Rejects files that require too much work, including their encrypted parts, and circles of issuers.
 fn check(der: &[u8], passphrase: &str) -> Result<()> {
     key_cost::check(der)?;
     let mut found = Found::default();
@@ -101,12 +105,12 @@ fn check(der: &[u8], passphrase: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is in a PKCS#12 file, as far as it is needed for the checks.
+/// The parts of a PKCS#12 file that the checks need.
 #[derive(Default)]
 struct Found {
-    /// What was encrypted with PBES2.
+    /// The decrypted content of each `EncryptedData` element.
     opened: Vec<Zeroizing<Vec<u8>>>,
-    /// Subject and issuer of each certificate.
+    /// The subject and the issuer of each certificate.
     certificates: Vec<[Vec<u8>; 2]>,
 }
 
@@ -135,7 +139,7 @@ impl Found {
     }
 }
 
-/// The content of an `EncryptedData` (RFC 5652 §8) whose work was checked.
+/// Decrypts an `EncryptedData` element (RFC 5652 §8). The caller has already checked its work.
 fn opened(value: &Element<'_>, passphrase: &str) -> Option<Vec<u8>> {
     let data = *elements(value.content)?.first()?;
     let info = *elements(data.content)?.get(1)?;
@@ -155,7 +159,7 @@ fn opened(value: &Element<'_>, passphrase: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// An encryption of PKCS#12's own (RFC 7292 §B).
+/// Parameters of the password encryption that PKCS#12 itself defines (RFC 7292 §B).
 struct Old<'a> {
     passphrase: &'a str,
     salt: &'a [u8],
@@ -178,7 +182,7 @@ impl Old<'_> {
     }
 }
 
-/// Whether the issuers of any certificate come back to it over another one.
+/// Returns whether any chain of issuers contains a circle. A self-signed certificate is not a circle.
 fn is_circle(certificates: &[[Vec<u8>; 2]]) -> bool {
     let issuer_of = |name: &[u8]| {
         let found = certificates.iter().find(|[subject, _]| subject == name);

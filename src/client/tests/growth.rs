@@ -1,4 +1,5 @@
-//! The readers of replies: eight times the reply takes about eight times the work.
+//! Checks that reading a reply takes linear time: a reply of eight times the length takes about eight times
+//! as long.
 
 use std::fmt::Write as _;
 
@@ -8,14 +9,14 @@ use crate::data::{DecodeSettings, decode};
 use crate::error::{Secret, less_opaque, redacted, shown};
 use crate::http::Problem;
 
-/// Quadratic work takes 64 times as long for eight times the reply.
+/// Maximum ratio of the two times. It is about 8 for linear work and 64 for quadratic work.
 const MOST: u32 = 30;
-/// Shorter times say nothing on a loaded machine.
+/// Shorter times are not reliable on a loaded machine.
 const NOISE: std::time::Duration = std::time::Duration::from_millis(300);
 
 const TOKEN: &str = "q7Zk-Xv93_bTw2Lm8RdY5cHsA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0";
 
-/// Bodies that make careless readers slow, of about so many bytes.
+/// Returns bodies of about `length` bytes that slow down a careless reader.
 fn bodies(length: usize) -> Vec<(&'static str, String)> {
     let repeated = |one: &str| one.repeat(length / one.len());
     let members = |value: &str| {
@@ -43,7 +44,7 @@ fn bodies(length: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The shorter of two times, so that a pause of the machine does not count.
+/// Returns the shorter time of two runs, so that one pause of the machine does not matter.
 fn time(clock: &Clock, read: impl Fn()) -> std::time::Duration {
     let once = || {
         let began = clock.monotonic();
@@ -53,7 +54,7 @@ fn time(clock: &Clock, read: impl Fn()) -> std::time::Duration {
     (0..2).map(|_| once()).min().unwrap_or_default()
 }
 
-/// A reader, and the lengths of the shorter of its replies.
+/// The name of a reader, the length of its short replies in bytes, and the reader itself.
 type Reader = (&'static str, usize, fn(&str));
 
 const READERS: [Reader; 6] = [
