@@ -313,7 +313,7 @@ if not TYPE_CHECKING:
 
 
 def _imports_by_name() -> None:
-    # Nothing calls this: a program that freezes others reads it.
+    # Nothing calls this. Tools such as PyInstaller read its import statement.
     from siteline import _by_name as _by_name
 
 

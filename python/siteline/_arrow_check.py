@@ -1,6 +1,6 @@
-"""Lets pyarrow compare the offsets of its arrays with their buffers.
+"""Checks pyarrow data before its export: array offsets must not exceed their buffers.
 
-The Arrow C interface has no sizes of buffers, so siteline cannot do it after the export.
+The Arrow C interface does not transmit buffer sizes, so siteline cannot check them afterwards.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ __all__: list[str] = []
 
 
 def checked(given: Any) -> Any:
-    """Return the object whose Arrow stream is to be read.
+    """Checks an object of pyarrow or pandas, and returns the object to read.
+
+    A reader is replaced with one that checks each batch.
 
     Raises:
-        ValueError: A buffer of a pyarrow object is broken. ``pyarrow.ArrowInvalid`` is one.
+        ValueError: An array of pyarrow is invalid. ``pyarrow.ArrowInvalid`` is a subclass.
     """
     pa = sys.modules.get("pyarrow")
     if pa is None:
@@ -40,10 +42,10 @@ def checked(given: Any) -> Any:
 
 
 def check_column(column: Any) -> None:
-    """Check a pandas column if pyarrow has its values.
+    """Checks a pandas column if pyarrow stores its values.
 
     Raises:
-        ValueError: As :func:`checked`.
+        ValueError: The column is invalid, as for :func:`checked`.
     """
     pa, values = sys.modules.get("pyarrow"), column.array
     if pa is None or not hasattr(values, "__arrow_array__"):
@@ -62,5 +64,5 @@ def _batches(reader: Any) -> Iterator[Any]:
 
 
 def _check_names(schema: Any) -> None:
-    """Names that are not UTF-8 raise ``UnicodeDecodeError``."""
+    """Raises ``UnicodeDecodeError`` if a name is not valid UTF-8."""
     list(schema.names)

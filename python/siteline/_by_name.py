@@ -1,7 +1,8 @@
-"""The modules that are imported by name, for programs that freeze others.
+"""Import statements for the modules that are imported by name.
 
-PyInstaller, cx_Freeze, py2app and Nuitka include a module if an import statement names it. The core
-and `siteline.__getattr__` import these by name only. The function is never called.
+PyInstaller, cx_Freeze, py2app and Nuitka include a module only if an import statement names it. The
+core and `siteline.__getattr__` import these modules with names at run time. Nothing calls the
+function below.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 _OTHERS = ("id", "guid", "name")
 
 _Path: TypeAlias = "tuple[_Path, str] | None"
-"""The path above, and a name: it becomes text only for an entry, or each level would be copied."""
+"""The parent path and a name. Only a path in an entry becomes text, to avoid a copy per level."""
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
-"""Characters of a path in an entry, and of a name in it."""
+"""The most characters of a name, and of a path in an entry."""
 
 
 class Differences(NamedTuple):

@@ -26,9 +26,9 @@ _SEPARATORS = re.compile("[^a-z0-9]")
 
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000
-"""Characters of a name and of a path: each series would have a copy of what it is in."""
+"""The most characters of a name and of a path, because each series has a copy of both."""
 _MOST_OTHERS = 10_000
-"""Members that are listed as not recognised."""
+"""The most members that are listed as not recognised."""
 
 
 class Found(NamedTuple):
@@ -60,7 +60,7 @@ class Places:
         """All objects, and their members."""
 
     def note_other(self, path: str) -> None:
-        """Note a member that is no id and no name, or what has no series in it."""
+        """Stores the path of a member that is not an id or a name, or that contains no series."""
         if len(self.others) < _MOST_OTHERS:
             self.others[path] = None
         else:
@@ -219,7 +219,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _ends(path: str) -> list[int]:
-    """Return where the parts of a path end."""
+    """Returns the end offsets of the parts of a path."""
     return [*(end for end, sign in enumerate(path) if end and sign in ".[{"), len(path)]
 
 

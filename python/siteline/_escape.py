@@ -1,6 +1,6 @@
-"""Makes text of others safe to show: names of the service, files, settings.
+"""Escapes external text (names from the service, file names, settings) before it is shown.
 
-Such text could otherwise clear a screen, hide a part of a line, or look like a line of siteline's.
+Unescaped text could clear a screen, hide a part of a line, or imitate a line that siteline prints.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__: list[str] = []
 
 
 def escaped(text: object, spell: Callable[[str], str] | None = None) -> str:
-    r"""Replace each character that is not printable by its escape, as ``repr`` does.
+    r"""Replaces each unprintable character with its escape, as ``repr`` does.
 
     Args:
-        text: The text; of another object, its ``str``.
-        spell: Returns the escape of one character. Without it the escapes are those of Python:
-            ``\x1b``, ``\n``, ``\u202e``.
+        text: The text, or an object that ``str`` converts.
+        spell: Returns the escape of one character. The default is Python's escape, such as
+            ``\x1b``, ``\n`` or ``\u202e``.
     """
     content = str(text)
     if content.isprintable():
@@ -28,13 +28,13 @@ def escaped(text: object, spell: Callable[[str], str] | None = None) -> str:
 
 
 def escaped_lines(text: object) -> str:
-    """Escape a text of several lines, each by itself."""
+    """Escapes each line of a text and keeps its line breaks."""
     content = str(text)
     return content if content.isprintable() else "\n".join(map(escaped, content.split("\n")))
 
 
 def escaped_json(text: str) -> str:
-    """Escape the lines of a JSON text: it has the same value afterwards."""
+    """Escapes the lines of a JSON document without changing its value."""
     return "\n".join(escaped(line, spelt_in_json) for line in text.split("\n"))
 
 
@@ -43,11 +43,11 @@ def _spelt(one: str) -> str:
 
 
 def spelt_in_json(one: str) -> str:
-    """Return the escape of a character in a JSON text."""
+    """Returns the JSON escape of a character."""
     return "".join(f"\\u{ord(half):04x}" for half in _halves(one))
 
 
 def _halves(one: str) -> str:
-    """Return the UTF-16 code units of a character, as JSON writes it."""
+    """Returns the UTF-16 code units of a character, because JSON escapes each code unit."""
     code = ord(one) - 0x10000
     return one if code < 0 else f"{chr(0xD800 + (code >> 10))}{chr(0xDC00 + (code & 0x3FF))}"

@@ -51,7 +51,7 @@ def split(text: str, *, is_windows: bool) -> list[str]:
 
 
 class _NoThread(Exception):
-    """The system refused a thread. Nothing is known of what the command printed."""
+    """The system started no thread, so the output of the command is unknown."""
 
 
 def _begin(thread: threading.Thread) -> None:
@@ -136,9 +136,10 @@ def _not_started(program: str, why: str | None) -> CredentialError:
 
 
 def _environment() -> dict[str, str] | None:
-    """Return the environment for programs of the system; ``None`` leaves it as it is.
+    """Returns the environment for programs of the system, or ``None`` for an unchanged one.
 
-    An application of PyInstaller has its own libraries, which other programs must not load.
+    A PyInstaller application sets a library path to its own libraries. Other programs must not
+    load them.
     """
     if not hasattr(sys, "_MEIPASS"):
         return None

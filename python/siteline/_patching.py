@@ -1,4 +1,4 @@
-"""Objects whose methods a test may replace, as ``mock.patch.object`` does."""
+"""A base class that lets tests replace methods, for example with ``mock.patch.object``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 __all__ = ["Replaceable"]
 
 if TYPE_CHECKING:
-    # A type checker would accept any attribute if it saw __setattr__.
+    # A type checker that sees __setattr__ accepts every attribute.
     class Replaceable:
-        """Methods can be replaced in one object."""
+        """An object with replaceable methods."""
 
 else:
 
     class Replaceable:
-        """Methods can be replaced in one object. Nothing else can be set: no misspelled option."""
+        """An object with replaceable methods. It rejects all other assignments, such as typos."""
 
         __slots__ = ("__dict__", "__weakref__")
 
@@ -24,7 +24,7 @@ else:
             if member is None:
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}")
             is_slot = isinstance(member, MemberDescriptorType)
-            # Python looks up names such as __enter__ in the class only.
+            # Python looks up names such as __enter__ only in the class.
             if not is_slot and (not callable(member) or name.startswith("__")):
                 raise AttributeError(f"attribute {name!r} of {kind!r} objects is read-only")
             object.__setattr__(self, name, value)

@@ -1,4 +1,4 @@
-"""What the system refuses for the moment: threads, open files, space, a disk that fails."""
+"""Temporary failures of the system: no threads, open files or disk space, or a failing disk."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _NAMES = (
     "EAGAIN",
 )
 _PASSING = frozenset(getattr(errno, name) for name in _NAMES if hasattr(errno, name))
-"""The numbers after which the same operation may succeed later, with nothing changed in it."""
+"""Error numbers of temporary failures: the same operation may succeed later."""
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the system lacked something for the moment, or a disk failed."""
+    """Whether an error is temporary: the system lacked a resource, or a disk failed."""
     return isinstance(error, OSError) and error.errno in _PASSING
 
 
 def reason(error: OSError) -> str | None:
-    """Return why an operation failed, in the system's words; a limit of open files is named."""
+    """Returns the system's message; if too many files are open, also the limit."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return _refusal(error.errno)[0]
     return error.strerror
 
 
 def no_process(error: OSError) -> str | None:
-    """Return why no process could be started."""
+    """Returns the reason why the system started no process."""
     return no_thread()[0] if error.errno == errno.EAGAIN else reason(error)
 
 
 def no_thread() -> tuple[str, str | None]:
-    """Return why no thread, or process, could be started, and what helps."""
+    """Returns the reason why the system started no thread or process, and a hint."""
     return _refusal(None)

@@ -37,7 +37,7 @@ class Discovery(Mapping[str, Any]):
 
     @classmethod
     def _of_client(cls, raw: bytes) -> Discovery:
-        """Keep a body that the client has checked, and parse it when it is looked at."""
+        """Stores a body that the client has checked. The first access parses it."""
         discovery = cls.__new__(cls)
         discovery._raw, discovery._parsed, discovery._catalogue = raw, None, None
         return discovery

@@ -108,7 +108,7 @@ class SitelineWarning(UserWarning):
     """
 
     def __init__(self, *parts: object) -> None:
-        """Keep the text, with control characters escaped."""
+        """Stores the text, with unprintable characters escaped."""
         super().__init__(*(escaped(one) if type(one) is str else one for one in parts))
 
 
@@ -196,7 +196,7 @@ class SitelineError(Exception):
         """Store the message and every other keyword as an attribute."""
         super().__init__(escaped(message))
         for name, value in context.items():
-            # A hint is siteline's own text, which may have several lines.
+            # siteline writes the hint itself, and it may have several lines.
             safe = escaped_lines if name == "hint" else escaped
             setattr(self, name, safe(value) if type(value) is str else value)
 
@@ -592,8 +592,8 @@ class StoreFull(StoreError, OSError):
 class StoreCorrupt(StoreError):
     """The store's file is damaged, by the disk or by another program. None of its data is returned.
 
-    Put a copy made by :meth:`Store.backup` in its place with ``siteline store restore``. Or use a
-    new store: the service still has the data.
+    Run ``siteline store restore`` with a copy made by :meth:`Store.backup`. Or use a new store: the
+    service still has the data.
 
     >>> import pathlib
     >>> pathlib.Path("plant.siteline").write_bytes(b"SQLite format 3" + bytes(4081))

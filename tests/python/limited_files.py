@@ -1,7 +1,7 @@
-"""A program with only a few descriptors left: ``limited_files.py OPERATION LEFT FOLDER``.
+"""Runs an operation with few free descriptors: ``limited_files.py OPERATION LEFT FOLDER``.
 
-It reads the variables of a sandbox from stdin, and opens files until only LEFT more can be opened.
-It prints as JSON what came of the operation before, then, and when the files are closed again.
+The program reads the variables of a sandbox from stdin. It opens files until only LEFT more can be
+opened. It prints three results of the operation as JSON: before, during and after the shortage.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from pathlib import Path
 import siteline
 from siteline.cli import main as command
 
-# The sandbox has the time of the system, so that a file of a ledger can count by it.
+# The sandbox uses the system time, because a ledger file counts requests by it.
 TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 START, END = ((TODAY - timedelta(days=days)).isoformat() for days in (2, 1))
 DAY = {"site": "S1", "interval": "1h", "start": START, "end": END}
@@ -25,10 +25,10 @@ MOST = 128
 
 
 class Program:
-    """The operations, each on objects of its own."""
+    """The operations. Each creates its own objects."""
 
     def __init__(self, folder):
-        """Make what the operations read."""
+        """Creates the files and the store that the operations read."""
         self.folder = folder
         self.count = 0
         self.bundle = self.new("ca.pem")
@@ -43,88 +43,88 @@ class Program:
             self.kept = siteline.Client.from_env(ledger="memory")
 
     def new(self, name):
-        """Return a path that nothing has."""
+        """Returns an unused path."""
         self.count += 1
         return self.folder / f"{os.getpid()}-{self.count}-{name}"
 
     def feed(self):
-        """Return the feed of the stores."""
+        """Returns the feed of the stores."""
         return siteline.Feed("plant", site="S1", interval="1h", since=START)
 
     def read(self):
-        """Read by a client that has no connection yet."""
+        """Reads a day with a client that has no connection yet."""
         return len(self.kept.data(**DAY).collect())
 
     def key(self):
-        """Read the file of a key."""
+        """Reads a key file."""
         return siteline.Credential("subject", os.environ["KEY_FILE"]).subject
 
     def new_key(self):
-        """Write the file of a key."""
+        """Writes a key file."""
         siteline.PrivateKey.generate().save(self.new("key.pem"))
 
     def ledger(self):
-        """Count in a file."""
+        """Counts requests in a given ledger file."""
         with siteline.Client.from_env(ledger=self.new("ledger")) as client:
             return len(client.data(**DAY).collect())
 
     def default_ledger(self):
-        """Count in the file that siteline chooses."""
+        """Counts requests in the default ledger file."""
         with siteline.Client.from_env() as client:
             return client.allowance.used, len(client.data(**DAY).collect())
 
     def profile(self):
-        """Read a file of profiles."""
+        """Reads a profile file."""
         return siteline.Client.from_profile("plant").subject
 
     def authorities(self):
-        """Read the certificates to trust."""
+        """Reads the trusted certificates."""
         siteline.Client.from_env(ca_bundle=self.bundle, ledger="memory").close()
 
     def new_store(self):
-        """Make a store, and sync into it."""
+        """Creates a store and syncs into it."""
         with siteline.Store(self.new("store.siteline")) as store:
             return self.kept.sync(self.feed(), store).pages
 
     def stored(self):
-        """Read a store."""
+        """Reads a store."""
         with siteline.Store(self.store, read_only=True) as store:
             return len(store.points(self.feed()).to_arrow())
 
     def backup(self):
-        """Copy a store."""
+        """Copies a store."""
         with siteline.Store(self.store) as store:
             store.backup(self.new("backup.siteline"))
 
     def sandbox(self):
-        """Serve."""
+        """Starts a sandbox."""
         with siteline.Sandbox() as sandbox:
             return sandbox.base_url
 
     def agent(self):
-        """Serve a client to others."""
+        """Starts an agent."""
         with siteline.Agent(self.kept, listen=f"unix:{self.new('agent')}/sock") as agent:
             return agent.address
 
     def pull(self):
-        """Write a file by the command."""
+        """Writes a data file with ``siteline pull``."""
         return self.told("pull", *self.given(), "-o", str(self.new("day.csv")))
 
     def keygen(self):
-        """Write a key by the command."""
+        """Writes a key with ``siteline keygen``."""
         return self.told("keygen", str(self.new("key.pem")))
 
     def command_sync(self):
-        """Sync by the command."""
+        """Syncs with ``siteline sync``."""
         return self.told("sync", str(self.feeds), str(self.new("store.siteline")))
 
     def given(self):
-        """Return the options of a day."""
+        """Returns the command-line options for a day."""
         day = ["--start", DAY["start"], "--end", DAY["end"], "--interval", "1h"]
         return ["--site", "S1", *day]
 
     def told(self, *arguments):
-        """Run a command; raise what it said on stderr, with its status."""
+        """Runs a command. If it fails, raises its status and its stderr."""
         said = io.StringIO()
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             status = command(arguments)
@@ -134,11 +134,11 @@ class Program:
 
 
 class Told(Exception):
-    """A command failed."""
+    """The error for a failed command, with its status and stderr."""
 
 
 def outcome(call):
-    """Return the class and the text of what is raised, or what is returned."""
+    """Returns the class and text of the raised error, or the returned value."""
     try:
         return {"returned": call()}
     except Told as told:
@@ -150,13 +150,13 @@ def outcome(call):
 
 
 def main():
-    """Use up the descriptors, and try."""
+    """Runs the operation before, during and after the shortage of descriptors."""
     operation, left, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     os.environ |= json.load(sys.stdin)
-    logging.disable()  # of the attempts
+    logging.disable()  # stderr must stay empty
     program = Program(folder)
     call = getattr(program, operation)
-    before = outcome(call)  # with all that it imports
+    before = outcome(call)  # also imports all modules that the operation needs
     program.kept = siteline.Client.from_env(ledger="memory")
     resource.setrlimit(resource.RLIMIT_NOFILE, (MOST, MOST))
     opened = []

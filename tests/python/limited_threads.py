@@ -1,8 +1,8 @@
-"""A program that may start only a few more threads.
+"""Runs an operation with a limit of threads: ``limited_threads.py OPERATION MORE USER FOLDER``.
 
-``limited_threads.py OPERATION MORE USER FOLDER`` reads the variables of a sandbox from stdin. It
-becomes USER, who has no other process, and may then start MORE threads. It prints as JSON what came
-of the operation, and what came of it without the limit.
+The program reads the variables of a sandbox from stdin. It switches to USER, who has no other
+process, and limits itself to MORE additional threads. It prints the result of the operation as
+JSON, and then the result without the limit.
 """
 
 import asyncio
@@ -20,24 +20,24 @@ DAY = {"site": "S1", "interval": "1h", "start": "2026-11-01T00:00Z", "end": "202
 
 
 class Program:
-    """The operations, with clients that were made before the limit, and not yet used."""
+    """The operations. Their clients are created before the limit, but send no request before it."""
 
     def __init__(self, folder):
-        """Read the key, which only the first user may."""
+        """Creates the clients. Only the first user can read the key."""
         self._folder = folder
         self._clients = [siteline.Client.from_env() for _ in range(4)]
         self._awaiting = [siteline.AsyncClient.from_env() for _ in range(4)]
 
     def read(self):
-        """Read a day."""
+        """Reads a day."""
         return len(self._clients[0].data(**DAY).collect())
 
     def discover(self):
-        """Read the catalogue."""
+        """Reads the catalogue."""
         return len(self._clients[0].discover())
 
     def sync(self):
-        """Sync, and check the store, which has a thread of its own."""
+        """Syncs and checks the store. The check starts its own thread."""
         feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-18")
         with siteline.Store(os.path.join(self._folder, f"{time.monotonic_ns()}.siteline")) as store:
             report = self._clients[0].sync(feed, store)
@@ -45,7 +45,7 @@ class Program:
             return len(report.to_dict())
 
     def asyncio(self):
-        """Read a day in asyncio, and convert it, on a thread of its own too."""
+        """Reads a day in asyncio and converts it. The conversion uses its own thread."""
 
         async def converted():
             frame = await self._awaiting[0].data(**DAY).to_arrow()
@@ -54,12 +54,12 @@ class Program:
         return asyncio.run(converted())
 
     def sandbox(self):
-        """Serve, and read from that."""
+        """Starts a sandbox and reads from it."""
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
             return len(client.data(**DAY).collect())
 
     def service(self):
-        """Make several calls together, each of which signs on a thread of its own."""
+        """Makes several calls concurrently. Each call signs on its own thread."""
 
         async def together():
             reads = [client.data(**DAY).collect() for client in self._awaiting]
@@ -69,7 +69,7 @@ class Program:
 
 
 def import_what_needs(program, operation):
-    """Import what the operation imports: the next user may not enter the folder of the package."""
+    """Imports the modules of an operation, because USER may not read the package's folder."""
     receiving, sending = os.pipe()
     child = os.fork()
     if not child:
@@ -86,7 +86,7 @@ def import_what_needs(program, operation):
 
 
 def outcome(call):
-    """Return the class and the text of what is raised, or what is returned."""
+    """Returns the class and text of the raised error, or the returned value."""
     begun = time.monotonic()
     try:
         done = {"returned": call()}
@@ -96,7 +96,7 @@ def outcome(call):
 
 
 def main():
-    """Limit the threads, and try."""
+    """Runs the operation with the limit, and then without it."""
     operation, more, user, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     os.environ |= json.load(sys.stdin)
     program = Program(folder)

@@ -1,4 +1,4 @@
-"""An agent among users who may not ask: it knows who they are before it reads anything."""
+"""An agent rejects users without access before it reads their requests."""
 
 import json
 import os
@@ -28,9 +28,9 @@ def agent(client):
 
 
 def of_a_stranger(script, agent):
-    """What the script prints as another user, who is connected by `connect()`.
+    """Runs a script as another user and returns its output. The script connects with `connect()`.
 
-    That user may not read the modules of this one: they are imported before.
+    The modules are imported first, because the other user may not read them.
     """
     head = f"""
         import json, logging, os, socket, siteline, siteline.errors, siteline._logs, siteline._warn
@@ -82,7 +82,7 @@ def test_no_body_of_a_stranger_is_read(agent):
                 pass
         print(sent)
     """
-    # At most what the buffers of the sockets hold.
+    # The socket buffers accept some bytes, even if the agent reads none.
     assert of_a_stranger(script, agent) < 20 * 500_000
     assert ask(agent.address, "/v1/state")[0] == 200
 

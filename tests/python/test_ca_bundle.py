@@ -1,4 +1,4 @@
-"""Certificates that `ca_bundle` and `SSL_CERT_FILE` name, in the forms of their files."""
+"""Certificate files of `ca_bundle` and `SSL_CERT_FILE` in all supported formats."""
 
 import datetime
 import ipaddress
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.once
 KEY = siteline.PrivateKey.generate(2048)
 DAY = datetime.timedelta(days=1)
 RUST = re.compile(r"\b(?:Dns|Ip)\w*\(|\bOther\w*\(|Invalid\w+\(|Os \{|Some\(|\bKind::|Error\(")
-"""What the debug form of a Rust value looks like."""
+"""Matches debug output of Rust values, which no message may contain."""
 
 
 class SelfSigned:
-    """A service's certificate as `openssl req -x509` makes it, or as a change of it does."""
+    """A service certificate like one from `openssl req -x509`, with optional changes."""
 
     def __init__(self, folder, *, constraints=True, names=None, ends=30, begins=-1):
         key, name = (
@@ -60,7 +60,7 @@ class SelfSigned:
         self.context.load_cert_chain(chain)
 
     def forms(self):
-        """The certificate as files have it."""
+        """Returns the certificate in each file format."""
         text, der = self.pem.decode(), self.certificate.public_bytes(Encoding.DER)
         return {
             "plain": self.pem,
@@ -76,7 +76,7 @@ class SelfSigned:
 
 
 def connected(service, sandbox, host="127.0.0.1", **options):
-    """The error of a first request over TLS; `None` if it succeeds."""
+    """Returns the error of a first request over TLS, or `None` if the request succeeds."""
     port = int(sandbox.base_url.rsplit(":", 1)[1])
     with TlsRelay(service, port) as relay:
         client = siteline.Client(

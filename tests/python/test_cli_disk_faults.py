@@ -1,4 +1,4 @@
-"""A full or broken disk under each command that writes: it ends with status 4."""
+"""Each command that writes exits with status 4 on a full or failing disk."""
 
 import errno
 import json
@@ -49,7 +49,7 @@ def test_an_error_that_may_pass_is_temporary(kind):
 
 
 def commands(folder, kept):
-    """Return the commands that write below a folder."""
+    """Returns the commands that write to a folder."""
     return (
         ["keygen", folder / "key.pem"],
         ["pull", *DAY, "--restart", "-o", folder / "day.csv"],
@@ -73,14 +73,14 @@ def test_each_command_ends_with_4_on_a_disk_fault(sandbox, tmp_path, call, name)
     fault = f"{call} {getattr(errno, name)} {folder}"
     faulty = {"LD_PRELOAD": str(library), "SITELINE_DISK_FAULT": fault}
     for words in commands(folder, kept):
-        if (call, words[0]) == ("rename", "sync"):  # it renames nothing
+        if (call, words[0]) == ("rename", "sync"):  # sync renames no file
             continue
         if words[0] == "profile":
             env = {"SITELINE_CONFIG": str(folder / "profiles.toml")}
         done = run_command(*words, env=env | faulty, status=4)
         assert "uncategorized" not in done.stderr
         assert not (folder / Path(words[-1]).name).exists() or words[0] == "sync", words
-        # The same command works once the disk does.
+        # The same command succeeds after the disk has recovered.
         run_command(*words, env=env)
 
 

@@ -1,4 +1,4 @@
-"""The command as the first process of a container, which gets only the signals that it handles."""
+"""The command as process 1 of a container, which receives only the signals that it handles."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child"]
 
 
 def first_process_of(namespace):
-    """Return the process that is the first of the namespace; None before there is one."""
+    """Returns the number of the first process in the namespace, or None before it has started."""
     task = Path(f"/proc/{namespace.pid}/task/{namespace.pid}")
     children = (task / "children").read_text(encoding="utf-8").split()
     return int(children[0]) if children else None
@@ -28,7 +28,7 @@ def first_process_of(namespace):
 
 @contextlib.contextmanager
 def as_first_process(env, *words):
-    """Run a command as process 1: the process, and its number out here."""
+    """Runs a command as process 1; yields the `unshare` process and the command's outer number."""
     with subprocess.Popen(
         [*NAMESPACE, *COMMAND, *map(str, words)],
         env=environment(env),
@@ -46,7 +46,7 @@ def as_first_process(env, *words):
 
 @contextlib.contextmanager
 def waiting_for_a_page(sandbox, *words):
-    """Run a command as process 1 that waits for its third page, which never comes."""
+    """Runs a command as process 1 and yields when it waits for its third page, which hangs."""
     sandbox.fault(on="data", hang=True, skip=2, times=1)
     before = sandbox.stats["data_requests"]
     with as_first_process(sandbox.env(), *words) as (namespace, process):
@@ -72,7 +72,7 @@ def test_a_sync_as_process_1_is_ended(sandbox, tmp_path, name, status):
         os.kill(process, getattr(signal, name))
         told = namespace.communicate(timeout=60)[1]
     assert namespace.returncode == status, told
-    # What was applied stays, and the next run goes on.
+    # The applied pages are kept, and the next run continues.
     assert "Traceback" not in told
     run_command("store", "check", store)
     run_command("sync", feeds, store, env=sandbox.env())

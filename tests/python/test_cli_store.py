@@ -97,7 +97,7 @@ def test_a_backup_replaces_nothing(plant, tmp_path):
 
 @pytest.fixture
 def killed(tmp_path):
-    """A store whose sync was killed, so that its log is still there."""
+    """A store with a leftover log, because its sync was killed."""
     path = tmp_path / "killed.siteline"
     script = """
         import os, signal, sys, siteline
@@ -115,7 +115,7 @@ def killed(tmp_path):
 
 
 def backup_of(plant, folder):
-    """A backup of the store."""
+    """Makes a backup of the store and returns its path."""
     run_command("store", "backup", plant, folder / "backup.siteline")
     return folder / "backup.siteline"
 
@@ -145,7 +145,7 @@ def test_a_backup_replaces_the_store_of_a_killed_sync(plant, killed, tmp_path):
 @pytest.mark.parametrize("put", [shutil.copyfile, os.replace])
 def test_a_copy_put_by_hand_is_not_destroyed(plant, killed, tmp_path, put):
     put(backup_of(plant, tmp_path), killed)
-    # A reader changes nothing.
+    # A command that only reads leaves the log in place.
     told = run_command("store", "check", killed, status=2).stderr
     assert "belongs to another file" in told
     with siteline.Store(killed) as store, siteline.Store(plant, read_only=True) as other:

@@ -92,14 +92,14 @@ def test_every_example_runs(path, capsys, monkeypatch, tmp_path):
     space = {"__name__": "__main__", "__file__": str(path), **executed.names}
     exec(code, space)
     assert capsys.readouterr().out
-    if path.name != "pictures.py":  # matplotlib is no package of the tests
+    if path.name != "pictures.py":  # the tests do not install matplotlib
         assert set(executed.missed()) <= NOT_PROVOKED
 
 
 NOT_PROVOKED = {
-    # The failure that it is for comes after the first page.
+    # The example fails after the first page, so this line is never reached.
     "raise  # nothing was read yet",
-    # Errors that no example can provoke in a process that others use too.
+    # An example cannot provoke these errors in a process that runs other tests too.
     'print("ask the administrator of the proxy:", error)',
     'print("free some space, then sync again:", error)',
     'print("please report:", error)',

@@ -1,4 +1,4 @@
-"""Another SQLite in the process, or beside it, and an open store."""
+"""Another SQLite that opens the file of an open store, in the same or another process."""
 
 import math
 import sqlite3
@@ -15,7 +15,7 @@ pytestmark = systems.LINUX
 
 
 def look(path, *, read_only):
-    """Open the file with Python's SQLite, read it, and close it."""
+    """Opens the file with Python's SQLite, reads it and closes it."""
     name = f"file:{path}?mode=ro" if read_only else path
     with closing(sqlite3.connect(name, uri=read_only)) as connection:
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()

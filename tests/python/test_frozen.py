@@ -1,4 +1,4 @@
-"""Applications that PyInstaller and others freeze have all modules that are imported by name."""
+"""Frozen applications (PyInstaller and others) contain the modules that are imported by name."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from siteline.cli.summaries import SUMMARIES
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 OF_USERS = {"siteline.otel"}
-"""Whoever uses it imports it, so that its own import is seen."""
+"""Modules that a program imports itself, so a freezer finds them there."""
 
 PROGRAM = """
 import asyncio, json, pickle, sys, warnings
@@ -64,7 +64,7 @@ print(json.dumps(names), file=sys.stderr)
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """The modules that a freezer sees from a program's imports."""
+    """The modules that a freezer finds through the imports of a program."""
     program = tmp_path_factory.mktemp("program") / "program.py"
     program.write_text("import siteline\nfrom siteline.cli import main\n")
     finder = ModuleFinder(path=[str(PYTHON)])
@@ -89,7 +89,7 @@ def test_a_freezer_sees_what_the_package_imports_by_name(seen):
         for path in (PYTHON / "siteline").rglob("*.py")
         if re.search(r"import_module\(|__import__\(", path.read_text(encoding="utf-8"))
     }
-    # The last two import packages of others, if they are there.
+    # The last two import optional packages that are not part of siteline.
     assert dynamic == {"__init__.py", "cli/parser.py", "_interpreter.py", "cli/data_file.py"}
 
 

@@ -1,4 +1,4 @@
-"""Arrow data with wrong buffers: an error, and the process goes on."""
+"""Arrow data with wrong buffers raises an error and does not crash the process."""
 
 import json
 import subprocess
@@ -162,7 +162,7 @@ UNPICKLE = """
 """
 
 ALL = 18
-# Only the producer knows that an offset is beyond its memory: the interface has no such lengths.
+# The Arrow interface has no buffer sizes, so only the producer can detect these offsets.
 BEYOND = {0}
 
 
@@ -184,7 +184,7 @@ def run(script, *arguments):
 def test_a_frame_with_wrong_buffers_is_refused(form):
     if form == "pandas":
         pytest.importorskip("pandas")
-    # pandas has no views and no runs of its own.
+    # pandas has no view types and no run-end encoding of its own.
     cases = range(11) if form == "pandas" else range(ALL)
     left_out = BEYOND if form == "other" else set()
     told = json.loads(run(LOAD, form, json.dumps([one for one in cases if one not in left_out])))

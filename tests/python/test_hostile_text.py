@@ -1,4 +1,4 @@
-"""Text of others in every text of siteline: it clears no screen and forges no line."""
+"""External text in siteline's output cannot clear a screen or forge a line."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 MARK = "forged"
 EVIL = f"x\x00\x07\x1b[2J\x7f\x9b1m\r\n{MARK}: fine\t\u202e\u2066\u200b\u2028{MARK}\u2029\ufeff"
 EVIL += "\U000e0041<script>alert(1)</script>"
-# Where control characters are refused, and as the system takes it for a name.
+# The name of a feed must not contain control characters. The name of a file may contain them.
 MARKS = "x\u202e\u2066\u200b\u2028forged\ufeff<script>"
 FILE = "x\x1b[2J\r\nforged\u202e\x9b"
 
@@ -27,7 +27,7 @@ DAY = {"start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z"}
 
 
 def check(text, *, is_html=False):
-    """No character of it changes a terminal, and no line of it is another's."""
+    """Asserts that a text contains no unprintable character and no forged line."""
     raw = {one for one in text if not one.isprintable()} - {"\n"}
     assert not raw, (raw, text)
     assert not any(line.startswith(MARK) for line in text.splitlines()), text
@@ -67,7 +67,7 @@ def listed(name=EVIL):
 
 @pytest.fixture(autouse=True)
 def records(caplog):
-    """Each record of a logger and each warning of a test is clean too."""
+    """Checks each log record and each warning of a test."""
     caplog.set_level(logging.DEBUG, "siteline")
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -80,7 +80,7 @@ def records(caplog):
 
 @pytest.fixture
 def evil(sandbox):
-    """A service whose ids and names are hostile."""
+    """A service with hostile ids and names."""
     sandbox.load(series())
     sandbox.fault(on="discovery", status=200, body=json.dumps(listed()))
     return sandbox
@@ -99,7 +99,7 @@ def test_the_core_has_the_same_rule(sandbox):
     client = sandbox.client()
     for code in (*range(0x3000), *range(0xFE00, 0x10000), 0x1F642, 0xE0041, 0x100000):
         if unicodedata.category(chr(code)) in ("Cn", "Cs") or chr(code).isspace():
-            continue  # the versions of Unicode differ; some spaces are cut off
+            continue  # Unicode versions differ, and some spaces are trimmed
         shown = repr(client.data(site=f"a{chr(code)}b", interval="1h", **DAY).query)
         assert shown.isprintable() or not escaped(chr(code)).isprintable(), hex(code)
 
@@ -124,11 +124,11 @@ def test_tables_and_catalogues_of_hostile_names(evil):
 
 
 def read(sandbox):
-    """Send each kind of request; at the end raise what another program may raise."""
+    """Sends each kind of request, then raises an error as another program may do."""
     with sandbox.client(tries=1) as client:
         client.discover()
         client.data(site="S1", interval="1h", **DAY).collect()
-    # A hint is text of siteline, so its line breaks stay.
+    # siteline writes hints itself, so it does not escape their line breaks.
     raise siteline.QueryError(EVIL, hint=EVIL.replace("\n", ""))
 
 
@@ -205,7 +205,7 @@ since = 2026-11-01T00:00:00Z
 
 @pytest.fixture
 def run(sandbox, tmp_path):
-    """Run the command; its texts must be clean."""
+    """Runs the command and checks its output."""
     state = str(tmp_path / "state")
     env = environment({**sandbox.env(), "XDG_STATE_HOME": state, "LOCALAPPDATA": state})
     env["PYTHONUTF8"] = "1"

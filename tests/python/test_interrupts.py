@@ -262,7 +262,7 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
         siteline._siteline._panic(at)
     assert "still be used" in caught.value.hint
     assert isinstance(caught.value, RuntimeError)
-    # The place is in the text, and not on stderr.
+    # The message contains the source location. Nothing is printed on stderr.
     assert "(src/python/bridge/runtime.rs:" in caught.value.message
     assert capfd.readouterr() == ("", "")
 

@@ -1,4 +1,4 @@
-"""Key files that ask for much work, and files without an end."""
+"""Key files that require much work, and endless files."""
 
 import datetime
 import os
@@ -33,7 +33,7 @@ def number(value: int) -> bytes:
 
 
 def encrypted(oid: str, *parameters: bytes) -> bytes:
-    """An encrypted PKCS#8 key whose passphrase is to be hashed like this."""
+    """Returns an encrypted PKCS#8 key with the given key derivation."""
     salt = der(4, b"saltsalt")
     derivation = der(0x30, der(6, bytes.fromhex(oid)), der(0x30, salt, *parameters))
     cipher = der(

@@ -1,4 +1,4 @@
-"""No descriptor left: each operation says so, with the limit, and works again afterwards."""
+"""Without free descriptors each operation reports the limit, and works again afterwards."""
 
 import json
 import os
@@ -32,7 +32,7 @@ OPERATIONS = (
 
 @pytest.fixture
 def limited(tmp_path):
-    """Run an operation with so many descriptors left: before, then, and after."""
+    """Returns a function that runs an operation before, during and after a descriptor shortage."""
     sandbox = siteline.Sandbox()
     profiles = tmp_path / "profiles.toml"
     key = tmp_path / "key.pem"

@@ -1,4 +1,4 @@
-"""A system that starts no more threads: an error that names the limit, and nothing hangs."""
+"""If the system starts no more threads, calls raise an error with the limit and do not hang."""
 
 import json
 import os
@@ -15,13 +15,13 @@ OPERATIONS = ("read", "discover", "sync", "asyncio", "sandbox", "service")
 
 @pytest.fixture
 def limited(sandbox, tmp_path):
-    """Run an operation with so many more threads: what it came to, then without the limit."""
+    """Returns a function that runs an operation with a limit of threads, then without it."""
     tmp_path.chmod(0o777)
     for above in tmp_path.parents[:2]:
         above.chmod(0o755)
 
     def run(operation, more):
-        # A user of its own: the limit counts all processes of a user.
+        # Each run has its own user, because the limit counts all processes of a user.
         user = 1_000_000 + os.getpid() * 64 + OPERATIONS.index(operation) * 8 + more
         environment = os.environ | {"SITELINE_LEDGER": "memory", "HOME": str(tmp_path)}
         command = [sys.executable, str(PROGRAM), operation, str(more), str(user), str(tmp_path)]
@@ -54,5 +54,5 @@ def test_a_refused_thread_is_an_error_that_passes(limited, operation, more):
         assert "(RLIMIT_NPROC)" in with_limit["text"]
         assert with_limit["retryable"]
         assert with_limit["raised"] != "InternalError"
-    # A call that waits for a thread would wait for ever.
+    # A call that waited for a refused thread would never return.
     assert with_limit["seconds"] < 30

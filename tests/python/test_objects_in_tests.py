@@ -1,4 +1,4 @@
-"""Objects of siteline in tests of others: weak references, and methods that are replaced."""
+"""siteline's objects support weak references and replaced methods in users' tests."""
 
 import asyncio
 import gc
@@ -12,7 +12,7 @@ from kit.ranges import HOURLY
 
 @pytest.fixture
 def objects(sandbox, tmp_path):
-    """Objects that users hold."""
+    """The objects that users work with."""
     client = sandbox.client()
     scan = client.data(**HOURLY)
     table = scan.collect()
@@ -78,7 +78,7 @@ REPLACED = {
 
 
 def replaced():
-    """Stand for a method."""
+    """Replaces a method in these tests."""
     return "replaced"
 
 

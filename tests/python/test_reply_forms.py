@@ -1,4 +1,4 @@
-"""Replies in forms that nobody expects: no text shows what they hold, and none costs much work."""
+"""Replies in unexpected formats: messages do not show their content, and parsing stays cheap."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ import siteline
 pytestmark = pytest.mark.sandbox(now=None)
 
 SECRET = "q7Zk-Xv93_bTw2Lm8RdY5cHs"
-"""An opaque token: no text may have eight characters of it."""
+"""An opaque token. No message may contain eight consecutive characters of it."""
 HOUR = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T01:00Z"}
 
 
@@ -39,7 +39,7 @@ def forms():
 
 
 def texts_of(error):
-    """All that a program may show of an exception."""
+    """Yields each text that a program may show for an exception."""
     yield from (str(error), repr(error), repr(vars(error)), repr(error.args))
     yield from traceback.format_exception(error)
     yield from (str(getattr(error, name, "")) for name in ("hint", "detail", "code", "attempts"))
@@ -47,7 +47,7 @@ def texts_of(error):
 
 
 def shown_by(call, caplog):
-    """The texts of a call that fails, or that returns what it was sent."""
+    """Returns the error texts, warnings and log records of a call."""
     caplog.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -68,7 +68,7 @@ def test_a_secret_in_an_unexpected_reply_is_not_shown(sandbox, caplog, on, name,
     credential = siteline.Credential(sandbox.enroll(key.public_jwk), key)
     headers = {"Content-Encoding": "gzip"} if name == "gzip" else {}
     headers |= {"Content-Type": f"text/{SECRET}", "X-Reason": SECRET}
-    # Names of a page are shown: Shape() needs them.
+    # Messages show the member names of a page, because users need them for Shape().
     first = 200 if (on, name) != ("data", "member") else 201
     for status in (first, 400, 401, 403, 404, 407, 500):
         sandbox.clear_faults()
@@ -87,7 +87,7 @@ def test_a_secret_in_an_unexpected_reply_is_not_shown(sandbox, caplog, on, name,
 
 @pytest.fixture(scope="module")
 def bomb():
-    """A body of gzip that inflates to 63 MB, as many values as it can have."""
+    """A gzip body that inflates to 63 MB and contains the most possible values."""
     return gzip.compress(b'{"a":[' + b"[]," * 21_000_000 + b"0]}", 1)
 
 
@@ -100,7 +100,7 @@ def test_a_reply_that_inflates_takes_little_memory(sandbox, on, bomb):
         with pytest.raises((siteline.BodyTooLarge, siteline.ProtocolError)):
             client.discover()
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    # In kB. A tree of its values takes more than 700 MB.
+    # In kB. The parsed values would take more than 700 MB.
     assert grown < (300_000 if on == "discovery" else 50_000)
 
 

@@ -1,4 +1,4 @@
-"""Databases that refuse a sync as a whole: before any request, and Ctrl-C stays Ctrl-C."""
+"""Databases that reject a sync before any request, and Ctrl-C during a driver call."""
 
 import asyncio
 import errno
@@ -42,7 +42,7 @@ def tables(server):
 
 
 def interrupt_when(is_waiting):
-    """Send Ctrl-C to this process once something waits."""
+    """Sends Ctrl-C to this process when a condition is true."""
 
     def run():
         from kit.waiting import wait_until

@@ -1,4 +1,4 @@
-"""Values that another database cannot store: their range is set aside, and all else is stored."""
+"""If a database cannot store some values, only their range is set aside."""
 
 import random
 import string
@@ -14,7 +14,7 @@ BAD = "T\0\x1b7"
 
 
 class Picky(MemoryStore):
-    """Stores no page with a certain tag, as a database that refuses it does."""
+    """A store that rejects pages with a certain tag, as a database may do."""
 
     def apply(self, feed, page, state):
         if page is not None and any(one["tag_guid"] == BAD for one in page.records()):
@@ -53,7 +53,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
     [one] = report["line-1"].set_aside
     assert one.error == "StoreError"
     assert report["line-2"].set_aside == ()
-    # A day later the range is tried again.
+    # The sync reads the range again a day later.
     target.apply = MemoryStore.apply.__get__(target)
     sandbox.clock.advance("25h")
     assert client.sync(both, target, **options)["line-1"].set_aside == ()

@@ -109,7 +109,7 @@ def instant(at: datetime | None) -> str:
 
 
 def text(value: object, longest: int = _LONGEST) -> str:
-    """Truncate and escape external text, for HTML and for what is not printable."""
+    """Truncates external text, escapes unprintable characters, and escapes the result for HTML."""
     if value is None:
         return NONE
     content = str(value)

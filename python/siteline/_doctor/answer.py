@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _NOTICED, _HOPELESS = 5, 86_400
-"""Seconds between the clocks: above which they are reported, and above which nothing corrects."""
+"""Clock differences in seconds: the limit for a report, and the limit for a correction."""
 _NO_SUCH_ENDPOINT = (404, 405, 410, 501)
 _ANOTHER = "Another service or a login page may answer there: compare base_url= and its path."
 _NONE_NEEDED = "none is needed: the client certificate authorises"
@@ -77,7 +77,7 @@ def clock(look: Look) -> Seen:
 
 
 def _error(look: Look) -> float:
-    """The difference that the measurement itself may explain, in seconds."""
+    """Returns the measurement error of the clock difference, in seconds."""
     return look.client._skew_error() or 0.0
 
 

@@ -80,6 +80,6 @@ def _unusual(report: PageReport) -> str:
 
 
 def _some(names: list[str]) -> str:
-    """Names that the service chose: a few, cut and escaped."""
+    """Returns the first names from the service, truncated and escaped."""
     shown = [escaped(name[:60]) for name in names[:_MOST]]
     return ", ".join([*shown, *(["…"] if len(names) > _MOST else [])])

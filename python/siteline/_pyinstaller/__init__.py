@@ -1,4 +1,4 @@
-"""The hook of siteline for PyInstaller, found through the entry point ``pyinstaller40``."""
+"""The PyInstaller hook. PyInstaller finds it through the entry point ``pyinstaller40``."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__: list[str] = []
 
 
 def hook_folders() -> list[str]:
-    """Return the folders with hooks."""
+    """Returns the folders that contain hooks."""
     return [str(Path(__file__).with_name("hooks"))]

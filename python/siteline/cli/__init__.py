@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _imports_by_name() -> None:
-    # Nothing calls this: a program that freezes others reads it.
+    # Nothing calls this. Tools such as PyInstaller read its import statement.
     from siteline.cli import _by_name as _by_name
 
 
@@ -76,7 +76,7 @@ def _answer(given: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    # Used by what follows a failure, when no descriptor may be left to import them.
+    # Imported early: after a failure there may be no free descriptor for an import.
     from siteline import _refusals  # noqa: F401
     from siteline.cli import exits  # noqa: F401
     from siteline.cli.messages import told
@@ -146,7 +146,7 @@ def _leave_stdout() -> None:
         return
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-    except OSError:  # no descriptor is left
+    except OSError:  # no free descriptor
         sys.stdout = None
         return
     os.dup2(nowhere, sys.stdout.fileno())

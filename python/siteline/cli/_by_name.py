@@ -1,4 +1,7 @@
-"""The modules of the commands, which the parser imports by name: see `siteline._by_name`."""
+"""Import statements for the command modules, which the parser imports by name.
+
+`siteline._by_name` explains the purpose.
+"""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _listed(found: Differences) -> str:
         ("changed", f"{entry['path']}: {_short(entry['before'])} -> {_short(entry['after'])}")
         for entry in found.changed
     ]
-    # Values are JSON here, and paths have its escapes too.
+    # The values are JSON, so paths get JSON escapes too.
     return aligned((word, escaped(what, spelt_in_json)) for word, what in rows)
 
 

@@ -88,7 +88,7 @@ def status_of(error: BaseException) -> Exit:
     if status is Exit.TEMPORARY and _is_about_settings(error):
         return Exit.USAGE
     if status is Exit.USAGE and getattr(error, "retryable", False):
-        # The system lacked something for a file that was named: descriptors, space, a sound disk.
+        # A named file failed for a temporary reason: no descriptor, no space or a failing disk.
         return Exit.TEMPORARY
     return status
 

@@ -62,7 +62,7 @@ def document(command: str, status: int, members: dict[str, Any]) -> str:
     import json
 
     known = {"schema": SCHEMA, "command": command, "exit": int(status)}
-    # Only DEL is left as it is.
+    # json.dumps escapes all other unprintable characters, but not DEL.
     text = json.dumps({**known, **members}, default=_plain, allow_nan=False)
     return text.replace("\x7f", "\\u007f")
 
@@ -124,14 +124,14 @@ def tell(error: BaseException) -> None:
 
 
 def say(text: str) -> None:
-    """Print a text on stderr, with control characters escaped."""
+    """Prints a text on stderr, with unprintable characters escaped."""
     print(escaped_lines(text), file=sys.stderr, flush=True)
 
 
 def aligned(rows: Iterable[Sequence[object]], indent: str = "") -> str:
-    """Return rows of cells as lines with aligned columns; the last column is not padded.
+    """Returns rows of cells as lines with aligned columns. The last column is not padded.
 
-    Cells are escaped: none of them begins a line of its own.
+    Cells are escaped, so a line break in a cell starts no new line.
     """
     cells = [[escaped(cell) for cell in row] for row in rows]
     count = max((len(row) for row in cells), default=0)

@@ -12,7 +12,7 @@ from siteline.cli import exits
 from siteline.cli.output import aligned
 from siteline.cli.summaries import SUMMARIES
 
-# Not from typing, which takes time.
+# Importing typing would slow down each command.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -69,10 +69,10 @@ def _parser() -> tuple[
 
 
 class _Parser(argparse.ArgumentParser):
-    """Escapes arguments that an error quotes."""
+    """Escapes the arguments that an error message quotes."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the error, and exit."""
+        """Prints the usage and the error, then exits."""
         super().error(escaped(message))
 
 

@@ -18,9 +18,9 @@ _GRACE = 5.0
 
 
 def end_on_signals() -> None:
-    """Have the signals that end a process end this one too, where it is the first of a container.
+    """Installs handlers for SIGTERM, SIGHUP and SIGQUIT that end this process.
 
-    The system delivers a signal to process 1 only if the process handles it.
+    Process 1 of a container needs them: the system delivers to it only signals that it handles.
     """
     for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
         number = getattr(signal, name, None)
@@ -34,7 +34,7 @@ def is_default(handler: Any) -> bool:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """End as by the signal: nothing more is written, and shells see the same status."""
+    """Ends the process at once, with the exit status that shells report for the signal."""
     os._exit(128 + number)
 
 

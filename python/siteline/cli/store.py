@@ -1,4 +1,4 @@
-"""``siteline store``: checks a store, copies and restores it, and says what is in it."""
+"""``siteline store``: checks, copies, restores and describes a store."""
 
 from __future__ import annotations
 

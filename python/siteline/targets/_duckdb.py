@@ -116,7 +116,7 @@ class DuckDB(_shared.SharedTarget):
             yield
 
     def _try(self, feed: str) -> None:
-        """Run the statements of a page without a row: they fail here, before any request."""
+        """Runs the statements for an empty page, so that they fail before any request."""
         values = dict[str, Any](feed=feed, state=b"", settled=[], history=self._history)
         values |= {"sequence": 0, "first_sequence": 0, "is_whole": True, "start": None, "end": None}
         self._run(sql.NO_PAGE, *sql.APPLY, is_trial=True, **values)

@@ -63,7 +63,10 @@ class Lake:
         return table
 
     def try_folder(self) -> None:
-        """Fail where a local table cannot be written: a commit is a new file, and is not undone."""
+        """Writes a temporary file to each folder of a local table, and raises if that fails.
+
+        A trial commit would add a file that nothing removes.
+        """
         if "://" in self.path:
             return
         for folder in (self.path, f"{self.path}/_delta_log", f"{self.path}_states/_delta_log"):
@@ -72,7 +75,7 @@ class Lake:
                     file.write(b"-" * 4096)
 
     def check_types(self) -> None:
-        """Refuse columns of other types, in both tables."""
+        """Rejects columns with wrong types in both tables."""
         tables = {"": _TYPES, "_states": _STATE_TYPES}
         for suffix in filter(self.exists, tables):
             fields = self.open(suffix).schema().fields
@@ -81,7 +84,7 @@ class Lake:
 
     @property
     def shown(self) -> str:
-        """The path for texts."""
+        """The path for messages, without secrets."""
         return _refusals.shown(self.path)
 
     def exists(self, suffix: str = "") -> bool:

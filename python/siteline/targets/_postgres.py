@@ -130,7 +130,7 @@ class Postgres(_shared.SharedTarget):
         return self._run(cursor, sql.WRITE, feed, *chain, *extent, page.is_whole, self._history)[0]
 
     def _prepare(self, cursor: Any) -> None:
-        """Make the tables, or refuse those of others and those that were changed."""
+        """Creates the tables, and rejects foreign or changed tables with the same names."""
         self._run(cursor, sql.MAKE_LOCK)
         if found := self._run(cursor, sql.COLUMNS_OF, self._named("%")):
             _shared.check_columns(self._table, [name for name, *_ in found])
@@ -143,7 +143,7 @@ class Postgres(_shared.SharedTarget):
             _refusals.check_types(table.replace("%", self._table), columns, types)
 
     def _try(self, cursor: Any, feed: str) -> None:
-        """Run the statements of a page without a row: they fail here, before any request."""
+        """Runs the statements for an empty page, so that they fail before any request."""
         self._run(cursor, sql.SAVE)
         self._run(cursor, sql.SERIES, feed, "[]")
         self._run(cursor, sql.PAGE)
@@ -161,7 +161,7 @@ class Postgres(_shared.SharedTarget):
                 raise _refusals.unstorable(self._place, feed, text, hint)
 
     def _removes_index(self, error: Any) -> bool:
-        """Whether a page failed at an index of older tables, which was removed."""
+        """Removes the index of older tables if a page failed because of it."""
         if error.sqlstate != sql.TOO_LONG:
             return False
         with suppress(self._driver.Error), self._transaction() as cursor:
@@ -182,7 +182,7 @@ class Postgres(_shared.SharedTarget):
             connection = self._connection or self._connect()
             try:
                 with connection.cursor() as cursor:
-                    # In a transaction it would commit.
+                    # executescript commits a transaction that has begun, so it is called first.
                     begin = partial(cursor.executescript, sql.BEGIN)
                     _refusals.interruptible(begin, cursor.adbc_cancel)
                     yield cursor
@@ -220,7 +220,7 @@ class Postgres(_shared.SharedTarget):
 
 
 def _message(error: Any) -> str:
-    """Return the server's sentence, without the statement and the row."""
+    """Returns the server's message without the statement and the row."""
     found = sql.MESSAGE.search(str(error))
     text = found[1] if found else type(error).__name__
     lacks = "; the encoding of the database lacks a character of an id"

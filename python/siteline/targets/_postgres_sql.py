@@ -19,8 +19,8 @@ COLUMNS_OF = """SELECT attname::text, format_type(atttypid, atttypmod)::text,
   attnotnull AND NOT atthasdef AND attidentity = '' FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"""
 
-# Two arrays are equal where the same of their members are null. That is not so for columns. The
-# index has a hash of them: a row of an index has at most 2,704 bytes.
+# In arrays two nulls are equal; in columns they are not. The index stores a hash of the array,
+# because a row of an index has at most 2,704 bytes.
 TABLES = f"""
 CREATE TABLE %_series (id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, feed text, {_TEXTS});
 CREATE UNIQUE INDEX ON %_series (feed, hash_array_extended(ARRAY[{_IDS}], 0));
@@ -53,7 +53,7 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1, to_regclass($2)::oi
 UNLOCK = "SELECT pg_advisory_unlock(hashtextextended($1, to_regclass($2)::oid::int8))"
 
 STATE = "SELECT state FROM %_states WHERE feed = $1"
-# Without $4 it writes nothing, and fails where it cannot be written.
+# If $4 is false, it writes nothing, but still fails without the right to write.
 SET_STATE = """INSERT INTO %_states (feed, state, settled)
   SELECT $1::text, $2::bytea, $3::tstzmultirange WHERE $4::bool
   ON CONFLICT (feed) DO UPDATE SET state = excluded.state, settled = excluded.settled"""
@@ -129,10 +129,10 @@ UNREADABLE = re.compile(
     r'Failed to connect: (?!connection to |could not translate host name "[^"@]*").*("|URI|string)'
 )
 
-# An index that older tables have, with the ids themselves. The lock of a feed does what it does.
+# An index over the ids in older tables. The lock of a feed makes it unnecessary.
 OLD_INDEX = """SELECT indexrelid::regclass::text FROM pg_index
   WHERE indrelid = to_regclass($1) AND pg_get_indexdef(indexrelid, 2, true) LIKE '(ARRAY[%'"""
 MESSAGE = re.compile(r"ERROR:\s+(.*)")
 DISK_FULL, LOST, TOO_LONG, NO_CHARACTER = "53100", ("", "08", "40", "57"), "54000", "22P05"
 OF_DATA = ("22", "23", "54", "P0")
-"""The classes of errors about values: their types, constraints, limits and triggers."""
+"""SQLSTATE classes of errors about values: types, constraints, limits and triggers."""

@@ -1,4 +1,4 @@
-"""Errors for the refusals of another database, and calls of its driver that Ctrl-C can end."""
+"""Errors for databases that refuse a write, and driver calls that Ctrl-C can interrupt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Result = TypeVar("_Result")
 _LONGEST = 300
 _FULL = re.compile("No space left on device|Disk quota exceeded|os error (28|122)")
 CORRECT = "Correct the table, or read the other series in a new feed with a filter."
-"""The hint for values that a table refuses."""
+"""The hint for values that a table rejects."""
 
 
 def refused(place: str, feed: str, text: str) -> StoreError:
-    """Make the error of a target that cannot be written, before any request."""
+    """Returns the error for a target that cannot be written. No request was sent before it."""
     message = f"The feed {feed!r} cannot be written to {place}: {cut(text)}"
     if is_full(text):
         return full(place, feed)
@@ -30,7 +30,7 @@ def refused(place: str, feed: str, text: str) -> StoreError:
 
 
 def full(place: str, feed: str) -> StoreFull:
-    """Make the error of a target without space."""
+    """Returns the error for a target that has no space left."""
     return StoreFull(
         f"No space is left for the feed {feed!r} in {place}. What was stored stays.",
         hint="Free space and sync again: only pages that were not stored are read again.",
@@ -38,25 +38,28 @@ def full(place: str, feed: str) -> StoreFull:
 
 
 def is_full(text: str) -> bool:
-    """Whether the text of an error names a full disk or quota."""
+    """Whether an error text reports a full disk or an exceeded quota."""
     return _FULL.search(text) is not None
 
 
 def unstorable(place: str, feed: str, text: str, hint: str | None = None) -> StoreError:
-    """Make the error for values that a target cannot store: the core sets their range aside."""
+    """Returns the error for values that a target cannot store.
+
+    The core sets their range aside.
+    """
     message = f"{place} cannot store a page of the feed {feed!r}: {text}"
     return StoreError(message, hint=hint, _is_unstorable=True)
 
 
 def cut(text: str) -> str:
-    """Return text of others on one line, escaped and at most 300 characters long."""
+    """Returns external text on one line, escaped and truncated to about 300 characters."""
     line = " ".join(text[: 2 * _LONGEST].split())
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def shown(place: str) -> str:
-    """Return a path or URI without a user, a password and options."""
+    """Returns a path, or a URI without its user, password and options."""
     if "://" not in place and not place.startswith("md:"):
         return place
     return re.sub(r"//[^/]*@", "//", place.partition("?")[0])
@@ -65,9 +68,15 @@ def shown(place: str) -> str:
 def check_types(
     place: str, found: Mapping[str, tuple[str, bool]], wanted: Mapping[str, str]
 ) -> None:
-    """Refuse a table whose columns would change values, or that needs a column of others.
+    """Rejects a table with wrong column types, or with an additional column that needs a value.
 
-    ``found`` has the type of each column, and whether a row needs a value for it.
+    Args:
+        place: The name of the table in messages.
+        found: The type of each column, and whether each row needs a value for it.
+        wanted: The required type of each column.
+
+    Raises:
+        ConfigError: A column is missing, has another type, or needs a value.
     """
     hint = "Restore the columns, or name another table."
     for name, kind in wanted.items():
@@ -83,10 +92,10 @@ def check_types(
 
 
 def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> _Result:
-    """Make a call of a driver on another thread, and handle signals meanwhile.
+    """Runs a driver call on another thread, so that the main thread can handle signals.
 
-    Some drivers raise their own error for Ctrl-C, others do not answer it. An exception of a signal
-    handler cancels the call with ``cancel``, and is raised when the call has ended.
+    Some drivers raise their own error on Ctrl-C, and others ignore it. If a signal handler raises,
+    ``cancel`` cancels the call. The exception is raised after the call has ended.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -103,7 +112,7 @@ def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> 
 
     try:
         threading.Thread(target=run, name="siteline target", daemon=True).start()
-    except RuntimeError:  # there is no thread to be had
+    except RuntimeError:  # the system starts no more threads
         return call()
     try:
         cancellations = _cancellations()
@@ -127,18 +136,18 @@ def _check_cancelled(before: int) -> None:
 
 
 def _cancellations() -> int:
-    """Count the cancellations of the asyncio task that runs here: Ctrl-C is one of them there."""
+    """Returns the number of cancellations of the current asyncio task. Ctrl-C is one."""
     asyncio: Any = sys.modules.get("asyncio")
-    with suppress(RuntimeError):  # no loop runs here
+    with suppress(RuntimeError):  # no event loop is running
         task = asyncio and asyncio.current_task()
         return task.cancelling() if task else 0
     return 0
 
 
 def _end(done: threading.Event, cancel: Callable[[], object]) -> None:
-    """Wait for the end of a call: nothing else may use its connection before."""
+    """Cancels a call and waits for its end, because it uses the connection until then."""
     while not done.is_set():
-        # It may not have begun at the first time. A further Ctrl-C changes nothing.
+        # Cancels repeatedly, because the call may start after the first cancel. Ignores Ctrl-C.
         with suppress(BaseException):
             cancel()
             done.wait(0.1)

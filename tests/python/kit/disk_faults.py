@@ -1,4 +1,4 @@
-"""A library that makes calls on files fail, to be preloaded."""
+"""Builds a library for ``LD_PRELOAD`` that makes calls on files fail."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 
 def compiled(folder):
-    """Compile it into the folder; skip the test where there is no compiler."""
+    """Compiles the library into a folder. Skips the test if there is no C compiler."""
     library = folder / "disk_faults.so"
     source = Path(__file__).with_suffix(".c")
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]

@@ -1,10 +1,10 @@
-"""Which statements of an example were executed: what no run reaches, no test has tried."""
+"""Records the executed statements of an example, to detect statements that no test reaches."""
 
 import ast
 
 
 class Executed:
-    """Marks each statement inside another one, and each lambda; says which were not reached."""
+    """Marks each nested statement and each lambda, and lists the unreached ones."""
 
     NAME = "_executed_"
 
@@ -13,21 +13,21 @@ class Executed:
         self._reached_ones = set()
 
     def compiled(self, source, file):
-        """The code of a block, whose namespace must have :attr:`names`."""
+        """Compiles a block with marks. Its namespace must contain :attr:`names`."""
         return compile(self.marked(source, file), file, "exec")
 
     def marked(self, source, file):
-        """The tree of a block, with marks."""
+        """Returns the syntax tree of a block with marks."""
         marked = _Marker(source, self._add).visit(ast.parse(source, file))
         return ast.fix_missing_locations(marked)
 
     @property
     def names(self):
-        """What marked code needs."""
+        """The names that marked code needs in its namespace."""
         return {self.NAME: self._reached_ones.add}
 
     def missed(self):
-        """The first line of each statement that was not reached."""
+        """Returns the first line of each statement that was not reached."""
         texts = enumerate(self._texts)
         return sorted({text for number, text in texts if number not in self._reached_ones})
 
@@ -41,7 +41,7 @@ class _Marker(ast.NodeTransformer):
         self._lines, self._add = source.splitlines(), add
 
     def generic_visit(self, node):
-        """Mark the statements of each suite."""
+        """Marks the statements in each suite of a node."""
         inner = not isinstance(node, ast.Module)
         for field in ("body", "orelse", "finalbody"):
             suite = getattr(node, field, None)
@@ -50,7 +50,7 @@ class _Marker(ast.NodeTransformer):
         return super().generic_visit(node)
 
     def visit_Lambda(self, node):
-        """Mark its value."""
+        """Marks the expression of a lambda."""
         self.generic_visit(node)
         mark = self._mark(node)
         pair = ast.Tuple([mark, node.body], ast.Load())

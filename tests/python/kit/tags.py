@@ -1,4 +1,4 @@
-"""A series with a tag of a test, in a sandbox."""
+"""Loads a series with a given tag into a sandbox."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SINCE, UNTIL = "2026-11-18T00:00Z", "2026-11-20T00:00Z"
 def load_tag(
     sandbox: Any, tag: str, start: str = SINCE, end: str = UNTIL, line: str = "L1"
 ) -> None:
-    """Load a series with a point every five minutes; the first one replaces the plant."""
+    """Loads a series with a point every five minutes. The first call replaces the default data."""
     import pandas as pd
 
     times = pd.date_range(start, end, freq="5min", inclusive="left")

@@ -1,1 +1,1 @@
-"""Two processes sync into one store while another SQLite opens and closes its file."""
+"""Two processes sync into one store while a third opens its file with another SQLite."""

@@ -11,7 +11,7 @@ from foreign_sqlite.run import run
 
 
 def main() -> None:
-    """Run it and print what was done."""
+    """Runs the stress test and prints its counts."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--minutes", type=float, default=10)
     minutes = reader.parse_args().minutes

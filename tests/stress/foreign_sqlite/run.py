@@ -1,4 +1,4 @@
-"""One run: two writers, one other SQLite, and what the store has afterwards."""
+"""Runs two writers and another SQLite, then checks the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEEDS = ("line-a", "line-b")
 
 
 class Outcome(NamedTuple):
-    """What the processes have done."""
+    """The numbers of syncs and of looks."""
 
     syncs: int
     looks: int
@@ -27,7 +27,7 @@ def _start(*arguments: object) -> subprocess.Popen[str]:
 
 
 def run(folder: Path, syncs: int, until: float, looks: int) -> Outcome:
-    """Let them run to their end, and compare the store with what was acknowledged.
+    """Runs the processes to their end, and compares the store with the acknowledged points.
 
     Raises:
         AssertionError: The file is damaged, a sync is lost, or a process failed.
@@ -53,7 +53,7 @@ def run(folder: Path, syncs: int, until: float, looks: int) -> Outcome:
 
 
 def _check(path: Path, points: list[int]) -> None:
-    """Verify the file, and that it has the points that each feed had at its end."""
+    """Verifies the file and the number of points of each feed."""
     with siteline.Store(path) as store:
         store.check()
         assert [len(store.points(name)) for name in FEEDS] == points

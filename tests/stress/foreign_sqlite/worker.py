@@ -1,6 +1,6 @@
-"""The processes: one that syncs a feed, and one that looks into the file with Python's `sqlite3`.
+"""The processes: one syncs a feed, and one opens the file with Python's `sqlite3`.
 
-Each prints a line at its end. A writer also prints a line after each sync that was acknowledged.
+Each prints a line at its end. A writer also prints a line after each acknowledged sync.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ NOW = "2026-11-21T10:00:00Z"
 
 
 def look(path: str, *, read_only: bool = False) -> None:
-    """Open the file with the other SQLite, read it, and close it."""
+    """Opens the file with the other SQLite, reads it and closes it."""
     name = f"file:{path}?mode=ro" if read_only else path
     connection = sqlite3.connect(name, uri=read_only, timeout=1)
     try:
         connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
     except sqlite3.OperationalError as error:
-        # It may meet the moment at which a store is opened or closed.
+        # These errors occur while another process opens or closes the store.
         if "locked" not in str(error) and "unable to open" not in str(error):
             raise
     finally:
@@ -28,7 +28,7 @@ def look(path: str, *, read_only: bool = False) -> None:
 
 
 def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
-    """Sync a feed until the number of syncs or the time is reached, and look in between."""
+    """Syncs a feed until the number of syncs or the time is reached, and opens the file between."""
     import siteline
 
     feed = siteline.Feed(name, site="S1", line="L2", interval="5m", since="2026-11-20T00:00Z")
@@ -60,7 +60,7 @@ def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
 
 
 def peek(path: str, stop: str) -> None:
-    """Look each 50 milliseconds until a file appears."""
+    """Opens the store's file every 50 milliseconds until the file `stop` appears."""
     count = 0
     while not Path(stop).exists():
         if Path(path).exists():

@@ -1,6 +1,6 @@
-"""What PyInstaller adds to an application with siteline: files that are not modules.
+"""Adds siteline's data files and package metadata to an application.
 
-The modules need no hook: they are in ``siteline._by_name``.
+The modules need no hook, because ``siteline._by_name`` imports them.
 """
 
 from PyInstaller.utils.hooks import collect_data_files, copy_metadata
