@@ -32,8 +32,8 @@ pub(super) fn explained(error: Error, query: Option<&str>, token: Option<&str>) 
             "The service sent a cursor of {length} bytes, which is longer than it accepts."
         )),
         Some((name, length)) => error.with_hint(format!(
-            "The query has {} bytes, of which {}= has {length}: the service may not accept so many. Read \
-             fewer values at once, in several reads.",
+            "The query has {} bytes, and {}= has {length} bytes of them. That may be more than the service \
+             accepts: read fewer values at a time.",
             query.len(),
             excerpt_of(name, NAME_CHARACTERS),
         )),
@@ -66,7 +66,7 @@ mod tests {
         let filter = format!("from=1&tagGuid={0}&tagGuid={0}&cursor=abc", "x".repeat(4_000));
         for status in [400, 404, 413, 414, 431, 494] {
             let hint = hint(status, &filter, "token");
-            assert!(hint.contains("tagGuid= has 8000"), "{status}: {hint}");
+            assert!(hint.contains("tagGuid= has 8000 bytes"), "{status}: {hint}");
             assert!(hint.contains("8035 bytes") && !hint.contains("xxx"), "{status}: {hint}");
         }
         let cursor = format!("from=1&cursor={}", "x".repeat(4_000));

@@ -46,7 +46,7 @@ def add(commands: _Commands) -> None:
         actions,
         "restore",
         _restored,
-        "put a copy of a backup in the place of a store",
+        "replace a store with a copy of a backup",
         "Refused while a process has the store open. Stopped, it leaves the store as it was.",
     )
     restored.add_argument("backup", metavar="BACKUP", help="a file that store backup made")

@@ -202,7 +202,7 @@ complete -c siteline -n '__siteline_at \' changes\'' -l format -x -a 'csv jsonl 
 complete -c siteline -n '__siteline_at \' changes\'' -F
 complete -c siteline -n '__siteline_at \' store\'' -a check -d 'compare everything in a store with its checksums'
 complete -c siteline -n '__siteline_at \' store\'' -a backup -d 'copy a store while it is in use'
-complete -c siteline -n '__siteline_at \' store\'' -a restore -d 'put a copy of a backup in the place of a store'
+complete -c siteline -n '__siteline_at \' store\'' -a restore -d 'replace a store with a copy of a backup'
 complete -c siteline -n '__siteline_at \' store\'' -a info -d 'show the files of a store, who may use it, and its feeds'
 complete -c siteline -n '__siteline_at \' store\'' -s h -l help -d 'show this help message and exit'
 complete -c siteline -n '__siteline_at \' store check\'' -s h -l help -d 'show this help message and exit'
