@@ -152,14 +152,3 @@ def test_the_repeat_after_the_last_but_one_attempt_is_a_warning(sandbox, caplog,
     repeats = [one for one in caplog.records if one.getMessage().startswith("try ")]
     assert [one.levelname for one in repeats] == levels
     assert f"try {tries - 1} of {tries} ended with 503" in repeats[-1].getMessage()
-
-
-def test_a_hint_of_several_lines_keeps_them(sandbox, key):
-    stranger = siteline.Client(sandbox.base_url, credential=siteline.Credential("nobody", key))
-    with pytest.raises(siteline.AuthenticationError) as caught:
-        stranger.discover()
-    first, *causes = caught.value.hint.splitlines()
-    assert first.endswith("Compare:")
-    assert len(causes) > 2
-    assert all(line.startswith("- ") for line in causes)
-    assert str(caught.value).splitlines()[-len(causes) :] == causes

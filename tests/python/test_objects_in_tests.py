@@ -92,6 +92,18 @@ def test_mock_replaces_methods_and_puts_them_back(objects):
             assert getattr(target, method) == before, (name, method)
 
 
+def test_a_collection_while_objects_are_made_is_harmless(sandbox):
+    before = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        client = sandbox.client()
+        scans = client.data(site="S1", start="2026-11-01", end="2026-11-19", interval="1h").split("1d")
+        assert len(scans) == 18
+        assert len(list(scans[0].pages())) == 1
+    finally:
+        gc.set_threshold(*before)
+
+
 def test_a_replaced_method_belongs_to_one_object(sandbox):
     first, second = sandbox.client(), sandbox.client()
     with mock.patch.object(first, "data", side_effect=siteline.TransportError("lost")):

@@ -40,7 +40,7 @@ use crate::python::bridge::runtime::{block_on, spawn, spawn_task, step};
 use crate::python::client::agent::{FoundAgent, refuse_settings};
 use crate::python::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
 use crate::python::convert::clock::PyClock;
-use crate::python::convert::patching::methods_can_be_replaced;
+use crate::python::convert::patching::{Replaced, methods_can_be_replaced};
 use crate::python::convert::state::copies_are_itself;
 use crate::python::convert::values::{Text, discovery, html};
 use crate::settings::{Environment, Settings};
@@ -120,7 +120,7 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///
 /// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
-#[pyclass(dict, frozen, weakref, name = "Client", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Client", module = "siteline")]
 pub(crate) struct PyClient {
     pub(crate) client: Client,
     /// The current one.
@@ -132,6 +132,7 @@ pub(crate) struct PyClient {
     /// The sandbox that handed it out, which serves as long as the client exists. It holds nothing that
     /// could hold the client: the garbage collector need not know of it.
     pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
+    replaced: Replaced,
 }
 
 copies_are_itself!(PyClient);
@@ -222,11 +223,12 @@ impl PyClient {
         let client = guarded(|| Ok(Client::new(settings)?))?;
         let credential = credential.map_or_else(|| py.None(), Bound::unbind);
         let (credential, pickled) = (Mutex::new(credential), pickled.unbind());
-        Ok(Self { client, credential, notes, pickled, sandbox: PyOnceLock::new() })
+        let (sandbox, replaced) = (PyOnceLock::new(), Replaced::nothing());
+        Ok(Self { client, credential, notes, pickled, sandbox, replaced })
     }
 }
 
-methods_can_be_replaced!(PyClient);
+methods_can_be_replaced!(PyClient, replaced);
 
 #[pymethods]
 impl PyClient {

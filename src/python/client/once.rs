@@ -17,6 +17,7 @@ use crate::python::client::PyClient;
 use crate::python::client::profile_file::ProfileFile;
 use crate::python::client::settings::from_outside;
 use crate::python::convert::clock::PyClock;
+use crate::python::convert::patching::Replaced;
 use crate::python::convert::state::dict;
 use crate::python::convert::values::Text;
 use crate::settings::{Environment, Given, Settings};
@@ -88,6 +89,7 @@ impl PyClient {
             notes: Arc::clone(&self.notes),
             pickled: self.pickled.clone_ref(py),
             sandbox: PyOnceLock::new(),
+            replaced: Replaced::nothing(),
         })
     }
 

@@ -53,7 +53,6 @@ frame_methods!(PyPage);
 point_methods!(PyPage, page.points);
 
 methods_can_be_replaced!(PyPage);
-methods_can_be_replaced!(PageIterator);
 
 #[pymethods]
 impl PyPage {
@@ -180,7 +179,7 @@ impl PyPage {
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
-#[pyclass(dict, frozen, weakref, name = "PageIterator", module = "siteline")]
+#[pyclass(frozen, weakref, name = "PageIterator", module = "siteline")]
 pub(crate) struct PageIterator(pub(crate) PageReader);
 
 impl PageIterator {

@@ -29,7 +29,7 @@ use crate::python::client::progress::{ProgressArg, ProgressCallback, PyCollectin
 use crate::python::client::query::PyQuery;
 use crate::python::convert::capsule::schema_capsule;
 use crate::python::convert::holder::frame_methods;
-use crate::python::convert::patching::methods_can_be_replaced;
+use crate::python::convert::patching::{Replaced, methods_can_be_replaced};
 use crate::python::convert::rows::{PointSource, RecordIterator, Taken};
 use crate::python::convert::state::{copies_are_itself, dict, restore};
 use crate::python::convert::table::PyTable;
@@ -49,7 +49,7 @@ use crate::sync::ThroughStore;
 /// ...                    end="2026-11-01T01:00:00Z", interval="1m")
 /// >>> len(scan.to_pandas().columns)
 /// 10
-#[pyclass(dict, frozen, weakref, name = "Scan", module = "siteline")]
+#[pyclass(frozen, weakref, name = "Scan", module = "siteline")]
 pub(crate) struct PyScan {
     client: Py<PyClient>,
     pub(crate) collect: Arc<CollectOnce>,
@@ -58,6 +58,7 @@ pub(crate) struct PyScan {
     progress: Option<ProgressArg>,
     /// The store that it is read through.
     through: Option<Through>,
+    replaced: Replaced,
 }
 
 /// A `siteline.Store`, and the read through it.
@@ -69,7 +70,7 @@ struct Through {
 impl PyScan {
     pub(crate) fn new(scan: Scan, client: Py<PyClient>, progress: Option<ProgressArg>) -> Self {
         let (collect, table) = (Arc::new(CollectOnce::new(scan)), PyOnceLock::new());
-        Self { client, collect, table, progress, through: None }
+        Self { client, collect, table, progress, through: None, replaced: Replaced::nothing() }
     }
 
     /// The same scan, read through a store.
@@ -235,7 +236,7 @@ pub(crate) fn with_store<'py>(
 frame_methods!(PyScan);
 copies_are_itself!(PyScan);
 
-methods_can_be_replaced!(PyScan);
+methods_can_be_replaced!(PyScan, replaced);
 
 #[pymethods]
 impl PyScan {

@@ -21,7 +21,6 @@ use crate::python::bridge::runtime::{block_on, drop_detached, spawn, step};
 use crate::python::client::PyClient;
 use crate::python::client::page::PyPage;
 use crate::python::client::progress::{ProgressCallback, finish};
-use crate::python::convert::patching::methods_can_be_replaced;
 use crate::python::sync::arguments::RunArgs;
 use crate::python::sync::report::report_object;
 use crate::python::sync::target::{SyncedPages, bytes_or_none};
@@ -60,7 +59,7 @@ type Handed<'py> = (Option<PyPage>, Bound<'py, PyDict>);
 /// ...     rows = sum(0 if page is None else len(page) for page, state in pages)
 /// >>> pages.report.complete, pages.report.inserted == rows > 0
 /// (True, True)
-#[pyclass(dict, frozen, weakref, name = "SyncPages", module = "siteline")]
+#[pyclass(frozen, weakref, name = "SyncPages", module = "siteline")]
 pub(crate) struct PySyncPages {
     run: Mutex<Option<Arc<Run>>>,
     pages: SyncedPages,
@@ -279,8 +278,6 @@ fn state<'py>(py: Python<'py>, feed: &str, bytes: &[u8]) -> PyResult<Bound<'py, 
     state.set_item(feed, PyBytes::new(py, bytes))?;
     Ok(state)
 }
-
-methods_can_be_replaced!(PySyncPages);
 
 #[pymethods]
 impl PySyncPages {
