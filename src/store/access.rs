@@ -15,6 +15,8 @@ use crate::files::{self, Owner, Stamp, Use, beside, owner_text};
 /// The endings of the names of the files beside a store.
 pub(super) const LOG: &str = "-wal";
 pub(super) const MEMORY: &str = "-shm";
+/// `SQLite` has it only until a new store has a log.
+pub(super) const JOURNAL: &str = "-journal";
 pub(super) const LOCK: &str = "-lock";
 
 /// The mode of a store that is not shared: as that of a key, for it has cursors and a customer's data.

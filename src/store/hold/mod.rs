@@ -30,7 +30,7 @@ use self::byte_lock::{ByteLock, is_used, set};
 pub(super) use self::passes::{ReadPass, WriteTurn};
 pub(super) use self::replacing::Replacing;
 use self::store_files::{LogFiles, Missing};
-use super::access::{LOG, MEMORY};
+use super::access::{JOURNAL, LOG, MEMORY};
 use super::failure::{StoreFailure, StoreResult, busy, foreign_log, in_use, moved, system};
 use super::log_fit::{FileMark, LogFit, log_fit};
 use crate::error::Kind;
@@ -189,9 +189,14 @@ impl StoreHold {
         Ok(())
     }
 
-    /// Whether the file's header declares a log.
+    /// Whether the file's header declares a log. If the power was lost while `SQLite` changed a new file
+    /// to use one, the journal is still there: `SQLite` must be the only user of the file to undo that.
     fn has_log(&self) -> StoreResult<bool> {
         use std::io::{Read as _, Seek as _};
+        let journal = beside(&self.path, JOURNAL);
+        if journal.metadata().is_ok_and(|found| found.len() > 0) {
+            return Ok(false);
+        }
         let mut file = &self.file;
         let mut header = Vec::new();
         let read = file.rewind().and_then(|()| file.take(20).read_to_end(&mut header));

@@ -160,6 +160,15 @@ static int action(enum kind kind) {
         return call;                                         \
     } while (0)
 
+/* A call that syncs has no part, so "torn" ends the process before it. */
+#define SYNCING(call)                                       \
+    do {                                                    \
+        int fault = watched(descriptor) ? action(SYNC) : 0; \
+        if (fault == 1) return -1;                          \
+        if (fault == 2) die();                              \
+        return call;                                        \
+    } while (0)
+
 ssize_t write(int descriptor, const void *data, size_t size) {
     if (log_file >= 0 && descriptor == 1) {
         RECORDED(ssize_t, NEXT(write)(descriptor, data, size), result > 0,
@@ -222,16 +231,14 @@ int fsync(int descriptor) {
     if (is_recording(descriptor)) {
         RECORDED(int, NEXT(fsync)(descriptor), !result, LINE("sync %llu\n", inode(descriptor)));
     }
-    if (watched(descriptor) && action(SYNC)) return -1;
-    return NEXT(fsync)(descriptor);
+    SYNCING(NEXT(fsync)(descriptor));
 }
 
 int fdatasync(int descriptor) {
     if (is_recording(descriptor)) {
         RECORDED(int, NEXT(fdatasync)(descriptor), !result, LINE("sync %llu\n", inode(descriptor)));
     }
-    if (watched(descriptor) && action(SYNC)) return -1;
-    return NEXT(fdatasync)(descriptor);
+    SYNCING(NEXT(fdatasync)(descriptor));
 }
 
 int unlink(const char *path) {
