@@ -152,7 +152,6 @@ pub struct Attempt {
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
 pub struct Context {
     /// What was requested and what failed, in a sentence.
     pub message: String,

@@ -13,7 +13,7 @@ _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 """Together they identify a series (§2.3); an item of a list may have some of them."""
 _OTHERS = ("id", "guid", "name")
 
-_Path: TypeAlias = "tuple[_Path, str] | None"
+_Path: TypeAlias = tuple[Any, str] | None
 """The parent path and a name. Only a path in an entry becomes text, to avoid a copy per level."""
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1_000

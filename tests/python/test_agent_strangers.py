@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -33,7 +32,10 @@ def of_a_stranger(script, agent):
     The modules are imported first, because the other user may not read them.
     """
     head = f"""
-        import json, logging, os, socket, siteline, siteline.errors, siteline._logs, siteline._warn
+        import contextlib, importlib, json, logging, os, pkgutil, socket, siteline
+        for module in pkgutil.iter_modules(siteline.__path__, "siteline."):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
         os.setuid({STRANGER})
         def connect():
             s = socket.socket(socket.AF_UNIX)
@@ -100,6 +102,7 @@ def test_a_client_of_a_stranger_learns_why(agent):
 
 
 def test_without_descriptors_the_agent_goes_on_answering(client, tmp_path):
+    import resource
     import socket
 
     with siteline.Agent(client, listen=f"unix:{tmp_path}/new/agent.sock") as agent:

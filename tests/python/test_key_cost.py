@@ -111,6 +111,7 @@ except KeyboardInterrupt:
 
 
 @systems.MODES
+@systems.SIGNALS
 @pytest.mark.parametrize("what", ["key", "certificate", "bundle", "profile"])
 def test_a_pipe_without_a_writer_is_left_by_an_interrupt(tmp_path, what):
     pipe = tmp_path / "pipe"

@@ -12,7 +12,7 @@ use crate::settings::{Environment, read_profiles};
 /// The text of the profile file, and the Python exception raised while reading it.
 pub(super) struct ProfileFile<'py> {
     py: Python<'py>,
-    read: RefCell<Option<(PathBuf, Result<String, io::ErrorKind>)>>,
+    read: RefCell<Option<(PathBuf, io::Result<String>)>>,
     raised: RefCell<Option<PyErr>>,
 }
 
@@ -35,17 +35,25 @@ impl<'py> ProfileFile<'py> {
         if let Some((known, text)) = &*self.read.borrow()
             && known == path
         {
-            return text.clone().map_err(Into::into);
+            return copied(text);
         }
         let theirs = path.to_owned();
         let text = match left_on_interrupt(self.py, move || read_profiles(&theirs)) {
-            Ok(text) => text.map_err(|error| error.kind()),
+            Ok(text) => text,
             Err(raised) => {
                 self.raised.replace(Some(raised));
                 return Err(io::ErrorKind::Interrupted.into());
             }
         };
-        self.read.replace(Some((path.to_owned(), text.clone())));
-        text.map_err(Into::into)
+        let copy = copied(&text);
+        self.read.replace(Some((path.to_owned(), text)));
+        copy
     }
+}
+
+/// A copy of the text, or of the error with the system's number, which explains it.
+fn copied(text: &io::Result<String>) -> io::Result<String> {
+    text.as_ref().cloned().map_err(|error| {
+        error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+    })
 }
