@@ -4,27 +4,35 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from kit import systems
+from kit.interpreter import FORK_WITH_THREADS
 
 PROGRAM = Path(__file__).parent / "limited_threads.py"
 OPERATIONS = ("read", "discover", "sync", "asyncio", "sandbox", "service")
 
 
 @pytest.fixture
-def limited(sandbox, tmp_path):
+def shared_folder():
+    """A folder that every user can enter: pytest's own folders are for one user."""
+    with tempfile.TemporaryDirectory(prefix="siteline-", dir="/tmp") as folder:
+        Path(folder).chmod(0o777)
+        yield folder
+
+
+@pytest.fixture
+def limited(sandbox, shared_folder):
     """Returns a function that runs an operation with a limit of threads, then without it."""
-    tmp_path.chmod(0o777)
-    for above in tmp_path.parents[:2]:
-        above.chmod(0o755)
 
     def run(operation, more):
         # Each run has its own user, because the limit counts all processes of a user.
         user = 1_000_000 + os.getpid() * 64 + OPERATIONS.index(operation) * 8 + more
-        environment = os.environ | {"SITELINE_LEDGER": "memory", "HOME": str(tmp_path)}
-        command = [sys.executable, str(PROGRAM), operation, str(more), str(user), str(tmp_path)]
+        environment = os.environ | {"SITELINE_LEDGER": "memory", "HOME": shared_folder}
+        command = [sys.executable, *FORK_WITH_THREADS, str(PROGRAM), operation]
+        command += [str(more), str(user), shared_folder]
         done = subprocess.run(
             command,
             input=json.dumps(sandbox.env()),

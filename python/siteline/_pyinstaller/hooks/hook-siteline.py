@@ -3,10 +3,15 @@
 The modules need no hook, because ``siteline._by_name`` imports them.
 """
 
-try:
-    from PyInstaller.utils.hooks import collect_data_files, copy_metadata
-except ModuleNotFoundError:
-    # Only a tool that reads each module of the package gets here, for example a type checker.
-    datas: list[tuple[str, str]] = []
-else:
-    datas = [*collect_data_files("siteline"), *copy_metadata("siteline")]
+
+def _files() -> list[tuple[str, str]]:
+    """Returns the files and their folders in the application."""
+    try:
+        from PyInstaller.utils.hooks import collect_data_files, copy_metadata
+    except ModuleNotFoundError:
+        # A tool that imports every module, such as a type checker, runs this file too.
+        return []
+    return [*collect_data_files("siteline"), *copy_metadata("siteline")]
+
+
+datas = _files()
