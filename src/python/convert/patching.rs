@@ -97,7 +97,6 @@ macro_rules! methods_can_be_replaced {
     };
     ($class:ident, replaced) => {
         impl $class {
-            #[expect(clippy::unnecessary_wraps, reason = "a class with `dict` needs it")]
             fn own_dict<'py>(
                 slf: &pyo3::Bound<'py, Self>,
             ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::types::PyDict>> {
