@@ -14,7 +14,7 @@ import pytest
 import siteline
 from kit.feeds import make_feed, stored_points
 from kit.tags import load_tag
-from siteline.targets import DuckDB, _duckdb_sql
+from siteline.targets import DuckDB, _duckdb_sql, _refusals
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -213,6 +213,26 @@ def test_ctrl_c_during_a_statement_of_duckdb_is_ctrl_c(sandbox, tmp_path, monkey
     monkeypatch.undo()
     assert sandbox.stats["data_requests"] == 0
     assert sandbox.client().sync(FEEDS, target).complete
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_ctrl_c_while_a_call_begins_leaves_none(monkeypatch, has_begun):
+    cancelled, running, start = threading.Event(), [], threading.Thread.start
+
+    def interrupted(thread):
+        if has_begun:
+            start(thread)
+        raise KeyboardInterrupt
+
+    def call():
+        running.append(True)
+        cancelled.wait(60)
+        running.clear()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _refusals.interruptible(call, cancelled.set)
+    assert not running
 
 
 @pytest.mark.parametrize("what", ["column", "type"])

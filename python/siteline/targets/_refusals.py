@@ -100,9 +100,12 @@ def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> 
     if threading.current_thread() is not threading.main_thread():
         return call()
     outcome: list[Any] = []
-    done = threading.Event()
+    done, claim = threading.Event(), threading.Lock()
 
     def run() -> None:
+        # An interrupt may arrive before this thread begins. Then the call must not begin either.
+        if not claim.acquire(blocking=False):
+            return
         try:
             outcome.extend((call(), None))
         except BaseException as error:
@@ -111,15 +114,18 @@ def interruptible(call: Callable[[], _Result], cancel: Callable[[], object]) -> 
             done.set()
 
     try:
-        threading.Thread(target=run, name="siteline target", daemon=True).start()
-    except RuntimeError:  # the system starts no more threads
-        return call()
-    try:
+        try:
+            threading.Thread(target=run, name="siteline target", daemon=True).start()
+        except RuntimeError:  # the system starts no more threads
+            if claim.acquire(blocking=False):
+                return call()
+            raise
         cancellations = _cancellations()
         while not done.wait(0.1):
             _check_cancelled(cancellations)
     except BaseException:
-        _end(done, cancel)
+        if not claim.acquire(blocking=False):
+            _end(done, cancel)
         raise
     result, error = outcome
     if error is not None:
