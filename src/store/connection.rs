@@ -35,7 +35,7 @@ pub(super) struct StoreConnection {
     before: Option<Stamp>,
 }
 
-/// A connection of this process, and its hold on the files; none where the file is read alone.
+/// A connection of this process, and its hold on the files. A file without a log needs no hold.
 #[derive(Debug)]
 struct Opened {
     connection: Option<Connection>,
@@ -77,7 +77,7 @@ impl StoreConnection {
         let (hold, connection) = StoreHold::connect(path, timeout, false, || {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let mut connection = set_up(Connection::open_with_flags(path, flags)?, timeout)?;
-            // The last connection to close removes the log, and who may only read could not make another.
+            // Closing the last connection removes the log, and a reader could not create another.
             let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             connection.set_db_config(keeps_log, is_shared(path))?;
             begin(&mut connection)?;
@@ -107,7 +107,7 @@ impl StoreConnection {
             touch(&mut connection)?;
             Ok(connection)
         })?;
-        // A file that is read alone is nobody's: a writer that comes is seen by it.
+        // `check_unchanged` detects a writer of a file without a log, so no hold is needed.
         let hold = before.is_none().then_some(hold);
         Ok(Self::new(connection, hold, before, timeout))
     }
@@ -141,15 +141,14 @@ impl StoreConnection {
         outcome
     }
 
-    /// Waits for the turn to write, and refuses a store whose files are no longer those that it was
-    /// opened with.
+    /// Waits for the turn to write. Returns an error if the files of the store were replaced.
     pub(super) fn turn(&self) -> StoreResult<WriteTurn> {
         let turn = self.hold()?.turn(self.timeout)?;
         self.hold()?.verify()?;
         Ok(turn)
     }
 
-    /// Refuses what was written if the log lost its name meanwhile.
+    /// Returns an error if the log was removed or replaced.
     pub(super) fn check_names(&self) -> StoreResult<()> {
         self.hold()?.check_names()
     }
@@ -174,7 +173,7 @@ impl StoreConnection {
         Ok(())
     }
 
-    /// Copies what this connection has of a log that was removed into the file.
+    /// Copies the log into the file if its name was removed while this connection had it open.
     pub(super) fn save_removed_log(&self) -> StoreResult<()> {
         let hold = self.hold()?;
         let turn = hold.turn(self.timeout)?;

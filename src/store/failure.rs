@@ -96,7 +96,7 @@ fn sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// Whether `SQLite` reports so that the process has too many open files.
+/// Whether too many open files may be the cause of this code.
 fn may_lack_files(code: ErrorCode) -> bool {
     use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly, SystemIoFailure};
     matches!(code, CannotOpen | PermissionDenied | ReadOnly | SystemIoFailure)
