@@ -6,12 +6,12 @@
 # make test-newest  the same on the newest of them alone
 # make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write updates it
 # make faults-long  the fault rows again with many more trials, on a machine that does nothing else
-# make house        the modules of the source: sizes, arrows between them, circles
+# make size         lines of each folder next to its budget
 # make develop      editable install: Python from the source tree, Rust built incrementally
 # make format       format all Rust and Python code
 # make format-check check that all code is formatted
 # make lint         clippy and ruff, with feature-sets
-# make feature-sets the crate with each set of its features: without Python, without the sandbox
+# make feature-sets the extension without the sandbox
 # make test-no-sandbox what a build without the sandbox can do, and how it says what it can't
 # make types        mypy, stubtest and the completeness of the public types
 # make check        what CI runs: test, then formatting, lints, types, newest Python, lowest versions, Spark, campaigns, docs
@@ -84,9 +84,9 @@ LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes -
 # The wheel of this checkout, with nothing beside it.
 ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall
 
-SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(shell find src crates python -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
-.PHONY: demo house test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
+.PHONY: demo size test test-rust test-python test-pythons test-newest test-no-sandbox faults faults-long develop \
 	format format-check lint feature-sets types check \
 	spark torture crash foreign-sqlite target-kills campaigns fuzz mutants bench scale windows sdist wheel wheels wheels-test wheel-test wheel-again docs docs-mkdocs \
 	lock test-lowest test-nightly test-free-threaded msrv deny licences advisories \
@@ -122,9 +122,8 @@ $(VENV)/quick: $(VENV)/base $(SOURCES)
 demo: $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/quick)
 	$(BIN)/python examples/quickstart.py
 
-# Prints the structure that tests/house reads from the source.
-house:
-	@cargo test --quiet --locked --test house the_house_is_printed -- --exact --nocapture
+size:
+	@$(PYTHON) .ci/size.py
 
 # The next target that needs the wheel installs it again.
 develop: $(VENV)/ready
@@ -139,11 +138,11 @@ test:
 # without its feature those of the sandbox.
 test-rust:
 	@mkdir -p $(RESULTS)
-	@cargo tree --locked --edges normal,build --prefix none > $(RESULTS)/tree.txt
+	@cargo tree --locked --package siteline-core --edges normal,build --prefix none > $(RESULTS)/tree.txt
 	@! grep -E '^(pyo3|python|numpy)' $(RESULTS)/tree.txt || { echo 'the core depends on Python'; exit 1; }
-	@cargo tree --locked --no-default-features --features python --edges normal,build --prefix none > $(RESULTS)/tree-no-sandbox.txt
+	@cargo tree --locked --no-default-features --edges normal,build --prefix none > $(RESULTS)/tree-no-sandbox.txt
 	@! grep -E '^(jsonwebtoken|rcgen)' $(RESULTS)/tree-no-sandbox.txt || { echo 'without the sandbox its dependencies are in the tree'; exit 1; }
-	MAKEFLAGS= cargo test --locked > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
+	MAKEFLAGS= cargo test --locked --workspace --exclude siteline-ring > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
 test-python: $(VENV)/ready $(VENV)/installed
 	@mkdir -p $(RESULTS)
@@ -157,7 +156,7 @@ test-pythons test-newest: $(VENV)/installed
 # The build of a gateway, in a folder that the tests put before the wheel above.
 $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
 	rm -rf $(NO_SANDBOX)
-	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --no-default-features --features python --interpreter $(BIN)/python --out $(NO_SANDBOX)
+	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --no-default-features --interpreter $(BIN)/python --out $(NO_SANDBOX)
 	$(BIN)/python -m pip install --quiet --no-deps --no-index --target $(NO_SANDBOX)/installed $(NO_SANDBOX)/*.whl
 	touch $@
 
@@ -237,7 +236,7 @@ $(MUTANTS)/bin/cargo-mutants:
 	cargo install --quiet --locked --root $(MUTANTS) cargo-nextest
 	cargo install --quiet --locked --root $(MUTANTS) cargo-mutants
 
-# A part of it: MUTANTS_ARGS="--shard 0/100", MUTANTS_ARGS="--re src/auth/token".
+# A part of it: MUTANTS_ARGS="--shard 0/100", MUTANTS_ARGS="--re crates/core/src/auth/token".
 mutants: $(MUTANTS)/bin/cargo-mutants
 	PATH="$(CURDIR)/$(MUTANTS)/bin:$$PATH" cargo mutants --config tests/mutants.toml --output $(MUTANTS) $(MUTANTS_ARGS)
 
@@ -365,8 +364,7 @@ msrv:
 	@oldest=$$(sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml); \
 	if rustup run $$oldest cargo --version > /dev/null 2>&1; then cargo="rustup run $$oldest cargo"; \
 	else cargo=cargo; echo "Rust $$oldest is NOT here, so this is a check with $$(rustc --version)"; fi; \
-	set -e; for features in "" python; do \
-	$$cargo check --quiet --locked --target-dir target/msrv --features "$$features"; done
+	$$cargo check --quiet --locked --workspace --target-dir target/msrv
 
 $(AUDIT)/ready: .ci/locks/audit.txt
 	$(PYTHON) -m venv $(AUDIT)
@@ -420,17 +418,15 @@ format-check: $(VENV)/ready
 
 # libFuzzer itself is C++, which only `make fuzz` compiles.
 lint: $(VENV)/ready feature-sets
-	cargo clippy --locked --all-targets --features python -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
 	CUSTOM_LIBFUZZER_PATH=target/unused cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 	$(BIN)/ruff check $(PYTHON_TREES)
 	$(BIN)/python .ci/locks.py check
 
-# The sets of features that the clippy of `make lint` leaves out; its tests are the same in all sets.
+# What the clippy of `make lint` leaves out.
 feature-sets:
-	cargo clippy --locked -- -D warnings
 	cargo clippy --locked --no-default-features -- -D warnings
-	cargo clippy --locked --no-default-features --features python -- -D warnings
 
 types: $(VENV)/ready $(VENV)/installed
 	$(BIN)/mypy

@@ -10,7 +10,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ bring them.
 """
 
 
-def linked(root: Path, features: str) -> list[dict[str, Any]]:
+def linked(root: Path) -> list[dict[str, Any]]:
     """The packages that are linked on a system of ``SYSTEMS``, sorted by name and version.
 
     Procedural macros, and what only builds or tests need, are not in the library.
@@ -44,10 +43,10 @@ def linked(root: Path, features: str) -> list[dict[str, Any]]:
     systems = [option for system in SYSTEMS for option in ("--target", system)]
     tree = cargo(
         root, "tree", "--edges=normal,no-proc-macro", "--prefix=none", "--format={p}",
-        "--features", features, *systems,
+        *systems,
     )  # fmt: skip
     names = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
-    known = json.loads(cargo(root, "metadata", "--format-version=1", "--features", features))
+    known = json.loads(cargo(root, "metadata", "--format-version=1"))
     found = [
         package
         for package in known["packages"]
@@ -79,12 +78,12 @@ def texts(folder: Path) -> dict[str, str]:
     return {place: text.strip() for place, text in found.items()}
 
 
-def third_parties(root: Path, features: str) -> str:
+def third_parties(root: Path) -> str:
     """The text of the file: the list of crates, then each text once with those that bring it.
 
     :raises ValueError: for a crate that names no licence
     """
-    crates = linked(root, features)
+    crates = linked(root)
     bringing: dict[str, list[str]] = defaultdict(list)
     lines = [HEADING]
     for crate in crates:
@@ -101,16 +100,10 @@ def third_parties(root: Path, features: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def features(root: Path) -> str:
-    """The features that a wheel is built with."""
-    with (root / "pyproject.toml").open("rb") as file:
-        return ",".join(tomllib.load(file)["tool"]["maturin"]["features"])
-
-
 def outdated(root: Path) -> str:
     """What to do if the file in the repository is not that of ``Cargo.lock``; else empty."""
     path = root / FILE
-    current = third_parties(root, features(root))
+    current = third_parties(root)
     if path.exists() and path.read_text(encoding="utf-8") == current:
         return ""
     return f"{FILE} is not that of Cargo.lock: make licences"
@@ -119,7 +112,7 @@ def outdated(root: Path) -> str:
 def main() -> int:
     """Write the file, or compare it."""
     if sys.argv[1:] == ["make"]:
-        (ROOT / FILE).write_text(third_parties(ROOT, features(ROOT)), encoding="utf-8")
+        (ROOT / FILE).write_text(third_parties(ROOT), encoding="utf-8")
         return 0
     trouble = outdated(ROOT)
     print(trouble or f"{FILE} is that of Cargo.lock")

@@ -19,15 +19,15 @@ import licences
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md",
          "LICENSE", "LICENSE-MIT", "LICENSE-APACHE", licences.FILE)  # fmt: skip
-TREES = (".cargo", "src", "python")
+TREES = (".cargo", "crates", "src", "python")
 THIRD_PARTIES = licences.FILE
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]+)\)")
 
 
 def version() -> str:
-    """The version of the crate, which is that of the package."""
+    """The version of the crates, which is that of the package."""
     with (ROOT / "Cargo.toml").open("rb") as file:
-        return str(tomllib.load(file)["package"]["version"])
+        return str(tomllib.load(file)["workspace"]["package"]["version"])
 
 
 def for_an_index_page(readme: str, repository: str, tag: str) -> str:

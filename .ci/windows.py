@@ -119,7 +119,7 @@ def main() -> int:
         if sys.argv[1] == "test":
             cargo(root, "test", *sys.argv[2:])
         else:
-            cargo(root, "build", "--lib", "--features", "python")
+            cargo(root, "build", "--lib")
     except subprocess.CalledProcessError as error:
         return error.returncode
     return 0

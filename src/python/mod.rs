@@ -82,7 +82,7 @@ mod _siteline {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", crate::VERSION)?;
+        module.add("__version__", siteline_core::VERSION)?;
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::panics::keep_places();
         super::bridge::logging::install();

@@ -263,7 +263,7 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
     assert "still be used" in caught.value.hint
     assert isinstance(caught.value, RuntimeError)
     # The message contains the source location. Nothing is printed on stderr.
-    assert "(src/python/bridge/runtime.rs:" in caught.value.message
+    assert "(src/bridge/runtime.rs:" in caught.value.message
     assert capfd.readouterr() == ("", "")
 
 

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use siteline::data::DecodeSettings;
-use siteline::data::decode;
+use siteline_core::data::DecodeSettings;
+use siteline_core::data::decode;
 use siteline_bench::columns::Columns;
 use siteline_bench::pages::{self, Layout};
 use siteline_bench::seeds;

@@ -38,7 +38,7 @@ impl Columns {
         }
     }
 
-    /// The batch of [`siteline::data::schema`].
+    /// The batch of [`siteline_core::data::schema`].
     ///
     /// # Errors
     /// Columns of different lengths.
@@ -57,7 +57,7 @@ impl Columns {
         }
         let mut counted = self.counted;
         arrays.push(Arc::new(Int64Array::new(self.sample_counts.into(), counted.finish())));
-        RecordBatch::try_new(siteline::data::schema(&[]), arrays)
+        RecordBatch::try_new(siteline_core::data::schema(&[]), arrays)
     }
 }
 

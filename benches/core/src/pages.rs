@@ -126,7 +126,7 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use siteline::data::{DecodeSettings, decode};
+    use siteline_core::data::{DecodeSettings, decode};
 
     use super::*;
     use crate::columns::Columns;

@@ -2,7 +2,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, Float64Array, RecordBatch};
-use siteline::data::Decoded;
+use siteline_core::data::Decoded;
 
 use crate::typed::Page;
 

@@ -36,7 +36,7 @@ fn two(tens: u8, ones: u8) -> u32 {
 
 #[cold]
 fn slow(text: &str) -> Option<i64> {
-    Some(siteline::data::parse_instant(text).ok()?.as_microsecond())
+    Some(siteline_core::data::parse_instant(text).ok()?.as_microsecond())
 }
 
 #[cfg(test)]

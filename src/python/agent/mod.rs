@@ -8,20 +8,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use zeroize::Zeroizing;
 
-use crate::agent::{
+use siteline_core::agent::{
     Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps, give_all_back,
 };
-use crate::client::ClientLessor;
-use crate::clock::Clock;
-use crate::error::{Error, Kind, escaped};
-use crate::lock::Mutex;
-use crate::python::bridge::logging::LogBuffer;
-use crate::python::bridge::process::{attached, detached, guarded, without_fork};
-use crate::python::bridge::runtime::{block_on, step};
-use crate::python::client::PyClient;
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::dict;
-use crate::settings::{AGENT, AGENT_SECRET, Environment};
+use siteline_core::client::ClientLessor;
+use siteline_base::clock::Clock;
+use siteline_core::error::{Error, Kind, escaped};
+use siteline_base::lock::Mutex;
+use crate::bridge::logging::LogBuffer;
+use crate::bridge::process::{attached, detached, guarded, without_fork};
+use crate::bridge::runtime::{block_on, step};
+use crate::client::PyClient;
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::dict;
+use siteline_core::settings::{AGENT, AGENT_SECRET, Environment};
 
 /// The token and the allowance of one client, for many processes (§5.4).
 ///

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 
 use super::credential::PyCredential;
 use super::mutual_tls::PyMutualTls;
-use crate::auth::Authentication;
-use crate::python::convert::values::described;
+use siteline_core::auth::Authentication;
+use crate::convert::values::described;
 
 /// What `credential=` names.
 ///

@@ -8,18 +8,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 
-use crate::auth::{Checked, Credential, KeyChoice, PublicJwk};
-use crate::error::escaped;
-use crate::python::auth::key_place::{DeferredKey, KeyPlace, Opener};
-use crate::python::auth::passphrase::words;
-use crate::python::auth::private_key::{Passphrase, Source, read};
-use crate::python::auth::signer::PySigner;
-use crate::python::bridge::errors::warn;
-use crate::python::bridge::process::guarded;
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
-use crate::python::convert::values::{Text, described, octets, value_of};
-use crate::settings::{Key, KeySource, PassphraseSource};
+use siteline_core::auth::{Checked, Credential, KeyChoice, PublicJwk};
+use siteline_core::error::escaped;
+use crate::auth::key_place::{DeferredKey, KeyPlace, Opener};
+use crate::auth::passphrase::words;
+use crate::auth::private_key::{Passphrase, Source, read};
+use crate::auth::signer::PySigner;
+use crate::bridge::errors::warn;
+use crate::bridge::process::guarded;
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
+use crate::convert::values::{Text, described, octets, value_of};
+use siteline_core::settings::{Key, KeySource, PassphraseSource};
 
 /// The subject that enrollment returned, and the key that signs its assertions (§2.1).
 ///

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::{PrivateKey, Signer, check_kid};
-use crate::error::{Error, Kind, Result};
-use crate::fork::Owned;
-use crate::lock::Mutex;
-use crate::python::auth::passphrase::printed;
-use crate::python::auth::private_key::{Passphrase, Source, read};
-use crate::python::bridge::errors::error_of;
-use crate::python::bridge::modules::import_for_commands;
-use crate::python::bridge::process::attached;
-use crate::settings::{PASSPHRASE, PRIVATE_KEY, variable_of_pickle};
+use siteline_core::auth::{PrivateKey, Signer, check_kid};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::fork::Owned;
+use siteline_base::lock::Mutex;
+use crate::auth::passphrase::printed;
+use crate::auth::private_key::{Passphrase, Source, read};
+use crate::bridge::errors::error_of;
+use crate::bridge::modules::import_for_commands;
+use crate::bridge::process::attached;
+use siteline_core::settings::{PASSPHRASE, PRIVATE_KEY, variable_of_pickle};
 
 /// Where a key is. Nothing secret.
 #[derive(Clone, Serialize, Deserialize)]

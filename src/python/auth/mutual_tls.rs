@@ -10,18 +10,18 @@ use pyo3::types::PyString;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part, is_key_text};
-use crate::error::{Error, Kind};
-use crate::python::auth::key_place::Opener;
-use crate::python::auth::passphrase::words;
-use crate::python::auth::private_key::{Passphrase, PyPrivateKey};
-use crate::python::bridge::errors::{error_of, warn};
-use crate::python::bridge::long_work::left_on_interrupt;
-use crate::python::bridge::process::{attached, detached};
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::{Reduced, copies_are_itself, reduce, restore};
-use crate::python::convert::values::{Text, described, octets, value_of};
-use crate::settings::{
+use siteline_core::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part, is_key_text};
+use siteline_core::error::{Error, Kind};
+use crate::auth::key_place::Opener;
+use crate::auth::passphrase::words;
+use crate::auth::private_key::{Passphrase, PyPrivateKey};
+use crate::bridge::errors::{error_of, warn};
+use crate::bridge::long_work::left_on_interrupt;
+use crate::bridge::process::{attached, detached};
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::{Reduced, copies_are_itself, reduce, restore};
+use crate::convert::values::{Text, described, octets, value_of};
+use siteline_core::settings::{
     CertificateSettings, KeySource, PRIVATE_KEY, PassphraseSource, variable_of_pickle,
 };
 

@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::error::{Error, Kind, excerpt};
+use siteline_core::error::{Error, Kind, excerpt};
 
 /// The time limit of the command, in seconds: the user may have to touch a hardware key.
 const LIMIT: u32 = 60;

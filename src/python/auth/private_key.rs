@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
-use crate::auth::{Loaded, PrivateKey, is_key_text};
-use crate::error::Error;
-use crate::python::bridge::errors::warn;
-use crate::python::bridge::long_work::left_on_interrupt;
-use crate::python::bridge::process::detached;
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::{copies_are_itself, dict, json_text};
-use crate::python::convert::values::{described, octets, path_of};
+use siteline_core::auth::{Loaded, PrivateKey, is_key_text};
+use siteline_core::error::Error;
+use crate::bridge::errors::warn;
+use crate::bridge::long_work::left_on_interrupt;
+use crate::bridge::process::detached;
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::{copies_are_itself, dict, json_text};
+use crate::convert::values::{described, octets, path_of};
 
 type Bytes = Zeroizing<Vec<u8>>;
 

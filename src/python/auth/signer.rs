@@ -11,11 +11,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
-use crate::error::{Error, Kind, Result};
-use crate::python::bridge::coroutine::{Caller, outcome_of};
-use crate::python::bridge::process::{Inside, attached};
-use crate::python::convert::values::{described, octets};
+use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
+use siteline_core::error::{Error, Kind, Result};
+use crate::bridge::coroutine::{Caller, outcome_of};
+use crate::bridge::process::{Inside, attached};
+use crate::convert::values::{described, octets};
 
 /// A Python callable, given as `signer=`.
 pub(crate) struct PySigner {

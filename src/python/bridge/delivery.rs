@@ -15,12 +15,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::fork::Owned;
-use crate::lock::Mutex;
-use crate::python::bridge::logging::LogBuffer;
-use crate::python::bridge::notes::{CallNotes, tell_before};
-use crate::python::bridge::process::{Inside, attached, panicked, without_fork};
-use crate::system::{self, Refused};
+use siteline_core::fork::Owned;
+use siteline_base::lock::Mutex;
+use crate::bridge::logging::LogBuffer;
+use crate::bridge::notes::{CallNotes, tell_before};
+use crate::bridge::process::{Inside, attached, panicked, without_fork};
+use siteline_core::system::{self, Refused};
 
 /// Makes the result of a task, a Python object or an exception, with the interpreter held.
 pub(crate) type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;

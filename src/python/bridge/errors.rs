@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::error::{Error, Kind, escaped};
+use siteline_core::error::{Error, Kind, escaped};
 
 static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -32,10 +32,27 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
     exception
 }
 
-/// So that `?` raises the core's errors.
-impl From<Error> for PyErr {
-    fn from(error: Error) -> Self {
-        Python::attach(|py| raise(py, &error))
+/// An error of another crate that is raised in Python. `From` cannot be implemented for it here.
+pub(crate) trait IntoPyErr {
+    /// The Python exception for this error.
+    fn into_py_err(self) -> PyErr;
+}
+
+impl IntoPyErr for Error {
+    fn into_py_err(self) -> PyErr {
+        Python::attach(|py| raise(py, &self))
+    }
+}
+
+/// A result of another crate, whose error `?` raises in Python.
+pub(crate) trait OrRaise<T> {
+    /// The same result with the Python exception for its error.
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T, E: IntoPyErr> OrRaise<T> for Result<T, E> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(IntoPyErr::into_py_err)
     }
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use crate::error::{Error, Kind};
-use crate::fork::Process;
-use crate::lock::Mutex;
-use crate::python::bridge::process::{detached, without_fork};
-use crate::system::start;
+use siteline_core::error::{Error, Kind};
+use siteline_core::fork::Process;
+use siteline_base::lock::Mutex;
+use crate::bridge::process::{detached, without_fork};
+use siteline_core::system::start;
 
 /// How often a wait checks for Ctrl-C and calls its callback.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use std::io;
 
 use pyo3::prelude::*;
 
-use crate::system;
+use siteline_core::system;
 
 /// Returns the reason for a system error, and a remedy if the error may be temporary. ``number`` is its
 /// ``errno``, or ``None`` if a thread or a process could not be started.

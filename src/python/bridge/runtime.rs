@@ -19,20 +19,20 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::error::{Error, Kind};
-use crate::fork::{Owned, Process};
-use crate::lock::Mutex;
-use crate::python::bridge::awaitable;
-use crate::python::bridge::coroutine::{CALLER, Caller};
-use crate::python::bridge::delivery::{self, Finish};
-use crate::python::bridge::logging::LogBuffer;
-use crate::python::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
-use crate::python::bridge::panics::text_of;
-use crate::python::bridge::process::{
+use siteline_core::error::{Error, Kind};
+use siteline_core::fork::{Owned, Process};
+use siteline_base::lock::Mutex;
+use crate::bridge::awaitable;
+use crate::bridge::coroutine::{CALLER, Caller};
+use crate::bridge::delivery::{self, Finish};
+use crate::bridge::logging::LogBuffer;
+use crate::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
+use crate::bridge::panics::text_of;
+use crate::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
-use crate::python::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
-use crate::system::{no_thread, start};
+use crate::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
+use siteline_core::system::{no_thread, start};
 
 /// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
 /// cores; other calls run on the threads that wait for them.
@@ -163,7 +163,7 @@ where
     })
 }
 
-/// The [`Spawner`](crate::client::background::Spawner) of a client: a task that is run step by step like
+/// The [`Spawner`](siteline_core::client::background::Spawner) of a client: a task that is run step by step like
 /// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
 ///
 /// A panic is not reported here: the call that waits for the task gets an error.
@@ -293,7 +293,7 @@ pub(crate) mod panic {
     use pyo3::prelude::*;
 
     use super::{Arc, block_on, spawn};
-    use crate::python::bridge::process::{detached, guarded};
+    use crate::bridge::process::{detached, guarded};
 
     fn defect<T>() -> PyResult<T> {
         panic!("a panic for a test")

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::error::{Error, Kind};
-use crate::python::bridge::delivery::emit_meanwhile;
-use crate::python::bridge::logging::LogBuffer;
-use crate::python::bridge::process::without_fork;
-use crate::system::on_thread;
+use siteline_core::error::{Error, Kind};
+use crate::bridge::delivery::emit_meanwhile;
+use crate::bridge::logging::LogBuffer;
+use crate::bridge::process::without_fork;
+use siteline_core::system::on_thread;
 
 /// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

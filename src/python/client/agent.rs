@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
-use crate::auth::Authentication;
-use crate::error::{Error, Kind, Result};
-use crate::http::BaseUrl;
-use crate::python::bridge::process::detached;
-use crate::settings::{
+use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
+use siteline_core::auth::Authentication;
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::http::BaseUrl;
+use crate::bridge::process::detached;
+use siteline_core::settings::{
     AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, CredentialSettings,
     Environment, Settings,
 };
@@ -101,7 +101,7 @@ impl FoundAgent {
     }
 
     /// The link to it.
-    pub(crate) fn link(self, clock: crate::clock::Clock) -> std::sync::Arc<AgentLink> {
+    pub(crate) fn link(self, clock: siteline_base::clock::Clock) -> std::sync::Arc<AgentLink> {
         AgentLink::new(self.place, self.holder, self.tls, clock)
     }
 

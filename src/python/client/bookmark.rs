@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::data::Bookmark;
-use crate::python::bridge::process::guarded;
-use crate::python::convert::values::many;
+use siteline_core::data::Bookmark;
+use crate::bridge::process::guarded;
+use crate::convert::values::many;
 
 /// The position from which a read continues. Keep it secret: it contains the cursor.
 ///

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 
-use crate::data::report::PageReport;
-use crate::data::{Comparison, Page, PointColumns};
-use crate::error::{Error, Kind};
-use crate::python::bridge::process::{detached, guarded};
-use crate::python::client::page::PyPage;
-use crate::python::convert::arrow_stream::BrokenStream;
-use crate::python::convert::capsule::stream_reader;
-use crate::python::convert::values::refuse;
+use siteline_core::data::report::PageReport;
+use siteline_core::data::{Comparison, Page, PointColumns};
+use siteline_core::error::{Error, Kind};
+use crate::bridge::process::{detached, guarded};
+use crate::client::page::PyPage;
+use crate::convert::arrow_stream::BrokenStream;
+use crate::convert::capsule::stream_reader;
+use crate::convert::values::refuse;
 
 /// The points of a page by what they are beside those that a store has: made by :meth:`Page.against`.
 ///

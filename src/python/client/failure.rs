@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 
-use crate::client::table::ReadFailure;
-use crate::python::bridge::errors::raise;
-use crate::python::client::bookmark::PyBookmark;
-use crate::python::convert::table::PyTable;
+use siteline_core::client::table::ReadFailure;
+use crate::bridge::errors::raise;
+use crate::client::bookmark::PyBookmark;
+use crate::convert::table::PyTable;
 
 /// The Python exception of a read that failed before its end, with `.bookmark` and `.partial`.
 pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::client::collect::Partial;
-use crate::client::gather::{CONCURRENCY, GatherFailure, Gathering};
-use crate::client::progress::Progress;
-use crate::error::{Error, Kind};
-use crate::lock::Mutex;
-use crate::python::bridge::errors::raise;
-use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::bridge::notes::ClientNotes;
-use crate::python::bridge::process::{attached, guarded};
-use crate::python::bridge::runtime::{block_on, drop_detached, spawn};
-use crate::python::client::PyClient;
-use crate::python::client::bookmark::PyBookmark;
-use crate::python::client::progress::event;
-use crate::python::client::scan::{PyScan, reads};
-use crate::python::convert::table::PyTable;
-use crate::python::convert::values::{count, items, refuse};
+use siteline_core::client::collect::Partial;
+use siteline_core::client::gather::{CONCURRENCY, GatherFailure, Gathering};
+use siteline_core::client::progress::Progress;
+use siteline_core::error::{Error, Kind};
+use siteline_base::lock::Mutex;
+use crate::bridge::errors::raise;
+use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::notes::ClientNotes;
+use crate::bridge::process::{attached, guarded};
+use crate::bridge::runtime::{block_on, drop_detached, spawn};
+use crate::client::PyClient;
+use crate::client::bookmark::PyBookmark;
+use crate::client::progress::event;
+use crate::client::scan::{PyScan, reads};
+use crate::convert::table::PyTable;
+use crate::convert::values::{count, items, refuse};
 
 /// Scans that are being gathered.
 #[pyclass(frozen, name = "_Gathering", module = "siteline._siteline")]

@@ -8,19 +8,19 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::error::Error;
-use crate::lock::Mutex;
-use crate::python::bridge::errors::raise;
-use crate::python::bridge::process::{detached, guarded};
-use crate::python::bridge::runtime::block_on;
-use crate::python::client::PyClient;
-use crate::python::client::profile_file::ProfileFile;
-use crate::python::client::settings::from_outside;
-use crate::python::convert::clock::PyClock;
-use crate::python::convert::patching::Replaced;
-use crate::python::convert::state::dict;
-use crate::python::convert::values::Text;
-use crate::settings::{Environment, Given, Settings};
+use siteline_core::error::Error;
+use siteline_base::lock::Mutex;
+use crate::bridge::errors::raise;
+use crate::bridge::process::{detached, guarded};
+use crate::bridge::runtime::block_on;
+use crate::client::PyClient;
+use crate::client::profile_file::ProfileFile;
+use crate::client::settings::from_outside;
+use crate::convert::clock::PyClock;
+use crate::convert::patching::Replaced;
+use crate::convert::state::dict;
+use crate::convert::values::Text;
+use siteline_core::settings::{Environment, Given, Settings};
 
 /// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
 /// read, `subject`, and `settings` with the variable that set each, or ``None`` for the profile.
@@ -46,7 +46,7 @@ fn read(
     profile: Option<&str>,
     environment: &Environment<'_>,
     given: Given,
-) -> crate::Result<Settings> {
+) -> siteline_core::Result<Settings> {
     match profile {
         Some(name) => Settings::from_profile(name, environment, given),
         None => Settings::from_variables(environment, given),

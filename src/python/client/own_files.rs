@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::python::bridge::process::guarded;
-use crate::python::client::once::_sources;
-use crate::settings::{Environment, profile_members};
+use crate::bridge::process::guarded;
+use crate::client::once::_sources;
+use siteline_core::settings::{Environment, profile_members};
 
 /// The file of profiles that :meth:`Client.from_env` reads (``profiles``), and the folder of the
 /// ledgers (``state``); ``None`` where there is no home folder. Neither need exist.

@@ -6,22 +6,22 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::client::table::Provenance;
-use crate::data::Page;
-use crate::error::Kind;
-use crate::preview::Preview;
-use crate::python::bridge::process::{detached, guarded};
-use crate::python::client::bookmark::PyBookmark;
-use crate::python::client::page_reader::PageReader;
-use crate::python::client::query::PyQuery;
-use crate::python::convert::holder::{frame_methods, point_methods};
-use crate::python::convert::labels::FramePoints;
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::rows::PointSource as _;
-use crate::python::convert::state::dict;
-use crate::python::convert::table::provenance;
-use crate::python::convert::values::{html, many, refuse};
-use crate::store::ChainRange;
+use siteline_core::client::table::Provenance;
+use siteline_core::data::Page;
+use siteline_core::error::Kind;
+use siteline_core::preview::Preview;
+use crate::bridge::process::{detached, guarded};
+use crate::client::bookmark::PyBookmark;
+use crate::client::page_reader::PageReader;
+use crate::client::query::PyQuery;
+use crate::convert::holder::{frame_methods, point_methods};
+use crate::convert::labels::FramePoints;
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::rows::PointSource as _;
+use crate::convert::state::dict;
+use crate::convert::table::provenance;
+use crate::convert::values::{html, many, refuse};
+use siteline_core::store::ChainRange;
 
 /// One page of a scan, as the service sent it: not merged, not sorted.
 ///

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 
-use crate::python::bridge::long_work::left_on_interrupt;
-use crate::settings::{Environment, read_profiles};
+use crate::bridge::long_work::left_on_interrupt;
+use siteline_core::settings::{Environment, read_profiles};
 
 /// The text of the profile file, and the Python exception raised while reading it.
 pub(super) struct ProfileFile<'py> {

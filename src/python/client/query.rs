@@ -5,11 +5,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use crate::data::{Query, QueryInput, bucket_width};
-use crate::error::{Error, Kind};
-use crate::python::bridge::process::guarded;
-use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{count, described, duration, html, optional, refuse, text};
+use siteline_core::data::{Query, QueryInput, bucket_width};
+use siteline_core::error::{Error, Kind};
+use crate::bridge::process::guarded;
+use crate::convert::state::{Reduced, reduce, restore};
+use crate::convert::values::{count, described, duration, html, optional, refuse, text};
 
 /// Where a list is given for one text.
 const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \

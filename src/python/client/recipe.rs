@@ -3,19 +3,19 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::auth::Checked;
-use crate::client::{ReadSettings, ScanInput, start_left_out};
-use crate::data::Shape;
-use crate::error::Kind;
-use crate::python::bridge::errors::warn;
-use crate::python::bridge::process::guarded;
-use crate::python::client::PyClient;
-use crate::python::client::progress::ProgressArg;
-use crate::python::client::query::{Argument, Start, names, query_input};
-use crate::python::client::scan::{PyScan, with_store};
-use crate::python::client::shape::PyShape;
-use crate::python::convert::asked_time::asked_range;
-use crate::python::convert::values::{count, duration, optional};
+use siteline_core::auth::Checked;
+use siteline_core::client::{ReadSettings, ScanInput, start_left_out};
+use siteline_core::data::Shape;
+use siteline_core::error::Kind;
+use crate::bridge::errors::warn;
+use crate::bridge::process::guarded;
+use crate::client::PyClient;
+use crate::client::progress::ProgressArg;
+use crate::client::query::{Argument, Start, names, query_input};
+use crate::client::scan::{PyScan, with_store};
+use crate::client::shape::PyShape;
+use crate::convert::asked_time::asked_range;
+use crate::convert::values::{count, duration, optional};
 
 #[pymethods]
 impl PyClient {

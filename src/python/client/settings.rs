@@ -7,18 +7,18 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::auth::{Authentication, ScopeSet};
-use crate::client::ClientSettings;
-use crate::error::Kind;
-use crate::http::{BaseUrl, Trust};
-use crate::python::auth::credential::PyCredential;
-use crate::python::auth::mutual_tls::PyMutualTls;
-use crate::python::bridge::long_work::left_on_interrupt;
-use crate::python::bridge::process::{detached, guarded};
-use crate::python::client::agent::{FoundAgent, is_of_the_agent};
-use crate::python::client::profile_file::ProfileFile;
-use crate::python::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
-use crate::settings::{
+use siteline_core::auth::{Authentication, ScopeSet};
+use siteline_core::client::ClientSettings;
+use siteline_core::error::Kind;
+use siteline_core::http::{BaseUrl, Trust};
+use crate::auth::credential::PyCredential;
+use crate::auth::mutual_tls::PyMutualTls;
+use crate::bridge::long_work::left_on_interrupt;
+use crate::bridge::process::{detached, guarded};
+use crate::client::agent::{FoundAgent, is_of_the_agent};
+use crate::client::profile_file::ProfileFile;
+use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
+use siteline_core::settings::{
     CredentialSettings, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
@@ -26,7 +26,7 @@ use crate::settings::{
 pub(crate) fn from_outside<'py>(
     make: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
-    read: impl Fn(&Environment<'_>, Given) -> crate::Result<Settings>,
+    read: impl Fn(&Environment<'_>, Given) -> siteline_core::Result<Settings>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = make.py();
     let options = options.cloned().unwrap_or_else(|| PyDict::new(py));

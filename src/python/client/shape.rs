@@ -3,10 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::data::Shape;
-use crate::python::bridge::process::guarded;
-use crate::python::convert::keywords::{keywords, record};
-use crate::python::convert::state::dict;
+use siteline_core::data::Shape;
+use crate::bridge::process::guarded;
+use crate::convert::keywords::{keywords, record};
+use crate::convert::state::dict;
 
 /// The names and formats of a page that the interface document does not specify (§2.3).
 ///

@@ -17,7 +17,7 @@ use arrow_data::{ArrayData, layout};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::error::excerpt;
+use siteline_core::error::excerpt;
 
 /// Maximum items of an array. It keeps the size of each buffer within a machine word.
 const MOST_ITEMS: usize = 1 << 40;

@@ -11,9 +11,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::error::{Error, Kind, Result};
-use crate::python::bridge::process::detached;
-use crate::python::convert::arrow_stream::{ArrowStream, BrokenStream};
+use siteline_core::error::{Error, Kind, Result};
+use crate::bridge::process::detached;
+use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
 
 /// The Arrow stream of batches that are read when the consumer asks for them, as the PyCapsule
 /// interface wants it. It is released once, by the consumer or with the capsule.
@@ -115,8 +115,8 @@ macro_rules! batch_methods {
             ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
                 // The interface lets a producer keep its own schema; consumers cast.
                 drop(requested_schema);
-                let batch = || $crate::python::convert::capsule::OneBatch::batch(self);
-                $crate::python::convert::capsule::batch_capsule(py, batch)
+                let batch = || $crate::convert::capsule::OneBatch::batch(self);
+                $crate::convert::capsule::batch_capsule(py, batch)
             }
 
             /// The Arrow PyCapsule interface.
@@ -124,8 +124,8 @@ macro_rules! batch_methods {
                 &self,
                 py: Python<'py>,
             ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
-                let schema = $crate::python::convert::capsule::OneBatch::schema(self)?;
-                $crate::python::convert::capsule::schema_capsule(py, &schema)
+                let schema = $crate::convert::capsule::OneBatch::schema(self)?;
+                $crate::convert::capsule::schema_capsule(py, &schema)
             }
         }
     };

@@ -7,18 +7,18 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::client::ListedIds;
-use crate::data::reshape::{Completeness, Expected, LocalGrid, completeness};
-use crate::data::{COLUMN_NAMES, LABEL, PointColumns, spelled};
-use crate::error::{Kind, Result};
-use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::{OneBatch, batch_methods, fitted};
-use crate::python::convert::columns::{integers, of_points, timestamps};
-use crate::python::convert::holder::frame_methods;
-use crate::python::convert::labels::{ids_of_points, labelled};
-use crate::python::convert::memory::Memory;
-use crate::python::convert::rebucketed::RebucketArgs;
-use crate::python::convert::values::refuse;
+use siteline_core::client::ListedIds;
+use siteline_core::data::reshape::{Completeness, Expected, LocalGrid, completeness};
+use siteline_core::data::{COLUMN_NAMES, LABEL, PointColumns, spelled};
+use siteline_core::error::{Kind, Result};
+use crate::bridge::process::detached;
+use crate::convert::capsule::{OneBatch, batch_methods, fitted};
+use crate::convert::columns::{integers, of_points, timestamps};
+use crate::convert::holder::frame_methods;
+use crate::convert::labels::{ids_of_points, labelled};
+use crate::convert::memory::Memory;
+use crate::convert::rebucketed::RebucketArgs;
+use crate::convert::values::refuse;
 
 /// The columns of counts, after ids, time and share.
 const COUNTS: [&str; 4] = ["buckets", "missing", "unread", "expected"];

@@ -4,9 +4,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict};
 
-use crate::error::{Error, Kind, Result};
-use crate::python::bridge::process::guarded;
-use crate::python::convert::zone::zone;
+use siteline_core::error::{Error, Kind, Result};
+use crate::bridge::process::guarded;
+use crate::convert::zone::zone;
 
 /// `siteline.frames.NAME`.
 pub(crate) fn frames<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

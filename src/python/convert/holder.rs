@@ -2,11 +2,11 @@
 
 /// The methods that make frames. `siteline.frames` makes them from `_columns`, `_provenance` and the
 /// Arrow stream of the object; a class without these names its own function in the place of
-/// [`call_frames`](crate::python::convert::frames::call_frames).
+/// [`call_frames`](crate::convert::frames::call_frames).
 macro_rules! frame_methods {
     ($class:ident) => {
-        $crate::python::convert::holder::frame_methods! {
-            $class, $crate::python::convert::frames::call_frames
+        $crate::convert::holder::frame_methods! {
+            $class, $crate::convert::frames::call_frames
         }
     };
     ($class:ident, $call_frames:path) => {
@@ -39,7 +39,7 @@ macro_rules! frame_methods {
                     slf,
                     "to_pandas",
                     Some(ids),
-                    $crate::python::convert::frames::FrameArgs { tz, labels, gaps },
+                    $crate::convert::frames::FrameArgs { tz, labels, gaps },
                 )
             }
 
@@ -58,7 +58,7 @@ macro_rules! frame_methods {
                     slf,
                     "to_polars",
                     Some(ids),
-                    $crate::python::convert::frames::FrameArgs { tz, labels, gaps },
+                    $crate::convert::frames::FrameArgs { tz, labels, gaps },
                 )
             }
 
@@ -76,7 +76,7 @@ macro_rules! frame_methods {
                     slf,
                     "to_arrow",
                     None,
-                    $crate::python::convert::frames::FrameArgs { tz, labels, gaps },
+                    $crate::convert::frames::FrameArgs { tz, labels, gaps },
                 )
             }
         }
@@ -86,42 +86,42 @@ macro_rules! frame_methods {
 /// Records, Arrow and columns of a class with an `Arc<PointColumns>` in this field.
 macro_rules! point_methods {
     ($class:ident, $($points:ident).+) => {
-        impl $crate::python::convert::capsule::OneBatch for $class {
-            fn schema(&self) -> $crate::error::Result<::arrow_schema::SchemaRef> {
+        impl $crate::convert::capsule::OneBatch for $class {
+            fn schema(&self) -> $siteline_core::error::Result<::arrow_schema::SchemaRef> {
                 Ok(self.$($points).+.schema())
             }
 
-            fn batch(&self) -> $crate::error::Result<::arrow_array::RecordBatch> {
+            fn batch(&self) -> $siteline_core::error::Result<::arrow_array::RecordBatch> {
                 self.$($points).+.batch()
             }
         }
 
-        $crate::python::convert::capsule::batch_methods! { $class }
+        $crate::convert::capsule::batch_methods! { $class }
 
         #[pymethods]
         impl $class {
             /// The points one by one, as plain dicts, or as :class:`Record` tuples with
             /// ``named=True``, which have the ten columns alone: ``extra_columns`` are in the dicts.
             #[pyo3(signature = (*, named=false), text_signature = "($self, *, named=False)")]
-            fn records(&self, named: bool) -> $crate::python::convert::rows::RecordIterator {
+            fn records(&self, named: bool) -> $crate::convert::rows::RecordIterator {
                 let points = ::std::sync::Arc::clone(&self.$($points).+);
-                $crate::python::convert::rows::RecordIterator::over(points, named)
+                $crate::convert::rows::RecordIterator::over(points, named)
             }
 
             /// An iterator of ``bytes``, which joined are one Arrow IPC stream.
-            fn _ipc(&self) -> PyResult<$crate::python::convert::ipc::IpcStream> {
+            fn _ipc(&self) -> PyResult<$crate::convert::ipc::IpcStream> {
                 let points = ::std::sync::Arc::clone(&self.$($points).+);
-                Ok($crate::python::convert::ipc::IpcStream::of_points(points)?)
+                Ok($crate::convert::ipc::IpcStream::of_points(points)?)
             }
 
             /// The series that have points, for :class:`Catalogue`.
             fn _series_ids<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-                $crate::python::convert::labels::ids_of_points(py, &self.$($points).+)
+                $crate::convert::labels::ids_of_points(py, &self.$($points).+)
             }
 
             /// The columns for ``siteline.frames``.
             fn _columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-                $crate::python::convert::columns::of_points(py, &self.$($points).+)
+                $crate::convert::columns::of_points(py, &self.$($points).+)
             }
         }
     };

@@ -9,11 +9,11 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::data::PointColumns;
-use crate::error::{Error, Kind, Result};
-use crate::lock::Mutex;
-use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::step;
+use siteline_core::data::PointColumns;
+use siteline_core::error::{Error, Kind, Result};
+use siteline_base::lock::Mutex;
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::step;
 
 /// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;

@@ -8,8 +8,8 @@ use serde::de::value::MapDeserializer;
 use serde::de::{self, DeserializeOwned, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use crate::error::{Kind, excerpt};
-use crate::python::convert::values::{octets, refuse};
+use siteline_core::error::{Kind, excerpt};
+use crate::convert::values::{octets, refuse};
 
 /// At least this similar, a known keyword is offered for an unknown one.
 const SIMILAR: f64 = 0.7;

@@ -89,11 +89,11 @@ macro_rules! methods_can_be_replaced {
             fn own_dict<'py>(
                 slf: &pyo3::Bound<'py, Self>,
             ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::types::PyDict>> {
-                $crate::python::convert::patching::dict_of(slf.as_any())
+                $crate::convert::patching::dict_of(slf.as_any())
             }
         }
 
-        $crate::python::convert::patching::methods_can_be_replaced!(set $class);
+        $crate::convert::patching::methods_can_be_replaced!(set $class);
     };
     ($class:ident, replaced) => {
         impl $class {
@@ -104,7 +104,7 @@ macro_rules! methods_can_be_replaced {
             }
         }
 
-        $crate::python::convert::patching::methods_can_be_replaced!(set $class);
+        $crate::convert::patching::methods_can_be_replaced!(set $class);
 
         #[pymethods]
         impl $class {
@@ -126,12 +126,12 @@ macro_rules! methods_can_be_replaced {
             ) -> PyResult<()> {
                 let own = Self::own_dict(slf)?;
                 let object = slf.as_any();
-                $crate::python::convert::patching::replace_method(object, &own, name, Some(value))
+                $crate::convert::patching::replace_method(object, &own, name, Some(value))
             }
 
             fn __delattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<()> {
                 let own = Self::own_dict(slf)?;
-                $crate::python::convert::patching::replace_method(slf.as_any(), &own, name, None)
+                $crate::convert::patching::replace_method(slf.as_any(), &own, name, None)
             }
         }
     };

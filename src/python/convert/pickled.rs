@@ -13,9 +13,9 @@ use arrow_schema::ArrowError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::client::table::{Provenance, StoreShare, Table};
-use crate::data::{COLUMN_NAMES, MergeReport, Merged, PointColumns, Query, QueryInput, schema};
-use crate::error::{Error, Kind, Result};
+use siteline_core::client::table::{Provenance, StoreShare, Table};
+use siteline_core::data::{COLUMN_NAMES, MergeReport, Merged, PointColumns, Query, QueryInput, schema};
+use siteline_core::error::{Error, Kind, Result};
 
 /// Everything of a table but its points.
 #[derive(Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 
-use crate::python::bridge::process::guarded;
-use crate::python::convert::zone::zone;
+use crate::bridge::process::guarded;
+use crate::convert::zone::zone;
 
 /// The arguments of `plot()`.
 pub(crate) struct PlotArgs<'a, 'py> {
@@ -80,7 +80,7 @@ macro_rules! plot_method {
                 panels: Option<&Bound<'py, PyAny>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 let args =
-                    $crate::python::convert::plots::PlotArgs { value, tz, labels, title, width, panels };
+                    $crate::convert::plots::PlotArgs { value, tz, labels, title, width, panels };
                 $draw(slf, &args)
             }
         }

@@ -10,19 +10,19 @@ use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::client::ListedIds;
-use crate::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
-use crate::data::{COLUMN_NAMES, PointColumns, spelled};
-use crate::error::{Error, Kind, Result, excerpt};
-use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::{OneBatch, batch_methods, fitted};
-use crate::python::convert::columns::{integers, of_points, timestamps};
-use crate::python::convert::holder::frame_methods;
-use crate::python::convert::labels::{discovery_bytes, ids_of_points, labelled};
-use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
-use crate::python::convert::values::{duration, many, refuse, text};
-use crate::python::convert::wide::PyWide;
-use crate::python::convert::zone::zone;
+use siteline_core::client::ListedIds;
+use siteline_core::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
+use siteline_core::data::{COLUMN_NAMES, PointColumns, spelled};
+use siteline_core::error::{Error, Kind, Result, excerpt};
+use crate::bridge::process::detached;
+use crate::convert::capsule::{OneBatch, batch_methods, fitted};
+use crate::convert::columns::{integers, of_points, timestamps};
+use crate::convert::holder::frame_methods;
+use crate::convert::labels::{discovery_bytes, ids_of_points, labelled};
+use crate::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
+use crate::convert::values::{duration, many, refuse, text};
+use crate::convert::wide::PyWide;
+use crate::convert::zone::zone;
 
 const ORIGIN_HINT: &str =
     "Give a time of the day (\"06:00\"), a date, or both, on the clock of tz=.";

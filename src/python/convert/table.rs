@@ -5,24 +5,24 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::client::ListedIds;
-use crate::client::table::{Provenance, StoreShare, Table, TableReport};
-use crate::data::reshape::{Expected, with_gaps};
-use crate::data::{PointColumns, Query};
-use crate::error::{Error, Kind, Result};
-use crate::preview::Preview;
-use crate::python::bridge::process::{detached, guarded};
-use crate::python::convert::completeness::PyCompleteness;
-use crate::python::convert::frames::is_explicit;
-use crate::python::convert::holder::{frame_methods, point_methods};
-use crate::python::convert::labels::{FramePoints, discovery_bytes};
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::pickled::{TableState, read_points, write_points};
-use crate::python::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
-use crate::python::convert::rebucketed::{PyRebucketed, RebucketArgs};
-use crate::python::convert::state::{copies_are_itself, dict, restore};
-use crate::python::convert::values::{html, many};
-use crate::python::convert::wide::PyWide;
+use siteline_core::client::ListedIds;
+use siteline_core::client::table::{Provenance, StoreShare, Table, TableReport};
+use siteline_core::data::reshape::{Expected, with_gaps};
+use siteline_core::data::{PointColumns, Query};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::preview::Preview;
+use crate::bridge::process::{detached, guarded};
+use crate::convert::completeness::PyCompleteness;
+use crate::convert::frames::is_explicit;
+use crate::convert::holder::{frame_methods, point_methods};
+use crate::convert::labels::{FramePoints, discovery_bytes};
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::pickled::{TableState, read_points, write_points};
+use crate::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
+use crate::convert::rebucketed::{PyRebucketed, RebucketArgs};
+use crate::convert::state::{copies_are_itself, dict, restore};
+use crate::convert::values::{html, many};
+use crate::convert::wide::PyWide;
 
 /// What `frame.attrs["siteline"]` says.
 pub(crate) fn provenance<'py>(

@@ -17,12 +17,12 @@ use pyo3::types::{
 };
 use zeroize::Zeroizing;
 
-use crate::data::{OUT_OF_RANGE, parse_instant};
-use crate::duration::parse_duration;
-use crate::error::{Error, Kind};
-use crate::http::TimeOfDay;
-use crate::python::bridge::errors::raise;
-use crate::settings::Value;
+use siteline_core::data::{OUT_OF_RANGE, parse_instant};
+use siteline_core::duration::parse_duration;
+use siteline_core::error::{Error, Kind};
+use siteline_core::http::TimeOfDay;
+use crate::bridge::errors::raise;
+use siteline_core::settings::Value;
 
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
     \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
@@ -101,7 +101,7 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     number.filter(|number| *number > 0).ok_or_else(|| {
         let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
         let message =
-            format!("{name}={} is not a whole number of 1 or more.", crate::error::excerpt(&shown));
+            format!("{name}={} is not a whole number of 1 or more.", siteline_core::error::excerpt(&shown));
         refuse(value.py(), kind, message)
     })
 }

@@ -5,16 +5,16 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyTuple};
 
-use crate::client::ListedIds;
-use crate::data::PointColumns;
-use crate::data::reshape::{Measure, Wide};
-use crate::error::Result;
-use crate::python::bridge::process::detached;
-use crate::python::convert::capsule::{OneBatch, batch_methods};
-use crate::python::convert::frames::{FrameArgs, call_frames, is_without};
-use crate::python::convert::labels::{column_names, ids};
-use crate::python::convert::memory::Memory;
-use crate::python::convert::values::many;
+use siteline_core::client::ListedIds;
+use siteline_core::data::PointColumns;
+use siteline_core::data::reshape::{Measure, Wide};
+use siteline_core::error::Result;
+use crate::bridge::process::detached;
+use crate::convert::capsule::{OneBatch, batch_methods};
+use crate::convert::frames::{FrameArgs, call_frames, is_without};
+use crate::convert::labels::{column_names, ids};
+use crate::convert::memory::Memory;
+use crate::convert::values::many;
 
 /// Points with a column for each series and a row for each bucket: made by :meth:`Table.wide`.
 ///

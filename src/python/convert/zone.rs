@@ -4,8 +4,8 @@ use jiff::tz::TimeZone;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::error::{Error, Kind, excerpt};
-use crate::python::convert::values::text;
+use siteline_core::error::{Error, Kind, excerpt};
+use crate::convert::values::text;
 
 /// A time zone and its name: from a name of the IANA database, a `zoneinfo.ZoneInfo`, `datetime.timezone.utc`.
 ///

@@ -6,13 +6,13 @@ use pyo3::types::{IntoPyDict as _, PyBytes, PyDict};
 use super::PySandbox;
 use super::arguments::{json_text, whole_seconds};
 use super::integration::CLIENT;
-use crate::python::auth::credential::PyCredential;
-use crate::python::auth::mutual_tls::PyMutualTls;
-use crate::python::auth::private_key::PyPrivateKey;
-use crate::python::bridge::runtime::step;
-use crate::python::client::PyClient;
-use crate::python::convert::values::{Text, instant, optional};
-use crate::sandbox::{CertificateRequest, DEFAULT_SCOPES, MutualMode};
+use crate::auth::credential::PyCredential;
+use crate::auth::mutual_tls::PyMutualTls;
+use crate::auth::private_key::PyPrivateKey;
+use crate::bridge::runtime::step;
+use crate::client::PyClient;
+use crate::convert::values::{Text, instant, optional};
+use siteline_sandbox::{CertificateRequest, DEFAULT_SCOPES, MutualMode};
 
 #[pymethods]
 impl PySandbox {

@@ -1,23 +1,34 @@
 //! The arguments of the sandbox's methods.
 
+use std::io::ErrorKind;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Kind};
-use crate::python::convert::keywords::{Keyword, keywords, record, unexpected};
-use crate::python::convert::state;
-use crate::python::convert::values::{duration, instant};
-use crate::sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
+use siteline_core::error::{Error, Kind};
+use siteline_core::system;
+use crate::bridge::errors::IntoPyErr;
+use crate::convert::keywords::{Keyword, keywords, record, unexpected};
+use crate::convert::state;
+use crate::convert::values::{duration, instant};
+use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 
 /// A failure of the sandbox is a wrong setting of the test that uses it.
-impl From<SandboxError> for PyErr {
-    fn from(error: SandboxError) -> Self {
-        let raised = Error::new(Kind::ConfigError, error.to_string());
-        match error.advice() {
-            Some(advice) => raised.with_hint(advice).with(|context| context.passing = true).into(),
-            None => raised.into(),
+impl IntoPyErr for SandboxError {
+    fn into_py_err(self) -> PyErr {
+        let Some(error) = self.refusal() else {
+            return Error::new(Kind::ConfigError, self.to_string()).into_py_err();
+        };
+        // This is the error of a thread that could not be started: no other call of the sandbox has it.
+        let no_thread = (error.kind() == ErrorKind::WouldBlock).then(system::no_thread);
+        let error = no_thread.as_ref().unwrap_or(error);
+        let raised = Error::new(Kind::ConfigError, format!("{self}: {}", system::reason(error)));
+        match system::advice(error) {
+            Some(advice) => raised.with_hint(advice).with(|context| context.passing = true),
+            None => raised,
         }
+        .into_py_err()
     }
 }
 

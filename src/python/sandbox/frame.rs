@@ -12,11 +12,11 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::python::bridge::process::detached;
-use crate::python::convert::arrow_stream::{ArrowStream, BrokenStream};
-use crate::python::convert::capsule::stream_reader;
-use crate::python::convert::values::instant;
-use crate::sandbox::{Frame, Identity, SandboxError};
+use crate::bridge::process::detached;
+use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
+use crate::convert::capsule::stream_reader;
+use crate::convert::values::instant;
+use siteline_sandbox::{Frame, Identity, SandboxError};
 
 /// The rows of a frame; an id without a column is that of `ids`. `ConfigError` for other objects and
 /// wrong columns.

@@ -2,11 +2,11 @@
 
 use pyo3::prelude::*;
 
-use crate::auth::PrivateKey;
-use crate::error::{Error, Kind, Result};
-use crate::lock::Mutex;
-use crate::python::bridge::runtime::step;
-use crate::sandbox::{CertificateRequest, DEFAULT_SCOPES, Sandbox};
+use siteline_core::auth::PrivateKey;
+use siteline_core::error::{Error, Kind, Result};
+use siteline_base::lock::Mutex;
+use crate::bridge::runtime::step;
+use siteline_sandbox::{CertificateRequest, DEFAULT_SCOPES, Sandbox};
 
 /// The name of the certificate of a sandbox's own clients.
 pub(super) const CLIENT: &str = "sandbox-client";

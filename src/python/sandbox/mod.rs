@@ -9,15 +9,15 @@ mod truth;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
-use crate::clock::Clock;
-use crate::python::bridge::process::{attached, detached, without_fork};
-use crate::python::bridge::runtime::step;
-use crate::python::convert::clock::PyClock;
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::dict;
-use crate::python::convert::table::PyTable;
-use crate::python::convert::values::{instant, optional};
-use crate::sandbox::{AsOf, Point, Sandbox};
+use siteline_base::clock::Clock;
+use crate::bridge::process::{attached, detached, without_fork};
+use crate::bridge::runtime::step;
+use crate::convert::clock::PyClock;
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::dict;
+use crate::convert::table::PyTable;
+use crate::convert::values::{instant, optional};
+use siteline_sandbox::{AsOf, Point, Sandbox};
 
 use arguments::{identity, microseconds, whole_seconds};
 use integration::Integration;

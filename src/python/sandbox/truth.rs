@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyMapping, PyString};
 
 use super::arguments::microseconds;
-use crate::data::{Identity, PointColumns, TableBuilder};
-use crate::error::Result;
-use crate::sandbox::{AsOf, SandboxError, Selection, Truth};
+use siteline_core::data::{Identity, PointColumns, TableBuilder};
+use siteline_core::error::Result;
+use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
 
 /// The series that the arguments select.
 pub(super) fn selection(

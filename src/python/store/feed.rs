@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::error::{Kind, escaped, excerpt};
-use crate::python::bridge::errors::warn;
-use crate::python::bridge::process::guarded;
-use crate::python::client::query::{known_filters, query_input};
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::{Reduced, reduce, restore};
-use crate::python::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
-use crate::sync::{Feed, FeedInput};
+use siteline_core::error::{Kind, escaped, excerpt};
+use crate::bridge::errors::warn;
+use crate::bridge::process::guarded;
+use crate::client::query::{known_filters, query_input};
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::{Reduced, reduce, restore};
+use crate::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
+use siteline_core::sync::{Feed, FeedInput};
 
 /// A named query without an end, and the settings of its syncs (§4.5).
 ///

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::error::Result;
-use crate::python::bridge::long_work::long_work;
-use crate::python::bridge::process::guarded;
-use crate::python::client::progress::module;
-use crate::python::convert::state::{dict, python_object};
-use crate::python::convert::values::{instant, path_of};
-use crate::python::store::PyStore;
-use crate::python::store::feed::{PyFeed, feed_name};
-use crate::store::{Freed, Store, Watch, restore};
-use crate::sync::{compact, forget};
+use siteline_core::error::Result;
+use crate::bridge::long_work::long_work;
+use crate::bridge::process::guarded;
+use crate::client::progress::module;
+use crate::convert::state::{dict, python_object};
+use crate::convert::values::{instant, path_of};
+use crate::store::PyStore;
+use crate::store::feed::{PyFeed, feed_name};
+use siteline_core::store::{Freed, Store, Watch, restore};
+use siteline_core::sync::{compact, forget};
 
 /// The names of a feed or of several.
 fn feed_names(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {

@@ -16,17 +16,17 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-use crate::error::{Kind, Result, escaped};
-use crate::python::bridge::modules::import_for_stores;
-use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::step;
-use crate::python::client::page::{PyPage, Synced};
-use crate::python::convert::patching::methods_can_be_replaced;
-use crate::python::convert::state::{copies_are_itself, dict, python_object};
-use crate::python::convert::values::{html_sync, instant, optional, path_of, refuse};
-use crate::python::store::feed::{PyFeed, feed_name};
-use crate::store::{Delivery, Share, Store, StoreOptions, Target as _};
-use crate::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine};
+use siteline_core::error::{Kind, Result, escaped};
+use crate::bridge::modules::import_for_stores;
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::step;
+use crate::client::page::{PyPage, Synced};
+use crate::convert::patching::methods_can_be_replaced;
+use crate::convert::state::{copies_are_itself, dict, python_object};
+use crate::convert::values::{html_sync, instant, optional, path_of, refuse};
+use crate::store::feed::{PyFeed, feed_name};
+use siteline_core::store::{Delivery, Share, Store, StoreOptions, Target as _};
+use siteline_core::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine};
 
 /// A store: one file that holds every version of every point of some feeds, and how far each has
 /// been read.

@@ -7,15 +7,15 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::data::{Identity, schema};
-use crate::error::{Error, Kind, Result};
-use crate::lock::Mutex;
-use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::step;
-use crate::python::convert::capsule::reader_capsule;
-use crate::python::store::PyStore;
-use crate::python::store::feed::feed_name;
-use crate::python::store::snapshot::BatchStream;
+use siteline_core::data::{Identity, schema};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_base::lock::Mutex;
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::step;
+use crate::convert::capsule::reader_capsule;
+use crate::store::PyStore;
+use crate::store::feed::feed_name;
+use crate::store::snapshot::BatchStream;
 
 /// A snapshot that is read batch by batch, of series that are picked once it is open: which series there
 /// are, and their points, are of one state of the store.

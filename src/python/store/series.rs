@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
-use crate::error::Kind;
-use crate::python::convert::values::{described, refuse, text};
-use crate::store::{SeriesFilter, SeriesIds};
+use siteline_core::error::Kind;
+use crate::convert::values::{described, refuse, text};
+use siteline_core::store::{SeriesFilter, SeriesIds};
 
 /// `machine=`, `device=`, `tag=` and `series=` as they are given.
 pub(crate) type SeriesArgs<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 4];

@@ -11,20 +11,20 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::data::reshape::{Expected, with_gaps};
-use crate::data::{Identity, PointColumns};
-use crate::error::{Error, Kind, Result};
-use crate::lock::Mutex;
-use crate::python::bridge::process::{detached, without_fork_anywhere};
-use crate::python::bridge::runtime::step;
-use crate::python::convert::capsule::reader_capsule;
-use crate::python::convert::columns::of_points;
-use crate::python::convert::labels::{FramePoints, changes_for_frames};
-use crate::python::convert::rows::{PointSource, Taken};
-use crate::python::convert::state::dict;
-use crate::python::convert::values::refuse;
-use crate::store::{Reader, SeriesIds, ShownPoints, View};
-use crate::sync::{ReadSpec, Snapshot};
+use siteline_core::data::reshape::{Expected, with_gaps};
+use siteline_core::data::{Identity, PointColumns};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_base::lock::Mutex;
+use crate::bridge::process::{detached, without_fork_anywhere};
+use crate::bridge::runtime::step;
+use crate::convert::capsule::reader_capsule;
+use crate::convert::columns::of_points;
+use crate::convert::labels::{FramePoints, changes_for_frames};
+use crate::convert::rows::{PointSource, Taken};
+use crate::convert::state::dict;
+use crate::convert::values::refuse;
+use siteline_core::store::{Reader, SeriesIds, ShownPoints, View};
+use siteline_core::sync::{ReadSpec, Snapshot};
 
 /// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;
@@ -295,7 +295,7 @@ impl PySnapshot {
 /// Points that records read at a time.
 const RECORDS: usize = 1 << 13;
 
-/// The points of a store for [`RecordIterator`](crate::python::convert::rows::RecordIterator).
+/// The points of a store for [`RecordIterator`](crate::convert::rows::RecordIterator).
 pub(crate) struct StoredPoints {
     batches: Mutex<BatchStream>,
     /// What was read and not yet taken.

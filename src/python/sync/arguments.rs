@@ -9,20 +9,20 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::client::Client;
-use crate::error::{Error, Kind, Result};
-use crate::python::bridge::awaitable;
-use crate::python::bridge::coroutine::{Caller, serving};
-use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::{spawn, spawn_step, step};
-use crate::python::client::progress::{ProgressArg, ProgressCallback};
-use crate::python::client::shape::PyShape;
-use crate::python::convert::values::{count, duration, instant, items, optional, refuse};
-use crate::python::store::PyStore;
-use crate::python::store::feed::PyFeed;
-use crate::python::sync::target::PyTarget;
-use crate::store::Target;
-use crate::sync::{Batch, Feed, Run, SyncSettings};
+use siteline_core::client::Client;
+use siteline_core::error::{Error, Kind, Result};
+use crate::bridge::awaitable;
+use crate::bridge::coroutine::{Caller, serving};
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::{spawn, spawn_step, step};
+use crate::client::progress::{ProgressArg, ProgressCallback};
+use crate::client::shape::PyShape;
+use crate::convert::values::{count, duration, instant, items, optional, refuse};
+use crate::store::PyStore;
+use crate::store::feed::PyFeed;
+use crate::sync::target::PyTarget;
+use siteline_core::store::Target;
+use siteline_core::sync::{Batch, Feed, Run, SyncSettings};
 
 /// The keywords of `client.sync`.
 const KEYWORDS: [&str; 10] = [

@@ -15,18 +15,18 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{Error, Kind};
-use crate::lock::Mutex;
-use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::bridge::notes::{ClientNotes, tell_before};
-use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::{block_on, drop_detached, spawn, step};
-use crate::python::client::PyClient;
-use crate::python::client::progress::{ProgressCallback, event, finish};
-use crate::python::sync::arguments::{Begin, SyncArgs, SyncTarget};
-use crate::python::sync::pull::PySyncPages;
-use crate::python::sync::report::report_object;
-use crate::sync::Run;
+use siteline_core::error::{Error, Kind};
+use siteline_base::lock::Mutex;
+use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::notes::{ClientNotes, tell_before};
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::{block_on, drop_detached, spawn, step};
+use crate::client::PyClient;
+use crate::client::progress::{ProgressCallback, event, finish};
+use crate::sync::arguments::{Begin, SyncArgs, SyncTarget};
+use crate::sync::pull::PySyncPages;
+use crate::sync::report::report_object;
+use siteline_core::sync::Run;
 
 /// A run of a sync, for `siteline.aio`.
 #[pyclass(frozen, name = "_Run", module = "siteline._siteline")]

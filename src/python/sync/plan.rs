@@ -3,18 +3,18 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::client::Client;
-use crate::client::collect::CollectOnce;
-use crate::error::{Error, Kind};
-use crate::python::bridge::process::guarded;
-use crate::python::bridge::runtime::step;
-use crate::python::client::PyClient;
-use crate::python::client::scan::PyScan;
-use crate::python::convert::state::{dict, python_object};
-use crate::python::convert::values::{items, refuse};
-use crate::python::store::PyStore;
-use crate::python::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
-use crate::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
+use siteline_core::client::Client;
+use siteline_core::client::collect::CollectOnce;
+use siteline_core::error::{Error, Kind};
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::step;
+use crate::client::PyClient;
+use crate::client::scan::PyScan;
+use crate::convert::state::{dict, python_object};
+use crate::convert::values::{items, refuse};
+use crate::store::PyStore;
+use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
+use siteline_core::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
 
 const PLAN: (&str, &str) = ("siteline.sync", "Plan");
 

@@ -13,19 +13,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::sync::Notify;
 
-use crate::error::{Error, Kind, Result};
-use crate::lock::Mutex;
-use crate::python::bridge::logging::SharedLogBuffer;
-use crate::python::bridge::process::{attached, guarded};
-use crate::python::bridge::runtime::{block_on, drop_detached, spawn, step};
-use crate::python::client::PyClient;
-use crate::python::client::page::PyPage;
-use crate::python::client::progress::{ProgressCallback, finish};
-use crate::python::sync::arguments::RunArgs;
-use crate::python::sync::report::report_object;
-use crate::python::sync::target::{SyncedPages, bytes_or_none};
-use crate::store::{Applied, Delivery, Target};
-use crate::sync::{NextWrite, Run, SyncReport};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_base::lock::Mutex;
+use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::process::{attached, guarded};
+use crate::bridge::runtime::{block_on, drop_detached, spawn, step};
+use crate::client::PyClient;
+use crate::client::page::PyPage;
+use crate::client::progress::{ProgressCallback, finish};
+use crate::sync::arguments::RunArgs;
+use crate::sync::report::report_object;
+use crate::sync::target::{SyncedPages, bytes_or_none};
+use siteline_core::store::{Applied, Delivery, Target};
+use siteline_core::sync::{NextWrite, Run, SyncReport};
 
 /// The states with which a pull begins; what follows from them is the caller's.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl PySyncPages {
                            one transaction, each feed's state with its last.";
             return Err(Error::new(Kind::ConfigError, message).into());
         }
-        let names = feeds.iter().map(crate::sync::Feed::name);
+        let names = feeds.iter().map(siteline_core::sync::Feed::name);
         let known = states.map_or_else(|| Ok(HashMap::new()), |states| known(states, names))?;
         let begin = || Run::begin(core, Arc::new(KnownStates(known)), &feeds, settings);
         let run = guarded(|| Ok(step(py, begin)??))?;

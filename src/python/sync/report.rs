@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 
-use crate::python::convert::state::{dict, python_object};
-use crate::sync::SyncReport;
+use crate::convert::state::{dict, python_object};
+use siteline_core::sync::SyncReport;
 
 /// A `siteline.SyncReport`.
 pub(crate) fn report_object<'py>(

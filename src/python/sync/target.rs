@@ -13,16 +13,16 @@ use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::client::table::Provenance;
-use crate::client::{Client, ListedIds};
-use crate::error::{Error, Kind, Result};
-use crate::lock::Mutex;
-use crate::python::bridge::coroutine::{Caller, Lost, outcome_here};
-use crate::python::bridge::errors::raise;
-use crate::python::bridge::process::{Inside, attached};
-use crate::python::client::page::{PyPage, Synced};
-use crate::store::{Applied, Delivery, Target};
-use crate::sync::Feed;
+use siteline_core::client::table::Provenance;
+use siteline_core::client::{Client, ListedIds};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_base::lock::Mutex;
+use crate::bridge::coroutine::{Caller, Lost, outcome_here};
+use crate::bridge::errors::raise;
+use crate::bridge::process::{Inside, attached};
+use crate::client::page::{PyPage, Synced};
+use siteline_core::store::{Applied, Delivery, Target};
+use siteline_core::sync::Feed;
 
 /// Makes the pages of a sync as Python sees them.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
         PyTypeError::new_err(format!(
             "apply() of the store returned {}: it must return (inserted, revised, unchanged), or these \
              and flagged.",
-            crate::error::excerpt(&shown)
+            siteline_core::error::excerpt(&shown)
         ))
     })?;
     Ok(Applied { inserted, revised, unchanged, flagged })

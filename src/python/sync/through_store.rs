@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
-use crate::python::bridge::process::guarded;
-use crate::python::client::scan::PyScan;
-use crate::python::store::PyStore;
-use crate::sync::ThroughStore;
+use crate::bridge::process::guarded;
+use crate::client::scan::PyScan;
+use crate::store::PyStore;
+use siteline_core::sync::ThroughStore;
 
 #[pymethods]
 impl PyStore {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use siteline::store::block_times;
+use siteline_core::store::block_times;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(times) = block_times(bytes) {

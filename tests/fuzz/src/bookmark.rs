@@ -4,7 +4,7 @@
 
 use aws_lc_rs::digest;
 use libfuzzer_sys::fuzz_target;
-use siteline::data::Bookmark;
+use siteline_core::data::Bookmark;
 
 /// The hashes of so many cursors are kept.
 const SEEN_KEPT: usize = 1_024;

@@ -4,8 +4,8 @@
 
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
-use siteline::data::parse_instant;
-use siteline::http::pause;
+use siteline_core::data::parse_instant;
+use siteline_core::http::pause;
 
 fuzz_target!(|text: &str| {
     if let (Ok(found), Ok(expected)) = (parse_instant(text), text.parse::<Timestamp>()) {

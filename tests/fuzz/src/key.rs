@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use siteline::auth::PrivateKey;
+use siteline_core::auth::PrivateKey;
 
 /// Shorter parts of an input, such as the name of a PEM label, may be quoted.
 const QUOTED: usize = 48;

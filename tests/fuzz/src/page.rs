@@ -11,9 +11,9 @@ use arrow_array::{Array, RecordBatch};
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use siteline::Result;
-use siteline::data::decode::{EarlierPages, decode_after};
-use siteline::data::{Chain, DecodeSettings, Decoded, Query, QueryInput, decode};
+use siteline_core::Result;
+use siteline_core::data::decode::{EarlierPages, decode_after};
+use siteline_core::data::{Chain, DecodeSettings, Decoded, Query, QueryInput, decode};
 
 const IDS: [&str; 5] = ["siteId", "lineId", "machineId", "deviceId", "tagGuid"];
 const NUMBERS: [&str; 3] = ["value", "minimum", "maximum"];

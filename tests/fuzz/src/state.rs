@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use siteline::sync::FeedState;
+use siteline_core::sync::FeedState;
 
 fuzz_target!(|line: &str| {
     let _ = FeedState::from_bytes(line.as_bytes());

@@ -130,4 +130,4 @@ WIDE = Plant(
     series=66,
 )
 """Pages with five points of each of 66 series: the store keeps them as recent points, until they
-are moved into blocks (`src/store/recent.rs`)."""
+are moved into blocks (`crates/core/src/store/recent.rs`)."""

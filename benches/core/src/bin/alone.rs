@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use siteline::data::decode::{EarlierPages, decode_after};
-use siteline::data::{DecodeSettings, parse_instant};
+use siteline_core::data::decode::{EarlierPages, decode_after};
+use siteline_core::data::{DecodeSettings, parse_instant};
 use siteline_bench::columns::Columns;
 use siteline_bench::tally::Tally;
 use siteline_bench::typed::Page;

@@ -1,0 +1,151 @@
+//! [`Reading`]: the service's time as a reply said it, which passes with the time since the machine
+//! started.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::boot::BootTime;
+
+/// A skew up to this is treated as network delay and not corrected; readings that differ by no more
+/// agree.
+pub const NOTICED_SKEW: SignedDuration = SignedDuration::from_secs(5);
+/// The `Date` of a reply with a longer round trip is ignored.
+pub(super) const LEARNING_ROUND_TRIP: Duration = Duration::from_secs(10);
+const SECOND: i128 = 1_000_000_000;
+const DAY: i128 = 86_400 * SECOND;
+/// A clock drifts by one part in so many at most.
+const DRIFT: i128 = 5_000;
+/// A time is so much earlier than a reading at most: threads may overtake one another. A machine that
+/// went back further was restored from a snapshot.
+const OVERTAKEN: i128 = 60 * SECOND;
+
+/// Now, by this machine: its wall clock, which may be set, and the time since it started, which may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    pub wall: Timestamp,
+    pub boot: BootTime,
+}
+
+/// The service's time at one moment: by the `Date` of a reply, which is cut to a second and older than
+/// its arrival. So the service's time is not earlier than a reading says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    pub service: Timestamp,
+    pub boot: BootTime,
+}
+
+impl Reading {
+    /// What the `Date` of a reply says. `None` if the reply took over ten seconds: the date may be as
+    /// old.
+    pub fn of_reply(date: Timestamp, sent: Moment, received: Moment) -> Option<Self> {
+        let took = received.boot.since(sent.boot)?;
+        let quick = took <= i128::try_from(LEARNING_ROUND_TRIP.as_nanos()).unwrap_or(i128::MAX);
+        quick.then_some(Self { service: date, boot: received.boot })
+    }
+
+    /// What another process read so long before `now`, or longer.
+    pub fn seen_before(service: Timestamp, ago: Duration, now: Moment) -> Self {
+        let elapsed = now.boot.elapsed.saturating_sub(ago);
+        Self { service, boot: BootTime { elapsed, ..now.boot } }
+    }
+
+    /// The time since then. `None` where that is not known.
+    pub fn age(&self, now: Moment) -> Option<Duration> {
+        let passed = now.boot.since(self.boot)?;
+        Some(Duration::from_nanos(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
+    }
+
+    /// The service's time then: by this reading and the time that has passed. `None` where that is
+    /// not known: the machine was started since, or it is another one.
+    pub fn service_at(&self, boot: BootTime) -> Option<Timestamp> {
+        let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
+        // Never later than it is: this machine may have counted too fast.
+        Some(later(self.service, passed - (passed - DAY).max(0) / DRIFT))
+    }
+
+    /// The latest that the service's time may be then, as [`Reading::service_at`] is the earliest.
+    pub fn latest_at(&self, boot: BootTime) -> Option<Timestamp> {
+        let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
+        let drift = passed.max(0) / DRIFT + NOTICED_SKEW.as_nanos();
+        Some(later(self.service, passed + drift))
+    }
+
+    /// Whether a reading of the same start shows the same clock.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let Some(passed) = other.boot.since(self.boot) else { return false };
+        let drift = nanoseconds(passed.abs() / DRIFT);
+        is_close(later(self.service, passed), other.service, drift)
+    }
+}
+
+impl Moment {
+    /// Whether the wall clock shows this time.
+    pub fn shows(&self, time: Timestamp) -> bool {
+        is_close(self.wall, time, SignedDuration::ZERO)
+    }
+}
+
+fn is_close(one: Timestamp, other: Timestamp, drift: SignedDuration) -> bool {
+    one.duration_since(other).abs() <= NOTICED_SKEW + drift
+}
+
+/// A time so much later, or earlier; the first or last time of all where it would be out of range.
+pub(super) fn shifted(time: Timestamp, by: SignedDuration) -> Timestamp {
+    time.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
+}
+
+fn later(time: Timestamp, by: i128) -> Timestamp {
+    shifted(time, nanoseconds(by))
+}
+
+fn nanoseconds(count: i128) -> SignedDuration {
+    let limit = if count < 0 { SignedDuration::MIN } else { SignedDuration::MAX };
+    SignedDuration::try_from_nanos_i128(count).unwrap_or(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(service: &str, elapsed: u64) -> Reading {
+        let boot = BootTime { start: 1, elapsed: Duration::from_secs(elapsed) };
+        Reading { service: service.parse().expect("a time"), boot }
+    }
+
+    #[test]
+    fn b14_the_services_time_passes_with_the_time_since_the_start() {
+        let noon = reading("2026-11-01T12:00:00Z", 1_000);
+        let at = |elapsed| {
+            let boot = BootTime { start: 1, elapsed: Duration::from_secs(elapsed) };
+            noon.service_at(boot).map(|time| time.to_string())
+        };
+        assert_eq!(at(4_600).as_deref(), Some("2026-11-01T13:00:00Z"));
+        assert_eq!(at(990).as_deref(), Some("2026-11-01T11:59:50Z"));
+        assert_eq!(at(900), None, "the machine went back");
+        assert_eq!(at(1_000 + 86_400).as_deref(), Some("2026-11-02T12:00:00Z"));
+        // Ten days later the drift of nine is taken off: 155.52 s.
+        assert_eq!(at(1_000 + 864_000).as_deref(), Some("2026-11-11T11:57:24.48Z"));
+        let other = BootTime { start: 2, elapsed: Duration::from_secs(4_600) };
+        assert_eq!(noon.service_at(other), None);
+    }
+
+    #[test]
+    fn b14_readings_agree_within_seconds_whichever_came_first() {
+        let noon = reading("2026-11-01T12:00:00Z", 1_000);
+        for (service, elapsed, agrees) in [
+            ("2026-11-01T12:00:05Z", 1_000, true),
+            ("2026-11-01T12:00:06Z", 1_000, false),
+            ("2026-11-01T11:59:55Z", 1_000, true),
+            ("2026-11-01T11:59:54Z", 1_000, false),
+            ("2026-11-01T13:00:00Z", 4_600, true),
+            ("2026-11-02T01:00:00Z", 1_000, false),
+            ("2026-11-02T12:00:20Z", 87_400, true),
+            ("2026-11-02T12:00:30Z", 87_400, false),
+        ] {
+            let other = reading(service, elapsed);
+            assert_eq!(noon.agrees_with(&other), agrees, "{service} {elapsed}");
+            assert_eq!(other.agrees_with(&noon), agrees, "{service} {elapsed}");
+        }
+    }
+}

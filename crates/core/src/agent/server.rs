@@ -1,0 +1,402 @@
+//! [`Agent`]: an agent on its socket: one thread, a task for each connection.
+
+use std::future::poll_fn;
+use std::io;
+#[cfg(unix)]
+use std::io::Write as _;
+use std::sync::Arc;
+use std::task::Poll;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Notify, watch};
+use tokio_rustls::TlsAcceptor;
+use zeroize::Zeroizing;
+
+use super::address::AgentAddress;
+#[cfg(unix)]
+use super::door::other_user;
+use super::door::{Door, own_user};
+use super::lessor::Lessor;
+use super::listener::{Bound, Listen, OwnSocket, Socket};
+use super::message::State;
+use super::places::{Limits, Places, Visit};
+use super::routes::{Answer, Routes, refusal};
+use crate::clock::Clock;
+use crate::error::{Error, Kind, Result};
+use crate::system;
+
+/// The longest head of a request.
+const LONGEST_HEAD: usize = 16 << 10;
+/// Longest connection: a client waits no longer.
+const LONGEST_CONNECTION: Duration = Duration::from_secs(120);
+/// What is read and dropped of a refused request: whoever is still sending would not read why.
+const LONGEST_REST: u64 = 64 << 10;
+/// The pause after a failure to accept, such as no free descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+/// The length of a secret, in bytes.
+const SECRET: usize = 32;
+
+/// Runs each step of the agent's thread, so that a fork can wait for it.
+pub(crate) type TakeStep = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
+/// Who may ask an agent, and how its thread runs.
+pub struct AgentOptions {
+    /// Where it listens.
+    pub listen: Listen,
+    /// Users, besides the one that it runs as, who may use its socket.
+    pub allowed_users: Vec<u32>,
+    /// What its clients tell over TLS without a certificate; `None` makes one, where it is needed.
+    pub secret: Option<Zeroizing<String>>,
+    /// Runs each step.
+    pub take_step: TakeStep,
+}
+
+/// A running agent. Dropping it ends it.
+pub struct Agent {
+    address: AgentAddress,
+    secret: Option<Zeroizing<String>>,
+    routes: Arc<Routes>,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+    socket: Option<OwnSocket>,
+    /// A forked child has no such thread to join, and the socket is its parent's.
+    process: u32,
+}
+
+impl Agent {
+    /// Listens, and answers from now on.
+    ///
+    /// # Errors
+    /// `ConfigError` where it cannot listen there, `CredentialError` for its certificates.
+    pub fn start(lessor: Box<dyn Lessor>, options: AgentOptions) -> Result<Self> {
+        Self::start_within(lessor, options, Limits::default())
+    }
+
+    /// As [`start`](Self::start), with these limits.
+    fn start_within(
+        lessor: Box<dyn Lessor>,
+        options: AgentOptions,
+        limits: Limits,
+    ) -> Result<Self> {
+        let AgentOptions { listen, allowed_users, secret, take_step } = options;
+        let Bound { socket, place, hosts, own } = listen.bind(!allowed_users.is_empty())?;
+        let secret = match &listen {
+            Listen::Tls(tls) if tls.client_authority.is_none() => {
+                Some(secret.map_or_else(new_secret, checked)?)
+            }
+            _ => None,
+        };
+        let routes = Arc::new(Routes::new(lessor));
+        let holder = routes.holder();
+        let address =
+            AgentAddress { place, base_url: Some(holder.base_url), subject: Some(holder.subject) };
+        let mut users = allowed_users;
+        users.push(own_user());
+        let is_proven_by_handshake =
+            matches!(&listen, Listen::Tls(tls) if tls.client_authority.is_some());
+        let door = Arc::new(Door { hosts, users, secret: secret.clone(), is_proven_by_handshake });
+        let (stop, stopped) = watch::channel(false);
+        let failed = |error: io::Error| {
+            Error::system(Kind::TransportError, "The agent could not start", &error)
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(failed)?;
+        let places = Arc::new(Places::new(limits));
+        let answering = Answering { routes: Arc::clone(&routes), door, take_step, places, limits };
+        let serve = move || {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the agent's own thread: Python never waits on it"
+            )]
+            runtime.block_on(answering.clone().in_steps(answering.accept(socket, stopped)));
+        };
+        let thread = system::start("siteline-agent", serve);
+        let (thread, process) = (Some(thread.map_err(failed)?), std::process::id());
+        Ok(Self { address, secret, routes, stop, thread, socket: own, process })
+    }
+
+    /// The value of `SITELINE_AGENT`.
+    pub fn address(&self) -> &AgentAddress {
+        &self.address
+    }
+
+    /// The value of `SITELINE_AGENT_SECRET`, where clients need one.
+    pub fn secret(&self) -> Option<&str> {
+        self.secret.as_ref().map(|secret| secret.as_str())
+    }
+
+    /// What it tells of itself.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub fn state(&self) -> Result<State> {
+        self.routes.state()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.process != std::process::id() {
+            // Dropping the channel would wake its receiver on the runtime of the parent process, and
+            // dropping the socket would remove the parent's.
+            let stop = std::mem::replace(&mut self.stop, watch::channel(false).0);
+            std::mem::forget((thread, stop, self.socket.take()));
+        } else if let Some(thread) = thread {
+            // Both fail only if the thread has ended already.
+            let _ = self.stop.send(true);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the tasks of all connections share.
+#[derive(Clone)]
+struct Answering {
+    routes: Arc<Routes>,
+    door: Arc<Door>,
+    take_step: TakeStep,
+    places: Arc<Places>,
+    limits: Limits,
+}
+
+impl Answering {
+    /// Wraps a future so that `take_step` runs each of its polls.
+    fn in_steps<T>(self, future: impl Future<Output = T>) -> impl Future<Output = T> {
+        let mut future = Box::pin(future);
+        poll_fn(move |context| {
+            let mut polled = Poll::Pending;
+            (self.take_step)(&mut || polled = future.as_mut().poll(context));
+            polled
+        })
+    }
+
+    /// Accepts connections until the agent is stopped; dropping the runtime then closes all of them.
+    async fn accept(self, socket: Socket, mut stopped: watch::Receiver<bool>) {
+        let Ok(listener) = Listener::new(socket) else { return };
+        let accepting = async {
+            for number in 0.. {
+                self.places.room(listener.knows_peers()).await;
+                match listener.accept().await {
+                    Ok(stream) => self.begin(number, stream),
+                    Err(error) => self.after_failed_accept(&error).await,
+                }
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            _ = stopped.changed() => {}
+        }
+    }
+
+    fn begin(&self, number: u64, stream: Accepted) {
+        #[cfg(unix)]
+        let stream = match stream {
+            Accepted::Unix(stream) if !self.door.lets_in(&stream) => {
+                return self.turn_away(number, stream);
+            }
+            stream => stream,
+        };
+        let visit = self.places.enter(number, stream.is_known());
+        let answering = self.clone();
+        let served = async move {
+            let whole = tokio::time::timeout(LONGEST_CONNECTION, answering.serve(stream, &visit));
+            tokio::select! {
+                _ended = whole => {}
+                () = visit.closed() => {}
+            }
+        };
+        tokio::spawn(self.clone().in_steps(served));
+    }
+
+    /// Tells a user who may not ask why, whatever it sends.
+    #[cfg(unix)]
+    fn turn_away(&self, number: u64, stream: tokio::net::UnixStream) {
+        // At once: the buffer of a new socket has room for it. Fails where the client has disconnected.
+        let told = stream.into_std().and_then(|mut stream| {
+            stream.write_all(&other_user())?;
+            tokio::net::UnixStream::from_std(stream)
+        });
+        let Ok(stream) = told else { return };
+        let visit = self.places.refuse(number);
+        let answering = self.clone();
+        let closed = async move {
+            tokio::select! {
+                () = answering.close(stream) => {}
+                () = visit.closed() => {}
+            }
+        };
+        tokio::spawn(self.clone().in_steps(closed));
+    }
+
+    /// A peer that has disconnected meanwhile costs nothing. Otherwise a descriptor is free once a
+    /// connection that only waits is closed.
+    async fn after_failed_accept(&self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
+            return;
+        }
+        self.places.close_oldest();
+        Clock::system().sleep(ACCEPT_PAUSE).await;
+    }
+
+    async fn serve(self, stream: Accepted, visit: &Visit) {
+        match stream {
+            #[cfg(unix)]
+            Accepted::Unix(stream) => self.answer_on(stream, visit).await,
+            Accepted::Tls(stream, acceptor) => {
+                let shaken = acceptor.accept(stream);
+                let shaken = tokio::time::timeout(self.limits.patience, shaken).await;
+                let Ok(Ok(stream)) = shaken else { return };
+                if self.door.is_proven_by_handshake {
+                    visit.prove();
+                }
+                self.answer_on(stream, visit).await;
+            }
+        }
+    }
+
+    async fn answer_on(&self, stream: impl AsyncRead + AsyncWrite + Unpin, visit: &Visit) {
+        let answered = Notify::new();
+        let service = service_fn(|request| {
+            let answered = &answered;
+            Box::pin(async move {
+                let (status, body) = self.answer(request, visit).await;
+                answered.notify_one();
+                Response::builder()
+                    .status(status)
+                    .header(CONTENT_TYPE, "application/json")
+                    .body(Full::new(Bytes::from(body)))
+            })
+        });
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.limits.patience);
+        builder.max_buf_size(LONGEST_HEAD).keep_alive(false);
+        let connection = builder.serve_connection(TokioIo::new(stream), service).without_shutdown();
+        let unread = async {
+            answered.notified().await;
+            Clock::system().sleep(self.limits.patience).await;
+        };
+        tokio::select! {
+            // Fails where the client has disconnected.
+            ended = connection => if let Ok(parts) = ended {
+                visit.leave_answer();
+                self.close(parts.io.into_inner()).await;
+            },
+            () = unread => {}
+        }
+    }
+
+    /// Closes a connection so that its peer can read the answer: unread bytes would reset it. They are
+    /// dropped, and only so many.
+    async fn close(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let rest = async {
+            // Both fail where the client has disconnected.
+            let _ = stream.shutdown().await;
+            let _ = tokio::io::copy(&mut stream.take(LONGEST_REST), &mut tokio::io::sink()).await;
+        };
+        let _late = tokio::time::timeout(self.limits.patience, rest).await;
+    }
+
+    /// No byte of a body is read before its peer may ask.
+    async fn answer(&self, request: Request<Incoming>, visit: &Visit) -> Answer {
+        let (head, body) = request.into_parts();
+        if let Err(error) = self.door.check(&head.headers) {
+            return refusal(&error);
+        }
+        if self.door.secret.is_some() {
+            visit.prove();
+        }
+        let body = Limited::new(body, self.limits.body).collect();
+        let Ok(Ok(body)) = tokio::time::timeout(self.limits.patience, body).await else {
+            return refusal(&Error::new(Kind::ConfigError, "the request is too long or was cut"));
+        };
+        visit.answer().await;
+        self.routes.answer(head.method.as_str(), head.uri.path(), &body.to_bytes()).await
+    }
+}
+
+/// A socket in the thread's runtime.
+enum Listener {
+    #[cfg(unix)]
+    Unix(tokio::net::UnixListener),
+    Tls(tokio::net::TcpListener, TlsAcceptor),
+}
+
+/// A connection before its handshake.
+enum Accepted {
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+    Tls(tokio::net::TcpStream, TlsAcceptor),
+}
+
+impl Listener {
+    fn new(socket: Socket) -> io::Result<Self> {
+        Ok(match socket {
+            #[cfg(unix)]
+            Socket::Unix(listener) => Self::Unix(tokio::net::UnixListener::from_std(listener)?),
+            Socket::Tls(listener, config) => {
+                Self::Tls(tokio::net::TcpListener::from_std(listener)?, config.into())
+            }
+        })
+    }
+
+    /// Whether the system says who is at the other end.
+    fn knows_peers(&self) -> bool {
+        !matches!(self, Self::Tls(..))
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            #[cfg(unix)]
+            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+            Self::Tls(listener, acceptor) => {
+                let stream = listener.accept().await?.0;
+                // A failure only delays answers.
+                let _ = stream.set_nodelay(true);
+                Accepted::Tls(stream, acceptor.clone())
+            }
+        })
+    }
+}
+
+impl Accepted {
+    fn is_known(&self) -> bool {
+        !matches!(self, Self::Tls(..))
+    }
+}
+
+/// 256 bits that nobody can guess.
+fn new_secret() -> Result<Zeroizing<String>> {
+    let mut bytes = Zeroizing::new([0; SECRET]);
+    aws_lc_rs::rand::fill(&mut *bytes)
+        .map_err(|_| Error::new(Kind::InternalError, "the system has no random bytes"))?;
+    Ok(Zeroizing::new(URL_SAFE_NO_PAD.encode(*bytes)))
+}
+
+/// A secret that a user chose.
+fn checked(secret: Zeroizing<String>) -> Result<Zeroizing<String>> {
+    let is_long =
+        URL_SAFE_NO_PAD.decode(secret.as_bytes()).is_ok_and(|bytes| bytes.len() >= SECRET);
+    if is_long {
+        return Ok(secret);
+    }
+    Err(Error::new(Kind::ConfigError, "SITELINE_AGENT_SECRET is shorter than 256 bits.")
+        .with_hint("It is base64url of 32 random bytes; without it the agent makes one."))
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+//! An access token (§2.2) and its lifetime. If the lifetime is shorter than the documented 600
+//! seconds, the margins below are shortened too.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use reqwest::header::HeaderValue;
+
+use super::issuer::Issued;
+use super::scope::ScopeSet;
+use crate::clock::Clock;
+
+/// With less time left, a token is renewed while other callers still use it. Reduced by a random part
+/// of up to a half, so that processes that started together do not renew together.
+const RENEW: Duration = Duration::from_secs(120);
+/// With less time left, callers wait for the renewal.
+const RENEW_FIRST: Duration = Duration::from_secs(15);
+/// With less time left, a token is no longer used.
+const UNUSABLE: Duration = Duration::from_secs(5);
+
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
+
+/// A bearer token (§2.2). It cannot be printed.
+#[derive(Clone)]
+pub(crate) struct AccessToken {
+    authorization: HeaderValue,
+    generation: u64,
+    obtained: Duration,
+    obtained_wall: Timestamp,
+    lifetime: Duration,
+    clock: Clock,
+}
+
+impl AccessToken {
+    /// The value of the header `Authorization`, marked as sensitive.
+    #[must_use]
+    pub(crate) fn authorization(&self) -> HeaderValue {
+        self.authorization.clone()
+    }
+
+    /// The token alone, to redact it in texts that echo it.
+    pub fn secret(&self) -> &str {
+        self.authorization.to_str().unwrap_or_default().trim_start_matches("Bearer ")
+    }
+
+    /// The number of the exchange that returned it, unique in the process.
+    #[must_use]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The time since it was requested.
+    #[must_use]
+    pub(crate) fn age(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.obtained)
+    }
+
+    /// From its request to its end.
+    #[must_use]
+    pub fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// The remaining lifetime, the shorter by two clocks: the wall clock advances while the machine is
+    /// suspended, the monotonic clock cannot be set back.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        let wall = self.clock.wall().duration_since(self.obtained_wall);
+        let wall = Duration::try_from(wall).unwrap_or_default();
+        self.lifetime.saturating_sub(self.age().max(wall))
+    }
+
+    /// The SHA-256 of the token: it tells two tokens apart where neither may be shown.
+    #[must_use]
+    pub(crate) fn digest(&self) -> String {
+        URL_SAFE_NO_PAD.encode(digest(&SHA256, self.secret().as_bytes()))
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AccessToken(generation {})", self.generation)
+    }
+}
+
+/// A token in the cache.
+#[derive(Clone)]
+pub(super) struct CachedToken {
+    pub(super) access: AccessToken,
+    /// The granted scopes; `None` if the service did not name them.
+    pub(super) scopes: Option<ScopeSet>,
+    /// With less time left, it is renewed.
+    pub(super) renew_at: Duration,
+    /// A renewal failed and a warning was logged.
+    pub(super) renewal_failed: bool,
+}
+
+impl CachedToken {
+    pub(super) fn new(issued: Issued, clock: &Clock) -> Self {
+        let Issued { grant, asked, asked_wall } = issued;
+        let access = AccessToken {
+            authorization: grant.authorization,
+            generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
+            obtained: asked,
+            obtained_wall: asked_wall,
+            lifetime: grant.lifetime,
+            clock: clock.clone(),
+        };
+        Self {
+            access,
+            renew_at: RENEW.min(grant.lifetime / 2).mul_f64(1.0 - fastrand::f64() / 2.0),
+            scopes: grant.scopes,
+            renewal_failed: false,
+        }
+    }
+
+    /// With less time left, callers wait for its renewal.
+    pub(super) fn renew_first_at(&self) -> Duration {
+        RENEW_FIRST.min(self.access.lifetime / 8)
+    }
+
+    /// With less time left, it is no longer used.
+    pub(super) fn unusable_at(&self) -> Duration {
+        UNUSABLE.min(self.access.lifetime / 20)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::grant::Grant;
+    use crate::auth::test_harness::noon;
+
+    #[test]
+    fn t22_the_margins_of_a_short_token_are_parts_of_its_lifetime() {
+        let clock = noon();
+        let token = |seconds| {
+            let lifetime = Duration::from_secs(seconds);
+            let authorization = HeaderValue::from_static("Bearer tok");
+            let grant = Grant { authorization, lifetime, scopes: None };
+            let issued = Issued { grant, asked: clock.monotonic(), asked_wall: clock.wall() };
+            CachedToken::new(issued, &clock)
+        };
+        // Lifetime, then in milliseconds when it is renewed at the earliest, first, and not used.
+        for (seconds, renew, first, unusable) in
+            [(600, 120_000, 15_000, 5_000), (80, 40_000, 10_000, 4_000), (10, 5_000, 1_250, 500)]
+        {
+            for _ in 0..50 {
+                let token = token(seconds);
+                let renew_at = token.renew_at.as_millis();
+                assert!((renew / 2..=renew).contains(&renew_at), "{seconds} s: {renew_at} ms");
+                assert_eq!(token.renew_first_at().as_millis(), first, "{seconds} s");
+                assert_eq!(token.unusable_at().as_millis(), unusable, "{seconds} s");
+            }
+        }
+    }
+}

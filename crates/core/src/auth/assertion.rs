@@ -1,0 +1,176 @@
+//! The client assertion (§2.1): a signed JWT that is used once.
+//!
+//! Its header is serialised from a struct with `alg`, `kid` and an optional `typ`, so `jku`, `x5u`
+//! and `x5c` cannot be added. An [`Assertion`] can be neither copied nor printed, and the request that
+//! sends it consumes it: each attempt creates its own.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::Credential;
+use crate::{Error, Kind, Result};
+
+/// `exp` is at most five minutes after `iat` (§8).
+pub(super) const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
+/// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
+pub(super) const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// The settings of all assertions of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AssertionSettings {
+    /// `aud`, which the service compares as text (§2.1, `BaseUrl::token_url`).
+    pub audience: String,
+    /// From `iat` to `exp`: 1 to 300 whole seconds.
+    pub lifetime: Duration,
+    /// From `nbf` to `iat`: 0 to 60 whole seconds.
+    pub tolerance: Duration,
+    /// Whether the header also has `"typ": "JWT"`; the interface names only the other two.
+    pub typ: bool,
+}
+
+impl AssertionSettings {
+    /// Checks the limits of the interface (§8). [`make`] does so too; a client calls this when it is
+    /// created, so that a wrong setting fails early.
+    ///
+    /// # Errors
+    /// [`Kind::ConfigError`] for a lifetime or tolerance out of range or not of whole seconds, and for
+    /// an audience that is empty or has spaces around it or control characters.
+    pub fn check(&self) -> Result<()> {
+        let audience = self.audience.as_str();
+        if audience.is_empty()
+            || audience.trim() != audience
+            || audience.chars().any(char::is_control)
+        {
+            return Err(Error::new(
+                Kind::ConfigError,
+                format!("audience={audience:?} is empty or has unexpected white space."),
+            )
+            .with_hint(
+                "It is the address of the token endpoint as the service knows it, and is compared as \
+                 text. The default is {base_url}/api/customer/oauth/token.",
+            ));
+        }
+        check_seconds("lifetime", self.lifetime, Duration::from_secs(1), LONGEST_LIFETIME)?;
+        check_seconds("tolerance", self.tolerance, Duration::ZERO, LARGEST_TOLERANCE)
+    }
+}
+
+fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -> Result<()> {
+    if given >= least && given <= most && given.subsec_nanos() == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::ConfigError,
+        format!(
+            "The assertion's {name} is {given:?}; it must be whole seconds from {} to {}.",
+            least.as_secs(),
+            most.as_secs(),
+        ),
+    )
+    .with_hint(
+        "The service refuses an assertion that expires more than five minutes after it was issued; \
+         the defaults (lifetime 120 s, tolerance 0 s) suit every clock that a time server sets.",
+    ))
+}
+
+/// A signed assertion for one request. Not `Clone`; [`into_form_value`](Self::into_form_value)
+/// consumes it.
+pub struct Assertion {
+    text: Zeroizing<String>,
+    jti: String,
+}
+
+impl Assertion {
+    /// The compact JWT, only for the form field `client_assertion` (§4.1).
+    #[must_use]
+    pub(crate) fn into_form_value(self) -> Zeroizing<String> {
+        self.text
+    }
+
+    /// Its `jti`, which is not secret without the signature.
+    #[cfg(test)]
+    pub(crate) fn jti(&self) -> &str {
+        &self.jti
+    }
+}
+
+impl fmt::Debug for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Assertion(jti {})", self.jti)
+    }
+}
+
+#[derive(Serialize)]
+struct Header<'a> {
+    alg: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    typ: Option<&'static str>,
+    kid: &'a str,
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    sub: &'a str,
+    aud: &'a str,
+    iat: i64,
+    nbf: i64,
+    exp: i64,
+    jti: &'a str,
+}
+
+/// Creates and signs an assertion issued at `now`, the estimated service time.
+///
+/// Every call uses a new random `jti` (122 random bits, 32 characters), because the service accepts
+/// each only once, whatever the outcome of the request (§3.2).
+///
+/// # Errors
+/// [`Kind::ConfigError`] as [`AssertionSettings::check`]; the error of the signer; and
+/// [`Kind::CredentialError`] if its signature does not match the public key.
+pub(super) async fn make(
+    credential: &Credential,
+    settings: &AssertionSettings,
+    now: Timestamp,
+) -> Result<Assertion> {
+    settings.check()?;
+    let jti = Uuid::new_v4().simple().to_string();
+    let iat = now.as_second();
+    let header = Header { alg: "RS256", typ: settings.typ.then_some("JWT"), kid: credential.kid() };
+    let claims = Claims {
+        iss: credential.subject(),
+        sub: credential.subject(),
+        aud: &settings.audience,
+        iat,
+        nbf: iat - whole_seconds(settings.tolerance),
+        exp: iat + whole_seconds(settings.lifetime),
+        jti: &jti,
+    };
+    let mut text = Zeroizing::new(format!("{}.{}", part(&header)?, part(&claims)?));
+    let signature = credential.sign(text.as_bytes()).await?;
+    let signature = URL_SAFE_NO_PAD.encode(signature);
+    text = Zeroizing::new(format!("{}.{signature}", text.as_str()));
+    Ok(Assertion { text, jti })
+}
+
+/// A part of a compact JWT: JSON in base64url without padding.
+fn part(value: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_vec(value).map_err(|_| {
+        Error::new(Kind::InternalError, "An assertion could not be written as JSON.")
+    })?;
+    Ok(URL_SAFE_NO_PAD.encode(json))
+}
+
+/// [`AssertionSettings::check`] limits the durations to 300 s.
+fn whole_seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The formats of a private key. [`read`] recognises PEM, DER and JWK, decrypts, and returns the
+//! numbers of an RSA key. An error names what was found instead, without showing its content.
+
+use pkcs8::der::asn1::UintRef;
+use pkcs8::der::{Reader as _, SecretDocument, SliceReader, Tag};
+use pkcs8::{EncryptedPrivateKeyInfo, ObjectIdentifier, PrivateKeyInfo, pkcs5};
+use zeroize::Zeroizing;
+
+use super::components::Components;
+use super::refusal::{not_rsa, refused};
+use super::{jwk, key_cost, pem};
+use crate::error::{Error, Result};
+use crate::files::{decode_base64, first_element, is_bare_base64, is_pem, member_tags, text_of};
+
+/// Reads a private key in any format.
+pub(super) fn read(bytes: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(refused("The private key is empty.")
+            .with_hint("Check the file or variable that it comes from."));
+    }
+    let text = text_of(bytes);
+    if let Some(text) = &text {
+        if is_bare_base64(text) {
+            return read_bare_base64(text, passphrase);
+        }
+        if let Some(components) = read_text(text, passphrase)? {
+            return Ok(components);
+        }
+    }
+    match first_element(bytes) {
+        Some(der) => read_der(der, passphrase),
+        None => Err(unrecognised()),
+    }
+}
+
+/// Whether a text looks like a key: it has a BEGIN line or a line break, or is a JSON object or long
+/// base64. Such a text is never treated as a path, nor shown (K1).
+#[must_use]
+pub fn is_key_text(text: &str) -> bool {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    is_pem(text) || text.contains(['\n', '\r']) || start.starts_with('{') || is_bare_base64(text)
+}
+
+/// `None` if the text is neither PEM nor JSON.
+fn read_text(text: &str, passphrase: Option<&[u8]>) -> Result<Option<Components>> {
+    if is_pem(text) {
+        read_der(&pem::private_key_der(text)?, passphrase).map(Some)
+    } else if text.trim_start().starts_with('{') {
+        jwk::read_private(text).map(Some)
+    } else if text.starts_with("PuTTY-User-Key-File") {
+        Err(refused("The key is in PuTTY's own format.").with_hint(
+            "Export it as an OpenSSH key with PuTTYgen, then: ssh-keygen -p -m PKCS8 -f it",
+        ))
+    } else {
+        Ok(None)
+    }
+}
+
+/// Reads base64 of DER or of a PEM text, as vaults and CI systems store them.
+fn read_bare_base64(text: &str, passphrase: Option<&[u8]>) -> Result<Components> {
+    let inner = decode_base64(text).ok_or_else(unrecognised)?;
+    if let Some(text) = text_of(&inner)
+        && let Some(components) = read_text(&text, passphrase)?
+    {
+        return Ok(components);
+    }
+    read_der(first_element(&inner).ok_or_else(unrecognised)?, passphrase)
+}
+
+fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    use Tag::{BitString, Integer, OctetString, Sequence};
+    match member_tags(der).as_deref() {
+        Some([Integer, Sequence, OctetString, ..]) => read_pkcs8(der),
+        Some([Integer, Integer, Integer, ..]) => read_pkcs1(der),
+        Some([Sequence, OctetString]) => read_encrypted(der, passphrase),
+        Some([Sequence, BitString] | [Integer, Integer]) => Err(not_rsa("a public key")),
+        Some([Sequence, Sequence, BitString]) => Err(not_rsa("a certificate")),
+        Some([Integer, OctetString, ..]) => Err(not_rsa("an EC key")),
+        Some([Integer, Sequence] | [Integer, Sequence, Sequence]) => Err(refused(
+            "This is a PKCS#12 bundle (.p12, .pfx), not a key.",
+        )
+        .with_hint("Extract the key: openssl pkcs12 -nocerts -noenc -in key.p12 -out key.pem")),
+        _ => Err(unrecognised()),
+    }
+}
+
+fn read_pkcs1(der: &[u8]) -> Result<Components> {
+    let mut reader = SliceReader::new(der).map_err(|_| damaged())?;
+    reader
+        .sequence(|members| {
+            let mut next = || members.decode::<UintRef<'_>>().map(|number| number.as_bytes());
+            // A multi-prime key (version 1) has another member and is refused as damaged.
+            let _version = next()?;
+            let (n, e) = (next()?.to_vec(), next()?.to_vec());
+            let mut secret = || next().map(|bytes| Zeroizing::new(bytes.to_vec()));
+            Ok(Components {
+                n,
+                e,
+                d: secret()?,
+                p: secret()?,
+                q: secret()?,
+                dp: secret()?,
+                dq: secret()?,
+                qi: secret()?,
+            })
+        })
+        .map_err(|_| damaged())
+}
+
+fn read_pkcs8(der: &[u8]) -> Result<Components> {
+    let info = PrivateKeyInfo::try_from(der).map_err(|_| damaged())?;
+    match algorithm_name(info.algorithm.oid) {
+        None => read_pkcs1(info.private_key),
+        Some(other) => Err(not_rsa(other)),
+    }
+}
+
+/// `None` for plain RSA.
+fn algorithm_name(oid: ObjectIdentifier) -> Option<&'static str> {
+    Some(match oid.to_string().as_str() {
+        "1.2.840.113549.1.1.1" => return None,
+        "1.2.840.113549.1.1.10" => "an RSA key that is restricted to PSS signatures",
+        "1.2.840.10045.2.1" => "an EC key",
+        "1.3.101.112" => "an Ed25519 key",
+        "1.3.101.113" => "an Ed448 key",
+        "1.3.101.110" | "1.3.101.111" => "a key for X25519 or X448, which cannot sign",
+        "1.2.840.10040.4.1" => "a DSA key",
+        _ => "a key of another algorithm",
+    })
+}
+
+fn read_encrypted(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
+    read_pkcs8(decrypt(der, passphrase)?.as_bytes())
+}
+
+/// The PKCS#8 of an encrypted private key.
+///
+/// # Errors
+/// `CredentialError` without a passphrase, for a wrong one, and for an encryption that is not supported.
+pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDocument> {
+    let Some(passphrase) = passphrase else {
+        return Err(refused("The private key is encrypted and no passphrase was given.")
+            .with_hint("Give it as passphrase=, from a vault or an environment variable."));
+    };
+    key_cost::check(der)?;
+    let encrypted = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| unknown_encryption())?;
+    let opened = encrypted.decrypt(passphrase).map_err(|error| match error {
+        pkcs8::Error::EncryptedPrivateKey(
+            pkcs5::Error::NoPbes1CryptSupport
+            | pkcs5::Error::UnsupportedAlgorithm { .. }
+            | pkcs5::Error::AlgorithmParametersInvalid { .. },
+        ) => unknown_encryption(),
+        _ => wrong_passphrase(),
+    })?;
+    // One wrong passphrase in 256 gives a valid padding and random bytes before it.
+    match member_tags(opened.as_bytes()).as_deref() {
+        Some([Tag::Integer, Tag::Sequence, Tag::OctetString, ..]) => Ok(opened),
+        _ => Err(wrong_passphrase()),
+    }
+}
+
+pub(super) fn wrong_passphrase() -> Error {
+    refused("The private key could not be decrypted with this passphrase.").with_hint(
+        "Check that it has no line break or quotes at its end and belongs to this key file.",
+    )
+}
+
+pub(super) fn unknown_encryption() -> Error {
+    refused("The private key is encrypted in an old or rare way that is not supported.").with_hint(
+        "Convert it once, then load the new file with the same passphrase: openssl pkcs8 -topk8 \
+         -v2 aes-256-cbc -v2prf hmacWithSHA256 -in key.pem -out key-pkcs8.pem",
+    )
+}
+
+fn damaged() -> Error {
+    refused("The private key is damaged: its encoding is truncated or inconsistent.").with_hint(
+        "Copy the complete file again in binary mode; `openssl pkey -check` gives details.",
+    )
+}
+
+fn unrecognised() -> Error {
+    refused("This is not a private key in a known format.").with_hint(
+        "Known formats are PEM (PKCS#8, plain or encrypted; PKCS#1), the same in DER, and a JWK with \
+         its private members. If you meant the path of a file, remove line breaks from it.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k5_the_first_element_is_a_sequence_that_only_white_space_follows() {
+        assert_eq!(first_element(b"\x30\x01\x05\r\n"), Some(&b"\x30\x01\x05"[..]));
+        for bytes in [&b"\x30\x01\x05\x00"[..], b"\x02\x01\x05", b"\x02\x01\x05\x00", b"\x30\x05"] {
+            assert_eq!(first_element(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn k5_bytes_in_another_encoding_are_a_text_only_around_a_pem_block() {
+        let text = |bytes| text_of(bytes).map(|text| text.to_string());
+        assert_eq!(text(b"0\x82\x04\xbe\x02\x01 and more"), None);
+        let commented = text(b"cl\xe9 -----BEGIN X-----");
+        assert_eq!(commented.as_deref(), Some("cl\u{fffd} -----BEGIN X-----"));
+    }
+
+    #[test]
+    fn k2_the_algorithm_of_another_key_is_named() {
+        for (oid, name) in [
+            ("1.2.840.113549.1.1.10", "an RSA key that is restricted to PSS signatures"),
+            ("1.2.840.10045.2.1", "an EC key"),
+            ("1.3.101.112", "an Ed25519 key"),
+            ("1.3.101.113", "an Ed448 key"),
+            ("1.3.101.110", "a key for X25519 or X448, which cannot sign"),
+            ("1.3.101.111", "a key for X25519 or X448, which cannot sign"),
+            ("1.2.840.10040.4.1", "a DSA key"),
+            ("1.2.3.4", "a key of another algorithm"),
+        ] {
+            assert_eq!(algorithm_name(ObjectIdentifier::new_unwrap(oid)), Some(name));
+        }
+        assert_eq!(algorithm_name(ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1")), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! Authentication: the credential, its key, assertions and access tokens.
+//!
+//! ```text
+//! bytes -> encoding (pem, DER, jwk) -> PrivateKey -> Credential -> assertion -> token
+//! ```
+//!
+//! [`Authentication`] is one of the two modes of §1: a [`Credential`], or [`MutualTls`].
+//!
+//! A [`Credential`] is a subject (from enrollment, §2.1) and a signer: a [`PrivateKey`] in memory, or a
+//! [`Signer`] or [`AsyncSigner`] that uses a vault. Its `kid` is the RFC 7638 thumbprint of the public
+//! key; a `kid` that the user gives is compared with it.
+
+mod access_token;
+mod assertion;
+mod authentication;
+mod components;
+mod encoding;
+mod exchange;
+mod grant;
+mod issuer;
+mod jwk;
+mod key;
+mod key_choice;
+mod key_cost;
+mod key_file;
+mod mutual_tls;
+mod own_assertion;
+mod pem;
+mod proof;
+mod refusal;
+mod retry_after_gate;
+mod scope;
+#[cfg(test)]
+pub(crate) mod test_harness;
+mod token;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub(crate) use access_token::AccessToken;
+pub(crate) use assertion::AssertionSettings;
+pub use authentication::Authentication;
+pub use encoding::is_key_text;
+pub(crate) use exchange::Exchange;
+pub(crate) use issuer::{Issued, Issuer, TokenWish, Tries};
+pub use jwk::PublicJwk;
+pub use key::PrivateKey;
+pub use key::{AsyncSigner, Loaded, SignFuture, Signer};
+pub use key_choice::KeyChoice;
+pub use mutual_tls::MutualTls;
+pub use mutual_tls::{AskPassphrase, CertificateSource, Part};
+pub(crate) use own_assertion::OwnAssertion;
+pub(crate) use proof::Proof;
+pub(crate) use retry_after_gate::RetryAfterGate;
+pub use scope::ScopeSet;
+pub(crate) use token::{TokenFacts, TokenKey, TokenSource};
+
+use crate::system::on_thread;
+use crate::{Error, Kind, Result};
+
+/// A valid value, with warnings about it.
+#[derive(Debug, Clone)]
+pub struct Checked<T> {
+    /// The value.
+    pub value: T,
+    /// The texts of Python warnings.
+    pub warnings: Vec<String>,
+}
+
+/// A subject and its signer. Cheap to clone; safe to print.
+#[derive(Clone)]
+pub struct Credential {
+    subject: Arc<str>,
+    signing: Signing,
+    public_jwk: PublicJwk,
+}
+
+/// The signer of a credential.
+#[derive(Clone)]
+enum Signing {
+    /// Called on a separate thread, where it may block.
+    Blocking(Arc<dyn Signer>),
+    /// Awaited.
+    Awaited(Arc<dyn AsyncSigner>),
+}
+
+impl Credential {
+    /// A credential with its key in memory.
+    ///
+    /// `kid` is optional: it is the thumbprint of the key (§2.1). White space around the subject is
+    /// removed, with a warning.
+    ///
+    /// # Errors
+    /// [`Kind::ConfigError`] for a subject that is empty or contains control characters,
+    /// [`Kind::CredentialError`] for a `kid` that is not the thumbprint.
+    pub fn with_key(subject: &str, key: PrivateKey, kid: Option<&str>) -> Result<Checked<Self>> {
+        let public_jwk = key.public_jwk();
+        Self::new(subject, Signing::Blocking(Arc::new(key)), public_jwk, kid)
+    }
+
+    /// A credential with an external key: `signer` signs, and each signature is verified with
+    /// `public_jwk`, the enrolled public key, before it is used.
+    ///
+    /// # Errors
+    /// As [`Credential::with_key`].
+    pub fn with_signer(
+        subject: &str,
+        signer: Arc<dyn Signer>,
+        public_jwk: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Self>> {
+        Self::new(subject, Signing::Blocking(signer), public_jwk, kid)
+    }
+
+    /// Like [`Credential::with_signer`], with an asynchronous signer.
+    ///
+    /// # Errors
+    /// As [`Credential::with_key`].
+    pub fn with_async_signer(
+        subject: &str,
+        signer: Arc<dyn AsyncSigner>,
+        public_jwk: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Self>> {
+        Self::new(subject, Signing::Awaited(signer), public_jwk, kid)
+    }
+
+    fn new(
+        subject: &str,
+        signing: Signing,
+        public_jwk: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Self>> {
+        let Checked { value: subject, warnings } = checked_subject(subject)?;
+        if let Some(stated) = kid {
+            check_kid(stated, &public_jwk)?;
+        }
+        Ok(Checked { value: Self { subject, signing, public_jwk }, warnings })
+    }
+
+    /// The subject that enrollment returned: `iss` and `sub` of every assertion (§2.1).
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The thumbprint of the public key: `kid` of every assertion (§2.1).
+    #[must_use]
+    pub fn kid(&self) -> &str {
+        self.public_jwk.thumbprint()
+    }
+
+    /// The enrolled public key.
+    #[must_use]
+    pub fn public_jwk(&self) -> &PublicJwk {
+        &self.public_jwk
+    }
+
+    /// Whether the current call can get a signature.
+    ///
+    /// # Errors
+    /// As [`AsyncSigner::check`]; other signers serve every call.
+    pub(crate) fn check_signer(&self) -> Result<()> {
+        match &self.signing {
+            Signing::Blocking(_) => Ok(()),
+            Signing::Awaited(signer) => signer.check(),
+        }
+    }
+
+    /// Signs, and verifies the signature with the public key: for a wrong signature the service would
+    /// only answer `invalid_client` (§7).
+    ///
+    /// # Errors
+    /// The error of the signer, or [`Kind::CredentialError`] if the signature does not match.
+    pub async fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        let input = signing_input.to_vec();
+        let signature = match &self.signing {
+            Signing::Blocking(signer) => sign_on_a_thread(Arc::clone(signer), input).await?,
+            Signing::Awaited(signer) => signer.sign(input).await?,
+        };
+        if self.public_jwk.verify(signing_input, &signature) {
+            return Ok(signature);
+        }
+        Err(Error::new(
+            Kind::CredentialError,
+            format!(
+                "The signer returned {} bytes that are not an RS256 signature by the key with kid \
+                 {}; a signature by this key has {} bytes. Nothing was sent.",
+                signature.len(),
+                self.kid(),
+                self.public_jwk.signature_length(),
+            ),
+        )
+        .with_hint(
+            "A signer returns the raw RSASSA-PKCS1-v1_5 signature with SHA-256 (not PSS, not base64, \
+             not over a hash) of exactly the bytes it was given, by the private key that belongs to \
+             public_jwk.",
+        ))
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential")
+            .field("subject", &self.subject)
+            .field("kid", &self.kid())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Signs on a blocking thread, because a signer may wait for a vault or a lock. A caller that is
+/// cancelled does not wait for it.
+async fn sign_on_a_thread(signer: Arc<dyn Signer>, input: Vec<u8>) -> Result<Vec<u8>> {
+    let signature = on_thread(move || signer.sign(&input)).await;
+    signature.map_err(|refused| Error::no_thread(&refused))?
+}
+
+/// K12: removes white space around a subject, as environment variables and files add it, and warns.
+fn checked_subject(subject: &str) -> Result<Checked<Arc<str>>> {
+    let trimmed = subject.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if trimmed.is_empty() {
+        return Err(Error::new(Kind::ConfigError, "The subject of the credential is empty.")
+            .with_hint(
+                "It is the value that enrollment returned after an administrator approved it.",
+            ));
+    }
+    if trimmed.chars().any(char::is_control) {
+        return Err(Error::new(
+            Kind::ConfigError,
+            format!("The subject {trimmed:?} contains a line break or another control character."),
+        )
+        .with_hint("It is one line: the value that enrollment returned, unchanged."));
+    }
+    let mut warnings = Vec::new();
+    if trimmed.len() != subject.len() {
+        warnings.push(format!(
+            "White space around the subject was removed: {subject:?} is used as {trimmed:?}. \
+             Correct it where it is set."
+        ));
+    }
+    Ok(Checked { value: trimmed.into(), warnings })
+}
+
+/// K6: a given `kid` is only compared with the thumbprint.
+///
+/// # Errors
+/// [`Kind::CredentialError`] if it is another.
+pub fn check_kid(stated: &str, public_jwk: &PublicJwk) -> Result<()> {
+    let computed = public_jwk.thumbprint();
+    if stated == computed {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::CredentialError,
+        format!("kid={stated:?} is not the thumbprint of this key, which is {computed}."),
+    )
+    .with_hint(
+        "Omit kid: it is derived from the key (RFC 7638, SHA-256). If this kid was enrolled, then the \
+         loaded key is not the enrolled one.",
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! The cache of access tokens: in memory, shared by the process, renewed shortly before they expire
+//! (§5.3, §5.4).
+//!
+//! A [`TokenSource`] caches one token. A caller that finds none takes the flight lock and requests one;
+//! the others wait for that lock and then find the token, or the error of that flight. If the caller
+//! is cancelled, the lock is released and the next waiter requests the token. There is no background
+//! task: an idle client sends nothing. A forked child keeps the cached tokens and gets a new lock.
+
+mod once;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::once::TokenFacts;
+use super::ScopeSet;
+use super::access_token::{AccessToken, CachedToken};
+use super::exchange::is_invalid_client;
+use super::issuer::{Issuer, TokenWish, Tries};
+use super::retry_after_gate::{LONGEST_PAUSE, RetryAfterGate};
+use crate::clock::Clock;
+use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
+use crate::http::RetryQuota;
+use crate::lock::Mutex;
+
+/// The least time between two renewals.
+const BETWEEN_RENEWALS: Duration = Duration::from_secs(30);
+/// How long the error of a failed exchange is returned without a new request ...
+const FAILURE_MEMORY: Duration = Duration::from_secs(30);
+/// ... and how long if the assertion was refused.
+const REFUSAL_MEMORY: Duration = Duration::from_secs(60);
+
+static REGISTRY: Mutex<Vec<Arc<TokenSource>>> = Mutex::new(Vec::new());
+
+/// The key of the registry: callers with equal keys share a token.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct TokenKey {
+    /// The address of the token endpoint.
+    pub token_url: String,
+    /// `aud` of the assertions.
+    pub audience: String,
+    /// The subject of the credential or certificate.
+    pub subject: String,
+    /// The thumbprint of its key, or of the certificate to which the tokens are bound.
+    pub kid: String,
+    /// The `client_id` of token requests that a certificate authenticates. One certificate may be that of
+    /// several integrations.
+    pub client_id: Option<String>,
+    /// The requested scopes.
+    pub scopes: ScopeSet,
+}
+
+/// Caches the token of one key of the registry.
+pub(crate) struct TokenSource {
+    key: TokenKey,
+    clock: Clock,
+    quota: RetryQuota,
+    gate: RetryAfterGate,
+    state: Mutex<TokenState>,
+}
+
+struct TokenState {
+    flight: Owned<Arc<tokio::sync::Mutex<()>>>,
+    token: Option<CachedToken>,
+    /// The digest of the token that was refused last: whoever else has it must not give it again.
+    refused: Option<String>,
+    failure: Option<Failure>,
+    /// The number of failed flights; `last_error` is the error of the last one.
+    failed_flights: u64,
+    last_error: Option<Error>,
+    last_renewal: Option<Duration>,
+}
+
+struct Failure {
+    error: Error,
+    until: Duration,
+}
+
+/// What a caller does with the cached token.
+enum TokenStatus {
+    /// It is used.
+    Valid(AccessToken),
+    /// One caller renews it, while others use it.
+    ShouldRenew(AccessToken),
+    /// It is about to expire: it is renewed before it is used.
+    MustRenew(AccessToken),
+    /// There is no token.
+    Missing,
+}
+
+impl TokenSource {
+    /// The source for this key in this process: a second client with the same credential uses the
+    /// token of the first. Only clients with the same clock share a source.
+    #[must_use]
+    pub fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
+        let mut registry = REGISTRY.lock();
+        if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
+            return Arc::clone(known);
+        }
+        // Removes sources without a client and without a valid token.
+        registry.retain(|source| Arc::strong_count(source) > 1 || source.has_usable_token());
+        let source = Arc::new(Self::new(key, clock.clone()));
+        registry.push(Arc::clone(&source));
+        source
+    }
+
+    fn new(key: TokenKey, clock: Clock) -> Self {
+        let state = TokenState {
+            flight: Owned::empty(),
+            token: None,
+            refused: None,
+            failure: None,
+            failed_flights: 0,
+            last_error: None,
+            last_renewal: None,
+        };
+        let (quota, gate) = (RetryQuota::new(), RetryAfterGate::default());
+        Self { key, clock, quota, gate, state: Mutex::new(state) }
+    }
+
+    /// A valid token: the cached one, or a new one for this source's scopes (§5.4, T29).
+    ///
+    /// # Errors
+    /// Those of the exchange, for all callers that waited for it, and for a while also for later
+    /// callers, without a request. [`Kind::ConfigError`] if there is no valid token and this call
+    /// cannot await the credential's signer.
+    pub(crate) async fn token(&self, issuer: &impl Issuer) -> Result<AccessToken> {
+        let seen = self.state.lock().failed_flights;
+        match self.status() {
+            TokenStatus::Valid(token) => return Ok(token),
+            // A call that cannot get a signature leaves the renewal to other calls.
+            TokenStatus::ShouldRenew(token) | TokenStatus::MustRenew(token)
+                if issuer.check().is_err() =>
+            {
+                return Ok(token);
+            }
+            TokenStatus::ShouldRenew(token) => {
+                let flight = self.flight();
+                // Another caller is renewing it.
+                let Ok(_flight) = flight.try_lock() else { return Ok(token) };
+                return Ok(self.renew(issuer, token).await);
+            }
+            TokenStatus::MustRenew(_) => {}
+            TokenStatus::Missing => {
+                self.check_remembered_failure()?;
+                issuer.check()?;
+            }
+        }
+        let flight = self.flight();
+        let _flight = flight.lock().await;
+        let error_of_the_flight = self.failed_since(seen);
+        match (self.status(), error_of_the_flight) {
+            (TokenStatus::Valid(token) | TokenStatus::ShouldRenew(token), _)
+            | (TokenStatus::MustRenew(token), Some(_)) => Ok(token),
+            (TokenStatus::MustRenew(token), None) => Ok(self.renew(issuer, token).await),
+            (TokenStatus::Missing, Some(error)) => Err(error),
+            (TokenStatus::Missing, None) => self.obtain(issuer).await,
+        }
+    }
+
+    /// Drops the cached token if it is the refused one: of many requests that fail with one token, the
+    /// first drops it, and the others find its successor.
+    pub(crate) fn invalidate(&self, refused: &AccessToken) {
+        let mut state = self.state.lock();
+        if state.token.as_ref().is_some_and(|t| t.access.generation() == refused.generation()) {
+            state.token = None;
+            state.refused = Some(refused.digest());
+        }
+    }
+
+    /// As [`TokenSource::invalidate`], for a token of another process that is known by its digest.
+    pub(crate) fn invalidate_digest(&self, refused: &str) {
+        let mut state = self.state.lock();
+        if state.token.as_ref().is_some_and(|t| t.access.digest() == refused) {
+            state.token = None;
+        }
+    }
+
+    /// Copies the token of a source with another key of the same subject. It is used until it expires;
+    /// the next one is requested with the new key. A token that is bound to a certificate stays with it.
+    pub(crate) fn adopt(&self, former: &Self) {
+        let is_bound = |source: &Self| source.key.client_id.is_some();
+        let same = !is_bound(self)
+            && !is_bound(former)
+            && self.key.subject == former.key.subject
+            && self.key.token_url == former.key.token_url
+            && self.key.audience == former.key.audience
+            && self.key.scopes == former.key.scopes
+            && self.clock.is_same(&former.clock);
+        let cached = if same { former.state.lock().token.clone() } else { None };
+        let mut state = self.state.lock();
+        if state.token.is_none() {
+            state.token = cached;
+        }
+    }
+
+    async fn obtain(&self, issuer: &impl Issuer) -> Result<AccessToken> {
+        match issuer.issue(&self.wish(Tries::All)).await {
+            Ok(new) => Ok(self.keep(CachedToken::new(new, &self.clock))),
+            Err(error) => {
+                self.remember(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes one attempt. Returns the new token, or the old one, which is still valid.
+    async fn renew(&self, issuer: &impl Issuer, old: AccessToken) -> AccessToken {
+        self.state.lock().last_renewal = Some(self.clock.monotonic());
+        match issuer.issue(&self.wish(Tries::One)).await {
+            Ok(new) => self.keep(CachedToken::new(new, &self.clock)),
+            Err(error) => {
+                self.renewal_failed(&old, &error);
+                old
+            }
+        }
+    }
+
+    fn wish(&self, tries: Tries) -> TokenWish<'_> {
+        let refused = self.state.lock().refused.clone();
+        let Self { key, quota, gate, .. } = self;
+        TokenWish { scopes: &key.scopes, refused, quota, gate, tries }
+    }
+
+    fn keep(&self, cached: CachedToken) -> AccessToken {
+        let (access, lifetime) = (cached.access.clone(), cached.access.lifetime());
+        let mut state = self.state.lock();
+        state.failure = None;
+        state.token = Some(cached);
+        drop(state);
+        log::info!(
+            target: "siteline::token",
+            "a new access token, good for {} s", lifetime.as_secs()
+        );
+        access
+    }
+
+    fn status(&self) -> TokenStatus {
+        let now = self.clock.monotonic();
+        let state = self.state.lock();
+        let Some(cached) = &state.token else { return TokenStatus::Missing };
+        let left = cached.access.left();
+        if left <= cached.unusable_at() {
+            return TokenStatus::Missing;
+        }
+        let token = cached.access.clone();
+        let may_renew =
+            state.last_renewal.is_none_or(|last| now.saturating_sub(last) >= BETWEEN_RENEWALS)
+                && state.failure.as_ref().is_none_or(|failure| failure.until <= now)
+                && self.gate.closed(&self.clock).is_none();
+        if left > cached.renew_at || !may_renew {
+            TokenStatus::Valid(token)
+        } else if left > cached.renew_first_at() {
+            TokenStatus::ShouldRenew(token)
+        } else {
+            TokenStatus::MustRenew(token)
+        }
+    }
+
+    /// Whether the cached token is not about to expire.
+    fn has_usable_token(&self) -> bool {
+        let state = self.state.lock();
+        state.token.as_ref().is_some_and(|t| t.access.left() > t.renew_first_at())
+    }
+
+    /// Records a failed flight: its waiters get its error, and so do later callers for a while if the
+    /// service replied. The caller's own deadline and the end of its signer's event loop are not
+    /// recorded: the next waiter requests a token.
+    fn remember(&self, error: &Error) {
+        if matches!(error.kind(), Kind::DeadlineExceeded | Kind::ClosedError) {
+            return;
+        }
+        let now = self.clock.monotonic();
+        let mut state = self.state.lock();
+        state.failed_flights += 1;
+        state.last_error = Some(error.clone());
+        // A local failure may be fixed at once and is not remembered.
+        let local = matches!(
+            error.kind(),
+            Kind::CredentialError | Kind::ConfigError | Kind::TlsError | Kind::ProxyError
+        );
+        if !local && !error.context().unsent {
+            let until = now.saturating_add(remembered_for(error));
+            state.failure = Some(Failure { error: error.clone(), until });
+        }
+    }
+
+    fn renewal_failed(&self, old: &AccessToken, error: &Error) {
+        let now = self.clock.monotonic();
+        let mut state = self.state.lock();
+        // A refusal is remembered here; a pause that the service requested is in the gate.
+        if is_invalid_client(error) {
+            let until = now.saturating_add(remembered_for(error));
+            state.failure = Some(Failure { error: error.clone(), until });
+        }
+        let Some(cached) =
+            state.token.as_mut().filter(|t| t.access.generation() == old.generation())
+        else {
+            return;
+        };
+        if std::mem::replace(&mut cached.renewal_failed, true) {
+            return;
+        }
+        let left = cached.access.left().as_secs();
+        drop(state);
+        log::warn!(
+            target: "siteline::token",
+            "the access token could not be renewed and is used for its last {left} s: {}",
+            error.context().message
+        );
+    }
+
+    fn check_remembered_failure(&self) -> Result<()> {
+        let now = self.clock.monotonic();
+        let mut state = self.state.lock();
+        match &state.failure {
+            Some(failure) if failure.until > now => {
+                let left = failure.until.saturating_sub(now).as_secs_f64().ceil();
+                Err(failure.error.clone().with(|context| {
+                    context.message = format!(
+                        "{} (remembered; no token is requested in the next {left} s)",
+                        context.message
+                    );
+                }))
+            }
+            Some(_) => {
+                state.failure = None;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn failed_since(&self, seen: u64) -> Option<Error> {
+        let state = self.state.lock();
+        state.last_error.clone().filter(|_| state.failed_flights > seen)
+    }
+
+    /// The flight lock of this process.
+    fn flight(&self) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(self.state.lock().flight.get_or_init(Arc::default))
+    }
+}
+
+impl fmt::Debug for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenSource({}, {:?})", self.key.subject, self.key.scopes)
+    }
+}
+
+fn remembered_for(error: &Error) -> Duration {
+    let least = if is_invalid_client(error) { REFUSAL_MEMORY } else { FAILURE_MEMORY };
+    error.context().retry_after.unwrap_or(least).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+#[path = "token_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "token_cache_tests.rs"]
+mod cache;
+
+#[cfg(test)]
+#[path = "token_skew_tests.rs"]
+mod skew;
+
+#[cfg(test)]
+#[path = "token_storm_tests.rs"]
+mod storms;
+
+#[cfg(test)]
+#[path = "token_apart_tests.rs"]
+mod apart;

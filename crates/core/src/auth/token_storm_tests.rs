@@ -1,0 +1,323 @@
+//! Many callers of one token, concurrent or in sequence: pauses, warnings, slow signers.
+
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use super::*;
+use crate::auth::test_harness::{DATA_SCOPE, Harness, good, warnings};
+use crate::auth::{AsyncSigner, PublicJwk, SignFuture, Signer};
+use crate::http::Deadline;
+use crate::http::test_server::Act;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn throttled(seconds: u64) -> Act {
+    Act::with_headers(429, &[&format!("Retry-After: {seconds}")], "")
+}
+
+#[tokio::test]
+async fn t9_a_pause_requested_in_reply_to_a_renewal_is_observed() {
+    let harness = Harness::new(vec![good("old"), throttled(200)]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(545 * SECOND);
+    for _ in 0..5 {
+        let token = harness.token().await.expect("the valid one");
+        assert_eq!(token.generation(), old.generation());
+        assert_eq!(harness.server.requests().len(), 2, "a request within the pause");
+        harness.clock.advance(10 * SECOND);
+    }
+    let error = harness.token().await.expect_err("no token, and the pause is not over");
+    assert_eq!(error.kind(), Kind::RateLimited);
+    assert_eq!(error.context().retry_after, Some(150 * SECOND));
+    harness.clock.advance(151 * SECOND);
+    harness.token().await.expect("a new one");
+    assert_eq!(harness.server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn t9_a_caller_waits_for_the_rest_of_a_short_pause() {
+    let harness = Harness::new(vec![good("old"), throttled(90)]).await;
+    harness.token().await.expect("a token");
+    harness.clock.advance(545 * SECOND);
+    harness.token().await.expect("the valid one");
+    harness.clock.advance(50 * SECOND);
+    harness.token().await.expect("a new one, after the rest of the pause");
+    assert_eq!(harness.server.requests().len(), 3);
+    let now = harness.clock.monotonic();
+    assert!(now >= 635 * SECOND && now <= 640 * SECOND, "{now:?}");
+}
+
+#[tokio::test]
+async fn t9_a_pause_applies_to_later_callers_when_the_first_gives_up() {
+    let harness = Harness::new(vec![throttled(30)]).await;
+    let mut exchange = harness.exchange();
+    for seconds in [10, 20] {
+        exchange.deadline = Deadline::after(&harness.clock, Some(seconds * SECOND));
+        let error = harness.source.token(&exchange).await.expect_err("too long a pause");
+        assert_eq!(error.kind(), Kind::DeadlineExceeded);
+    }
+    assert_eq!((harness.server.requests().len(), harness.clock.monotonic()), (1, Duration::ZERO));
+    harness.token().await.expect("a token");
+    assert_eq!(harness.server.requests().len(), 2);
+    let waited = harness.clock.monotonic();
+    assert!(waited >= 30 * SECOND && waited <= 33 * SECOND, "{waited:?}");
+}
+
+#[tokio::test]
+async fn t9_all_that_share_the_ledger_observe_a_pause() {
+    let harness = Harness::new(vec![throttled(200)]).await;
+    harness.token().await.expect_err("too long a pause");
+    // A source with its own gate, as in another process.
+    let other = harness.source_for(DATA_SCOPE);
+    let error = other.token(&harness.exchange()).await.expect_err("a pause");
+    assert_eq!(error.kind(), Kind::RateLimited);
+    assert_eq!(error.context().retry_after, Some(200 * SECOND));
+    assert_eq!(harness.server.requests().len(), 1, "a request within the pause");
+    harness.clock.advance(160 * SECOND);
+    other.token(&harness.exchange()).await.expect("a token, after the rest of the pause");
+    let now = harness.clock.monotonic();
+    assert!(now >= 200 * SECOND && now <= 205 * SECOND, "{now:?}");
+    let counted = harness.ledger.state(harness.clock.moment()).expect("memory").token_requests;
+    assert_eq!((counted, harness.server.requests().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn t9_a_caller_with_a_valid_token_does_not_wait_for_a_pause() {
+    let harness = Harness::new(vec![good("old")]).await;
+    let old = harness.token().await.expect("a token");
+    harness.clock.advance(545 * SECOND);
+    harness.ledger.pause_tokens(30 * SECOND, harness.clock.moment()).expect("memory");
+    let token = harness.token().await.expect("the valid one");
+    assert_eq!(token.generation(), old.generation());
+    assert_eq!(harness.clock.monotonic(), 545 * SECOND);
+    assert_eq!(harness.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn t23_repeated_failures_of_a_renewal_are_logged_once() {
+    let down = Act::with_headers(503, &[], "");
+    let harness =
+        Harness::new(vec![good("old"), down.clone(), down.clone(), down.clone(), down]).await;
+    harness.token().await.expect("a token");
+    warnings();
+    harness.clock.advance(500 * SECOND);
+    for _ in 0..94 {
+        harness.clock.advance(SECOND);
+        harness.token().await.expect("the valid one");
+    }
+    assert!(harness.server.requests().len() >= 3, "more than one renewal failed");
+    let logged = warnings();
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    assert!(logged[0].contains("could not be renewed"), "{logged:?}");
+}
+
+#[tokio::test]
+async fn t15_a_reply_without_a_lifetime_is_logged() {
+    let body = r#"{"access_token":"tok","token_type":"Bearer"}"#;
+    let harness = Harness::new(vec![Act::json(200, body)]).await;
+    warnings();
+    harness.token().await.expect("a token");
+    let logged = warnings();
+    assert!(logged.len() == 1 && logged[0].contains("60 s"), "{logged:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t20_t21_many_cancelled_and_failing_callers_never_repeat_an_assertion() {
+    let mut acts = Vec::new();
+    for number in 0..12 {
+        acts.push(match number % 4 {
+            0 => Act::reset(),
+            1 => Act::with_headers(503, &[], ""),
+            2 => throttled(2),
+            _ => Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{".to_vec()),
+        });
+    }
+    let harness = Harness::new(acts).await;
+    let tasks: Vec<_> = (0..500).map(|_| harness.spawn()).collect();
+    for task in tasks.iter().step_by(3) {
+        task.abort();
+        tokio::task::yield_now().await;
+    }
+    for (number, task) in tasks.into_iter().enumerate() {
+        match task.await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                assert!(
+                    matches!(
+                        error.kind(),
+                        Kind::TransportError
+                            | Kind::ServiceUnavailable
+                            | Kind::RateLimited
+                            | Kind::TruncatedBody
+                            | Kind::TransportTimeout
+                    ),
+                    "{error:?}"
+                );
+            }
+            Err(ended) => assert!(ended.is_cancelled() && number % 3 == 0),
+        }
+    }
+    // The script may have some error replies left.
+    for _ in 0..12 {
+        harness.clock.advance(Duration::from_secs(61));
+        harness.token().await.ok();
+    }
+    harness.token().await.expect("a token at the end");
+    let sent = harness.server.token_requests();
+    assert!(sent.len() <= 13 + 167, "{}", sent.len());
+    let names: HashSet<_> = sent.iter().map(|r| r.assertion_part(1)["jti"].to_string()).collect();
+    assert_eq!(names.len(), sent.len(), "an assertion was repeated");
+}
+
+/// A vault that answers when the test sends a message.
+struct SlowVault {
+    answers: Mutex<mpsc::Receiver<()>>,
+    key: crate::auth::PrivateKey,
+}
+
+impl Signer for SlowVault {
+    fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        // A failed test sends nothing.
+        self.answers.lock().recv_timeout(60 * SECOND).ok();
+        self.key.sign(signing_input)
+    }
+}
+
+fn slow(key: &crate::auth::PrivateKey) -> (mpsc::Sender<()>, crate::auth::Credential) {
+    let (answer, answers) = mpsc::channel();
+    let vault = Arc::new(SlowVault { answers: Mutex::new(answers), key: key.clone() });
+    let public: PublicJwk = key.public_jwk();
+    let credential = crate::auth::Credential::with_signer("slow", vault, public, None);
+    (answer, credential.expect("a credential").value)
+}
+
+#[tokio::test]
+async fn a_signer_that_blocks_delays_neither_the_deadline_nor_the_thread() {
+    let mut harness = Harness::new(vec![]).await;
+    let key = include_bytes!("../../../../tests/keys/pkcs8.pem");
+    let key = crate::auth::PrivateKey::parse(key, None).expect("a key");
+    let (answer, credential) = slow(&key);
+    harness.credential = credential;
+    let mut exchange = harness.exchange();
+    exchange.deadline = Deadline::after(&harness.clock, Some(Duration::from_millis(20)));
+    let error = harness.source.token(&exchange).await.expect_err("the vault does not answer");
+    assert_eq!(error.kind(), Kind::DeadlineExceeded);
+    assert!(harness.server.requests().is_empty());
+    // The first answer is for the signature of the call that gave up.
+    answer.send(()).expect("the vault");
+    answer.send(()).expect("the vault");
+    harness.token().await.expect("a token");
+    assert_eq!(harness.server.requests().len(), 1);
+}
+
+/// An asynchronous vault with scripted answers, which some callers cannot reach.
+struct AwaitedVault {
+    key: crate::auth::PrivateKey,
+    answers: Mutex<Vec<Answer>>,
+    is_reachable: AtomicBool,
+}
+
+enum Answer {
+    Never,
+    Error(Kind),
+}
+
+impl AsyncSigner for AwaitedVault {
+    fn check(&self) -> Result<()> {
+        if self.is_reachable.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(Error::new(Kind::ConfigError, "it is not reachable"))
+    }
+
+    fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
+        let answer = self.answers.lock().pop();
+        let signature = self.key.sign(&signing_input);
+        Box::pin(async move {
+            match answer {
+                None => signature,
+                Some(Answer::Never) => std::future::pending().await,
+                Some(Answer::Error(kind)) => {
+                    tokio::task::yield_now().await;
+                    Err(Error::new(kind, "the vault's loop was closed"))
+                }
+            }
+        })
+    }
+}
+
+async fn awaited(answers: Vec<Answer>) -> (Harness, Arc<AwaitedVault>) {
+    let mut harness = Harness::new(vec![]).await;
+    let key = crate::auth::PrivateKey::parse(include_bytes!("../../../../tests/keys/pkcs8.pem"), None);
+    let key = key.expect("a key");
+    let public = key.public_jwk();
+    let (answers, is_reachable) = (Mutex::new(answers), AtomicBool::new(true));
+    let vault = Arc::new(AwaitedVault { key, answers, is_reachable });
+    let signer = Arc::clone(&vault) as Arc<dyn AsyncSigner>;
+    let subject = harness.credential.subject().to_owned();
+    let credential = crate::auth::Credential::with_async_signer(&subject, signer, public, None);
+    harness.credential = credential.expect("a credential").value;
+    (harness, vault)
+}
+
+#[tokio::test]
+async fn t20_if_the_caller_that_awaits_a_signature_is_cancelled_another_signs() {
+    let (harness, vault) = awaited(vec![Answer::Never]).await;
+    let first = harness.spawn();
+    while !vault.answers.lock().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let waiting: Vec<_> = (0..20).map(|_| harness.spawn()).collect();
+    tokio::task::yield_now().await;
+    assert!(harness.server.requests().is_empty());
+    first.abort();
+    for task in waiting {
+        task.await.expect("not cancelled").expect("a token");
+    }
+    assert_eq!(harness.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn t20_if_the_event_loop_of_the_signer_ends_only_its_caller_gets_the_error() {
+    let (harness, _) = awaited(vec![Answer::Error(Kind::ClosedError)]).await;
+    let outcomes = harness.at_once(20).await;
+    let errors: Vec<_> = outcomes.iter().filter_map(|one| one.as_ref().err()).collect();
+    assert_eq!(errors.iter().map(|error| error.kind()).collect::<Vec<_>>(), [Kind::ClosedError]);
+    assert_eq!(harness.server.requests().len(), 1);
+    // All callers get an error of the vault itself.
+    let (harness, _) = awaited(vec![Answer::Error(Kind::CredentialError)]).await;
+    let outcomes = harness.at_once(20).await;
+    assert!(
+        outcomes
+            .iter()
+            .all(|one| { one.as_ref().is_err_and(|error| error.kind() == Kind::CredentialError) })
+    );
+    assert!(harness.server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_caller_that_cannot_await_the_signer_uses_a_valid_token_and_requests_none() {
+    let (harness, vault) = awaited(vec![]).await;
+    let reachable = |is_reachable| vault.is_reachable.store(is_reachable, Ordering::SeqCst);
+    reachable(false);
+    assert_eq!(harness.token().await.expect_err("none").kind(), Kind::ConfigError);
+    assert!(harness.server.requests().is_empty());
+    reachable(true);
+    let first = harness.token().await.expect("a token");
+    // When it is due for renewal, and shortly before it expires.
+    for seconds in [545, 45] {
+        reachable(false);
+        harness.clock.advance(Duration::from_secs(seconds));
+        let same = harness.token().await.expect("kept");
+        assert_eq!(same.generation(), first.generation(), "after {seconds} s");
+    }
+    assert_eq!(harness.server.requests().len(), 1);
+    harness.clock.advance(Duration::from_secs(20));
+    assert_eq!(harness.token().await.expect_err("expired").kind(), Kind::ConfigError);
+    reachable(true);
+    harness.token().await.expect("at once: no failure is remembered");
+    assert_eq!(harness.server.requests().len(), 2);
+}

@@ -1,0 +1,190 @@
+//! Estimates the number of pages of a range from finished chains: a feed stores its own [`Density`],
+//! and a client one for each query without its range ([`QueryDensities`]).
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::Query;
+use crate::lock::Mutex;
+
+/// A chain's weight in the moving average is its seconds divided by this, from 0.1 to 0.5.
+const MEMORY: f64 = 86_400.0;
+/// The most densities that a client stores.
+const MOST_QUERIES: usize = 1_000;
+
+/// An estimate of the points and pages of a query over any range, from its chains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Density {
+    /// Points per second of time.
+    rate: Option<f64>,
+    /// Points on a full page, from chains of several pages.
+    full: Option<f64>,
+    /// Most points in a chain of one page.
+    only: u64,
+    /// Seconds of the longest range of a finished chain.
+    longest: i64,
+    /// Half of the shortest range, in seconds, that the service refused.
+    #[serde(default)]
+    allowed: Option<i64>,
+}
+
+impl Density {
+    /// Updates the estimate from a finished chain: its seconds, pages and points, and the points on its
+    /// last page.
+    #[expect(clippy::cast_precision_loss, reason = "estimates")]
+    pub(crate) fn learn(&mut self, seconds: i64, pages: u64, points: u64, on_last: u64) {
+        if seconds <= 0 {
+            return;
+        }
+        let measured = points as f64 / seconds as f64;
+        let weight = (seconds as f64 / MEMORY).clamp(0.1, 0.5);
+        self.rate = Some(self.rate.map_or(measured, |rate| rate + (measured - rate) * weight));
+        if pages > 1 {
+            let full = points.saturating_sub(on_last) as f64 / (pages - 1) as f64;
+            self.full = Some(full.max(1.0));
+        } else {
+            self.only = self.only.max(points);
+        }
+        self.longest = self.longest.max(seconds);
+    }
+
+    /// The same estimate for another page size.
+    #[must_use]
+    pub(crate) fn with_other_pages(self) -> Self {
+        Self { full: None, only: 0, ..self }
+    }
+
+    /// The expected number of pages of a range. `None` before the first chain, and while no full page is
+    /// known, for more points than any page had.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "estimates, not negative; a cast of a float saturates"
+    )]
+    #[must_use]
+    pub fn pages(&self, seconds: i64) -> Option<u64> {
+        let points = self.rate? * seconds as f64;
+        match self.full {
+            Some(full) => Some(((points / full).ceil() as u64).max(1)),
+            None => (points <= self.only as f64).then_some(1),
+        }
+    }
+
+    /// The longest range to request, in seconds: twice that of the longest finished chain; 0 before
+    /// the first.
+    #[must_use]
+    pub(crate) fn allowed(&self) -> i64 {
+        self.longest.saturating_mul(2).min(self.allowed.unwrap_or(i64::MAX))
+    }
+
+    /// Records that the service refused a range. The limit is not documented (§8): half of the range
+    /// is used next, until that is refused too.
+    pub fn refuse(&mut self, seconds: i64) {
+        self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
+    }
+}
+
+/// The densities that one client has measured: one for each query without its range.
+#[derive(Debug, Default)]
+pub(crate) struct QueryDensities(Mutex<HashMap<Query, Density>>);
+
+impl QueryDensities {
+    /// Updates the estimate from a chain over the query's range, as [`Density::learn`].
+    pub(crate) fn learn(&self, query: &Query, pages: u64, points: u64, on_last: u64) {
+        let (Some(seconds), Ok(unbounded)) = (seconds(query), query.over(None, None)) else {
+            return;
+        };
+        let mut known = self.0.lock();
+        if known.len() >= MOST_QUERIES && !known.contains_key(&unbounded) {
+            // Removes an arbitrary one.
+            if let Some(any) = known.keys().next().cloned() {
+                known.remove(&any);
+            }
+        }
+        known.entry(unbounded).or_default().learn(seconds, pages, points, on_last);
+    }
+
+    /// The expected number of pages of the query, if the same query was read over any range.
+    pub fn pages(&self, query: &Query) -> Option<u64> {
+        let unbounded = query.over(None, None).ok()?;
+        self.0.lock().get(&unbounded)?.pages(seconds(query)?)
+    }
+}
+
+fn seconds(query: &Query) -> Option<i64> {
+    Some(query.end()?.as_second() - query.start()?.as_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    #[test]
+    fn the_number_of_pages_is_estimated_from_full_pages() {
+        let mut density = Density::default();
+        assert_eq!(density.pages(DAY), None);
+        density.learn(DAY, 3, 2_500, 500);
+        assert_eq!(density.pages(DAY), Some(3));
+        assert_eq!(density.pages(2 * DAY), Some(5));
+        assert_eq!(density.pages(1), Some(1));
+        assert_eq!(density.allowed(), 2 * DAY);
+    }
+
+    #[test]
+    fn a_refused_range_is_halved() {
+        let mut density = Density::default();
+        density.learn(4 * DAY, 1, 1, 1);
+        density.refuse(8 * DAY);
+        density.learn(4 * DAY, 1, 1, 1);
+        assert_eq!(density.allowed(), 4 * DAY);
+        density.refuse(4 * DAY);
+        density.refuse(6 * DAY);
+        assert_eq!(density.allowed(), 2 * DAY);
+    }
+
+    #[test]
+    fn a_chain_of_one_page_shows_that_a_page_can_have_so_many_points() {
+        let mut density = Density::default();
+        density.learn(3_600, 1, 0, 0);
+        assert_eq!(density.pages(DAY), Some(1));
+        density.learn(DAY, 1, 400, 400);
+        density.learn(0, 1, 9_999, 9_999);
+        assert_eq!(density.pages(DAY), Some(1), "an empty range is ignored");
+        assert_eq!(density.pages(7 * DAY), None, "more than any page had");
+    }
+
+    fn query(site: &str, hours: i64) -> Query {
+        let at = |hour: i64| jiff::Timestamp::from_second(hour * 3_600).ok();
+        let input = crate::data::QueryInput {
+            site: Some(site.to_owned()),
+            start: at(0),
+            end: at(hours),
+            ..Default::default()
+        };
+        Query::new(input).unwrap()
+    }
+
+    #[test]
+    fn a_client_stores_one_density_for_all_ranges_of_a_query() {
+        let densities = QueryDensities::default();
+        densities.learn(&query("A", 24), 3, 2_500, 500);
+        assert_eq!(densities.pages(&query("A", 48)), Some(5));
+        assert_eq!(densities.pages(&query("A", 1)), Some(1));
+        assert_eq!(densities.pages(&query("B", 48)), None);
+        assert_eq!(densities.pages(&query("A", 48).over(None, None).unwrap()), None, "no range");
+    }
+
+    #[test]
+    fn the_number_of_stored_densities_is_bounded() {
+        let densities = QueryDensities::default();
+        for site in 0..MOST_QUERIES + 10 {
+            densities.learn(&query(&site.to_string(), 24), 1, 1, 1);
+        }
+        assert_eq!(densities.0.lock().len(), MOST_QUERIES);
+        assert_eq!(densities.pages(&query(&(MOST_QUERIES + 9).to_string(), 24)), Some(1));
+    }
+}

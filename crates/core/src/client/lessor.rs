@@ -1,0 +1,115 @@
+//! A [`Client`] as the [`Lessor`] of an agent: its key and its ledger are used by others.
+
+use futures_util::future::BoxFuture;
+
+use super::reply::RequestParts;
+use super::send::{Client, DATA_PATH, DISCOVERY};
+use super::spending::Spending;
+use crate::agent::Lessor;
+use crate::auth::{AccessToken, Authentication, ScopeSet};
+use crate::clock::Clock;
+use crate::error::{Error, Kind, Result};
+use crate::http::{Call, Deadline, Ledger};
+use crate::lock::Mutex;
+
+/// The clients of one agent: one for each set of scopes that was asked for, because a token serves the
+/// scopes that it was requested for (T29). They share the ledger.
+pub struct ClientLessor {
+    client: Client,
+    others: Mutex<Vec<Client>>,
+}
+
+impl ClientLessor {
+    /// Lends the tokens and the allowance of this client.
+    ///
+    /// # Errors
+    /// `ConfigError` for a client whose tokens another process cannot use, or does not hold itself.
+    pub fn new(client: Client) -> Result<Self> {
+        let why = match &client.settings().authentication {
+            Authentication::Assertion(credential) if credential.check_signer().is_ok() => {
+                return Ok(Self { client, others: Mutex::default() });
+            }
+            Authentication::Assertion(_) => "its signer is an async function, which nothing awaits",
+            Authentication::MutualTls(_) => {
+                "its tokens are of use with its client certificate alone"
+            }
+            Authentication::Leased(_) => "it is itself a client of an agent",
+        };
+        Err(Error::new(Kind::ConfigError, format!("An agent cannot serve this client: {why}."))
+            .with_hint("An agent has a siteline.Credential: a subject and a private key."))
+    }
+
+    fn client(&self, scopes: &ScopeSet) -> Result<Client> {
+        if self.client.settings().scopes == *scopes {
+            return Ok(self.client.clone());
+        }
+        let mut others = self.others.lock();
+        if let Some(known) = others.iter().find(|client| client.settings().scopes == *scopes) {
+            return Ok(known.clone());
+        }
+        let mut settings = self.client.settings().clone();
+        settings.scopes = scopes.clone();
+        let client = Client::new(settings)?;
+        others.push(client.clone());
+        Ok(client)
+    }
+}
+
+impl Lessor for ClientLessor {
+    fn base_url(&self) -> String {
+        self.client.base_url().as_str().to_owned()
+    }
+
+    fn subject(&self) -> String {
+        self.client.subject()
+    }
+
+    fn scopes(&self) -> ScopeSet {
+        self.client.settings().scopes.clone()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.client.time().clock()
+    }
+
+    fn ledger(&self) -> &dyn Ledger {
+        self.client.ledger()
+    }
+
+    fn token<'a>(
+        &'a self,
+        scopes: &'a ScopeSet,
+        must_remain: Option<u64>,
+    ) -> BoxFuture<'a, Result<AccessToken>> {
+        Box::pin(async move { self.client(scopes)?.lend_token(must_remain).await })
+    }
+
+    fn refuse(&self, scopes: &ScopeSet, digest: &str) {
+        if let Ok(client) = self.client(scopes) {
+            client.refuse(digest);
+        }
+    }
+}
+
+impl Client {
+    /// A token for another process, after it is certain that a request may be sent that leaves so many.
+    async fn lend_token(&self, must_remain: Option<u64>) -> Result<AccessToken> {
+        let spending = Spending::default();
+        spending.hold_back(must_remain.unwrap_or_default(), 0);
+        let data = RequestParts {
+            path: DATA_PATH,
+            query: None,
+            spending: Some(&spending),
+            is_retry: false,
+        };
+        let request = if must_remain.is_some() { data } else { DISCOVERY };
+        let mut call = Call::begin(
+            self.time().clock(),
+            &self.settings().token_retry,
+            self.quota(),
+            Deadline::NEVER,
+        );
+        let access = self.ready_for(request, &mut call).await?;
+        access.ok_or_else(|| Error::new(Kind::ConfigError, "the client has no tokens"))
+    }
+}

@@ -1,0 +1,131 @@
+//! [`ListedIds`]: what the discovery response listed, for names (§4.2), and to tell a query for ids that are
+//! not in it (K19). The
+//! interface does not show the body (§4.2), so a kind of id is known only where the body has it in a form
+//! that the data have too.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use super::discovery_body::{DiscoveryBody, KINDS};
+use crate::data::Query;
+use crate::lock::Mutex;
+
+/// At most so many queries are remembered as logged.
+const MOST_LOGGED: usize = 1_000;
+
+/// The ids in the newest discovery response of a client, if there was one.
+#[derive(Debug, Default)]
+pub struct ListedIds(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    raw: Option<Bytes>,
+    body: Option<DiscoveryBody>,
+    /// Queries without their range whose unlisted ids were logged.
+    logged: HashSet<Query>,
+}
+
+impl ListedIds {
+    /// Replaces what is known by a discovery response.
+    pub(crate) fn learn(&self, body: &Bytes) {
+        let Ok(found) = DiscoveryBody::read(body) else { return };
+        let raw = Some(body.clone());
+        *self.0.lock() = State { raw, body: Some(found), logged: HashSet::new() };
+    }
+
+    /// The newest discovery response, as it came.
+    pub fn raw(&self) -> Option<Bytes> {
+        self.0.lock().raw.clone()
+    }
+
+    /// The ids of a query that the discovery response does not have, such as `line "L7"`. None before
+    /// the first response, and of a kind that was not recognised in it.
+    pub fn missing(&self, query: &Query) -> Vec<String> {
+        let state = self.0.lock();
+        let Some(body) = state.body.as_ref().filter(|body| !body.is_partial) else {
+            return Vec::new();
+        };
+        let asked = ids(query).filter(|(kind, id)| body.recognised[*kind] && !body.has(id));
+        asked.map(|(kind, id)| format!("{} {id:?}", KINDS[kind].0)).collect()
+    }
+
+    /// Logs the missing ids of a query, once for all its ranges.
+    pub(crate) fn log_missing(&self, query: &Query) {
+        let missing = self.missing(query);
+        if missing.is_empty() {
+            return;
+        }
+        let Ok(unbounded) = query.over(None, None) else { return };
+        let mut state = self.0.lock();
+        if state.logged.len() >= MOST_LOGGED || !state.logged.insert(unbounded) {
+            return;
+        }
+        drop(state);
+        log::warn!(
+            target: "siteline::data",
+            "discovery does not list {}: the service may have no points for it", missing.join(", ")
+        );
+    }
+}
+
+/// The ids that a query names, each with its kind.
+fn ids(query: &Query) -> impl Iterator<Item = (usize, &str)> {
+    let input = query.input();
+    let own = [input.site.as_deref(), input.line.as_deref()];
+    let own = own.into_iter().enumerate().filter_map(|(kind, id)| Some((kind, id?)));
+    let filters = input.filters.iter().filter_map(|(name, values)| {
+        let kind = KINDS.iter().position(|(_, id, _)| name.eq_ignore_ascii_case(id))?;
+        Some(values.iter().map(move |value| (kind, value.as_str())))
+    });
+    own.chain(filters.flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::QueryInput;
+
+    fn query(site: &str, line: Option<&str>, tags: &[&str]) -> Query {
+        let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
+        let filters = if tags.is_empty() { vec![] } else { vec![("tagGuid".to_owned(), tags)] };
+        let (site, line) = (Some(site.to_owned()), line.map(ToOwned::to_owned));
+        Query::new(QueryInput { site, line, filters, ..QueryInput::default() }).expect("a query")
+    }
+
+    fn missing(body: &str, query: &Query) -> Vec<String> {
+        let listed = ListedIds::default();
+        assert!(listed.missing(query).is_empty(), "nothing is known before discovery");
+        listed.learn(&Bytes::copy_from_slice(body.as_bytes()));
+        listed.missing(query)
+    }
+
+    #[test]
+    fn k19_ids_that_a_recognised_body_does_not_have_are_told() {
+        let tree = r#"{"sites": [{"siteId": "S1", "lines": [{"lineId": 7, "tags":
+            [{"tagGuid": "t1"}]}]}]}"#;
+        assert_eq!(
+            missing(tree, &query("S9", Some("8"), &["t1", "t2"])),
+            ["site \"S9\"", "line \"8\"", "tag \"t2\""]
+        );
+        assert!(missing(tree, &query("S1", Some("7"), &["t1"])).is_empty());
+        let lists = r#"{"sites": ["S1"], "lines": [{"id": "L1"}]}"#;
+        assert_eq!(missing(lists, &query("S1", Some("L2"), &["t2"])), ["line \"L2\""]);
+    }
+
+    #[test]
+    fn k19_nothing_is_told_of_a_body_that_is_not_recognised_or_only_a_part() {
+        for body in [
+            r#"{"sites": {"S1": {}}}"#,
+            r#"{"resources": [{"site": "S1"}]}"#,
+            r#"{"sites": []}"#,
+            r#"{"sites": ["S1"], "nextCursor": "more"}"#,
+            r#"{"sites": ["S1"], "others": {"S9": 1}}"#,
+            "no JSON",
+        ] {
+            assert!(missing(body, &query("S9", None, &[])).is_empty(), "{body}");
+        }
+        let last = r#"{"sites": ["S1"], "nextCursor": null}"#;
+        assert_eq!(missing(last, &query("S9", None, &[])), ["site \"S9\""]);
+    }
+}

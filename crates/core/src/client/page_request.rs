@@ -1,0 +1,229 @@
+//! The request for one page. [`PageCall::fetch`] sends it and decodes the body in place;
+//! [`PageRequest`] does so in the background.
+//!
+//! The call that received a body decodes it, so that a truncated page is retried. [`Prefetch`] says
+//! whether the task or the caller drives the call at that point.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::background::BackgroundTask;
+use super::background_call::{BackgroundCall, Handover};
+use super::send::{Client, DATA_PATH};
+use super::spending::Spending;
+use crate::data::{Chain, Cursor, Decoded, Decoding, Fetch, PagingState};
+use crate::error::{Error, Kind, Result};
+use crate::http::{Deadline, Reply};
+use crate::lock::Mutex;
+
+/// A smaller body is decoded faster than the next request is sent.
+const LARGE: usize = 32 * 1024;
+
+/// A page's body, if it is kept, and the decoded page.
+pub(super) type Fetched = Result<(Bytes, Decoded)>;
+
+/// When the next page is prefetched, and who decodes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefetch {
+    /// By [`PageStream::prefetch`](super::page_stream::PageStream::prefetch), once for each page taken,
+    /// but not after the first, so that reading one page costs one request. The task decodes the page.
+    /// For callers that may stop at any page and do other work between pages.
+    AfterTake,
+    /// When the cursor of a large page is found at an edge of its body, before that is decoded. The
+    /// caller that takes the prefetched page decodes it. For callers that read to the end.
+    AtCursor,
+}
+
+/// The parameters of the request for one page.
+pub(super) struct PageCall {
+    pub(super) client: Client,
+    pub(super) spending: Arc<Spending>,
+    pub(super) deadline: Deadline,
+    /// The URL query, secret if it has a cursor.
+    pub(super) wire: String,
+    pub(super) decoding: Decoding,
+    /// Whether the body is returned too.
+    pub(super) keep_raw: bool,
+}
+
+impl PageCall {
+    /// Sends the request with its retries, and decodes the page. If the next cursor of a large body is
+    /// found at an edge, it is sent to `edge` before the body is decoded. If the page is valid, the
+    /// decoder finds the same cursor. A `handover` is reached before the body is decoded.
+    ///
+    /// # Errors
+    /// As [`Client::get`], and those of the decoder.
+    pub(super) async fn fetch(
+        self,
+        edge: oneshot::Sender<Cursor>,
+        handover: Option<Handover>,
+    ) -> Fetched {
+        let (edge, decoding, keep_raw) = (Mutex::new(Some(edge)), &self.decoding, self.keep_raw);
+        let read = |reply: &Reply| {
+            let body = reply.body.clone();
+            let is_awaited = send_cursor(&body, decoding, &edge);
+            let (handover, points) = (handover.clone(), reply.points.clone());
+            async move {
+                if let Some(handover) = &handover {
+                    handover.reached().await;
+                }
+                if is_awaited {
+                    // The caller that waits for the cursor starts the next request first, because a
+                    // worker thread that decodes starts no task.
+                    tokio::task::yield_now().await;
+                }
+                let decoded = decoding.decode(&body);
+                if let (Err(_), Some(handover)) = (&decoded, &handover) {
+                    handover.repeat();
+                }
+                let decoded = decoded?;
+                points.set(decoded.points.rows());
+                Ok((if keep_raw { body } else { Bytes::new() }, decoded))
+            }
+        };
+        self.client.get(DATA_PATH, &self.wire, self.deadline, &self.spending, read).await
+    }
+}
+
+/// Sends the cursor at an edge of a large body, once; returns whether a receiver exists.
+fn send_cursor(
+    body: &Bytes,
+    decoding: &Decoding,
+    edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
+) -> bool {
+    let mut edge = edge.lock();
+    if body.len() < LARGE || edge.is_none() {
+        return false;
+    }
+    let Some(cursor) = decoding.cursor_at_an_edge(body) else { return false };
+    edge.take().is_some_and(|edge| edge.send(cursor).is_ok())
+}
+
+/// A request in the background. Dropping it drops its connection.
+pub(super) struct PageRequest {
+    cursor: Cursor,
+    deadline: Deadline,
+    edge: oneshot::Receiver<Cursor>,
+    call: BackgroundCall<Fetched>,
+}
+
+impl PageRequest {
+    /// Starts the request for the page of this cursor; `None` if the process is exiting.
+    pub(super) fn start(call: PageCall, cursor: Cursor, prefetch: Prefetch) -> Option<Self> {
+        let (client, deadline) = (call.client.clone(), call.deadline);
+        let (sender, edge) = oneshot::channel();
+        let handover = Handover::default();
+        let at_handover = (prefetch == Prefetch::AtCursor).then(|| handover.clone());
+        let fetch = call.fetch(sender, at_handover);
+        let call = BackgroundCall::start(&*client.settings().spawner, handover, fetch)?;
+        Some(Self { cursor, deadline, edge, call })
+    }
+
+    /// Whether it requests the next page of the chain.
+    pub(super) fn is_next_of(&self, chain: &Chain) -> bool {
+        matches!(chain.state(), PagingState::Next(cursor) if *cursor == self.cursor)
+    }
+
+    /// The deadline of the caller that started it.
+    pub(super) fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    /// The cursor at the edge of its body; only the first call returns a receiver that gets it.
+    pub(super) fn take_edge(&mut self) -> oneshot::Receiver<Cursor> {
+        std::mem::replace(&mut self.edge, oneshot::channel().1)
+    }
+
+    /// Whether its body has arrived, decoded or not.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.call.is_ready()
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.call.is_finished()
+    }
+
+    pub(super) fn finished(&self) -> Option<Fetched> {
+        self.call.finished()
+    }
+
+    /// Its result. For one caller at a time, which decodes the page unless the task has done so.
+    pub(super) fn outcome(&self) -> impl Future<Output = Fetched> + Send + 'static + use<> {
+        let lost = || Err(Error::new(Kind::InternalError, "a request ended without a result"));
+        let outcome = self.call.outcome();
+        async move { outcome.await.unwrap_or_else(lost) }
+    }
+}
+
+/// Sends the requests of one chain of a sync, all within its deadline. A sync uses no page stream: it
+/// may not prefetch a page that its reserve or `until=` forbids, it records the time before each
+/// request, and a page counts only when it has been applied.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    /// The client.
+    pub client: Client,
+    /// The deadline of the sync.
+    pub deadline: Deadline,
+    /// The requests of the chain, and their limit.
+    pub spending: Arc<Spending>,
+}
+
+/// The decoded page of a request, and the service's time when it arrived. Dropping it drops the request.
+pub(crate) type PageReply = BoxFuture<'static, (Result<Decoded>, Timestamp)>;
+
+impl Sender {
+    /// The requests of the chain so far.
+    pub fn requests(&self) -> u64 {
+        self.spending.requests.load(Ordering::Relaxed)
+    }
+
+    async fn get<T: Send>(
+        &self,
+        wire: &str,
+        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        let read = |reply: &Reply| ready(read(reply));
+        self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await
+    }
+
+    /// The request for a page, which is sent when its reply is awaited.
+    pub(crate) fn in_place(self, wire: String, decoding: Decoding) -> PageReply {
+        Box::pin(async move {
+            let read = |reply: &Reply| {
+                let decoded = decoding.decode(&reply.body);
+                decoded.inspect(|decoded| reply.points.set(decoded.points.rows()))
+            };
+            (self.get(&wire, read).await, self.client.now())
+        })
+    }
+
+    /// The request for a page, as a task that runs while the caller does other work; in place if the
+    /// process is exiting.
+    pub(crate) fn in_background(self, wire: String, decoding: Decoding) -> PageReply {
+        let client = self.client.clone();
+        let request = self.clone().in_place(wire.clone(), decoding.clone());
+        let Some(task) = BackgroundTask::start(&*client.settings().spawner, request) else {
+            return self.in_place(wire, decoding);
+        };
+        Box::pin(async move {
+            let lost = || Error::new(Kind::InternalError, "a request ended without a result");
+            task.await.unwrap_or_else(|| (Err(lost()), client.now()))
+        })
+    }
+}
+
+impl Fetch for Sender {
+    async fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> Result<T> {
+        self.get(wire_query, |reply| read(&reply.body)).await
+    }
+}

@@ -1,0 +1,441 @@
+//! [`PageStream`]: the pages of one chain (§4.4), in order, each returned once to one of its callers.
+//! Only this module prefetches pages.
+//!
+//! At most one page is prefetched, by a background task, and stored in a slot until a caller takes it.
+//! [`Prefetch`] says when. Only a caller that receives a page advances the chain, never a task: a
+//! request that is cancelled, or whose page is refused, does not change the chain.
+//!
+//! The slot holds one request; there is no task for each chain that sends pages to a channel. Callers
+//! that share a read have their own deadlines and log buffers, the waiting thread decodes a small page,
+//! and when the process is exiting and starts no tasks, every page is read in place.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use super::page_request::{Fetched, PageCall, PageRequest, Prefetch};
+use super::progress::{Meter, Progress};
+use super::send::Client;
+use super::settings::ReadSettings;
+use super::spending::Spending;
+use super::table::{Provenance, ReadFailure};
+use crate::data::{Bookmark, Chain, Cursor, Decoding, Page, PagingState};
+use crate::error::{Error, Kind, Result};
+use crate::http::Deadline;
+use crate::lock::Mutex;
+
+/// The number of pages that are taken before the first prefetch.
+const PREFETCH_FROM: u64 = 2;
+
+/// The pages of one chain, shared by all callers.
+///
+/// Reading a page and taking it are two steps, so that a page that was read for a cancelled caller is
+/// kept for the next one, and can be reported before it is returned.
+pub struct PageStream {
+    client: Client,
+    prefetch: Prefetch,
+    keep_raw: bool,
+    /// The deadline of the read, for callers without their own.
+    deadline: Deadline,
+    spending: Arc<Spending>,
+    provenance: Provenance,
+    /// The process that owns the chain.
+    process: u32,
+    /// The number of callers that wait for the next page.
+    waiting: AtomicUsize,
+    /// Locked by the caller that reads it.
+    reading: AsyncMutex<()>,
+    position: Mutex<Position>,
+}
+
+/// The state of the stream. Locked only briefly.
+struct Position {
+    chain: Chain,
+    meter: Meter,
+    /// The request for the next page, if it was prefetched.
+    prefetched: Option<PageRequest>,
+    /// The last page read, until it is taken.
+    unread: Option<Unread>,
+    /// The number of pages taken, and its value at the last prefetch.
+    taken: u64,
+    prefetched_after: u64,
+}
+
+struct Unread {
+    page: Page,
+    progress: Progress,
+    is_reported: bool,
+}
+
+impl Position {
+    fn may_prefetch(&self) -> bool {
+        self.prefetched.is_none()
+            && self.unread.is_none()
+            && self.taken >= PREFETCH_FROM
+            && self.taken > self.prefetched_after
+    }
+}
+
+impl PageStream {
+    pub(super) fn new(
+        client: Client,
+        prefetch: Prefetch,
+        settings: &ReadSettings,
+        chain: Chain,
+        provenance: Provenance,
+    ) -> Arc<Self> {
+        let expected = client.densities().pages(&provenance.query);
+        let before = provenance.resumed_after_pages;
+        let position = Position {
+            chain: chain.keep_raw(settings.keep_raw),
+            meter: Meter::new(&provenance.query, expected.map(|all| all.saturating_sub(before))),
+            prefetched: None,
+            unread: None,
+            taken: 0,
+            prefetched_after: 0,
+        };
+        Arc::new(Self {
+            deadline: Deadline::after(client.time().clock(), settings.deadline),
+            client,
+            prefetch,
+            keep_raw: settings.keep_raw,
+            spending: Arc::default(),
+            provenance,
+            process: std::process::id(),
+            waiting: AtomicUsize::new(0),
+            reading: AsyncMutex::new(()),
+            position: Mutex::new(position),
+        })
+    }
+
+    /// The next page and the progress after it; `None` after the last one. Cancelling it loses no page.
+    ///
+    /// # Errors
+    /// As [`PageStream::read_next`].
+    pub async fn next(
+        self: &Arc<Self>,
+        deadline: Deadline,
+    ) -> Result<Option<(Page, Progress)>, ReadFailure> {
+        loop {
+            self.read_next_until(deadline).await?;
+            if let Poll::Ready(next) = self.take_if(|_| true) {
+                return Ok(next.map(|unread| (unread.page, unread.progress)));
+            }
+        }
+    }
+
+    /// Reads the next page, within the stream's deadline, unless a page is waiting to be taken or the
+    /// chain has ended. The caller counts as waiting from this call on. Cancelling it does not change
+    /// the chain; the last waiting caller also drops the prefetch, unless its body has arrived.
+    ///
+    /// # Errors
+    /// [`ReadFailure`] with a bookmark; the chain does not change. `ForkError` in a forked child, because
+    /// the chain belongs to the parent.
+    pub fn read_next(
+        self: &Arc<Self>,
+    ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
+        self.read_next_until(self.deadline)
+    }
+
+    fn read_next_until(
+        self: &Arc<Self>,
+        deadline: Deadline,
+    ) -> impl Future<Output = Result<(), ReadFailure>> + Send + 'static + use<> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let waiter = Waiter { stream: Arc::clone(self), is_finished: false };
+        async move {
+            let mut waiter = waiter;
+            let read = waiter.stream.read(deadline).await;
+            waiter.is_finished = true;
+            read.map_err(|error| waiter.stream.failure(error))
+        }
+    }
+
+    /// Like [`PageStream::read_next`], without waiting; `None` if no prefetched page is finished.
+    ///
+    /// # Errors
+    /// As [`PageStream::read_next`].
+    pub fn receive_finished(&self) -> Option<Result<(), ReadFailure>> {
+        self.check_process().ok()?;
+        let _reading = self.reading.try_lock().ok()?;
+        let fetched = self.position.lock().prefetched.as_ref()?.finished()?;
+        Some(self.receive(fetched, None).map_err(|error| self.failure(error)))
+    }
+
+    /// Whether a prefetched page is finished. Always false in a forked child.
+    pub fn has_finished_prefetch(&self) -> bool {
+        self.check_process().is_ok()
+            && self.position.lock().prefetched.as_ref().is_some_and(PageRequest::is_finished)
+    }
+
+    /// Whether [`PageStream::prefetch`] would send a request.
+    pub fn may_prefetch(&self) -> bool {
+        self.prefetch == Prefetch::AfterTake
+            && self.check_process().is_ok()
+            && self.position.lock().may_prefetch()
+    }
+
+    /// Prefetches the next page after one was taken, but not after the first or the last page, nor while
+    /// a caller is reading. Called within the runtime.
+    pub fn prefetch(&self) {
+        let Ok(_reading) = self.reading.try_lock() else { return };
+        if !self.may_prefetch() {
+            return;
+        }
+        let (wire, decoding, cursor) = {
+            let position = &mut *self.position.lock();
+            position.prefetched_after = position.taken;
+            let chain = &position.chain;
+            // The caller that reads the page gets the error.
+            let (PagingState::Next(cursor), Ok(Some(wire))) = (chain.state(), chain.wire()) else {
+                return;
+            };
+            (wire, chain.decoding(), cursor.clone())
+        };
+        let request =
+            PageRequest::start(self.call(wire, decoding, self.deadline), cursor, self.prefetch);
+        self.position.lock().prefetched = request;
+    }
+
+    /// Drops the prefetch and its connection, unless its body has arrived.
+    pub fn stop_prefetch(&self) {
+        drop(self.position.lock().prefetched.take_if(|request| !request.has_arrived()));
+    }
+
+    pub(super) fn has_prefetched(&self) -> bool {
+        self.position.lock().prefetched.is_some()
+    }
+
+    /// Takes the last page read, after [`PageStream::take_progress`] has returned its progress; `None` after
+    /// the last page; `Pending` if [`PageStream::read_next`] must be called first. Does not wait.
+    pub fn take_page(&self) -> Poll<Option<Page>> {
+        self.take_if(|unread| unread.is_reported).map(|unread| unread.map(|unread| unread.page))
+    }
+
+    fn take_if(&self, predicate: impl FnOnce(&Unread) -> bool) -> Poll<Option<Unread>> {
+        if self.check_process().is_err() {
+            return Poll::Pending;
+        }
+        let position = &mut *self.position.lock();
+        if let Some(unread) = position.unread.take_if(|unread| predicate(unread)) {
+            position.taken += 1;
+            return Poll::Ready(Some(unread));
+        }
+        if position.unread.is_none() && position.chain.is_done() {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    }
+
+    /// The progress after the last page read; returned once for each page. `None` in a forked child.
+    pub fn take_progress(&self) -> Option<Progress> {
+        self.check_process().ok()?;
+        let position = &mut *self.position.lock();
+        let unread = position.unread.as_mut().filter(|unread| !unread.is_reported)?;
+        unread.is_reported = true;
+        Some(unread.progress)
+    }
+
+    /// Whether [`PageStream::take_progress`] would return it. Always false in a forked child.
+    pub fn has_progress(&self) -> bool {
+        self.check_process().is_ok()
+            && self.position.lock().unread.as_ref().is_some_and(|unread| !unread.is_reported)
+    }
+
+    /// Checks that this process owns the chain: two processes would request the same pages.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child.
+    pub fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        let message = "this iterator was created by the parent process before the fork";
+        let hint = "create a new one in the child: scan.pages(), scan.records()";
+        Err(Error::new(Kind::ForkError, message).with_hint(hint))
+    }
+
+    /// The position after the last page read. `None` before the first page and after the last one.
+    pub(super) fn bookmark(&self) -> Option<Bookmark> {
+        self.position.lock().chain.bookmark()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.position.lock().chain.is_done()
+    }
+
+    /// The provenance of the pages.
+    #[must_use]
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    async fn read(&self, deadline: Deadline) -> Result<()> {
+        self.check_process()?;
+        let _reading = self.reading.lock().await;
+        if self.position.lock().unread.is_some() {
+            return Ok(());
+        }
+        let mut next = None;
+        if let Some(fetched) = self.fetch_prefetched(deadline, &mut next).await {
+            return self.receive(fetched, next);
+        }
+        self.client.listed().log_missing(&self.provenance.query);
+        let (wire, decoding) = {
+            let chain = &self.position.lock().chain;
+            (chain.wire(), chain.decoding())
+        };
+        let fetched = match wire {
+            Ok(Some(wire)) => {
+                let (edge, cursor) = oneshot::channel();
+                let fetch = self.call(wire, decoding, deadline).fetch(edge, None);
+                self.fetch(fetch, cursor, deadline, &mut next).await
+            }
+            Ok(None) => return Ok(()),
+            Err(error) => Err(error),
+        };
+        self.receive(fetched, next)
+    }
+
+    /// Waits for the prefetched page, within the deadline of the caller that takes it. `None` if there
+    /// is none, or if only the deadline of the caller that started it has passed.
+    async fn fetch_prefetched(
+        &self,
+        deadline: Deadline,
+        next: &mut Option<PageRequest>,
+    ) -> Option<Fetched> {
+        let (prefetch_deadline, cursor, outcome) = {
+            let mut position = self.position.lock();
+            let request = position.prefetched.as_mut()?;
+            (request.deadline(), request.take_edge(), request.outcome())
+        };
+        let clock = self.client.time().clock();
+        let fetch = self.fetch(outcome, cursor, deadline, next);
+        let fetched = if prefetch_deadline == deadline {
+            fetch.await
+        } else {
+            deadline.bound(clock, fetch).await
+        };
+        let out_of_time = |error: &Error| error.kind() == Kind::DeadlineExceeded;
+        let has_passed = deadline.left(clock) == Some(Duration::ZERO);
+        if prefetch_deadline.is_before(deadline)
+            && fetched.as_ref().is_err_and(out_of_time)
+            && !has_passed
+        {
+            *next = None;
+            self.position.lock().prefetched = None;
+            return None;
+        }
+        Some(fetched)
+    }
+
+    /// Waits for a page. As soon as its cursor is found, starts the request for the page after it, if
+    /// that is to be prefetched, and stores it in `next`.
+    async fn fetch(
+        &self,
+        fetch: impl Future<Output = Fetched>,
+        cursor: oneshot::Receiver<Cursor>,
+        deadline: Deadline,
+        next: &mut Option<PageRequest>,
+    ) -> Fetched {
+        if self.prefetch == Prefetch::AfterTake {
+            drop(cursor);
+            return fetch.await;
+        }
+        let mut fetch = pin!(fetch);
+        tokio::select! {
+            biased;
+            Ok(cursor) = cursor => {
+                *next = self.prefetch_after_next(cursor, deadline);
+                // No other worker thread takes over the newest task of this one, which may be about to
+                // decode.
+                tokio::task::yield_now().await;
+            }
+            fetched = &mut fetch => return fetched,
+        }
+        fetch.await
+    }
+
+    /// Starts the request for the page after the next, if the chain will need it.
+    fn prefetch_after_next(&self, cursor: Cursor, deadline: Deadline) -> Option<PageRequest> {
+        let (wire, decoding) = {
+            let chain = &self.position.lock().chain;
+            (chain.wire_after_next(&cursor)?, chain.decoding())
+        };
+        PageRequest::start(self.call(wire, decoding, deadline), cursor, self.prefetch)
+    }
+
+    fn call(&self, wire: String, decoding: Decoding, deadline: Deadline) -> PageCall {
+        let (client, spending) = (self.client.clone(), Arc::clone(&self.spending));
+        PageCall { client, spending, deadline, wire, decoding, keep_raw: self.keep_raw }
+    }
+
+    /// Advances the chain; stores the page until it is taken, and the request for the page after it.
+    fn receive(&self, fetched: Fetched, next: Option<PageRequest>) -> Result<()> {
+        let requests = self.spending.requests.load(Ordering::Relaxed);
+        // If the ledger fails now, the page is not lost.
+        let allowance_left = self.client.allowance_left();
+        let position = &mut *self.position.lock();
+        position.prefetched = None;
+        let page = position.chain.accept(fetched)?;
+        self.client.seen().learn(&page.points.series);
+        let progress = position.meter.count(&page, requests, allowance_left);
+        if page.is_last && self.provenance.resumed_after_pages == 0 {
+            let (pages, points) = (progress.pages, progress.points);
+            self.client.densities().learn(
+                &self.provenance.query,
+                pages,
+                points,
+                page.rows() as u64,
+            );
+        }
+        position.prefetched = next.filter(|request| request.is_next_of(&position.chain));
+        position.unread = Some(Unread { page, progress, is_reported: false });
+        Ok(())
+    }
+
+    fn failure(&self, error: Error) -> ReadFailure {
+        // In a forked child the chain belongs to the parent.
+        let bookmark = self.check_process().ok().and_then(|()| self.bookmark());
+        ReadFailure { error, bookmark, partial: None }
+    }
+}
+
+impl std::fmt::Debug for PageStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PageStream({}, {:?})", self.provenance.query, self.prefetch)
+    }
+}
+
+/// A caller that waits for the next page. If it is cancelled and is the last one, it also drops the
+/// prefetch.
+struct Waiter {
+    stream: Arc<PageStream>,
+    is_finished: bool,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let others = self.stream.waiting.fetch_sub(1, Ordering::SeqCst) > 1;
+        if !self.is_finished && !others && self.stream.check_process().is_ok() {
+            self.stream.stop_prefetch();
+        }
+    }
+}
+
+#[cfg(test)]
+impl PageStream {
+    /// Whether the body of the prefetched page has arrived.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.position.lock().prefetched.as_ref().is_some_and(PageRequest::has_arrived)
+    }
+
+    /// Simulates a fork: the same chain in another process.
+    pub(super) fn inherit(self: &mut Arc<Self>) {
+        Arc::get_mut(self).expect("not shared").process = 0;
+    }
+}

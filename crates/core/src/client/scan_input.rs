@@ -1,0 +1,160 @@
+//! [`ScanInput`]: the arguments of a scan, from which it is made now or, from its pickle, again.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::scan::Scan;
+use super::send::Client;
+use super::settings::ReadSettings;
+use crate::auth::Checked;
+use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, Shape};
+use crate::error::{Error, Kind, Result};
+
+const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
+                        (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
+const RELATIVE_HINT: &str = "Times before now are rounded down to a bucket. Give an earlier start, a \
+                             later end or a smaller interval.";
+
+/// The arguments of a scan, without its client and its bookmark.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ScanInput {
+    /// What to read.
+    pub query: QueryInput,
+    /// What the user knows about the pages.
+    pub shape: Shape,
+    /// The members to keep as columns.
+    pub extra_columns: Vec<String>,
+    /// The settings of the read.
+    pub settings: ReadSettings,
+}
+
+impl ScanInput {
+    /// The scan of a range, with bounds that count from now fixed, and its end as [`Client::end`] says; and
+    /// warnings if the end is in the future, or a bound is off the grid.
+    ///
+    /// # Errors
+    /// As [`AskedRange::fixed`], [`Client::end`] and [`ScanInput::scan`].
+    pub fn scan_from_now(
+        mut self,
+        client: &Client,
+        range: AskedRange,
+        lag: Option<Duration>,
+    ) -> Result<Checked<Scan>> {
+        let (now, width) = (client.now(), self.query.interval_seconds);
+        let (start, given) = range.fixed(|| Ok((now, width)))?;
+        let end = client.end(now, given, lag, width)?;
+        (self.query.start, self.query.end) = (start, Some(end.at));
+        let value = self.scan(client).map_err(|error| match (given, start) {
+            (None, Some(start)) if start >= end.at => error.with_hint(END_HINT),
+            (Some(given), Some(start)) if range.is_relative() && start >= given => {
+                error.with_hint(RELATIVE_HINT)
+            }
+            _ => error,
+        })?;
+        let warnings = end.warning().into_iter().chain(value.query().grid_warning());
+        Ok(Checked { warnings: warnings.collect(), value })
+    }
+
+    /// The scan, with the end as it is.
+    ///
+    /// # Errors
+    /// As [`Query::new`] and [`DecodeSettings::for_query`].
+    pub fn scan(self, client: &Client) -> Result<Scan> {
+        let query = Query::new(self.query)?;
+        let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
+        Ok(Scan::new(client.clone(), query, decode, self.settings))
+    }
+}
+
+/// The error of a scan whose start was left out (K16): `None` must be written on purpose.
+pub fn start_left_out() -> Error {
+    let message = "start= is left out: without it the service decides where the points begin.";
+    Error::new(Kind::QueryError, message).with_hint(
+        "That may be years ago, and each page costs a request of the daily allowance. Write \
+         start=\"2026-11-01\" (a day in UTC) or a time, or start=None to let the service decide.",
+    )
+}
+
+impl From<&Scan> for ScanInput {
+    fn from(scan: &Scan) -> Self {
+        let DecodeSettings { shape, extra_columns, .. } = scan.decode_settings().clone();
+        let (query, settings) = (scan.query().input().clone(), scan.read_settings().clone());
+        Self { query, shape, extra_columns, settings }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::test_harness::{credential, noon};
+    use crate::client::ClientSettings;
+    use crate::data::AskedTime;
+    use crate::http::BaseUrl;
+
+    fn range(start: &str, end: Option<&str>) -> AskedRange {
+        let time = |text: &str| AskedTime::parse(text, None).expect("a time");
+        AskedRange { start: Some(time(start)), end: end.map(time) }
+    }
+
+    fn client() -> Client {
+        let base = BaseUrl::parse("http://127.0.0.1:9", false).expect("an address");
+        let mut settings = ClientSettings::new(base, credential());
+        settings.clock = noon();
+        Client::new(settings).expect("settings")
+    }
+
+    fn scan(client: &Client, width: u32, start: &str, end: Option<&str>) -> Result<Checked<Scan>> {
+        let query = QueryInput { interval_seconds: Some(width), ..QueryInput::default() };
+        let input = ScanInput { query, ..ScanInput::default() };
+        input.scan_from_now(client, range(start, end), None)
+    }
+
+    #[test]
+    fn the_end_of_a_scan_is_fixed_or_explained() {
+        let client = client();
+        let now = client.now();
+        let scan = |start, end| scan(&client, 60, start, end);
+
+        let Checked { value, warnings } = scan("2020-01-01T00:00:00Z", None).expect("a scan");
+        assert!(value.query().end().expect("an end") < now && warnings.is_empty());
+        let again = ScanInput::from(&value).scan(&client).expect("a scan");
+        assert_eq!(again.query(), value.query());
+
+        let far = scan("2020-01-01T00:00:00Z", Some("2100-01-01T00:00:00Z")).expect("a scan");
+        assert!(far.warnings[0].starts_with("end=2100-01-01T00:00:00Z lies ahead of now"));
+
+        let error = scan("2100-01-01T00:00:00Z", None).expect_err("an empty range");
+        assert_eq!(error.kind(), Kind::QueryError);
+        assert_eq!(error.context().hint.as_deref(), Some(END_HINT));
+    }
+
+    #[test]
+    fn times_before_now_are_fixed_on_the_grid_without_a_warning() {
+        let client = client();
+        let asked = |width, start, end| {
+            let Checked { value, warnings } = scan(&client, width, start, end).expect("a scan");
+            let again = ScanInput::from(&value).scan(&client).expect("a scan");
+            assert_eq!((again.query(), warnings.len()), (value.query(), 0));
+            let (start, end) = (value.query().start(), value.query().end());
+            format!("{} {}", start.expect("a start"), end.expect("an end"))
+        };
+        // It is noon.
+        for (width, start, end, expected) in [
+            (3_600, "-7d", None, "2026-10-25T12:00:00Z 2026-11-01T11:00:00Z"),
+            (86_400, "-7d", None, "2026-10-25T00:00:00Z 2026-11-01T00:00:00Z"),
+            (60, "-90m", Some("-30m"), "2026-11-01T10:30:00Z 2026-11-01T11:30:00Z"),
+            (3_600, "2026-11-01", Some("now"), "2026-11-01T00:00:00Z 2026-11-01T12:00:00Z"),
+        ] {
+            assert_eq!(asked(width, start, end), expected);
+        }
+        let hint = |start, end| {
+            let error = scan(&client, 86_400, start, end).expect_err("no range");
+            assert_eq!(error.kind(), Kind::QueryError);
+            error.context().hint.clone()
+        };
+        assert_eq!(hint("-30m", Some("-20m")).as_deref(), Some(RELATIVE_HINT));
+        assert_eq!(hint("-1m", None).as_deref(), Some(END_HINT));
+        assert_eq!(hint("-3000000d", None), None);
+    }
+}

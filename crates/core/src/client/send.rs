@@ -1,0 +1,547 @@
+//! [`Client`]: sends authorised requests: checks the allowance, gets a token, sends the request, and
+//! recovers once from a 401.
+
+mod once;
+
+use std::fmt;
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::density::QueryDensities;
+use super::identity::{self, Access, Identity};
+use super::listed::ListedIds;
+use super::reply::{self, RequestParts};
+use super::seen::SeenSeries;
+use super::settings::ClientSettings;
+use super::spending::Spending;
+use crate::agent::{AgentIssuer, AgentLedger};
+use crate::auth::{AccessToken, AssertionSettings, Authentication, Exchange};
+use crate::clock::{Moment, ServiceTime};
+use crate::error::{Error, Kind, Result};
+use crate::http::allowance::{Outcome, Permit, exhausted};
+use crate::http::{
+    AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, OpenNote, Reply, Request,
+    RequestKind, RetryQuota, Transport,
+};
+use crate::lock::Mutex;
+
+/// The path of the discovery endpoint below the base URL (§4.2).
+pub(crate) const DISCOVERY_PATH: &str = "/api/customer/v1/discovery";
+/// The path of the data endpoint below the base URL (§4.3).
+pub const DATA_PATH: &str = "/api/customer/v1/data";
+/// The request for the discovery document.
+pub(super) const DISCOVERY: RequestParts<'static> =
+    RequestParts { path: DISCOVERY_PATH, query: None, spending: None, is_retry: false };
+
+/// If a younger token is refused, tokens may need time to reach all servers of the service ...
+const YOUNG: Duration = Duration::from_secs(5);
+/// ... and its successor is used at this age.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
+/// A client of the service for one credential. Cheap to clone; clones share one client.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    settings: ClientSettings,
+    assertion: AssertionSettings,
+    identity: Mutex<Arc<Identity>>,
+    transport: Transport,
+    time: ServiceTime,
+    quota: RetryQuota,
+    ledger: Arc<dyn Ledger>,
+    closed: watch::Sender<bool>,
+    data_requests: AtomicU64,
+    densities: QueryDensities,
+    listed: Arc<ListedIds>,
+    seen: SeenSeries,
+}
+
+impl Client {
+    /// A client with these settings. Sends, opens and loads nothing yet.
+    ///
+    /// # Errors
+    /// `ConfigError` for invalid settings.
+    pub fn new(mut settings: ClientSettings) -> Result<Self> {
+        let audience = settings.audience.clone();
+        let assertion = AssertionSettings {
+            audience: audience.unwrap_or_else(|| settings.base_url.token_url()),
+            lifetime: settings.assertion_lifetime,
+            tolerance: settings.assertion_tolerance,
+            typ: settings.assertion_typ,
+        };
+        assertion.check()?;
+        identity::check(&settings.base_url, &settings.authentication)?;
+        if let Some(agent) = &settings.agent {
+            settings.ledger = Some(Arc::new(AgentLedger(Arc::clone(agent))));
+        }
+        let terms = settings.terms();
+        let ledger =
+            settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
+        let identity = Identity::new(settings.authentication.clone(), &settings, &assertion);
+        Ok(Self(Arc::new(Inner {
+            assertion,
+            identity: Mutex::new(Arc::new(identity)),
+            transport: Transport::new(settings.base_url.clone(), settings.transport.clone())?,
+            time: ServiceTime::new(settings.clock.clone()),
+            quota: RetryQuota::new(),
+            ledger,
+            closed: watch::Sender::new(false),
+            data_requests: AtomicU64::new(0),
+            densities: QueryDensities::default(),
+            listed: Arc::default(),
+            seen: SeenSeries::default(),
+            settings,
+        })))
+    }
+
+    /// Reads the discovery document (§4.2): the body, a JSON object, uninterpreted and without a byte
+    /// order mark.
+    ///
+    /// # Errors
+    /// As [`Client::get`], and `ProtocolError` for a body that is not a JSON object.
+    pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
+        let read = |reply: &Reply| ready(reply::json_object(reply));
+        let deadline = Deadline::after(self.0.time.clock(), deadline);
+        let body = self.unless_closed(Box::pin(self.send(DISCOVERY, deadline, &read))).await?;
+        self.0.listed.learn(&body);
+        Ok(body)
+    }
+
+    /// Sends one data request with its retries, each counted in the allowance before it is sent.
+    /// `query` is percent-encoded and sent unchanged. `read` gets a reply with status 200 as part of the
+    /// attempt, so that a body that turns out to be truncated is retried. `spending` counts the
+    /// requests of the caller's read, except those of which no byte was sent, and limits them.
+    ///
+    /// # Errors
+    /// `AllowanceExhausted`, errors of the token exchange and of the connection, `ServiceError`s,
+    /// `ProtocolError`, `DeadlineExceeded`, `ClosedError` as soon as the client is closed, each with its
+    /// attempts; and those of `read`.
+    pub async fn get<T: Send, R: Future<Output = Result<T>> + Send>(
+        &self,
+        path: &str,
+        query: &str,
+        deadline: Deadline,
+        spending: &Spending,
+        read: impl Fn(&Reply) -> R + Send + Sync,
+    ) -> Result<T> {
+        let (query, spending) = (Some(query), Some(spending));
+        let request = RequestParts { path, query, spending, is_retry: false };
+        self.unless_closed(Box::pin(self.send(request, deadline, &read))).await
+    }
+
+    /// Uses another credential from the next exchange on; a valid token is used until it expires (T30),
+    /// unless the subject differs.
+    ///
+    /// # Errors
+    /// `ConfigError` for a client certificate over plain HTTP, and for a client of an agent.
+    pub fn replace_credential(&self, credential: impl Into<Authentication>) -> Result<()> {
+        let credential = credential.into();
+        if self.0.settings.agent.is_some() {
+            let message = "The client's agent has the credential.";
+            return Err(Error::new(Kind::ConfigError, message)
+                .with_hint("Replace the key where the agent runs, and start that again."));
+        }
+        identity::check(&self.0.settings.base_url, &credential)?;
+        let new = Identity::new(credential, &self.0.settings, &self.0.assertion);
+        let mut identity = self.0.identity.lock();
+        if let (Some(new), Some(former)) = (&new.tokens, &identity.tokens) {
+            new.adopt(former);
+        }
+        *identity = Arc::new(new);
+        Ok(())
+    }
+
+    /// The state of the daily allowance of data requests (§8), from the ledger.
+    ///
+    /// # Errors
+    /// `StoreError`s of a ledger that cannot be read.
+    pub fn allowance(&self) -> Result<AllowanceState> {
+        self.0.ledger.state(self.moment())
+    }
+
+    /// What is left of the allowance, for those who show it: without a question to another process.
+    #[must_use]
+    pub fn allowance_left(&self) -> Option<u64> {
+        self.0.ledger.left(self.moment())
+    }
+
+    /// The service's time, as well as it is known: by evidence, and failing that by the earlier of what
+    /// one reply and this machine's clock say. So it is not in the service's future.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.0.ledger.service_time(self.moment()).unwrap_or_else(|_| self.0.time.now())
+    }
+
+    fn moment(&self) -> Moment {
+        self.0.time.clock().moment()
+    }
+
+    /// The estimate of the service's time.
+    #[must_use]
+    pub fn time(&self) -> &ServiceTime {
+        &self.0.time
+    }
+
+    /// The address of the service.
+    #[must_use]
+    pub fn base_url(&self) -> &BaseUrl {
+        &self.0.settings.base_url
+    }
+
+    /// The origin of bookmarks: base URL and subject.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        format!("{}\n{}", self.base_url().as_str(), self.subject())
+    }
+
+    /// The subject of the credential.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        self.identity().authentication.subject().to_owned()
+    }
+
+    /// The settings of the client, including its ledger: a client created from them uses the same ledger
+    /// and token, with its own connections.
+    #[must_use]
+    pub fn settings(&self) -> &ClientSettings {
+        &self.0.settings
+    }
+
+    /// Whether both are clones of one client.
+    #[must_use]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The number of data requests of this client, including retries, except those of which no byte was
+    /// sent.
+    #[must_use]
+    pub fn data_requests(&self) -> u64 {
+        self.0.data_requests.load(Ordering::Relaxed)
+    }
+
+    /// The estimates of how many pages a query has, from the chains that this client has read.
+    pub(crate) fn densities(&self) -> &QueryDensities {
+        &self.0.densities
+    }
+
+    /// What the newest discovery response listed.
+    pub fn listed(&self) -> &Arc<ListedIds> {
+        &self.0.listed
+    }
+
+    /// The series that its pages had.
+    pub fn seen(&self) -> &SeenSeries {
+        &self.0.seen
+    }
+
+    /// Closes the client: new calls and those in progress get `ClosedError`. May be called again.
+    pub fn close(&self) {
+        self.0.closed.send_replace(true);
+        self.0.ledger.close();
+    }
+
+    /// Whether [`Client::close`] was called.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        *self.0.closed.borrow()
+    }
+
+    async fn unless_closed<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut closed = self.0.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => {
+                Err(Error::new(Kind::ClosedError, "the client is closed"))
+            }
+            outcome = future => outcome,
+        }
+    }
+
+    async fn send<T: Send, R: Future<Output = Result<T>> + Send>(
+        &self,
+        mut request: RequestParts<'_>,
+        deadline: Deadline,
+        read: &(impl Fn(&Reply) -> R + Send + Sync),
+    ) -> Result<T> {
+        let inner = &*self.0;
+        let clock = inner.time.clock();
+        let mut call = Call::begin(clock, &inner.settings.retry, &inner.quota, deadline);
+        let mut refusal: Option<Error> = None;
+        let mut arrival = Duration::ZERO;
+        loop {
+            // Before the token, which might expire meanwhile.
+            let slot = match call.untimed(inner.transport.slot()).await {
+                Ok(slot) => slot,
+                Err(error) => return Err(call.with_attempts(error)),
+            };
+            let pause = request.spending.and_then(|spending| spending.pause.closed(clock));
+            if let Some((left, because)) = pause {
+                // Whoever shares no pause may send meanwhile.
+                drop(slot);
+                call.wait_out(left, because).await?;
+                continue;
+            }
+            let ready = match call.untimed(self.renewed_identity()).await {
+                Ok(identity) => {
+                    self.ready(&identity, request, &mut call).await.map(|access| (identity, access))
+                }
+                Err(error) => Err(error),
+            };
+            let (identity, access) = match ready {
+                Ok(ready) => ready,
+                Err(error) => return Err(call.with_attempts(error)),
+            };
+            if let (Some(refusal), Some(token)) = (&refusal, &access.token) {
+                call.pause(arrival.saturating_sub(token.age()), refusal.clone()).await?;
+            }
+            let mut note = self.note(&call, request);
+            let attempt = self.attempt(request, &access, &mut note);
+            let attempted = call.attempt(Box::pin(attempt)).await;
+            drop(slot);
+            let outcome = match attempted {
+                // `read` may wait for its caller, so it does not count against the limit of the call.
+                Ok(reply) => {
+                    let read = call.untimed(reply::read(&reply, read)).await;
+                    read.map_err(|error| reply::without_secrets(error, request, access.secret()))
+                }
+                Err(error) => Err(error),
+            };
+            let error = match outcome {
+                Ok(value) => {
+                    call.succeeded();
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            note.failed(&error);
+            request.is_retry = true;
+            if error.kind() != Kind::AuthenticationError {
+                if let Some(spending) = request.spending {
+                    spending.note_pause(clock, &error, inner.settings.retry.max_retry_after);
+                }
+                call.pause_after(error).await?;
+                continue;
+            }
+            // One new token and one repeat; a second refusal ends the call (D2, D7).
+            let may_help = refusal.is_none()
+                && !error.context().certificate_refused
+                && !inner.settings.sends_once;
+            let Some(token) = access.token.as_ref().filter(|_| may_help) else {
+                return Err(call.with_last_attempt(error));
+            };
+            arrival = if token.age() < YOUNG { ARRIVAL } else { Duration::ZERO };
+            call.record_attempt(&error, arrival);
+            identity.invalidate(&access);
+            refusal = Some(error);
+        }
+    }
+
+    /// Counts the requests of this client.
+    pub(super) fn ledger(&self) -> &dyn Ledger {
+        &*self.0.ledger
+    }
+
+    pub(super) fn quota(&self) -> &RetryQuota {
+        &self.0.quota
+    }
+
+    /// A token for a request that another process sends.
+    pub(super) async fn ready_for(
+        &self,
+        request: RequestParts<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<Option<AccessToken>> {
+        let identity = self.identity();
+        Ok(self.ready(&identity, request, call).await?.token)
+    }
+
+    /// Drops the token that has this digest.
+    pub(super) fn refuse(&self, digest: &str) {
+        if let Some(tokens) = &self.identity().tokens {
+            tokens.invalidate_digest(digest);
+        }
+    }
+
+    /// Checks the allowance and gets a token, if one is needed; then another process may have to grant
+    /// the request. If no request is left, no token is requested; the request is counted only when there
+    /// is a token.
+    async fn ready(
+        &self,
+        identity: &Identity,
+        request: RequestParts<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<Access> {
+        let permit = || match request.spending {
+            Some(_) => match self.0.ledger.permit(self.moment(), request.must_remain())? {
+                Permit::Exhausted(state) => Err(exhausted(state)),
+                permit => Ok(permit),
+            },
+            None => Ok(Permit::Granted),
+        };
+        let mut unknown = permit()? != Permit::Granted && !self.0.settings.sends_once;
+        let must_remain = request.spending.map(|_| request.must_remain());
+        let mut access = self.access(identity, must_remain, call).await?;
+        // The reply of a token request costs no data request and shows the service's day, if another
+        // one confirms it. The first token may have been requested before. Without any date one data
+        // request asks.
+        for is_new in [false, true] {
+            unknown = unknown
+                && match permit()? {
+                    Permit::Unknown { one } => one || !is_new,
+                    _ => false,
+                };
+            if unknown {
+                if access.token.is_some() {
+                    identity.invalidate(&access);
+                    access = self.access(identity, must_remain, call).await?;
+                } else {
+                    // Without tokens a discovery request is the one that costs nothing; whatever the
+                    // reply, it has a date.
+                    let mut note = self.note(call, DISCOVERY);
+                    let attempt = self.attempt(DISCOVERY, &access, &mut note);
+                    let _ = call.untimed(Box::pin(attempt)).await;
+                }
+            }
+        }
+        if request.spending.is_some()
+            && let Some(prepared) = self.0.ledger.prepare(self.moment(), request.must_remain())
+        {
+            call.untimed(prepared).await?;
+        }
+        Ok(access)
+    }
+
+    /// A token, or the certificate alone. `must_remain`: the requests to be left after the one that it is
+    /// for, if that is counted.
+    async fn access(
+        &self,
+        identity: &Identity,
+        must_remain: Option<u64>,
+        call: &mut Call<'_>,
+    ) -> Result<Access> {
+        let inner = &*self.0;
+        if let Some((tokens, link)) = identity.tokens.as_ref().zip(inner.settings.agent.as_ref()) {
+            let issuer = AgentIssuer { link, must_remain, deadline: call.deadline() };
+            let token = call.untimed(tokens.token(&issuer)).await?;
+            return Ok(identity.access(Some(token)));
+        }
+        let proof = identity.proof(&inner.assertion);
+        let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else {
+            return Ok(identity.access(None));
+        };
+        let exchange = Exchange {
+            transport: &inner.transport,
+            time: &inner.time,
+            proof,
+            policy: &inner.settings.token_retry,
+            deadline: call.deadline(),
+            ledger: &*inner.ledger,
+        };
+        let token = if inner.settings.sends_once {
+            tokens.cached().ok_or_else(reply::without_token)?
+        } else {
+            call.untimed(tokens.token(&exchange)).await?
+        };
+        Ok(identity.access(Some(token)))
+    }
+
+    /// The note of the next attempt, for whoever observes the client.
+    fn note(&self, call: &Call<'_>, parts: RequestParts<'_>) -> OpenNote {
+        let (kind, feed) = match parts.spending {
+            Some(spending) => (RequestKind::Data, spending.feed.as_ref()),
+            None => (RequestKind::Discovery, None),
+        };
+        call.note(self.0.transport.observer(), kind).for_feed(feed)
+    }
+
+    /// Sends one request, which is counted before, and given back only if no byte was sent.
+    async fn attempt(
+        &self,
+        parts: RequestParts<'_>,
+        access: &Access,
+        note: &mut OpenNote,
+    ) -> Result<Reply> {
+        let inner = &*self.0;
+        let url = inner.settings.base_url.join(parts.path, parts.query);
+        let mut request = Request {
+            url,
+            authorization: access.token.as_ref().map(AccessToken::authorization),
+            form: None,
+            certificate: access.certificate.clone(),
+            trace: None,
+        };
+        let reservation = match parts.spending {
+            Some(_) => Some(inner.ledger.reserve(self.moment(), parts.must_remain())?),
+            None => None,
+        };
+        let counts =
+            || parts.spending.into_iter().flat_map(|spent| [&spent.requests, &inner.data_requests]);
+        for count in counts() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        request.trace = note.begin(&request.url);
+        let mut outcome = inner.transport.send(request, &inner.time).await;
+        note.replied(&mut outcome);
+        let now = self.moment();
+        let what = reply::outcome_of(&outcome);
+        if what == Outcome::Unsent {
+            for count in counts() {
+                count.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        match (reservation, what) {
+            (Some(reservation), _) => inner.ledger.settle(reservation, what, now),
+            (None, Outcome::Replied { reading: Some(reading), .. }) => {
+                inner.ledger.observe(reading, now);
+            }
+            _ => {}
+        }
+        if parts.spending.is_some() {
+            note.allowance_left(|| inner.ledger.left(now));
+        }
+        let checked = reply::check(outcome?.readable()?, parts, access.secret(), self.now());
+        if let Err(error) = &checked
+            && error.kind() == Kind::AllowanceExhausted
+            && let Some(pause) = error.context().retry_after
+        {
+            // The caller gets the service's error even if it cannot be recorded.
+            if let Err(error) = inner.ledger.pin(pause, now) {
+                log::warn!(target: "siteline::ledger", "the refusal is not recorded: {error}");
+            }
+        }
+        checked
+    }
+
+    fn identity(&self) -> Arc<Identity> {
+        Arc::clone(&self.0.identity.lock())
+    }
+
+    /// The identity with the client certificate as its files have it now.
+    async fn renewed_identity(&self) -> Result<Arc<Identity>> {
+        let known = self.identity();
+        let Some(new) = known.renewed(&self.0.settings, self.0.time.now()).await? else {
+            return Ok(known);
+        };
+        let new = Arc::new(new);
+        let mut identity = self.0.identity.lock();
+        // It may have been replaced meanwhile.
+        if Arc::ptr_eq(&identity, &known) {
+            *identity = Arc::clone(&new);
+        }
+        Ok(new)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({}, {:?})", self.base_url(), self.identity().authentication)
+    }
+}

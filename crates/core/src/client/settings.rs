@@ -1,0 +1,413 @@
+//! The settings of a client and of a scan.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::background::Spawner;
+use crate::agent::AgentLink;
+use crate::auth::{Authentication, ScopeSet};
+use crate::clock::Clock;
+use crate::error::{Error, Kind, Result};
+use crate::http::proxy::has_password;
+use crate::http::{
+    BaseUrl, DefaultLedger, FileLedger, Integration, Ledger, Policy, Terms, TimeOfDay,
+    TransportSettings,
+};
+use crate::system;
+
+/// `ledger=` with this text counts in memory.
+const MEMORY: &str = "memory";
+
+/// All settings of a [`Client`](super::Client). [`ClientSettings::new`] has the defaults.
+#[derive(Clone)]
+pub struct ClientSettings {
+    /// The address of the service.
+    pub base_url: BaseUrl,
+    /// The credential.
+    pub authentication: Authentication,
+    /// The scopes of the token; `customer.discovery.read` and `customer.data.read` (§5.5).
+    pub scopes: ScopeSet,
+    /// `aud` of the assertions if it differs from the address of the token endpoint (§2.1).
+    pub audience: Option<String>,
+    /// From `iat` to `exp`; 120 s.
+    pub assertion_lifetime: Duration,
+    /// From `nbf` to `iat`; 0.
+    pub assertion_tolerance: Duration,
+    /// Whether the header of an assertion has `typ`; no.
+    pub assertion_typ: bool,
+    /// The clock.
+    pub clock: Clock,
+    /// Whether the clock is that of a sandbox in another process.
+    pub(crate) has_sandbox_clock: bool,
+    /// Data requests allowed per day (§8), if the user knows it.
+    pub daily_allowance: Option<u64>,
+    /// When the service's day begins, if the user knows it; midnight UTC until the service shows another
+    /// time.
+    pub allowance_resets: Option<TimeOfDay>,
+    /// The ledger that counts requests; in memory by default. A ledger has its own [`Terms`]; the two
+    /// settings above apply only to the default one.
+    pub ledger: Option<Arc<dyn Ledger>>,
+    /// The agent that has the key and the ledger.
+    pub agent: Option<Arc<AgentLink>>,
+    /// How long before the service's time a query without an end ends (§4.5.1); 5 minutes.
+    pub settle_lag: Duration,
+    /// The settings of the connections.
+    pub transport: TransportSettings,
+    /// The retry policy of data and discovery requests.
+    pub retry: Policy,
+    /// The retry policy of token requests.
+    pub token_retry: Policy,
+    /// Whether each request is sent once, for a diagnosis: none is repeated, a token is requested only
+    /// where that is asked for, and the file of the ledger is made by the first count.
+    pub sends_once: bool,
+    /// The file of the ledger, if requests are counted in one.
+    pub ledger_file: Option<PathBuf>,
+    /// Starts background tasks; on tokio's current runtime by default.
+    pub spawner: Arc<Spawner>,
+}
+
+impl ClientSettings {
+    /// The defaults for this service and credential.
+    #[must_use]
+    pub fn new(base_url: BaseUrl, credential: impl Into<Authentication>) -> Self {
+        Self {
+            base_url,
+            authentication: credential.into(),
+            scopes: ScopeSet::granted("customer.discovery.read customer.data.read"),
+            audience: None,
+            assertion_lifetime: Duration::from_secs(120),
+            assertion_tolerance: Duration::ZERO,
+            assertion_typ: false,
+            clock: Clock::system(),
+            has_sandbox_clock: false,
+            daily_allowance: None,
+            allowance_resets: None,
+            ledger: None,
+            agent: None,
+            settle_lag: Duration::from_secs(300),
+            transport: TransportSettings::default(),
+            retry: Policy::data(),
+            token_retry: Policy::token(),
+            sends_once: false,
+            ledger_file: None,
+            spawner: Arc::new(|work| Some(tokio::spawn(work).abort_handle())),
+        }
+    }
+
+    /// The user's settings of the allowance, for a ledger.
+    #[must_use]
+    pub(crate) fn terms(&self) -> Terms {
+        Terms { limit: self.daily_allowance, resets: self.allowance_resets }
+    }
+
+    /// Counts requests in the file `named`, or in memory if that is `memory`. Without either: in the
+    /// file that `default` returns for its name; a service on loopback and a manual clock are for tests,
+    /// and counted in memory. Returns what was named, with an absolute path.
+    ///
+    /// # Errors
+    /// `ConfigError` for an empty path, and where the default file cannot be made although
+    /// `daily_allowance` is to be kept; as [`FileLedger::open`].
+    pub fn choose_ledger(
+        &mut self,
+        named: Option<&Path>,
+        default: impl FnOnce(&str) -> Option<PathBuf>,
+    ) -> Result<Option<PathBuf>> {
+        let (integration, terms) = (self.integration(), self.terms());
+        let Some(path) = named else {
+            if !self.base_url.is_loopback() && !self.clock.is_manual() {
+                let path = default(&integration.file_name());
+                let ledger = if self.sends_once {
+                    DefaultLedger::unopened(path.as_deref(), integration, terms)
+                } else {
+                    DefaultLedger::new(path.as_deref(), integration, terms)?
+                };
+                self.ledger = Some(Arc::new(ledger));
+                self.ledger_file = path;
+            }
+            return Ok(None);
+        };
+        if path.as_os_str().is_empty() {
+            return Err(Error::new(Kind::ConfigError, "ledger= is an empty path."));
+        }
+        if !names_file(path) {
+            return Ok(Some(path.to_owned()));
+        }
+        let ledger = if self.sends_once {
+            FileLedger::unopened(path, integration, terms)
+        } else {
+            FileLedger::open(path, integration, terms)?
+        };
+        let path = ledger.path().to_owned();
+        self.ledger = Some(Arc::new(ledger));
+        self.ledger_file = Some(path.clone());
+        Ok(Some(path))
+    }
+
+    /// Takes the clock of a sandbox that names its address and its clock's file, separated by `#`. It is
+    /// taken only where the address is this client's own and a loopback address: any other client goes
+    /// by the machine's clock. `ledger`: where requests are to be counted; in a file that must never be
+    /// done by another clock than the machine's.
+    ///
+    /// # Errors
+    /// `ConfigError` where the file cannot be read; and with a ledger, if the sandbox's clock was moved
+    /// or stands still.
+    pub fn take_sandbox_clock(
+        &mut self,
+        sandbox: &str,
+        ledger: Option<&Path>,
+    ) -> Result<()> {
+        let Some((address, file)) = sandbox.split_once('#') else { return Ok(()) };
+        if address != self.base_url.as_str() || !self.base_url.is_loopback_address() {
+            return Ok(());
+        }
+        let clock = Clock::of_file(Path::new(file)).map_err(|error| {
+            let why = system::reason(&error);
+            let message = format!("The clock of the sandbox {address} cannot be read: {why}.");
+            let error_of_setting = Error::new(Kind::ConfigError, message).with_hint(
+                "SITELINE_SANDBOX_CLOCK is of a sandbox that has ended, or on another machine. Take \
+                 the variables of sandbox.env() anew, or unset this one.",
+            );
+            error_of_setting.passing_as(&error)
+        })?;
+        if ledger.is_some_and(names_file) {
+            return if clock.shows_system_time() { Ok(()) } else { Err(ledger_by_sandbox_clock()) };
+        }
+        log::info!(
+            target: "siteline::ledger",
+            "the clock is that of the sandbox {address} (SITELINE_SANDBOX_CLOCK): requests are counted \
+             in memory"
+        );
+        self.clock = clock;
+        self.has_sandbox_clock = true;
+        Ok(())
+    }
+
+    /// Why a client with these settings is not pickled: one of them is valid only in this process, or is
+    /// secret.
+    #[must_use]
+    pub fn why_not_pickled(&self) -> Option<&'static str> {
+        if self.clock.is_manual() && !self.has_sandbox_clock {
+            return Some(
+                "A client with clock= is not pickled, because the clock exists only in this process: make \
+                 the client without it. The client of sandbox.client() has a clock; that of \
+                 Client.from_env() with the variables of sandbox.env() is pickled.",
+            );
+        }
+        let is_secret = self.transport.proxy.as_deref().is_some_and(has_password);
+        is_secret.then_some(
+            "A client whose proxy= has a user or password is not pickled, because the pickle would \
+             contain them: set HTTPS_PROXY to the proxy instead, in the other process too.",
+        )
+    }
+
+    /// What is set for page requests holds for token requests too (K20): the attempts, the longest
+    /// `Retry-After`, and a reply timeout, where an attempt of a token request has a limit of its own.
+    pub fn hold_for_tokens(&mut self) {
+        let response_timeout = self.transport.response_timeout;
+        let is_usual = response_timeout == TransportSettings::default().response_timeout;
+        let token = &mut self.token_retry;
+        token.tries = self.retry.tries;
+        token.max_retry_after = self.retry.max_retry_after;
+        if !is_usual && token.attempt_limit.is_some_and(|limit| limit < response_timeout) {
+            token.attempt_limit = Some(response_timeout);
+            token.call_limit = token.call_limit.max(response_timeout);
+        }
+    }
+
+    /// Sends each request once from now on.
+    pub fn send_once(&mut self) {
+        self.sends_once = true;
+        self.retry.tries = 1;
+        self.token_retry.tries = 1;
+    }
+
+    pub(super) fn integration(&self) -> Integration {
+        Integration::new(self.base_url.as_str(), self.authentication.subject())
+    }
+}
+
+/// Whether `ledger=` names a file; `memory` is none.
+fn names_file(ledger: &Path) -> bool {
+    ledger.as_os_str() != MEMORY
+}
+
+fn ledger_by_sandbox_clock() -> Error {
+    let message = "A ledger= (or SITELINE_LEDGER) cannot count by the clock of a sandbox, which was moved \
+        or stands still.";
+    Error::new(Kind::ConfigError, message).with_hint(
+        "Leave the ledger out: requests of a sandbox are counted in memory. To count in a file, make the \
+         Sandbox without now= and do not move its clock.",
+    )
+}
+
+/// The settings of a read.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ReadSettings {
+    /// After so many pages of one chain, the read fails.
+    pub max_pages: Option<u64>,
+    /// The longest time of one read, including waits and token exchange.
+    pub deadline: Option<Duration>,
+    /// Whether to keep the body of each page.
+    pub keep_raw: bool,
+}
+
+impl fmt::Debug for ClientSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSettings")
+            .field("base_url", &self.base_url)
+            .field("credential", &self.authentication)
+            .field("scopes", &self.scopes)
+            .field("audience", &self.audience)
+            .field("daily_allowance", &self.daily_allowance)
+            .field("allowance_resets", &self.allowance_resets)
+            .field("ledger", &self.ledger)
+            .field("settle_lag", &self.settle_lag)
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::test_harness::credential;
+
+    fn settings(address: &str) -> ClientSettings {
+        ClientSettings::new(BaseUrl::parse(address, false).expect("an address"), credential())
+    }
+
+    #[test]
+    fn k20_what_is_set_for_pages_holds_for_tokens_and_the_defaults_are_their_own() {
+        let usual = settings("https://customer.example.com");
+        let mut unset = usual.clone();
+        unset.hold_for_tokens();
+        assert_eq!(unset.token_retry, usual.token_retry);
+        let mut set = usual;
+        set.retry.tries = 1;
+        set.retry.max_retry_after = Duration::from_secs(5);
+        set.transport.response_timeout = Duration::from_secs(100);
+        set.hold_for_tokens();
+        let token = &set.token_retry;
+        assert_eq!((token.tries, token.max_retry_after), (1, Duration::from_secs(5)));
+        let limits = (token.attempt_limit, token.call_limit);
+        assert_eq!(limits, (Some(Duration::from_secs(100)), Duration::from_secs(100)));
+        // A shorter one ends an attempt before its limit does.
+        set.token_retry = Policy::token();
+        set.transport.response_timeout = Duration::from_secs(2);
+        set.hold_for_tokens();
+        assert_eq!(set.token_retry.attempt_limit, Policy::token().attempt_limit);
+    }
+
+    #[test]
+    fn a_service_on_loopback_is_counted_in_memory_unless_a_file_is_named() {
+        let mut local = settings("http://127.0.0.1:9");
+        let no_file = |_: &str| unreachable!("no file is wanted");
+        local.choose_ledger(None, no_file).expect("memory");
+        assert!(local.ledger.is_none());
+        let empty = local.choose_ledger(Some(Path::new("")), no_file).expect_err("no path");
+        assert_eq!(empty.kind(), Kind::ConfigError);
+
+        let mut manual = settings("https://customer.example.com");
+        manual.clock = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        manual.choose_ledger(None, no_file).expect("memory");
+        assert!(manual.ledger.is_none());
+
+        let mut usual = settings("https://customer.example.com");
+        usual.choose_ledger(None, |_| None).expect("memory, with a warning");
+        assert!(usual.ledger.is_some());
+    }
+
+    #[test]
+    fn b20_an_allowance_to_be_kept_needs_a_file_unless_memory_is_named() {
+        let mut limited = settings("https://customer.example.com");
+        limited.daily_allowance = Some(25);
+        let file = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        std::fs::write(&file, "in the way").expect("written");
+        for path in [None, Some(file.join("ledger.txt"))] {
+            let error = limited.choose_ledger(None, |_| path.clone()).expect_err("no file");
+            assert_eq!(error.kind(), Kind::ConfigError);
+            let hint = error.context().hint.clone().unwrap_or_default();
+            assert!(hint.contains("ledger=\"memory\""), "{error}");
+            let named = path.map_or("home".to_owned(), |path| path.display().to_string());
+            assert!(error.context().message.contains(&named), "{error}");
+        }
+        std::fs::remove_file(&file).expect("removed");
+        assert!(limited.ledger.is_none());
+        let named = limited.choose_ledger(Some(Path::new("memory")), |_| unreachable!());
+        assert_eq!(named.expect("memory"), Some("memory".into()));
+        assert!(limited.ledger.is_none());
+    }
+
+    #[test]
+    fn r20_a_sandbox_clock_is_taken_only_where_its_address_is_the_base_url_and_loopback() {
+        let sandbox = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        let file = sandbox.share().expect("a file");
+        let takes = |base_url: &str, address: &str| {
+            let mut settings = settings(base_url);
+            let variable = format!("{address}#{}", file.display());
+            settings.take_sandbox_clock(&variable, None).expect("no error");
+            let taken = settings.clock.is_same(&sandbox);
+            assert_eq!(settings.has_sandbox_clock, taken);
+            assert!(taken || settings.clock.is_same(&Clock::system()));
+            taken
+        };
+        for address in ["http://127.0.0.1:80", "http://127.9.9.9:8080", "https://[::1]:9"] {
+            assert!(takes(address, address) && takes(&format!("{address}/"), address), "{address}");
+        }
+        for address in
+            ["https://customer.example.com", "http://localhost:80", "http://a.localhost:80"]
+        {
+            assert!(!takes(address, address), "{address}");
+        }
+        for other in [
+            "",
+            "http://127.0.0.1",
+            "http://127.0.0.1:8",
+            "http://127.0.0.2:80",
+            "https://127.0.0.1:80",
+            "http://127.0.0.1:80/",
+            "http://127.0.0.1:80/eu",
+            "HTTP://127.0.0.1:80",
+        ] {
+            assert!(!takes("http://127.0.0.1:80", other), "{other}");
+        }
+        assert!(!takes("http://127.0.0.1:80/eu", "http://127.0.0.1:80"));
+        let mut settings = settings("http://127.0.0.1:80");
+        settings.take_sandbox_clock("http://127.0.0.1:80", None).expect("no file, no clock");
+        assert!(!settings.has_sandbox_clock);
+    }
+
+    #[test]
+    fn r20_a_sandbox_clock_that_cannot_be_read_is_an_error() {
+        let mut settings = settings("http://127.0.0.1:80");
+        let error = settings.take_sandbox_clock("http://127.0.0.1:80#/nowhere/clock", None);
+        let error = error.expect_err("no such file");
+        assert_eq!(error.kind(), Kind::ConfigError);
+        assert!(error.to_string().contains("http://127.0.0.1:80"), "{error}");
+    }
+
+    #[test]
+    fn r20_a_ledger_never_counts_by_a_sandbox_clock() {
+        let address = "http://127.0.0.1:80";
+        let take = |sandbox: &Clock| {
+            let mut settings = settings(address);
+            let file = sandbox.share().expect("a file");
+            let taken = settings.take_sandbox_clock(
+                &format!("{address}#{}", file.display()),
+                Some(Path::new("ledger.txt")),
+            );
+            assert!(settings.clock.is_same(&Clock::system()) && !settings.has_sandbox_clock);
+            taken
+        };
+        let frozen = Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"));
+        assert_eq!(take(&frozen).expect_err("a fixed time").kind(), Kind::ConfigError);
+        let running = Clock::running();
+        take(&running).expect("it shows the machine's time");
+        running.advance(Duration::from_secs(1));
+        assert_eq!(take(&running).expect_err("moved").kind(), Kind::ConfigError);
+    }
+}

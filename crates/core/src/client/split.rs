@@ -1,0 +1,218 @@
+//! [`Scan::split`]: splits a range on the grid of its buckets.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::scan::Scan;
+use crate::error::{Error, Kind, Result};
+
+/// More parts are refused: each costs at least one page.
+const MOST_PARTS: u64 = 10_000;
+
+/// How a range is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Into this number of parts, as equal as the grid allows.
+    Parts(u64),
+    /// Into parts of this length; the last one may be shorter.
+    Length(Duration),
+}
+
+/// A range of buckets of one width, the last of which may be shorter. All in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    start: i64,
+    end: i64,
+    width: i64,
+}
+
+impl Scan {
+    /// Scans of consecutive ranges that cover this scan's range, in order of time, with this scan's
+    /// settings. The bounds are multiples of the interval from the range's start, so that no bucket is
+    /// split. Sends no request.
+    ///
+    /// # Errors
+    /// `QueryError` for a scan without a range or interval, or with a bookmark; for no parts, more parts
+    /// than buckets, and a length that is not a multiple of the interval.
+    pub fn split(&self, cut: Cut) -> Result<Vec<Self>> {
+        if self.bookmark().is_some() {
+            let message = "a scan that continues from a bookmark cannot be split: it is unknown \
+                           which part of its range was read before the bookmark";
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("Read it to its end, or split the scan that was resumed."));
+        }
+        let ranges = self.grid()?.cut(cut)?;
+        ranges.into_iter().map(|(start, end)| self.part(start, end)).collect()
+    }
+
+    fn grid(&self) -> Result<Grid> {
+        let missing = |what: &str| {
+            Error::new(Kind::QueryError, format!("a scan without {what}= cannot be split"))
+                .with_hint(format!("Pass {what}= to client.data(...)."))
+        };
+        let query = self.query();
+        let start = query.start().ok_or_else(|| missing("start"))?.as_second();
+        let end = query.end().ok_or_else(|| missing("end"))?.as_second();
+        let width = query.interval_seconds().ok_or_else(|| missing("interval"))?;
+        Ok(Grid { start, end, width: width.into() })
+    }
+
+    fn part(&self, start: i64, end: i64) -> Result<Self> {
+        let at = |second| Timestamp::from_second(second).ok();
+        self.over(self.query().over(at(start), at(end))?)
+    }
+}
+
+impl Grid {
+    /// The bounds of the parts.
+    fn cut(self, cut: Cut) -> Result<Vec<(i64, i64)>> {
+        let starts = match cut {
+            Cut::Parts(parts) => self.into_parts(parts)?,
+            Cut::Length(length) => self.by_length(length)?,
+        };
+        let ends = starts[1..].iter().copied().chain([self.end]);
+        Ok(starts.iter().copied().zip(ends).collect())
+    }
+
+    fn buckets(self) -> i64 {
+        self.end.saturating_sub(self.start).saturating_sub(1) / self.width + 1
+    }
+
+    /// The start of each of `parts` parts.
+    fn into_parts(self, parts: u64) -> Result<Vec<i64>> {
+        let refused = |message: String| Err(Error::new(Kind::QueryError, message));
+        let buckets = self.buckets();
+        let Some(parts) = i64::try_from(parts).ok().filter(|parts| *parts <= buckets) else {
+            return refused(format!(
+                "{parts} parts are more than the {buckets} bucket{} of {} s that the range has",
+                if buckets == 1 { "" } else { "s" },
+                self.width
+            ));
+        };
+        if parts == 0 {
+            return refused("0 parts: a range is split into 1 or more".to_owned());
+        }
+        check_number(parts)?;
+        // Seconds of all years times the number of parts may exceed 64 bits.
+        let first = |part: i64| i128::from(part) * i128::from(buckets) / i128::from(parts);
+        let bucket = |part| i64::try_from(first(part)).unwrap_or(buckets);
+        Ok((0..parts).map(|part| self.start + bucket(part) * self.width).collect())
+    }
+
+    /// The start of each part of this length.
+    fn by_length(self, length: Duration) -> Result<Vec<i64>> {
+        let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
+        if seconds < self.width || length.subsec_nanos() != 0 || seconds % self.width != 0 {
+            let message = format!(
+                "parts of {} s would cut through buckets of {} s",
+                length.as_secs_f64(),
+                self.width
+            );
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("Pass a multiple of the interval, or a number of parts."));
+        }
+        let parts = self.end.saturating_sub(self.start).saturating_sub(1) / seconds + 1;
+        check_number(parts)?;
+        Ok((0..parts).map(|part| self.start + part * seconds).collect())
+    }
+}
+
+fn check_number(parts: i64) -> Result<()> {
+    if u64::try_from(parts).is_ok_and(|parts| parts <= MOST_PARTS) {
+        return Ok(());
+    }
+    let message = format!("{parts} parts are too many: each of them costs at least one page");
+    Err(Error::new(Kind::QueryError, message).with_hint(format!("Use at most {MOST_PARTS}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    fn refused(grid: Grid, cut: Cut) -> String {
+        let error = grid.cut(cut).unwrap_err();
+        assert_eq!(error.kind(), Kind::QueryError);
+        error.to_string()
+    }
+
+    #[test]
+    fn parts_are_as_equal_as_the_grid_allows() {
+        let grid = Grid { start: 0, end: 10 * 60, width: 60 };
+        let parts = grid.cut(Cut::Parts(3)).unwrap();
+        assert_eq!(parts, [(0, 180), (180, 360), (360, 600)]);
+        assert_eq!(grid.cut(Cut::Parts(1)).unwrap(), [(0, 600)]);
+        assert_eq!(grid.cut(Cut::Parts(10)).unwrap()[9], (540, 600));
+        // The grid starts with the range, and its last bucket may be shorter.
+        let uneven = Grid { start: 7, end: 7 + 150, width: 60 };
+        assert_eq!(uneven.cut(Cut::Parts(3)).unwrap(), [(7, 67), (67, 127), (127, 157)]);
+    }
+
+    #[test]
+    fn with_a_length_the_last_part_is_the_rest() {
+        let grid = Grid { start: 0, end: 2 * DAY + 3_600, width: 3_600 };
+        let day = Cut::Length(Duration::from_secs(86_400));
+        assert_eq!(grid.cut(day).unwrap(), [(0, DAY), (DAY, 2 * DAY), (2 * DAY, 2 * DAY + 3_600)]);
+        let long = Cut::Length(Duration::from_secs(30 * 86_400));
+        assert_eq!(grid.cut(long).unwrap(), [(grid.start, grid.end)]);
+    }
+
+    #[test]
+    fn a_split_of_a_bucket_and_an_empty_part_are_refused() {
+        let grid = Grid { start: 0, end: 600, width: 60 };
+        assert!(refused(grid, Cut::Parts(0)).contains("1 or more"));
+        assert!(refused(grid, Cut::Parts(11)).contains("more than the 10 buckets of 60 s"));
+        refused(grid, Cut::Parts(u64::MAX));
+        for length in [30.0, 90.0, 60.5, 0.0] {
+            let length = Duration::from_secs_f64(length);
+            assert!(refused(grid, Cut::Length(length)).contains("cut through buckets"));
+        }
+        let years = Grid { start: 0, end: 100_000 * DAY, width: 1 };
+        assert!(refused(years, Cut::Parts(10_001)).contains("too many"));
+        assert!(refused(years, Cut::Length(Duration::from_secs(60))).contains("too many"));
+        assert_eq!(years.cut(Cut::Parts(10_000)).unwrap().len(), 10_000);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_consecutive_and_on_the_grid_and_cover_the_range(
+            start in -60_000_000_000..200_000_000_000_i64,
+            length in 1..1_000_000_000_i64,
+            width in 1..100_000_i64,
+            parts in 1..200_u64,
+            buckets in 1..500_u64,
+        ) {
+            let grid = Grid { start, end: start + length, width };
+            let long = Duration::from_secs(buckets * width.unsigned_abs());
+            for cut in [Cut::Parts(parts), Cut::Length(long)] {
+                let Ok(ranges) = grid.cut(cut) else { continue };
+                prop_assert_eq!(ranges[0].0, grid.start);
+                prop_assert_eq!(ranges[ranges.len() - 1].1, grid.end);
+                for pair in ranges.windows(2) {
+                    prop_assert_eq!(pair[0].1, pair[1].0, "consecutive");
+                }
+                for (from, to) in &ranges {
+                    prop_assert!(from < to);
+                    prop_assert_eq!((from - start) % width, 0, "on the grid");
+                }
+                let size = |&(from, to): &(i64, i64)| (to - from - 1) / width + 1;
+                let sizes: Vec<i64> = ranges.iter().map(size).collect();
+                let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+                match cut {
+                    Cut::Parts(parts) => {
+                        prop_assert_eq!(ranges.len() as u64, parts);
+                        prop_assert!(most - least <= 1);
+                    }
+                    Cut::Length(_) => {
+                        let full = &sizes[..sizes.len() - 1];
+                        prop_assert!(full.iter().all(|size| size.unsigned_abs() == buckets));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! [`Table`]: the merged result of a read and its provenance; [`Table::concat`] merges several.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::listed::ListedIds;
+use crate::data::reshape::Expected;
+use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query};
+use crate::error::{Error, Kind, Result};
+
+/// The result of a read: the highest version of each point, in canonical order.
+#[derive(Debug)]
+pub struct Table {
+    /// The points and the counts of the merge.
+    pub merged: Merged,
+    /// The pages of an unfinished read, onto which `Scan::resume` merges.
+    pub(super) unfinished: Option<Unfinished>,
+    /// Whether the read failed before its end.
+    pub is_partial: bool,
+    /// The origin of the points.
+    pub provenance: Provenance,
+}
+
+/// The pages of a read that failed, and the position at which it stopped, where only it can continue.
+#[derive(Debug, Clone)]
+pub(super) struct Unfinished {
+    pub(super) merger: Arc<Merger>,
+    pub(super) stopped_at: Bookmark,
+}
+
+/// The origin of the points of a table.
+#[derive(Debug, Clone)]
+pub struct Provenance {
+    /// The query. For gathered queries: one query over their ranges if these are consecutive, else the
+    /// first.
+    pub query: Query,
+    /// The other queries, if gathered queries are not consecutive.
+    pub further: Vec<Query>,
+    /// The service's host.
+    pub host: String,
+    /// The service's time when the read began.
+    pub read_at: Timestamp,
+    /// Pages read.
+    pub pages: u64,
+    /// Pages of the chain before these, whose points are missing here; not 0 only if a read was resumed
+    /// without its partial table.
+    pub resumed_after_pages: u64,
+    /// The ids of the queries that the discovery response did not list when the read began.
+    pub not_listed: Vec<String>,
+    /// What the discovery responses of the client listed.
+    pub listed: Arc<ListedIds>,
+    /// What of the range came through the feeds of a store; empty without a store.
+    pub through: Vec<StoreShare>,
+}
+
+/// What of a range came through one feed of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreShare {
+    /// The path of the store.
+    pub store: String,
+    /// The name of the feed.
+    pub feed: String,
+    /// The ranges whose points it had settled, each its start and its end.
+    pub from_store: Vec<Vec<Timestamp>>,
+    /// The ranges that it read from the service, and keeps.
+    pub from_service: Vec<Vec<Timestamp>>,
+}
+
+/// What in a query may mean something else than it seems (K17, K19).
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct QueryReport<'a> {
+    /// The bounds at which no bucket begins: `start`, `end`.
+    pub bounds_off_grid: Vec<&'static str>,
+    /// The ids that the discovery response did not list.
+    pub not_listed: Cow<'a, [String]>,
+}
+
+/// A read that failed: its error, its position, and the pages that were read.
+#[derive(Debug)]
+pub struct ReadFailure {
+    /// The error.
+    pub error: Error,
+    /// The bookmark for `Scan::resume`; `None` if no page was read.
+    pub bookmark: Option<Bookmark>,
+    /// The merged table of the pages read; `None` if they were returned page by page.
+    pub partial: Option<Arc<Table>>,
+}
+
+/// What was assumed, seen and counted in a complete read.
+#[derive(Debug, Serialize)]
+pub struct TableReport<'a> {
+    #[serde(flatten)]
+    merged: Cow<'a, MergeReport>,
+    pages: u64,
+    resumed_after_pages: u64,
+    #[serde(flatten)]
+    query: QueryReport<'a>,
+    through: &'a [StoreShare],
+}
+
+impl<'a> TableReport<'a> {
+    /// The report of a read, or of points without one (the sandbox's truth): no pages, nothing unusual.
+    #[must_use]
+    pub fn new(read: Option<&'a Table>, points: &PointColumns) -> Self {
+        let Some(Table { merged, provenance, .. }) = read else {
+            let (rows, series) = (points.rows() as u64, points.series.len() as u64);
+            let merged =
+                MergeReport { points_read: rows, points: rows, series, ..MergeReport::default() };
+            let (merged, query) = (Cow::Owned(merged), QueryReport::default());
+            return Self { merged, pages: 0, resumed_after_pages: 0, query, through: &[] };
+        };
+        let Provenance { pages, resumed_after_pages, .. } = *provenance;
+        let (merged, query) = (Cow::Borrowed(&merged.report), provenance.report());
+        Self { merged, pages, resumed_after_pages, query, through: &provenance.through }
+    }
+}
+
+impl Provenance {
+    /// The bounds of the query in microseconds, where both are set; `None` for several queries.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        let (start, end) = (self.query.start()?, self.query.end()?);
+        self.further.is_empty().then(|| (start.as_microsecond(), end.as_microsecond()))
+    }
+
+    fn report(&self) -> QueryReport<'_> {
+        let queries = [&self.query].into_iter().chain(&self.further);
+        let bounds: BTreeSet<_> = queries.flat_map(Query::bounds_off_grid).collect();
+        let bounds_off_grid = bounds.into_iter().rev().collect();
+        QueryReport { bounds_off_grid, not_listed: Cow::Borrowed(&self.not_listed) }
+    }
+}
+
+impl From<Error> for ReadFailure {
+    fn from(error: Error) -> Self {
+        Self { error, bookmark: None, partial: None }
+    }
+}
+
+impl Table {
+    /// A table that another process read. It cannot be resumed onto.
+    pub fn restored(merged: Merged, provenance: Provenance, is_partial: bool) -> Self {
+        Self { merged, unfinished: None, is_partial, provenance }
+    }
+
+    /// Merges the tables. It is unknown whether `to` is inclusive, so a point at a boundary may be in
+    /// two of them; the result has it once, from the later table.
+    ///
+    /// # Errors
+    /// `QueryError` for no table, for tables with different extra columns, and for buckets of different
+    /// widths, whose points would replace each other.
+    pub fn concat(tables: &[Arc<Self>]) -> Result<Self> {
+        let Some(first) = tables.first() else {
+            return Err(Error::new(Kind::QueryError, "there is no table to merge"));
+        };
+        let schema = first.merged.points.schema();
+        let interval = first.provenance.query.interval_seconds();
+        for table in tables {
+            if table.merged.points.schema() != schema {
+                return Err(incompatible("have different extra columns"));
+            }
+            if table.provenance.query.interval_seconds() != interval {
+                return Err(incompatible("have buckets of different widths (interval=)"));
+            }
+        }
+        let extra: Vec<String> =
+            schema.fields().iter().skip(10).map(|field| field.name().clone()).collect();
+        let mut merger = Merger::new(&extra);
+        for table in tables {
+            merger.push_merged(&table.merged)?;
+        }
+        let provenance = provenance(first, tables);
+        let is_partial = tables.iter().any(|table| table.is_partial);
+        Ok(Self { merged: merger.finish()?, unfinished: None, is_partial, provenance })
+    }
+
+    /// The buckets that its points can have: those of its query or queries. Without a start they begin with
+    /// the first point.
+    ///
+    /// # Errors
+    /// `QueryError` for a part of a read, without an interval, and for queries that ask for other series.
+    pub fn expected(&self) -> Result<Expected> {
+        let refused = |why: &str, hint: &str| {
+            let message = format!("which buckets are missing is not known: {why}");
+            Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()))
+        };
+        let Provenance { query, further, resumed_after_pages, .. } = &self.provenance;
+        if self.is_partial || *resumed_after_pages > 0 {
+            return refused(
+                "this table is a part of a read",
+                "Read to the end: resume(…, onto=…).",
+            );
+        }
+        let Some(interval) = query.interval_seconds() else {
+            return refused("the query has no interval", "Give interval= in the read.");
+        };
+        let unbounded = query.over(None, None)?;
+        let is_same = |other: &Query| other.over(None, None).is_ok_and(|other| other == unbounded);
+        if !further.iter().all(is_same) {
+            return refused("the scans ask for different series", "Ask each table: gathered[0].");
+        }
+        let first = self.merged.points.timestamps.values().iter().min().copied();
+        let range = |query: &Query| {
+            let start = query.start().map(Timestamp::as_microsecond).or(first)?;
+            Some(start..query.end()?.as_microsecond())
+        };
+        let ranges: Vec<_> = [query].into_iter().chain(further).filter_map(range).collect();
+        Ok(Expected::new(interval, ranges.clone(), ranges))
+    }
+}
+
+fn incompatible(why: &str) -> Error {
+    Error::new(Kind::QueryError, format!("these scans {why}: they cannot be merged into one table"))
+        .with_hint("Use the tables separately: gathered[0], or for table in gathered.")
+}
+
+fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
+    let all = || tables.iter().map(|table| &table.provenance);
+    let queries: Vec<&Query> = all().map(|one| &one.query).collect();
+    let mut queries = match consecutive(&queries) {
+        Some(query) => vec![query],
+        None => {
+            all().flat_map(|one| [&one.query].into_iter().chain(&one.further)).cloned().collect()
+        }
+    };
+    Provenance {
+        further: queries.split_off(1),
+        query: queries.swap_remove(0),
+        host: first.provenance.host.clone(),
+        listed: Arc::clone(&first.provenance.listed),
+        through: all().flat_map(|one| &one.through).cloned().collect(),
+        read_at: all().map(|one| one.read_at).min().unwrap_or(first.provenance.read_at),
+        pages: all().map(|one| one.pages).sum(),
+        resumed_after_pages: all().map(|one| one.resumed_after_pages).sum(),
+        not_listed: all()
+            .flat_map(|one| &one.not_listed)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// One query over the ranges of all queries, if these are consecutive in any order and the queries are
+/// otherwise equal.
+fn consecutive(queries: &[&Query]) -> Option<Query> {
+    let unbounded = queries[0].over(None, None).ok()?;
+    let mut ranges: Vec<(Timestamp, Timestamp)> = Vec::with_capacity(queries.len());
+    for query in queries {
+        if query.over(None, None).ok()? != unbounded {
+            return None;
+        }
+        ranges.push((query.start()?, query.end()?));
+    }
+    ranges.sort_unstable();
+    if ranges.windows(2).any(|pair| pair[0].1 != pair[1].0) {
+        return None;
+    }
+    unbounded.over(Some(ranges[0].0), Some(ranges[ranges.len() - 1].1)).ok()
+}

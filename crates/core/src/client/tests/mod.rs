@@ -1,0 +1,210 @@
+//! The client against a scripted server, over real sockets, with a frozen clock.
+
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+mod background_call;
+mod gather;
+mod growth;
+mod limits;
+mod notes;
+mod once;
+mod prefetch;
+mod reads;
+mod recovery;
+mod replies;
+mod warnings;
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::reply;
+use super::{Client, ClientSettings, DATA_PATH, Spending};
+use crate::auth::Credential;
+use crate::auth::test_harness::{credential, noon};
+use crate::error::{Error, Kind, Result};
+use crate::http::test_server::{Act, TestServer};
+use crate::http::{Deadline, Reply};
+
+const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z";
+
+impl Client {
+    /// Requests a JSON object, which is read within the attempt like a page.
+    async fn get_object(&self, deadline: Option<Duration>) -> Result<Bytes> {
+        let read = |reply: &Reply| ready(reply::json_object(reply));
+        let deadline = Deadline::after(self.time().clock(), deadline);
+        self.get(DATA_PATH, QUERY, deadline, &Spending::default(), read).await
+    }
+}
+
+struct Bench {
+    server: TestServer,
+    client: Client,
+}
+
+impl Bench {
+    /// A client of a server that answers data requests with these replies and then with empty pages.
+    async fn new(data: Vec<Act>) -> Self {
+        Self::with(vec![], data, |_| {}).await
+    }
+
+    async fn with(
+        tokens: Vec<Act>,
+        data: Vec<Act>,
+        change: impl FnOnce(&mut ClientSettings),
+    ) -> Self {
+        Self::of(TestServer::scripted(tokens, data).await, change)
+    }
+
+    fn of(server: TestServer, change: impl FnOnce(&mut ClientSettings)) -> Self {
+        let mut settings = ClientSettings::new(server.base_url(), credential());
+        settings.clock = noon();
+        change(&mut settings);
+        let client = Client::new(settings).expect("settings");
+        Self { server, client }
+    }
+
+    async fn get(&self) -> Result<Bytes> {
+        self.client.get_object(None).await
+    }
+
+    async fn error(&self) -> Error {
+        let error = self.get().await.expect_err("it fails");
+        let text = format!("{error:?} {:?}", error.context());
+        assert!(!text.contains("good-token") && !text.contains("from=2026"), "{text}");
+        error
+    }
+
+    fn clock(&self) -> &crate::clock::Clock {
+        self.client.time().clock()
+    }
+
+    /// Makes the token so old that a refusal is final.
+    async fn with_settled_token(self) -> Self {
+        self.client.discover(None).await.ok();
+        self.clock().advance(Duration::from_secs(6));
+        self
+    }
+
+    /// The number of token requests and of others after that discovery.
+    fn counts(&self) -> (usize, usize) {
+        (self.server.token_requests().len() - 1, self.server.other_requests().len() - 1)
+    }
+
+    /// The first reply is for the discovery that gets the token.
+    async fn settled(mut data: Vec<Act>) -> Self {
+        data.insert(0, Act::json(200, "{}"));
+        Self::new(data).await.with_settled_token().await
+    }
+}
+
+fn refused() -> Act {
+    Act::with_headers(401, &["WWW-Authenticate: Bearer error=\"invalid_token\""], "")
+}
+
+#[tokio::test]
+async fn d9_the_assertion_is_sent_only_to_the_token_endpoint_and_the_token_only_to_others() {
+    let bench = Bench::new(vec![Act::json(200, "{}"), refused(), Act::close()]).await;
+    bench.client.discover(None).await.expect("discovery");
+    bench.get().await.expect("a page");
+    let assertions: Vec<_> =
+        bench.server.token_requests().iter().map(|r| r.field("client_assertion")).collect();
+    assert!(!assertions.is_empty());
+    for request in bench.server.other_requests() {
+        assert!(assertions.iter().all(|assertion| !request.raw.contains(assertion.as_str())));
+        let bearer = request.header("authorization").expect("a token");
+        assert!(bearer.starts_with("Bearer good-token-"), "{bearer}");
+    }
+    for request in bench.server.token_requests() {
+        assert!(!request.raw.contains("good-token"));
+    }
+}
+
+#[tokio::test]
+async fn p7_a_retry_has_the_same_bytes() {
+    let bench = Bench::new(vec![Act::close(), Act::with_headers(503, &[], "")]).await;
+    bench.get().await.expect("a page");
+    let sent = bench.server.other_requests();
+    assert_eq!(sent.len(), 3);
+    assert!(sent.iter().all(|request| request.raw == sent[0].raw));
+    assert!(sent[0].raw.starts_with(&format!("GET {DATA_PATH}?{QUERY} HTTP/1.1\r\n")));
+}
+
+#[tokio::test]
+async fn t30_a_new_key_is_used_from_the_next_exchange_on() {
+    let bench = Bench::new(vec![]).await;
+    bench.get().await.expect("a page");
+    let old = bench.server.token_requests()[0].assertion_part(0)["kid"].clone();
+    let key = include_bytes!("../../../../../tests/keys/rsa.jwk.json");
+    let new = crate::auth::test_harness::credential_of(&bench.client.subject(), key);
+    let new = if old == new.kid() {
+        let fresh = crate::auth::PrivateKey::generate(2048).expect("a key");
+        Credential::with_key(&bench.client.subject(), fresh, None).expect("a credential").value
+    } else {
+        new
+    };
+    bench.client.replace_credential(new.clone()).expect("the same subject");
+    bench.get().await.expect("a page with the old token");
+    assert_eq!(bench.server.token_requests().len(), 1);
+    bench.clock().advance(Duration::from_secs(600));
+    bench.get().await.expect("a page with a new one");
+    let sent = bench.server.token_requests();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[1].assertion_part(0)["kid"], new.kid());
+}
+
+#[tokio::test]
+async fn a_client_can_be_used_from_tasks_and_created_again_from_its_settings() {
+    let bench = Bench::with(vec![], vec![], |s| s.daily_allowance = Some(10)).await;
+    let client = bench.client.clone();
+    tokio::spawn(async move { client.get_object(None).await })
+        .await
+        .expect("no panic")
+        .expect("a page");
+    let again = Client::new(bench.client.settings().clone()).expect("settings");
+    again.get_object(None).await.expect("a page");
+    assert_eq!(again.allowance().expect("memory").used, 2, "one ledger");
+    assert_eq!(bench.server.token_requests().len(), 1, "one token");
+    assert_eq!((bench.client.data_requests(), again.data_requests()), (1, 1));
+}
+
+#[tokio::test]
+async fn r14_new_and_waiting_calls_of_a_closed_client_get_closed_error() {
+    let bench = Bench::new(vec![Act::hang()]).await;
+    let client = bench.client.clone();
+    let waiting = tokio::spawn(async move { client.get_object(None).await });
+    while bench.server.other_requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    bench.client.close();
+    bench.client.close();
+    let error = waiting.await.expect("no panic").expect_err("closed");
+    assert_eq!(error.kind(), Kind::ClosedError);
+    assert_eq!(bench.error().await.kind(), Kind::ClosedError);
+    assert_eq!(bench.client.discover(None).await.expect_err("closed").kind(), Kind::ClosedError);
+    assert_eq!(bench.server.other_requests().len(), 1);
+    assert!(bench.client.is_closed());
+}
+
+#[tokio::test]
+async fn k10_the_audience_can_differ_from_the_address() {
+    let audience = "https://service.example.com/api/customer/oauth/token";
+    let set = |s: &mut ClientSettings| s.audience = Some(audience.to_owned());
+    let bench = Bench::with(vec![], vec![], set).await;
+    bench.get().await.expect("a page");
+    assert_eq!(bench.server.token_requests()[0].assertion_part(1)["aud"], audience);
+}
+
+#[tokio::test]
+async fn r13_debug_of_a_client_contains_no_secret() {
+    let bench = Bench::with(vec![], vec![], |settings| {
+        settings.transport.proxy = Some("http://user:hunter2@127.0.0.1:1".to_owned());
+    })
+    .await;
+    bench.get().await.expect("a page: loopback needs no proxy");
+    let text = format!("{:?} {:?}", bench.client, bench.client.settings());
+    assert!(!text.contains("hunter2") && !text.contains("good-token"), "{text}");
+}

@@ -1,0 +1,187 @@
+//! [`AskedTime`]: a bound of a read as a user writes it, which is an instant, or how long before now; and
+//! [`AskedRange`], two of them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::local_time::parse_instant_in;
+use crate::duration::parse_duration;
+use crate::error::{Error, Kind, Result, excerpt};
+
+/// A bound of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedTime {
+    /// An instant.
+    At(Timestamp),
+    /// So long before now.
+    Before(Duration),
+}
+
+/// The bounds of a read, of which none need be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AskedRange {
+    /// The start.
+    pub start: Option<AskedTime>,
+    /// The end.
+    pub end: Option<AskedTime>,
+}
+
+impl AskedTime {
+    /// Parses `-7d`, `-90m` (so long before now), `now`, and all that is an instant; with a zone, dates and
+    /// times without an offset are of its clock.
+    ///
+    /// # Errors
+    /// `Kind::QueryError` for any other text, and a time after now.
+    pub fn parse(text: &str, zone: Option<&TimeZone>) -> Result<Self> {
+        let trimmed = text.trim();
+        if trimmed == "now" {
+            return Ok(Self::Before(Duration::ZERO));
+        }
+        let refused =
+            |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
+        if let Some(length) = trimmed.strip_prefix('-') {
+            let length = parse_duration(length).map_err(|_| {
+                refused("is not a time before now").with_hint(
+                    "Write it as \"-90m\", \"-12h\", \"-7d\" or \"-2w\": a day is 24 hours.",
+                )
+            })?;
+            return Ok(Self::Before(length));
+        }
+        if trimmed.starts_with('+') {
+            return Err(refused("lies after now, where nothing has been measured yet")
+                .with_hint("Leave end out, or write a time before now as \"-1h\"."));
+        }
+        let instant = parse_instant_in(text, zone).map_err(|error| {
+            if parse_duration(trimmed).is_ok() {
+                let hint =
+                    format!("If so long before now is meant, write {:?}.", format!("-{trimmed}"));
+                return error.with_hint(hint);
+            }
+            error
+        });
+        instant.map(Self::At)
+    }
+
+    /// The instant. One before now is rounded down to a bucket's beginning, or to a whole second.
+    ///
+    /// # Errors
+    /// `Kind::QueryError` for one that nobody can ask for.
+    pub fn at(self, now: Timestamp, interval_seconds: Option<u32>) -> Result<Timestamp> {
+        let length = match self {
+            Self::At(at) => return Ok(at),
+            Self::Before(length) => length,
+        };
+        let width = i64::from(interval_seconds.unwrap_or(1).max(1));
+        i64::try_from(length.as_nanos())
+            .ok()
+            .and_then(|length| now.as_nanosecond().checked_sub(length.into()))
+            .and_then(|at| i64::try_from(at.div_euclid(1_000_000_000)).ok())
+            .and_then(|second| second.checked_sub(second.rem_euclid(width)))
+            .and_then(|second| Timestamp::from_second(second).ok())
+            .ok_or_else(|| Error::new(Kind::QueryError, "So long before now is before the year 1."))
+    }
+}
+
+impl AskedRange {
+    /// Whether a bound counts from now.
+    pub(crate) fn is_relative(&self) -> bool {
+        let is_relative = |bound| matches!(bound, Some(AskedTime::Before(_)));
+        is_relative(self.start) || is_relative(self.end)
+    }
+
+    /// Its bounds as instants, from now on the same. `clock` tells what is now, and the width of a bucket; it
+    /// is asked only where a bound counts from now.
+    ///
+    /// # Errors
+    /// Those of the clock, and of [`AskedTime::at`].
+    pub(crate) fn fixed(
+        self,
+        clock: impl FnOnce() -> Result<(Timestamp, Option<u32>)>,
+    ) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+        let (now, width) =
+            if self.is_relative() { clock()? } else { (Timestamp::UNIX_EPOCH, None) };
+        let fixed = |bound: Option<AskedTime>| bound.map(|bound| bound.at(now, width)).transpose();
+        Ok((fixed(self.start)?, fixed(self.end)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-11-20T00:07:31.5Z";
+
+    fn at(text: &str, width: Option<u32>) -> String {
+        let now = NOW.parse().expect("a time");
+        let asked = AskedTime::parse(text, None).and_then(|asked| asked.at(now, width));
+        asked.map_or_else(|error| error.to_string().replace('\n', ". "), |at| at.to_string())
+    }
+
+    #[test]
+    fn a_time_before_now_is_rounded_down_to_a_bucket() {
+        for (text, width, expected) in [
+            ("-90m", None, "2026-11-19T22:37:31Z"),
+            ("-90m", Some(60), "2026-11-19T22:37:00Z"),
+            (" -7d ", Some(3_600), "2026-11-13T00:00:00Z"),
+            ("-7d", Some(86_400), "2026-11-13T00:00:00Z"),
+            ("-2w", Some(60), "2026-11-06T00:07:00Z"),
+            ("-1h30m", Some(60), "2026-11-19T22:37:00Z"),
+            ("-PT1H", Some(60), "2026-11-19T23:07:00Z"),
+            ("-0s", Some(60), "2026-11-20T00:07:00Z"),
+            ("now", Some(3_600), "2026-11-20T00:00:00Z"),
+            ("-600ms", None, "2026-11-20T00:07:30Z"),
+            ("-57y", None, "\"-57y\" is not a time before now. Write it as"),
+            ("-30000d", Some(86_400), "1944-10-01T00:00:00Z"),
+        ] {
+            assert!(at(text, width).starts_with(expected), "{text}: {}", at(text, width));
+        }
+    }
+
+    #[test]
+    fn instants_are_as_they_are_written() {
+        for (text, expected) in [
+            ("2026-11-01T00:00:07Z", "2026-11-01T00:00:07Z"),
+            ("2026-11-01", "2026-11-01T00:00:00Z"),
+        ] {
+            assert_eq!(at(text, Some(3_600)), expected);
+        }
+        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        let day = AskedTime::parse("2026-11-01", Some(&berlin)).expect("a day");
+        assert_eq!(day, AskedTime::At("2026-10-31T23:00:00Z".parse().expect("a time")));
+    }
+
+    #[test]
+    fn what_is_no_time_or_after_now_is_refused_with_what_to_write() {
+        for (text, expected) in [
+            ("+1h", "\"+1h\" lies after now"),
+            ("--7d", "is not a time before now. Write it as \"-90m\""),
+            ("-7", "is not a time before now"),
+            ("-1M", "is not a time before now"),
+            ("-", "is not a time before now"),
+            ("-2026-11-01", "is not a time before now"),
+            ("7d", "is not an ISO 8601 time. If so long before now is meant, write \"-7d\"."),
+            ("tomorrow", "is not an ISO 8601 time. Write it as 2026-11-01T00:00Z."),
+            ("2026-11-01T06:00", "has no time zone. Write \"2026-11-01T06:00Z\" for UTC"),
+            ("-99999999999999d", "before"),
+            ("-3000000d", "before the year 1"),
+        ] {
+            assert!(at(text, None).contains(expected), "{text}: {}", at(text, None));
+        }
+    }
+
+    #[test]
+    fn a_clock_is_asked_only_for_what_counts_from_now_and_once() {
+        let instant = AskedTime::parse("2026-11-01", None).ok();
+        let range = AskedRange { start: instant, end: None };
+        let fixed = range.fixed(|| unreachable!("nothing counts from now")).expect("a range");
+        assert_eq!(fixed, ("2026-11-01T00:00:00Z".parse().ok(), None));
+        let before = |text| AskedTime::parse(text, None).ok();
+        let range = AskedRange { start: before("-2h"), end: before("-1h") };
+        let fixed =
+            range.fixed(|| Ok((NOW.parse().expect("a time"), Some(3_600)))).expect("a range");
+        let hour = |text: &str| text.parse().ok();
+        assert_eq!(fixed, (hour("2026-11-19T22:00:00Z"), hour("2026-11-19T23:00:00Z")));
+    }
+}

@@ -1,0 +1,394 @@
+//! [`Chain`]: the pages of a query (§4.4), a state machine with three states. Only an explicit null
+//! ends a chain; an error does not change its state.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::bookmark::{Bookmark, CursorLog};
+use super::cursor::{Cursor, CursorHash};
+use super::decode::edge::cursor_at_an_edge;
+use super::decode::{DecodeSettings, Decoded, EarlierPages, decode, decode_after};
+use super::novelty::Novelty;
+use super::page::Page;
+use super::query::{Query, origin_fingerprint};
+use super::report::PageReport;
+use crate::error::{Error, Kind, Result};
+use crate::lock::Mutex;
+
+/// In a URL that is too long a shorter cursor is not the longest part.
+const LONG_CURSOR: usize = 20_000;
+
+/// Sends data requests: authorised, counted and retried. The client implements it; tests do without
+/// a network.
+pub trait Fetch: Send + Sync {
+    /// Requests this URL query (secret if it has a cursor) and returns the result of `read` on the
+    /// body. `read` is part of the attempt: its `Kind::TruncatedBody` (H8) is retried.
+    fn fetch<T: Send>(
+        &self,
+        wire_query: &str,
+        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
+    ) -> impl Future<Output = Result<T>> + Send;
+}
+
+/// The state of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PagingState {
+    /// No page was read.
+    Start,
+    /// The next page is requested with this cursor.
+    Next(Cursor),
+    /// The last page was read.
+    Done,
+}
+
+/// The pages of one query, in order. Dropping it sends no request (P9).
+#[derive(Debug)]
+pub struct Chain {
+    query: Query,
+    settings: Arc<DecodeSettings>,
+    origin: [u8; 32],
+    max_pages: Option<u64>,
+    keep_raw: bool,
+    state: PagingState,
+    /// Sequence number of the next page.
+    sequence: u64,
+    /// Pages read by this chain and by those from which it was resumed.
+    pages: u64,
+    pages_before: u64,
+    /// Every cursor received, in order, and as a set that detects a repeated one (P1).
+    seen: CursorLog,
+    known: HashSet<CursorHash>,
+    /// Whether its pages still bring something new (P14).
+    novelty: Novelty,
+    /// What its pages were like so far.
+    earlier: Arc<Mutex<EarlierPages>>,
+}
+
+impl Chain {
+    /// A chain at its start. `origin` is the base URL and subject. `max_pages` limits the pages that
+    /// this chain reads, not counting those before a resumption.
+    #[must_use]
+    pub fn new(
+        query: Query,
+        settings: Arc<DecodeSettings>,
+        origin: &str,
+        max_pages: Option<u64>,
+    ) -> Self {
+        let start = query.start().map_or(i64::MIN, jiff::Timestamp::as_microsecond);
+        let end = query.end().map_or(i64::MAX, jiff::Timestamp::as_microsecond);
+        Self {
+            query,
+            settings,
+            novelty: Novelty::new(start..end),
+            origin: origin_fingerprint(origin),
+            max_pages,
+            keep_raw: false,
+            state: PagingState::Start,
+            sequence: 1,
+            pages: 0,
+            pages_before: 0,
+            seen: CursorLog::default(),
+            known: HashSet::new(),
+            earlier: Arc::default(),
+        }
+    }
+
+    /// A chain that continues from a bookmark.
+    ///
+    /// # Errors
+    /// `Kind::BookmarkError` for a bookmark of another query, host or subject (P12).
+    pub fn resume(
+        query: Query,
+        settings: Arc<DecodeSettings>,
+        origin: &str,
+        max_pages: Option<u64>,
+        bookmark: &Bookmark,
+    ) -> Result<Self> {
+        bookmark.check(&query, origin)?;
+        let seen = bookmark.seen_hashes();
+        let mut chain = Self::new(query, settings, origin, max_pages);
+        chain.state = PagingState::Next(bookmark.cursor.clone());
+        chain.sequence = bookmark.sequence;
+        chain.pages = bookmark.pages;
+        chain.pages_before = bookmark.pages;
+        chain.known = seen.iter().copied().collect();
+        chain.seen = Arc::new(Mutex::new(seen));
+        Ok(chain)
+    }
+
+    /// Keeps the body of each page in [`Page::raw`].
+    #[must_use]
+    pub fn keep_raw(mut self, keep: bool) -> Self {
+        self.keep_raw = keep;
+        self
+    }
+
+    /// Sets the sequence number of the first page, 1 by default, so that the pages of several chains
+    /// can be merged: the higher number wins.
+    #[must_use]
+    pub(crate) fn starting_at(mut self, sequence: u64) -> Self {
+        self.sequence = sequence;
+        self
+    }
+
+    /// Sets how many pages the chain is expected to have, and how many of those before a resumption
+    /// were [`Chain::idle`].
+    #[must_use]
+    pub(crate) fn expecting(mut self, pages: Option<u64>, idle: u64) -> Self {
+        self.novelty.expected = pages;
+        self.novelty.resume(idle);
+        self
+    }
+
+    /// The number of pages since the last one with a point that the chain had not brought before.
+    #[must_use]
+    pub(crate) fn idle(&self) -> u64 {
+        self.novelty.idle
+    }
+
+    /// The state of the chain.
+    #[must_use]
+    pub fn state(&self) -> &PagingState {
+        &self.state
+    }
+
+    /// Whether the last page was read.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == PagingState::Done
+    }
+
+    /// The position from which to continue, also after an error. `None` before the first page and
+    /// after the last one.
+    #[must_use]
+    pub fn bookmark(&self) -> Option<Bookmark> {
+        let PagingState::Next(cursor) = &self.state else { return None };
+        Some(Bookmark {
+            origin: self.origin,
+            query: self.query.fingerprint(),
+            sequence: self.sequence,
+            pages: self.pages,
+            cursor: cursor.clone(),
+            seen: Arc::clone(&self.seen),
+            seen_count: self.seen.lock().len(),
+        })
+    }
+
+    /// Reads the next page; `None` after the last one. An empty page with a cursor does not end the
+    /// chain (P5).
+    ///
+    /// # Errors
+    /// Those of the sender and the decoder; `Kind::CursorLoop` for a repeated cursor (P1);
+    /// `Kind::CursorRejected` if the service no longer accepts the cursor (P6); `Kind::QueryError` at
+    /// `max_pages` (P2); without it `Kind::EndlessChain` if the chain does not end (P14). An error does
+    /// not change the state: the next call repeats the request.
+    pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
+        let Some(wire) = self.wire()? else { return Ok(None) };
+        let decoding = self.decoding();
+        let read = |body: &Bytes| Ok((body.clone(), decoding.decode(body)?));
+        let reply = fetch.fetch(&wire, read).await;
+        self.accept(reply).map(Some)
+    }
+
+    /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
+    ///
+    /// # Errors
+    /// `Kind::QueryError` at `max_pages` (P2); without it `Kind::EndlessChain` (P14).
+    pub fn wire(&self) -> Result<Option<String>> {
+        if self.pages == 0 {
+            log::debug!(target: "siteline::data", "reading {}", self.query);
+        }
+        let wire = match &self.state {
+            PagingState::Done => return Ok(None),
+            PagingState::Start => self.query.wire().to_owned(),
+            PagingState::Next(cursor) => self.query.wire_with(cursor),
+        };
+        match self.max_pages {
+            Some(limit) if self.pages_of_this_chain() >= limit => {
+                let message =
+                    format!("max_pages={limit} was reached and the chain is not at its end");
+                Err(Error::new(Kind::QueryError, message)
+                    .with_hint("Continue with scan.resume(error.bookmark), or raise max_pages."))
+            }
+            None if self.novelty.is_endless(self.pages) => Err(self.endless()),
+            _ => Ok(Some(wire)),
+        }
+    }
+
+    /// The URL query of the page after the next, if the next page has this cursor. `None` if that page
+    /// will not be requested.
+    #[must_use]
+    pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
+        let limit = self.max_pages.unwrap_or(u64::MAX);
+        let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
+        let continues = self.pages_of_this_chain() + 1 < limit
+            && !may_end
+            && !self.known.contains(&cursor.hash());
+        continues.then(|| self.query.wire_with(cursor))
+    }
+
+    /// The decoder of the next page's body.
+    #[must_use]
+    pub fn decoding(&self) -> Decoding {
+        Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
+    }
+
+    /// Advances the chain by the reply to [`Chain::wire`] and returns its page.
+    ///
+    /// # Errors
+    /// As [`Chain::next`].
+    pub(crate) fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
+        let (body, decoded) = reply.map_err(|error| self.explain(error))?;
+        if let Some(cursor) = &decoded.next_cursor
+            && self.known.contains(&cursor.hash())
+        {
+            return Err(self.cursor_loop(cursor));
+        }
+        Ok(self.advance(body, decoded))
+    }
+
+    /// Pages read by this chain, without those before a resumption.
+    fn pages_of_this_chain(&self) -> u64 {
+        self.pages - self.pages_before
+    }
+
+    fn advance(&mut self, body: Bytes, decoded: Decoded) -> Page {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.pages += 1;
+        if self.max_pages.is_none() {
+            self.novelty.add(&decoded.points, self.pages);
+        }
+        self.state = match decoded.next_cursor {
+            None => PagingState::Done,
+            Some(cursor) => {
+                let hash = cursor.hash();
+                self.known.insert(hash);
+                self.seen.lock().push(hash);
+                PagingState::Next(cursor)
+            }
+        };
+        self.log_page(&decoded.report);
+        Page {
+            points: Arc::new(decoded.points),
+            report: decoded.report,
+            sequence,
+            raw: self.keep_raw.then_some(body),
+            bookmark: self.bookmark(),
+            is_last: self.state == PagingState::Done,
+        }
+    }
+
+    fn log_page(&self, report: &PageReport) {
+        let (page, points, series) = (self.pages, report.points, report.series);
+        match &self.state {
+            PagingState::Next(cursor) => log::debug!(
+                target: "siteline::data", page, points;
+                "page {page}: {points} points of {series} series; goes on at {cursor}"
+            ),
+            _ => log::info!(
+                target: "siteline::data", page, points;
+                "page {page}: {points} points of {series} series; the last of {}", self.query
+            ),
+        }
+    }
+
+    fn cursor_loop(&self, cursor: &Cursor) -> Error {
+        let message = format!(
+            "the service sent {cursor} again after {} page{}: the chain would never end",
+            self.pages,
+            if self.pages == 1 { "" } else { "s" }
+        );
+        Error::new(Kind::CursorLoop, message)
+            .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
+            .with_hint("No page up to here is lost. Read the range again from its start.")
+    }
+
+    fn endless(&self) -> Error {
+        let (pages, idle) = (self.pages, self.novelty.idle);
+        let expected = match self.novelty.expected {
+            None => "how many to expect was not known".to_owned(),
+            Some(1) => "1 was expected".to_owned(),
+            Some(expected) => format!("{expected} were expected"),
+        };
+        let message = format!(
+            "the chain does not end: {pages} pages were read ({expected}), each counted against the \
+             allowance, and the last {idle} brought no point of the range that had not come before"
+        );
+        Error::new(Kind::EndlessChain, message)
+            .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
+            .with_hint(
+                "The service ends a chain with a null cursor; report this one. The pages are in \
+                 error.partial. If the range needs so many, give the number in max_pages=.",
+            )
+    }
+
+    /// Explains a rejected request after the first page: the service no longer accepts the cursor (P6),
+    /// or it is too long (P4).
+    fn explain(&self, error: Error) -> Error {
+        let PagingState::Next(cursor) = &self.state else { return error };
+        let length = cursor.len();
+        match (error.kind(), error.context().status) {
+            (Kind::RequestRejected, Some(400 | 404 | 410)) => error
+                .into_kind(Kind::CursorRejected)
+                .with_hint("The cursor is no longer valid. Read the range again from its start."),
+            (Kind::RequestRejected, Some(414 | 431)) if error.context().hint.is_none() => error
+                .with_hint(format!(
+                    "The service sent a cursor of {length} bytes, which is longer than it accepts."
+                )),
+            (Kind::RequestRejected, None)
+                if error.context().unsent && length >= LONG_CURSOR => error.with_hint(format!(
+                "The service sent a cursor of {length} bytes, which is longer than a URL can be."
+            )),
+            _ => error,
+        }
+    }
+}
+
+/// Whether a chain that failed like this cannot continue at its cursor: the service refuses the cursor
+/// or repeats it, it is too long to be sent (P4), or the chain has no end.
+#[must_use]
+pub(crate) fn ends_chain(error: &Error) -> bool {
+    match error.kind() {
+        Kind::CursorRejected | Kind::CursorLoop | Kind::EndlessChain => true,
+        Kind::RequestRejected => {
+            let context = error.context();
+            matches!(context.status, Some(414 | 431)) || context.unsent
+        }
+        _ => false,
+    }
+}
+
+/// Decodes the next page's body. It does not borrow the chain, so another thread can use it.
+#[derive(Debug, Clone)]
+pub struct Decoding {
+    settings: Arc<DecodeSettings>,
+    earlier: Arc<Mutex<EarlierPages>>,
+}
+
+impl Decoding {
+    /// Decodes the body.
+    ///
+    /// # Errors
+    /// As [`super::decode()`].
+    pub fn decode(&self, body: &[u8]) -> Result<Decoded> {
+        match self.earlier.try_lock() {
+            Some(mut earlier) => decode_after(body, &self.settings, &mut earlier),
+            // Another thread decodes a page of this chain.
+            None => decode(body, &self.settings),
+        }
+    }
+
+    /// The next cursor, if it is found without decoding: the one that [`Decoding::decode`] finds in a
+    /// valid body. `None` does not mean that the body has none.
+    #[must_use]
+    pub fn cursor_at_an_edge(&self, body: &[u8]) -> Option<Cursor> {
+        cursor_at_an_edge(body, &self.settings.shape.next_cursor)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// The number of bodies compared with `serde_json`.
+const FLIPPED_BODIES: u64 = 5_000;
+
+/// Skips and validates a body, like an ignored member.
+fn check(body: &[u8]) -> Result<String> {
+    let mut parser = Parser::open(body)?;
+    let text = parser.skip_value()?.to_owned();
+    parser.finish()?;
+    Ok(text)
+}
+
+fn kind_of(body: &[u8]) -> Option<Kind> {
+    check(body).err().map(|error| error.kind())
+}
+
+fn string_of(body: &str) -> String {
+    let mut parser = Parser::open(body.as_bytes()).unwrap();
+    assert_eq!(parser.peek().unwrap(), ValueKind::Text);
+    parser.string().unwrap().into_owned()
+}
+
+#[test]
+fn e3_a_byte_order_mark_is_skipped() {
+    assert_eq!(check(b"\xEF\xBB\xBF {} ").unwrap(), "{}");
+}
+
+#[test]
+fn e3_bad_utf8_and_utf16_are_refused() {
+    let utf16: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let marked = [b"\xFF\xFE".as_slice(), &utf16].concat();
+    for body in [
+        b"{\"a\":\"\xFF\"}".as_slice(),
+        b"\"\xED\xA0\x80\"",
+        b"\"\xC0\x80\"",
+        &utf16,
+        &big,
+        &marked,
+    ] {
+        assert_eq!(kind_of(body), Some(Kind::ProtocolError), "{body:?}");
+    }
+}
+
+#[test]
+fn e3_a_lone_surrogate_is_refused_in_ignored_text_too() {
+    for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#, r#""\uD800\n""#]
+    {
+        assert_eq!(kind_of(text.as_bytes()), Some(Kind::ProtocolError), "{text}");
+        assert_eq!(
+            kind_of(format!("{{{text}:1}}").as_bytes()),
+            Some(Kind::ProtocolError),
+            "{text}"
+        );
+    }
+    assert_eq!(string_of(r#""\ud83d\ude00""#), "😀");
+}
+
+#[test]
+fn e3_u0000_and_all_other_escapes_are_kept() {
+    assert_eq!(string_of(r#""a\u0000b""#), "a\0b");
+    assert_eq!(string_of(r#""\"\\\/\b\f\n\r\t\u00e9\uFFFF""#), "\"\\/\u{8}\u{c}\n\r\té\u{FFFF}");
+}
+
+#[test]
+fn e5_a_body_that_is_not_one_document_is_refused() {
+    for body in
+        ["", " \n", "{}{}", "{} }", "{},", "[1,]", "{\"a\":1,}", "{\"a\" 1}", "{a:1}", "[1 2]"]
+    {
+        assert_eq!(kind_of(body.as_bytes()), Some(Kind::ProtocolError), "{body}");
+    }
+    for body in
+        ["nul!", "nil", "tru1", "'a'", "[01]", "[+1]", "[.5]", "\"\t\"", "\"\\x\"", "\"\\u12g4\""]
+    {
+        assert_eq!(kind_of(body.as_bytes()), Some(Kind::ProtocolError), "{body}");
+    }
+}
+
+#[test]
+fn h8_every_proper_prefix_of_a_document_is_truncated() {
+    let body = r#"{"a":[1.5e+3,true,null,"x\u00e9\ud83d\ude00é",{}],"b":{"c":-0.25}}"#;
+    assert!(check(body.as_bytes()).is_ok());
+    for length in 1..body.len() {
+        let prefix = &body.as_bytes()[..length];
+        assert_eq!(kind_of(prefix), Some(Kind::TruncatedBody), "{length}");
+    }
+}
+
+#[test]
+fn e6_depth_100_works_and_more_than_128_is_refused_without_recursion() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(check(nested(100).as_bytes()).is_ok());
+    assert!(check(nested(128).as_bytes()).is_ok());
+    for depth in [129, 200, 100_000] {
+        assert_eq!(kind_of(nested(depth).as_bytes()), Some(Kind::ProtocolError), "{depth}");
+        let objects = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+        assert_eq!(kind_of(objects.as_bytes()), Some(Kind::ProtocolError), "{depth}");
+    }
+}
+
+#[test]
+fn j5_nan_and_infinity_are_named() {
+    for word in ["NaN", "Infinity", "-Infinity"] {
+        let error = check(format!("[{word}]").as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), Kind::ProtocolError);
+    }
+    assert!(check(b"[NaN]").unwrap_err().to_string().contains("not JSON"));
+}
+
+#[test]
+fn j6_a_very_long_number_is_refused_in_ignored_members_too() {
+    assert_eq!(kind_of("1".repeat(1_000_000).as_bytes()), Some(Kind::ProtocolError));
+}
+
+#[test]
+fn j21_changed_pages_are_accepted_or_refused_as_by_serde_json() {
+    let page = include_bytes!("../../../../../../tests/pages/layout_b.json");
+    for seed in 0..FLIPPED_BODIES {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut body = page.to_vec();
+        for _ in 0..random.usize(1..3) {
+            let index = random.usize(..body.len());
+            // Half of the bytes have a meaning in JSON, so that more bodies stay valid.
+            let special = b"{}[]\",:\\e.-+0 \n"[random.usize(..15)];
+            body[index] = if random.bool() { random.u8(..) } else { special };
+        }
+        let theirs = serde_json::from_slice::<serde_json::Value>(&body);
+        if !theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range")) {
+            assert_eq!(check(&body).is_ok(), theirs.is_ok(), "seed {seed}: {theirs:?}");
+        }
+    }
+}
+
+fn arbitrary_json() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<f64>().prop_map(Into::into),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(5, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
+            prop::collection::vec((any::<String>(), inner), 0..6)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_skipped_completely(value in arbitrary_json(), pretty in any::<bool>()) {
+        let text = if pretty { format!("{value:#}") } else { value.to_string() };
+        prop_assert_eq!(check(text.as_bytes()).unwrap(), text);
+    }
+
+    #[test]
+    fn strings_are_read_as_serde_json_reads_them(text in any::<String>()) {
+        let written = serde_json::to_string(&text).unwrap();
+        prop_assert_eq!(string_of(&written), text);
+    }
+
+    #[test]
+    fn e5_text_is_accepted_or_refused_as_by_serde_json(text in "[\\[\\]{}\",:0-9eE+.\\-truefalsn\\\\ ]{1,24}") {
+        // serde_json refuses numbers out of range of a double; this parser skips them.
+        let theirs = serde_json::from_str::<serde_json::Value>(&text);
+        let beyond = theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range"));
+        if !beyond && !text.trim().is_empty() {
+            prop_assert_eq!(check(text.as_bytes()).is_ok(), theirs.is_ok(), "{}", text);
+        }
+    }
+
+    #[test]
+    fn j21_arbitrary_bytes_cause_no_panic(body in any::<Vec<u8>>()) {
+        let _ = check(&body);
+    }
+}

@@ -1,0 +1,272 @@
+//! [`Comparison`]: what points are beside those that are stored already. The stored ones come batch by
+//! batch and are not kept.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch};
+use arrow_schema::DataType;
+
+use super::point_columns::{Identity, PointColumns, Values};
+use super::schema::COLUMN_NAMES;
+use super::table::TableBuilder;
+use crate::arrow::{Column, WrongColumn, doubles, integers, texts, times};
+use crate::error::{Error, Kind, Result};
+
+/// The points of a page, by what they are to those that are stored.
+#[derive(Debug)]
+pub struct Difference {
+    /// Those that are not stored.
+    pub inserted: PointColumns,
+    /// Those that are stored with other values, or flagged.
+    pub changed: PointColumns,
+    /// Those that are stored with the same values.
+    pub unchanged: PointColumns,
+    /// Stored points of the range, not flagged, that the page does not have.
+    pub missing: PointColumns,
+}
+
+/// What a row of the page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    /// A later row has the same point.
+    Superseded,
+    New,
+    Changed,
+    Unchanged,
+}
+
+/// Compares the points of a page with stored ones.
+pub struct Comparison {
+    points: Arc<PointColumns>,
+    rows: Vec<Row>,
+    /// The series of the page.
+    series: HashMap<Identity, usize>,
+    /// For each of them the timestamps and rows of its points, ascending.
+    of_series: Vec<Vec<(i64, usize)>>,
+    /// Microseconds: where a stored point is missing.
+    range: Range<i64>,
+    missing: TableBuilder,
+}
+
+/// The columns of a batch of stored points.
+struct Stored<'a> {
+    ids: [Column<&'a str>; 5],
+    timestamps: Column<i64>,
+    numbers: [Column<f64>; 3],
+    counts: Column<i64>,
+    flagged: Option<&'a BooleanArray>,
+}
+
+/// The series of the stored rows at hand.
+struct Current<'a> {
+    ids: [Option<&'a str>; 5],
+    identity: Identity,
+    /// Among those of the page.
+    series: Option<usize>,
+    /// The place after the last point that was found: stored points are mostly in order as well.
+    place: usize,
+}
+
+impl<'a> Current<'a> {
+    fn new(ids: [Option<&'a str>; 5], known: &HashMap<Identity, usize>) -> Self {
+        let identity = Identity::from(ids.map(|id| id.map(Arc::from)));
+        let series = known.get(&identity).copied();
+        Self { ids, identity, series, place: 0 }
+    }
+
+    /// The row of the page that has its point of this time.
+    fn row(&mut self, timestamp: i64, of_series: &[Vec<(i64, usize)>]) -> Option<usize> {
+        let points = &of_series[self.series?];
+        let is_next = points.get(self.place).is_some_and(|(next, _)| *next == timestamp);
+        let search = || points.binary_search_by_key(&timestamp, |(known, _)| *known).ok();
+        let found = if is_next { self.place } else { search()? };
+        self.place = found + 1;
+        Some(points[found].1)
+    }
+}
+
+impl Comparison {
+    /// Of a page, whose later rows win, with what is stored of a range, microseconds since the epoch.
+    pub fn new(points: Arc<PointColumns>, range: Range<i64>) -> Self {
+        let (mut series, mut of_series) = (HashMap::new(), Vec::<Vec<_>>::new());
+        for (identity, rows) in points.identified() {
+            let next = of_series.len();
+            let index = *series.entry(identity.clone()).or_insert(next);
+            if index == next {
+                of_series.push(Vec::new());
+            }
+            of_series[index].extend(rows.map(|row| (points.timestamps.value(row), row)));
+        }
+        let mut rows = vec![Row::New; points.rows()];
+        for points in &mut of_series {
+            points.sort_by_key(|(timestamp, _)| *timestamp);
+            points.dedup_by(|later, kept| {
+                let is_same = later.0 == kept.0;
+                if is_same {
+                    rows[kept.1] = Row::Superseded;
+                    kept.1 = later.1;
+                }
+                is_same
+            });
+        }
+        Self { points, rows, series, of_series, range, missing: TableBuilder::new(0) }
+    }
+
+    /// Compares with a batch of stored points: the ten columns, and perhaps `flagged`.
+    ///
+    /// # Errors
+    /// `QueryError` for a column that is missing or of another type.
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let stored = Stored::of_batch(batch)?;
+        let mut current: Option<Current<'_>> = None;
+        for row in 0..batch.num_rows() {
+            let ids = stored.ids.each_ref().map(|ids| ids[row]);
+            let current = match &mut current {
+                Some(current) if current.ids == ids => current,
+                other => other.insert(Current::new(ids, &self.series)),
+            };
+            let null = || refused("the column \"timestamp\" holds a null");
+            let timestamp = stored.timestamps[row].ok_or_else(null)?;
+            let (values, flagged) = stored.values(row);
+            match current.row(timestamp, &self.of_series) {
+                Some(known) if flagged || self.points.values(known) != values => {
+                    self.rows[known] = Row::Changed;
+                }
+                Some(known) => self.rows[known] = Row::Unchanged,
+                None if !flagged && self.range.contains(&timestamp) => {
+                    self.missing.push(timestamp, values.0, values.1);
+                    self.missing.series(&current.identity);
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The points of the page by what they are, each once, in the order of the page.
+    ///
+    /// # Errors
+    /// `InternalError`.
+    pub fn finish(self) -> Result<Difference> {
+        let Self { points, rows, missing, .. } = self;
+        let part = |wanted: Row| {
+            let mut part = TableBuilder::new(0);
+            for (identity, places) in points.identified() {
+                let before = part.rows();
+                for row in places.filter(|row| rows[*row] == wanted) {
+                    part.push_row(&points, row);
+                }
+                if part.rows() > before {
+                    part.series(identity);
+                }
+            }
+            part.finish()
+        };
+        Ok(Difference {
+            inserted: part(Row::New)?,
+            changed: part(Row::Changed)?,
+            unchanged: part(Row::Unchanged)?,
+            missing: missing.finish()?,
+        })
+    }
+}
+
+impl<'a> Stored<'a> {
+    fn of_batch(batch: &'a RecordBatch) -> Result<Self> {
+        let names = COLUMN_NAMES;
+        let ids = |index: usize| column(batch, names[index], |name, array| texts(name, array));
+        let numbers = |index: usize| column(batch, names[index], doubles);
+        let flagged = batch.column_by_name("flagged").map(|array| match array.data_type() {
+            DataType::Boolean => Ok(array.as_boolean()),
+            other => Err(refused(&format!("the column \"flagged\" holds {other}, not booleans"))),
+        });
+        Ok(Self {
+            ids: [ids(0)?, ids(1)?, ids(2)?, ids(3)?, ids(4)?],
+            timestamps: column(batch, names[5], times)?,
+            numbers: [numbers(6)?, numbers(7)?, numbers(8)?],
+            counts: column(batch, names[9], integers)?,
+            flagged: flagged.transpose()?,
+        })
+    }
+
+    /// The values of a point, and whether it is flagged.
+    fn values(&self, row: usize) -> (Values, bool) {
+        let flagged = self.flagged.is_some_and(|flags| flags.is_valid(row) && flags.value(row));
+        ((self.numbers.each_ref().map(|numbers| numbers[row]), self.counts[row]), flagged)
+    }
+}
+
+fn column<'a, T>(
+    batch: &'a RecordBatch,
+    name: &str,
+    read: impl FnOnce(&str, &'a ArrayRef) -> std::result::Result<Column<T>, WrongColumn>,
+) -> Result<Column<T>> {
+    let missing = || refused(&format!("the stored points have no column {name:?}"));
+    let array = batch.column_by_name(name).ok_or_else(missing)?;
+    read(name, array).map_err(|wrong| refused(&wrong.to_string()))
+}
+
+fn refused(message: &str) -> Error {
+    Error::new(Kind::QueryError, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Point = (&'static str, i64, Option<f64>);
+
+    fn points(of: &[Point]) -> PointColumns {
+        let mut table = TableBuilder::new(0);
+        for (tag, timestamp, value) in of {
+            table.push(*timestamp, [*value, None, None], Some(1));
+            table.series(&Identity::from([None, None, None, None, Some(Arc::from(*tag))]));
+        }
+        table.finish().expect("points")
+    }
+
+    fn shown(points: &PointColumns) -> Vec<(String, i64, Option<f64>)> {
+        let point = |identity: &Identity, row| {
+            let tag = identity.0[4].as_deref().unwrap_or_default().to_owned();
+            (tag, points.timestamps.value(row), points.values(row).0[0])
+        };
+        let series = points.identified();
+        series.flat_map(|(identity, rows)| rows.map(move |row| point(identity, row))).collect()
+    }
+
+    fn difference(page: &[Point], stored: &[&[Point]]) -> [Vec<(String, i64, Option<f64>)>; 4] {
+        let mut comparison = Comparison::new(Arc::new(points(page)), 0..100);
+        for batch in stored {
+            comparison.add(&points(batch).batch().expect("a batch")).expect("compared");
+        }
+        let Difference { inserted, changed, unchanged, missing } =
+            comparison.finish().expect("parts");
+        [inserted, changed, unchanged, missing].map(|part| shown(&part))
+    }
+
+    #[test]
+    fn a_point_that_a_page_has_twice_is_its_later_row() {
+        let page = [("a", 1, Some(1.0)), ("b", 1, None), ("a", 1, Some(2.0)), ("a", 0, None)];
+        let [inserted, changed, unchanged, missing] =
+            difference(&page, &[&[("a", 1, Some(2.0))], &[("a", 0, Some(2.0))]]);
+        assert_eq!(inserted, [("b".to_owned(), 1, None)]);
+        assert_eq!(unchanged, [("a".to_owned(), 1, Some(2.0))]);
+        assert_eq!(changed, [("a".to_owned(), 0, None)]);
+        assert_eq!(missing, []);
+        let [_, changed, unchanged, _] = difference(&page, &[&[("a", 1, Some(1.0))]]);
+        assert_eq!((changed.len(), unchanged.len()), (1, 0), "the earlier row is not compared");
+    }
+
+    #[test]
+    fn stored_points_come_in_any_order_and_are_missing_in_the_range_alone() {
+        let page = [("a", 3, None), ("a", 1, None), ("a", 2, None)];
+        let stored = [("a", 2, None), ("a", 1, None), ("a", 3, None), ("a", 2, None)];
+        let outside = [("a", -1, None), ("c", 99, None), ("c", 100, None), ("a", 0, Some(1.0))];
+        let [inserted, changed, unchanged, missing] = difference(&page, &[&stored, &outside]);
+        assert_eq!((inserted.len(), changed.len(), unchanged.len()), (0, 0, 3));
+        assert_eq!(missing, [("c".to_owned(), 99, None), ("a".to_owned(), 0, Some(1.0))]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Parses instants that a user writes. They need a zone, or are a date alone, which is a day in UTC; the
+//! bounds of a query are whole seconds.
+
+use jiff::Timestamp;
+
+use super::decode::timestamp::{DateMemo, FIRST_MICROSECOND, IsoFault, parse_iso};
+use crate::error::{Error, Kind, Result, excerpt};
+
+/// The instants that can be asked for: those of a Python `datetime` that are also jiff's, whose last ones
+/// have a local time within the year 9999 in every zone.
+pub const OUT_OF_RANGE: &str = "is before 0001-01-01T00:00:00Z or after 9999-12-30T22:00:00Z, where the time that siteline can ask \
+     for ends";
+
+/// Parses ISO 8601 with a zone: `2026-11-01T00:00Z`, `2026-11-01T02:00:00+02:00`; or a date alone,
+/// `2026-11-01`, which means its midnight in UTC (K18).
+///
+/// # Errors
+/// `Kind::QueryError` for any other text, without a zone (naive, K13), or if it is finer than a
+/// microsecond. The query checks that its bounds are whole seconds.
+pub fn parse_instant(text: &str) -> Result<Timestamp> {
+    parse_written(text, false).map(|(at, _)| at)
+}
+
+/// What a text says of the instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// All of it.
+    Instant,
+    /// A date alone.
+    Day,
+    /// A date and a time, but no zone.
+    LocalTime,
+}
+
+/// As [`parse_instant`], with what the text says: of a date its midnight in UTC, and of a text without a
+/// zone, which is refused unless a clock is known, what it would be in UTC.
+pub(super) fn parse_written(text: &str, has_clock: bool) -> Result<(Timestamp, Written)> {
+    let trimmed = text.trim();
+    let mut memo = DateMemo::default();
+    let parsed = parse_iso(trimmed.as_bytes(), &mut memo);
+    let mut completed = |rest| parse_iso(format!("{trimmed}{rest}").as_bytes(), &mut memo);
+    let (parsed, written) = match parsed {
+        Err(IsoFault::DateOnly) => (completed("T00:00Z"), Written::Day),
+        Err(IsoFault::NoZone) if has_clock => (completed("Z"), Written::LocalTime),
+        parsed => (parsed, Written::Instant),
+    };
+    let refused = |why: &str| Error::new(Kind::QueryError, format!("{:?} {why}", excerpt(text)));
+    let parsed = parsed.map_err(|fault| match fault {
+        IsoFault::NoZone => refused("has no time zone").with_hint(format!(
+            "Write {:?} for UTC, or add an offset such as +02:00; reads also take tz=\"Europe/Berlin\".",
+            excerpt(&format!("{trimmed}Z"))
+        )),
+        IsoFault::OutOfRange => refused(OUT_OF_RANGE),
+        IsoFault::DateOnly | IsoFault::Form => {
+            refused("is not an ISO 8601 time").with_hint("Write it as 2026-11-01T00:00Z.")
+        }
+    })?;
+    if parsed.leap_second || parsed.truncated {
+        return Err(refused("is a leap second, or finer than a microsecond"));
+    }
+    let at = Timestamp::from_microsecond(parsed.microseconds).map_err(|_| refused(OUT_OF_RANGE))?;
+    Ok((at, written))
+}
+
+/// Refuses a bound finer than a second or outside the years 1 to 9999.
+pub(super) fn check_bound(name: &str, bound: Timestamp) -> Result<()> {
+    if bound.subsec_nanosecond() != 0 {
+        let message = format!("{name} {bound} is finer than a second");
+        return Err(Error::new(Kind::QueryError, message).with_hint("Round it to whole seconds."));
+    }
+    if bound.as_microsecond() < FIRST_MICROSECOND {
+        return Err(Error::new(Kind::QueryError, format!("{name} {OUT_OF_RANGE}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_with_a_zone_are_parsed() {
+        for text in [
+            "2026-11-01T00:00Z",
+            "2026-11-01T00:00:00Z",
+            " 2026-11-01t00:00:00.000z ",
+            "2026-11-01 02:00:00+02:00",
+            "2026-10-31T19:00-0500",
+            "2026-11-01",
+            " 2026-11-01 ",
+        ] {
+            assert_eq!(parse_instant(text).unwrap().to_string(), "2026-11-01T00:00:00Z", "{text}");
+        }
+        let fine = parse_instant("2026-11-01T00:00:00.123456Z").unwrap();
+        assert_eq!(fine.to_string(), "2026-11-01T00:00:00.123456Z");
+        assert_eq!(check_bound("start", fine).unwrap_err().kind(), Kind::QueryError);
+    }
+
+    #[test]
+    fn k13_a_naive_instant_is_refused_with_the_correct_notation() {
+        let error = parse_instant("2026-11-01T00:00").unwrap_err();
+        assert_eq!(error.kind(), Kind::QueryError);
+        assert!(error.to_string().contains("\"2026-11-01T00:00Z\""), "{error}");
+    }
+
+    #[test]
+    fn k13_the_first_and_the_last_instant_are_named() {
+        for text in ["0001-01-01T00:00:00Z", "9999-12-30T22:00:00Z"] {
+            assert!(check_bound("end", parse_instant(text).unwrap()).is_ok(), "{text}");
+            assert!(OUT_OF_RANGE.contains(text));
+        }
+        let late = parse_instant("9999-12-31T23:59:59Z").unwrap_err().to_string();
+        assert!(late.contains(OUT_OF_RANGE), "{late}");
+    }
+
+    #[test]
+    fn k13_an_invalid_or_too_fine_instant_is_refused() {
+        for text in [
+            "",
+            "yesterday",
+            "2026-13-01T00:00Z",
+            "2026-02-29",
+            "0000-01-01",
+            "2026-11",
+            "2026-02-29T00:00Z",
+            "2026-11-01T24:01Z",
+            "2026-12-31T23:59:60Z",
+            "2026-11-01T00:00:00.0000001Z",
+            "0000-01-01T00:00Z",
+            "9999-12-31T23:59:59Z",
+            "2026-11-01T00:00+25:00",
+            "ü",
+        ] {
+            assert_eq!(parse_instant(text).unwrap_err().kind(), Kind::QueryError, "{text}");
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Merges pages into one table (§4.5, rule 3): a point is identified by its series and bucket
+//! timestamp, the highest version wins, and the order in which pages arrive has no effect.
+//!
+//! A point's version is the sequence number of its page, then its row. The rows of a series are
+//! mostly ascending, so complete runs are copied; rows are compared only if runs overlap.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::page::Page;
+use super::paged_columns::{CopyRange, PagedColumns};
+use super::point_columns::{Envelope, Identity, PointColumns};
+use super::report::PageReport;
+use crate::error::{Error, Kind, Result};
+
+/// Counts of a merge, independent of the order of arrival.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeReport {
+    /// The sum of the pages' reports. It is the first field, so that in the serialized record a count of
+    /// the merge replaces a sum of the same name.
+    #[serde(flatten)]
+    pub quality: PageReport,
+    /// Pages merged.
+    pub pages: u64,
+    /// Points on those pages.
+    pub points_read: u64,
+    /// Points in the table.
+    pub points: u64,
+    /// Series in the table.
+    pub series: u64,
+    /// Points that were received again with the same values.
+    pub repeated: u64,
+    /// Points that were received again with other values: a newer version replaced an older one.
+    pub revised: u64,
+}
+
+/// The table of all pages.
+#[derive(Debug, Clone)]
+pub struct Merged {
+    /// One row per point, by identity (null first), then timestamp; an envelope for each series
+    /// that has points.
+    pub points: Arc<PointColumns>,
+    /// The counts of the merge.
+    pub report: MergeReport,
+}
+
+/// Collects copies of the columns of pages and merges them.
+#[derive(Debug, Clone)]
+pub(crate) struct Merger {
+    extra_columns: Vec<String>,
+    columns: PagedColumns,
+    /// The sequence number of each page.
+    pages: Vec<u64>,
+    sequences: HashSet<u64>,
+    series: SeriesList,
+    /// In order of arrival.
+    runs: Vec<SeriesRun>,
+    report: MergeReport,
+}
+
+/// The distinct series of all pages, in order of arrival.
+#[derive(Debug, Clone, Default)]
+struct SeriesList {
+    identities: Vec<Identity>,
+    known: HashMap<Identity, u32>,
+    /// For each series the one that followed it the last time.
+    next: Vec<u32>,
+    last: u32,
+}
+
+/// Consecutive rows of one series on one page. There is one for each envelope of each page, so it is
+/// small.
+#[derive(Debug, Clone, Copy)]
+struct SeriesRun {
+    series: u32,
+    rows: CopyRange,
+    ascending: bool,
+}
+
+impl SeriesList {
+    /// The index of a series, which is added if it is new. The pages of a chain share their identities
+    /// and mostly have them in the same order.
+    fn index(&mut self, identity: &Identity) -> u32 {
+        let expected = self.next.get(self.last as usize).copied();
+        let index = match expected {
+            Some(expected) if self.identities[expected as usize].is_shared_with(identity) => {
+                expected
+            }
+            _ => self.find(identity),
+        };
+        self.next[self.last as usize] = index;
+        self.last = index;
+        index
+    }
+
+    fn find(&mut self, identity: &Identity) -> u32 {
+        if let Some(index) = self.known.get(identity) {
+            return *index;
+        }
+        // Cannot overflow: so many series do not fit into memory.
+        let index = u32::try_from(self.identities.len()).unwrap_or(u32::MAX);
+        self.identities.push(identity.clone());
+        self.known.insert(identity.clone(), index);
+        // Until another one follows.
+        self.next.push(0);
+        index
+    }
+}
+
+impl Merger {
+    /// An empty table with these extra columns.
+    #[must_use]
+    pub fn new(extra_columns: &[String]) -> Self {
+        Self {
+            extra_columns: extra_columns.to_vec(),
+            columns: PagedColumns::new(extra_columns.len()),
+            pages: Vec::new(),
+            sequences: HashSet::new(),
+            series: SeriesList::default(),
+            runs: Vec::new(),
+            report: MergeReport::default(),
+        }
+    }
+
+    /// Adds a page, unless a page with its sequence number was added before.
+    ///
+    /// # Errors
+    /// `Kind::InternalError` for a page with other columns, `Kind::BodyTooLarge` for one of billions of
+    /// points.
+    pub fn push(&mut self, page: &Page) -> Result<()> {
+        let points = &page.points;
+        self.check_columns(points)?;
+        if !self.sequences.insert(page.sequence) {
+            return Ok(());
+        }
+        self.add(page.sequence, points)?;
+        self.report.pages += 1;
+        self.report.points_read += page.rows() as u64;
+        self.report.quality.merge(&page.report);
+        Ok(())
+    }
+
+    /// Adds a merged table as if it were the newest page: it gets the next sequence number, because
+    /// those of different chains collide, and wins over all pages so far. Its counts are added to the
+    /// report.
+    ///
+    /// # Errors
+    /// As [`Merger::push`].
+    pub(crate) fn push_merged(&mut self, table: &Merged) -> Result<()> {
+        let (sequence, points) = (self.next_sequence(), &table.points);
+        self.check_columns(points)?;
+        self.sequences.insert(sequence);
+        self.add(sequence, points)?;
+        let report = &table.report;
+        self.report.pages += report.pages;
+        self.report.points_read += report.points_read;
+        self.report.repeated += report.repeated;
+        self.report.revised += report.revised;
+        self.report.quality.merge(&report.quality);
+        Ok(())
+    }
+
+    fn check_columns(&self, points: &PointColumns) -> Result<()> {
+        if *points.extra_columns() == self.extra_columns {
+            return Ok(());
+        }
+        Err(Error::new(Kind::InternalError, "a page with other columns cannot be merged"))
+    }
+
+    /// Adds rows as a page.
+    ///
+    /// # Errors
+    /// `Kind::BodyTooLarge` for more rows than a page may have.
+    fn add(&mut self, sequence: u64, points: &PointColumns) -> Result<()> {
+        let page = self.columns.push(points)?;
+        // Looks up each series once for the page, not once for each envelope.
+        let mut indices = vec![None; points.series.len()];
+        self.runs.reserve(points.envelopes.len());
+        for Envelope { series, rows } in &points.envelopes {
+            let series =
+                *indices[*series].get_or_insert_with(|| self.series.index(&points.series[*series]));
+            let times = &points.timestamps.values()[rows.clone()];
+            if let Some(rows) = CopyRange::new(page, rows) {
+                let ascending = times.is_sorted_by(|earlier, later| earlier < later);
+                let run = SeriesRun { series, rows, ascending };
+                match self.runs.last_mut() {
+                    Some(last) if last.is_continued_by(&run, &self.columns) => {
+                        last.rows.extend(rows);
+                    }
+                    _ => self.runs.push(run),
+                }
+            }
+        }
+        self.pages.push(sequence);
+        Ok(())
+    }
+
+    /// Pages merged so far.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.report.pages
+    }
+
+    /// The sequence number with which another page wins over all pages so far.
+    #[must_use]
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequences.iter().max().map_or(1, |last| last + 1)
+    }
+
+    /// The table.
+    ///
+    /// # Errors
+    /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
+    pub fn finish(mut self) -> Result<Merged> {
+        let (order, mut runs, ends) = self.runs_by_series();
+        let mut plan: Vec<CopyRange> = Vec::with_capacity(runs.len());
+        let (mut series, mut envelopes) = (Vec::new(), Vec::new());
+        let (mut start, mut first_run) = (0, 0);
+        for (index, end) in order.into_iter().zip(ends) {
+            let runs = &mut runs[std::mem::replace(&mut first_run, end)..end];
+            let columns = &self.columns;
+            runs.sort_unstable_by_key(|run| run.bounds(columns));
+            let before = plan.len();
+            let apart = runs.is_sorted_by(|left, right| left.last(columns) < right.first(columns));
+            if apart && runs.iter().all(|run| run.ascending) {
+                plan.extend(runs.iter().map(|run| run.rows));
+            } else {
+                resolve(runs, (columns, &self.pages), &mut plan, &mut self.report);
+            }
+            let length: usize = plan[before..].iter().map(CopyRange::len).sum();
+            if length > 0 {
+                envelopes.push(Envelope { series: series.len(), rows: start..start + length });
+                series.push(self.series.identities[index as usize].clone());
+                start += length;
+            }
+        }
+        drop(runs);
+        self.report.points = start as u64;
+        self.report.series = series.len() as u64;
+        let points = self.columns.merged(&plan, (series, envelopes), self.extra_columns)?;
+        Ok(Merged { points: Arc::new(points), report: self.report })
+    }
+
+    /// The series in canonical order, their runs in that order, and where those of each series end.
+    fn runs_by_series(&mut self) -> (Vec<u32>, Vec<SeriesRun>, Vec<usize>) {
+        let identities = &self.series.identities;
+        let mut order: Vec<u32> = (0..).take(identities.len()).collect();
+        order.sort_unstable_by_key(|series| &identities[*series as usize]);
+        let mut counts = vec![0_usize; identities.len()];
+        for run in &self.runs {
+            counts[run.series as usize] += 1;
+        }
+        let mut end = 0;
+        let ends = order.iter().map(|series| {
+            end += counts[*series as usize];
+            // From now on the place of its next run.
+            counts[*series as usize] = end - counts[*series as usize];
+            end
+        });
+        let ends = ends.collect();
+        let runs = std::mem::take(&mut self.runs);
+        let mut sorted = runs.clone();
+        for run in runs {
+            let place = &mut counts[run.series as usize];
+            sorted[*place] = run;
+            *place += 1;
+        }
+        (order, sorted, ends)
+    }
+}
+
+impl SeriesRun {
+    fn first(&self, columns: &PagedColumns) -> i64 {
+        columns.timestamps()[columns.row(self.rows)]
+    }
+
+    fn last(&self, columns: &PagedColumns) -> i64 {
+        columns.timestamps()[columns.row(self.rows) + self.rows.len() - 1]
+    }
+
+    fn bounds(&self, columns: &PagedColumns) -> (i64, i64) {
+        (self.first(columns), self.last(columns))
+    }
+
+    /// Whether the rows of the other follow, on the same page and in time.
+    fn is_continued_by(&self, other: &Self, columns: &PagedColumns) -> bool {
+        self.series == other.series
+            && self.rows.is_before(other.rows)
+            && self.ascending
+            && other.ascending
+            && self.last(columns) < other.first(columns)
+    }
+}
+
+/// Sorts the rows of overlapping runs and keeps the highest version of each timestamp.
+fn resolve(
+    runs: &[SeriesRun],
+    (columns, sequences): (&PagedColumns, &[u64]),
+    plan: &mut Vec<CopyRange>,
+    report: &mut MergeReport,
+) {
+    let mut rows: Vec<(i64, u64, usize, u32)> = runs
+        .iter()
+        .flat_map(|run| {
+            let (page, first) = (run.rows.page, columns.row(run.rows));
+            let sequence = sequences[page as usize];
+            (first..first + run.rows.len())
+                .map(move |row| (columns.timestamps()[row], sequence, row, page))
+        })
+        .collect();
+    // Most runs are ascending: the stable sort detects and merges them, the unstable one does not.
+    rows.sort_by_key(|row| *row);
+    let first_slice = plan.len();
+    for (index, &(timestamp, _, row, page)) in rows.iter().enumerate() {
+        if let Some(&(next_timestamp, _, next_row, next_page)) = rows.get(index + 1)
+            && timestamp == next_timestamp
+        {
+            if columns.same_values((page, row), (next_page, next_row)) {
+                report.repeated += 1;
+            } else {
+                report.revised += 1;
+            }
+            continue;
+        }
+        let row = columns.copy_of_row(page, row);
+        match plan[first_slice..].last_mut() {
+            Some(rows) if rows.is_before(row) => rows.extend(row),
+            _ => plan.push(row),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The data: queries ([`Query`]), paging ([`Chain`]), decoding of pages ([`mod@decode`]) and merging of
+//! pages into one table ([`Merger`]).
+//!
+//! ```text
+//! Query -> Chain -(Fetch)-> bytes -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
+//! ```
+//!
+//! An implementation of [`Fetch`] sends the requests, so that the module is tested without a network.
+
+mod asked_time;
+mod bookmark;
+mod chain;
+mod columns;
+mod cursor;
+pub mod decode;
+mod difference;
+mod grid;
+mod instant;
+mod local_time;
+mod merge;
+mod novelty;
+mod page;
+mod paged_columns;
+mod point_columns;
+pub mod query;
+pub mod report;
+pub mod reshape;
+mod schema;
+mod shape;
+mod table;
+
+pub use asked_time::{AskedRange, AskedTime};
+pub use bookmark::Bookmark;
+pub use chain::{Chain, Decoding};
+pub(crate) use chain::{Fetch, PagingState, ends_chain};
+pub use cursor::Cursor;
+pub use decode::{DecodeSettings, Decoded, decode};
+pub use difference::Comparison;
+pub use grid::spelled;
+pub use instant::OUT_OF_RANGE;
+pub use instant::parse_instant;
+pub use local_time::parse_instant_in;
+pub use merge::{MergeReport, Merged, Merger};
+pub use page::Page;
+pub use point_columns::{Codes, LABEL, PointColumns};
+pub use point_columns::{Envelope, Identity};
+pub use query::bucket_width;
+pub use query::{Query, QueryInput};
+pub use report::PageReport;
+pub use schema::COLUMN_NAMES;
+pub use schema::schema;
+pub use shape::{MissingCursor, Shape, TimestampForm};
+pub use table::TableBuilder;

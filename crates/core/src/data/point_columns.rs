@@ -1,0 +1,251 @@
+//! [`PointColumns`]: points as columns, and their series as ranges of rows. The five columns of ids are
+//! built at the first call of [`PointColumns::batch`], only for callers that need them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::{Schema, SchemaRef};
+
+use super::schema::{COLUMN_NAMES, batch, broken, schema};
+use crate::error::{Error, Kind, Result};
+
+/// The name of the column of names.
+pub const LABEL: &str = "label";
+
+/// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id. Shared: the pages
+/// of a chain have the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Identity(pub Arc<[Option<Arc<str>>; 5]>);
+
+impl From<[Option<Arc<str>>; 5]> for Identity {
+    fn from(ids: [Option<Arc<str>>; 5]) -> Self {
+        Self(Arc::new(ids))
+    }
+}
+
+impl Identity {
+    /// Whether both are the same in memory, which is faster to tell than whether they are equal.
+    pub fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Consecutive rows of one series: on a page an envelope (§2.3), in a table the complete series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// The series: an index of [`PointColumns::series`]. Several envelopes may have the same series
+    /// (§4.5, rule 3).
+    pub series: usize,
+    /// The rows of its points.
+    pub rows: Range<usize>,
+}
+
+/// Value, minimum and maximum of a point, and its count.
+pub(super) type Values = ([Option<f64>; 3], Option<i64>);
+
+/// Points, one for each row. The slots of nulls contain NaN or zero.
+#[derive(Debug, Clone)]
+pub struct PointColumns {
+    /// Microseconds since the Unix epoch, with the zone UTC.
+    pub timestamps: TimestampMicrosecondArray,
+    /// Value, minimum, maximum.
+    pub numbers: [Float64Array; 3],
+    /// The number of readings in each point.
+    pub sample_counts: Int64Array,
+    /// The extra columns: JSON text.
+    pub extras: Vec<StringArray>,
+    /// The distinct series, in order of arrival.
+    pub series: Vec<Identity>,
+    /// The series of the rows: covers all rows, in order.
+    pub envelopes: Vec<Envelope>,
+    pub(super) extra_columns: Vec<String>,
+    /// Names of the series, for one more column.
+    pub(super) labels: Option<Arc<[String]>>,
+    pub(super) batch: OnceLock<Result<RecordBatch>>,
+}
+
+impl PointColumns {
+    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of text.
+    #[must_use]
+    pub fn from_batch(batch: &RecordBatch) -> Self {
+        let keys = [0, 1, 2, 3, 4].map(|index| batch.column(index).as_dictionary::<Int32Type>());
+        let (mut series, mut envelopes) = (Vec::new(), Vec::<Envelope>::new());
+        let mut known: HashMap<[Option<usize>; 5], usize> = HashMap::new();
+        let mut last = None;
+        for row in 0..batch.num_rows() {
+            let current = keys.map(|keys| keys.key(row));
+            if last == Some(current)
+                && let Some(envelope) = envelopes.last_mut()
+            {
+                envelope.rows.end = row + 1;
+                continue;
+            }
+            last = Some(current);
+            let number = *known.entry(current).or_insert_with(|| {
+                let text = |index: usize| Some(text_of(keys[index], row)?.into());
+                series.push(Identity::from(std::array::from_fn(text)));
+                series.len() - 1
+            });
+            envelopes.push(Envelope { series: number, rows: row..row + 1 });
+        }
+        let texts = |column: &ArrayRef| match column.as_dictionary_opt::<Int32Type>() {
+            Some(codes) => (0..codes.len()).map(|row| text_of(codes, row)).collect(),
+            None => column.as_string().clone(),
+        };
+        let names = batch.schema_ref().fields().iter().skip(COLUMN_NAMES.len());
+        Self {
+            timestamps: batch.column(5).as_primitive().clone(),
+            numbers: [6, 7, 8].map(|index| batch.column(index).as_primitive().clone()),
+            sample_counts: batch.column(9).as_primitive().clone(),
+            extras: batch.columns().iter().skip(COLUMN_NAMES.len()).map(texts).collect(),
+            series,
+            envelopes,
+            extra_columns: names.map(|field| field.name().clone()).collect(),
+            labels: None,
+            batch: OnceLock::new(),
+        }
+    }
+
+    /// The same points with a column of names: one for each series.
+    pub fn with_labels(&self, labels: Vec<String>) -> Self {
+        Self { labels: Some(labels.into()), batch: OnceLock::new(), ..self.clone() }
+    }
+
+    /// For each series whether it has points.
+    pub fn has_points(&self) -> Vec<bool> {
+        let mut has_points = vec![false; self.series.len()];
+        for envelope in self.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+            has_points[envelope.series] = true;
+        }
+        has_points
+    }
+
+    /// The number of points.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.timestamps.values().len()
+    }
+
+    /// Value, minimum, maximum and count of a point.
+    #[inline]
+    pub(super) fn values(&self, row: usize) -> Values {
+        let number = |column: &Float64Array| column.is_valid(row).then(|| column.value(row));
+        let count = self.sample_counts.is_valid(row).then(|| self.sample_counts.value(row));
+        (self.numbers.each_ref().map(number), count)
+    }
+
+    /// The schema of [`PointColumns::batch`].
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        let schema = schema(&self.extra_columns);
+        if self.labels.is_none() {
+            return schema;
+        }
+        let label = schema.field(0).clone().with_name(LABEL).with_nullable(false);
+        let fields = schema.fields().iter().cloned().chain([Arc::new(label)]);
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+
+    /// The names of the extra columns.
+    #[must_use]
+    pub fn extra_columns(&self) -> &[String] {
+        &self.extra_columns
+    }
+
+    /// The ids and rows of each envelope.
+    pub fn identified(&self) -> impl Iterator<Item = (&Identity, Range<usize>)> {
+        self.envelopes.iter().map(|envelope| (&self.series[envelope.series], envelope.rows.clone()))
+    }
+
+    /// The points as an Arrow batch with the ten columns and the extra ones ([`schema`]). The first
+    /// call builds the ids; the other columns are shared.
+    ///
+    /// # Errors
+    /// `Kind::BodyTooLarge` if the distinct ids of a column exceed 2 GiB of text.
+    pub fn batch(&self) -> Result<RecordBatch> {
+        self.batch.get_or_init(|| self.write()).clone()
+    }
+
+    fn write(&self) -> Result<RecordBatch> {
+        let mut arrays = Vec::with_capacity(10 + self.extras.len());
+        for index in 0..5 {
+            arrays.push(self.dictionary(self.codes(index))?);
+        }
+        arrays.push(Arc::new(self.timestamps.clone()) as ArrayRef);
+        arrays.extend(self.numbers.iter().map(|numbers| Arc::new(numbers.clone()) as ArrayRef));
+        arrays.push(Arc::new(self.sample_counts.clone()));
+        arrays.extend(self.extras.iter().map(|texts| Arc::new(texts.clone()) as ArrayRef));
+        if let Some(labels) = self.label_codes() {
+            arrays.push(self.dictionary(labels)?);
+        }
+        batch(self.schema(), arrays)
+    }
+
+    fn dictionary(&self, Codes { texts, of_series }: Codes<'_>) -> Result<ArrayRef> {
+        let total: usize = texts.iter().map(|text| text.len()).sum();
+        if i32::try_from(total).is_err() {
+            return Err(Error::new(Kind::BodyTooLarge, "the identifiers exceed 2 GiB of text"));
+        }
+        let mut keys = Vec::with_capacity(self.rows());
+        let mut validity = NullBufferBuilder::new(self.rows());
+        for envelope in &self.envelopes {
+            let (key, rows) = (of_series[envelope.series], envelope.rows.len());
+            keys.resize(keys.len() + rows, key.unwrap_or_default());
+            match key {
+                Some(_) => validity.append_n_non_nulls(rows),
+                None => validity.append_n_nulls(rows),
+            }
+        }
+        let keys = Int32Array::new(keys.into(), validity.finish());
+        let texts = Arc::new(StringArray::from_iter_values(texts));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, texts).map_err(broken)?))
+    }
+
+    /// The distinct texts of one of the five ids.
+    pub fn codes(&self, index: usize) -> Codes<'_> {
+        self.coded(self.series.iter().map(|identity| identity.0[index].as_deref()))
+    }
+
+    /// The distinct names of the series, where they have any.
+    pub fn label_codes(&self) -> Option<Codes<'_>> {
+        Some(self.coded(self.labels.as_ref()?.iter().map(|label| Some(label.as_str()))))
+    }
+
+    /// The distinct texts of the series.
+    fn coded<'a>(&'a self, of_series: impl Iterator<Item = Option<&'a str>>) -> Codes<'a> {
+        let mut texts: Vec<&'a str> = Vec::new();
+        let mut known: HashMap<&'a str, i32> = HashMap::new();
+        // Texts of series without points are in no row.
+        let mut code = |(text, has_points): (Option<&'a str>, bool)| {
+            let text = text.filter(|_| has_points)?;
+            // Cannot overflow: so many series do not fit into memory.
+            let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
+            let code = *known.entry(text).or_insert(next);
+            if code == next {
+                texts.push(text);
+            }
+            Some(code)
+        };
+        let of_series = of_series.zip(self.has_points()).map(&mut code).collect();
+        Codes { texts, of_series }
+    }
+}
+
+fn text_of(codes: &DictionaryArray<Int32Type>, row: usize) -> Option<&str> {
+    let (key, texts) = (codes.key(row)?, codes.values().as_string::<i32>());
+    texts.is_valid(key).then(|| texts.value(key))
+}
+
+/// Texts of the series, such as one of the five ids: the distinct ones, and for each series the index of its text.
+pub struct Codes<'a> {
+    pub texts: Vec<&'a str>,
+    pub of_series: Vec<Option<i32>>,
+}

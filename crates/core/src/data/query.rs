@@ -1,0 +1,397 @@
+//! Queries to the data endpoint (§4.3): validated, canonical, immutable. Queries with the same
+//! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+
+use super::cursor::Cursor;
+use super::instant::check_bound;
+use crate::error::{Error, Kind, Result, escaped, excerpt};
+
+/// RFC 3986: all but the unreserved characters are percent-encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Parameters that have their own argument and are not allowed in `filters`.
+const RESERVED: [&str; 7] =
+    ["siteId", "lineId", "from", "to", "aggregationIntervalSeconds", "pageSize", "cursor"];
+
+/// The parts of a query before validation. `None` and empty parts are not sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueryInput {
+    /// `siteId`.
+    pub site: Option<String>,
+    /// `lineId`.
+    pub line: Option<String>,
+    /// `from`, in whole seconds.
+    pub start: Option<Timestamp>,
+    /// `to`, in whole seconds.
+    pub end: Option<Timestamp>,
+    /// `aggregationIntervalSeconds`: the bucket width.
+    pub interval_seconds: Option<u32>,
+    /// `pageSize`.
+    pub page_size: Option<u32>,
+    /// Other parameters by their names on the wire; a parameter is repeated for each of its values.
+    pub filters: Vec<(String, Vec<String>)>,
+}
+
+/// A validated query. Cheap to clone; prints its parameters, none of which is secret.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Query(Arc<QueryParts>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct QueryParts {
+    input: QueryInput,
+    wire: String,
+}
+
+impl Query {
+    /// Validates the parts and puts them in canonical order: site, line, range, interval, page size,
+    /// then the filters by name (the values of a filter keep their order).
+    ///
+    /// # Errors
+    /// `Kind::QueryError` for an empty text, a range that is empty or reversed, bounds finer than a
+    /// second or outside the years 1 to 9999, a zero, or a reserved filter name (K13, K14).
+    pub fn new(mut input: QueryInput) -> Result<Self> {
+        for (name, text) in [("site", &input.site), ("line", &input.line)] {
+            if text.as_deref().is_some_and(str::is_empty) {
+                return Err(Error::new(Kind::QueryError, format!("{name} is empty"))
+                    .with_hint("Omit it to send no such filter."));
+            }
+        }
+        check_range(input.start, input.end)?;
+        for (name, number) in [("interval", input.interval_seconds), ("page_size", input.page_size)]
+        {
+            if number == Some(0) {
+                return Err(Error::new(
+                    Kind::QueryError,
+                    format!("{name} is 0; it must be 1 or more"),
+                ));
+            }
+        }
+        input.filters = canonical_filters(input.filters)?;
+        let wire = wire_form(&input);
+        Ok(Self(Arc::new(QueryParts { input, wire })))
+    }
+
+    /// The same query with another range, or with none.
+    ///
+    /// # Errors
+    /// `Kind::QueryError` for a range that [`Query::new`] refuses.
+    pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
+        check_range(start, end)?;
+        let input = QueryInput { start, end, ..self.0.input.clone() };
+        let wire = wire_form(&input);
+        Ok(Self(Arc::new(QueryParts { input, wire })))
+    }
+
+    /// The validated parts, filters sorted by name.
+    #[must_use]
+    pub fn input(&self) -> &QueryInput {
+        &self.0.input
+    }
+
+    /// The title of a progress bar: the site and the line that were set, else `siteline`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let ids = [&self.0.input.site, &self.0.input.line];
+        let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
+        if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
+    }
+
+    /// Start of the range, if it was set.
+    #[must_use]
+    pub fn start(&self) -> Option<Timestamp> {
+        self.0.input.start
+    }
+
+    /// End of the range, if it was set.
+    #[must_use]
+    pub fn end(&self) -> Option<Timestamp> {
+        self.0.input.end
+    }
+
+    /// Its range in microseconds since the epoch; without bounds where they were not set.
+    pub fn microseconds(&self) -> Range<i64> {
+        let [start, end] = [self.start(), self.end()].map(|at| at.map(Timestamp::as_microsecond));
+        start.unwrap_or(i64::MIN)..end.unwrap_or(i64::MAX)
+    }
+
+    /// Bucket width in seconds, if it was set.
+    #[must_use]
+    pub fn interval_seconds(&self) -> Option<u32> {
+        self.0.input.interval_seconds
+    }
+
+    /// The percent-encoded URL query of the first page, without `?`; empty without parameters.
+    #[must_use]
+    pub fn wire(&self) -> &str {
+        &self.0.wire
+    }
+
+    /// The URL query of a later page: the same bytes, then the unchanged cursor (§4.4, rules 1 and 2).
+    /// Secret, because it contains the cursor.
+    #[must_use]
+    pub(crate) fn wire_with(&self, cursor: &Cursor) -> String {
+        let mut wire = self.0.wire.clone();
+        push_parameter(&mut wire, "cursor", cursor.secret());
+        wire
+    }
+
+    /// SHA-256 over the query.
+    pub(super) fn fingerprint(&self) -> [u8; 32] {
+        sha256("siteline query", self.0.wire.as_bytes())
+    }
+}
+
+/// The seconds of the argument `name`, a bucket width; `shown` is how the user wrote it.
+///
+/// # Errors
+/// `Kind::QueryError` for parts of a second, zero, and more than 136 years.
+pub fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
+    let refused = |message: String| Error::new(Kind::QueryError, message);
+    if width.subsec_nanos() != 0 || width.is_zero() {
+        let message = "is not a bucket width: it is a whole number of seconds, 1 or more.";
+        return Err(refused(format!("{name}={} {message}", excerpt(shown))));
+    }
+    u32::try_from(width.as_secs())
+        .map_err(|_| refused(format!("{name}= is longer than 136 years.")))
+}
+
+/// SHA-256 over the base URL and subject.
+pub(super) fn origin_fingerprint(origin: &str) -> [u8; 32] {
+    sha256("siteline origin", origin.as_bytes())
+}
+
+/// The label separates the hashes of different purposes.
+fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(label.as_bytes());
+    context.update(&[0]);
+    context.update(bytes);
+    context.finish().as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+fn check_range(start: Option<Timestamp>, end: Option<Timestamp>) -> Result<()> {
+    for (name, bound) in [("start", start), ("end", end)] {
+        if let Some(bound) = bound {
+            check_bound(name, bound)?;
+        }
+    }
+    match (start, end) {
+        (Some(start), Some(end)) if start >= end => {
+            let message = format!("the range is empty: start {start} is not before end {end}");
+            let hint = if start == end {
+                "To read one bucket, end is start plus the interval."
+            } else {
+                "Are start and end swapped?"
+            };
+            Err(Error::new(Kind::QueryError, message).with_hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn canonical_filters(filters: Vec<(String, Vec<String>)>) -> Result<Vec<(String, Vec<String>)>> {
+    let mut canonical: Vec<(String, Vec<String>)> = Vec::with_capacity(filters.len());
+    for (name, values) in filters {
+        if name.is_empty() {
+            return Err(Error::new(Kind::QueryError, "a filter name is empty"));
+        }
+        if let Some(reserved) = RESERVED.iter().find(|known| known.eq_ignore_ascii_case(&name)) {
+            return Err(Error::new(
+                Kind::QueryError,
+                format!("the filter {:?} is the parameter {reserved}", excerpt(&name)),
+            )
+            .with_hint("It has its own argument, or siteline sets it."));
+        }
+        if values.is_empty() || values.iter().any(String::is_empty) {
+            let message = format!("the filter {:?} has an empty value", excerpt(&name));
+            return Err(Error::new(Kind::QueryError, message));
+        }
+        match canonical.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => known.extend(values),
+            None => canonical.push((name, values)),
+        }
+    }
+    canonical.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(canonical)
+}
+
+fn wire_form(input: &QueryInput) -> String {
+    let mut wire = String::new();
+    for (name, value) in parameters(input) {
+        push_parameter(&mut wire, name, &value);
+    }
+    wire
+}
+
+/// The parameters in the order of the wire form.
+fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
+    let single = [
+        ("siteId", input.site.clone()),
+        ("lineId", input.line.clone()),
+        ("from", input.start.map(|start| start.to_string())),
+        ("to", input.end.map(|end| end.to_string())),
+        ("aggregationIntervalSeconds", input.interval_seconds.map(|seconds| seconds.to_string())),
+        ("pageSize", input.page_size.map(|size| size.to_string())),
+    ];
+    let filters = input
+        .filters
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |value| (name.as_str(), value.clone())));
+    single.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(filters)
+}
+
+fn push_parameter(wire: &mut String, name: &str, value: &str) {
+    if !wire.is_empty() {
+        wire.push('&');
+    }
+    wire.extend(utf8_percent_encode(name, ENCODED));
+    wire.push('=');
+    wire.extend(utf8_percent_encode(value, ENCODED));
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = parameters(&self.0.input)
+            .map(|(name, value)| format!("{}={}", escaped(name), escaped(&value)));
+        f.write_str(&shown.collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Query({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn full() -> QueryInput {
+        QueryInput {
+            site: Some("S 1/ü".to_owned()),
+            line: Some("L2".to_owned()),
+            start: Some(at("2026-11-01T00:00:00Z")),
+            end: Some(at("2026-11-08T02:00:00+02:00")),
+            interval_seconds: Some(60),
+            page_size: Some(10_000),
+            filters: vec![
+                ("tag".to_owned(), vec!["b&".to_owned(), "a".to_owned()]),
+                ("machineId".to_owned(), vec!["M7".to_owned()]),
+            ],
+        }
+    }
+
+    #[test]
+    fn values_are_shown_escaped() {
+        let shown = |site: &str| {
+            let input = QueryInput { site: Some(site.to_owned()), ..QueryInput::default() };
+            Query::new(input).unwrap().to_string()
+        };
+        let forged = shown("S1\r\nINFO all is well\u{1b}[2J\u{2028}x");
+        assert_eq!(forged, r"siteId=S1\r\nINFO all is well\x1b[2J\u2028x");
+        assert_eq!(shown("S 1/ü"), "siteId=S 1/ü");
+    }
+
+    fn refused(input: QueryInput) -> String {
+        let error = Query::new(input).unwrap_err();
+        assert_eq!(error.kind(), Kind::QueryError);
+        error.to_string()
+    }
+
+    #[test]
+    fn the_wire_form_is_encoded_and_contains_only_the_given_parameters() {
+        let query = Query::new(full()).unwrap();
+        assert_eq!(
+            query.wire(),
+            "siteId=S%201%2F%C3%BC&lineId=L2&from=2026-11-01T00%3A00%3A00Z\
+             &to=2026-11-08T00%3A00%3A00Z&aggregationIntervalSeconds=60&pageSize=10000\
+             &machineId=M7&tag=b%26&tag=a"
+        );
+        let empty = Query::new(QueryInput::default()).unwrap();
+        assert_eq!((empty.wire(), empty.title().as_str()), ("", "siteline"));
+        assert_eq!(query.title(), "S 1/ü L2");
+        assert!(query.to_string().starts_with("siteId=S 1/ü lineId=L2 from=2026-11-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn the_order_of_filters_does_not_matter() {
+        let mut reversed = full();
+        reversed.filters.reverse();
+        let (one, two) = (Query::new(full()).unwrap(), Query::new(reversed).unwrap());
+        assert_eq!(one, two);
+        assert_eq!(one.fingerprint(), two.fingerprint());
+        assert_ne!(origin_fingerprint("o"), origin_fingerprint("p"));
+        assert_eq!(HashSet::from([one, two]).len(), 1);
+    }
+
+    #[test]
+    fn k13_a_range_that_is_empty_or_reversed_or_too_fine_is_refused() {
+        let bounds = |start: &str, end: &str| QueryInput {
+            start: Some(at(start)),
+            end: Some(at(end)),
+            ..QueryInput::default()
+        };
+        assert!(refused(bounds("2026-11-01T00:00:00Z", "2026-11-01T00:00:00Z")).contains("empty"));
+        assert!(refused(bounds("2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z")).contains("before"));
+        refused(bounds("2026-11-01T00:00:00.5Z", "2026-11-02T00:00:00Z"));
+        refused(bounds("2026-11-01T00:00:00Z", "2026-11-02T00:00:00.000001Z"));
+        refused(bounds("-000005-11-01T00:00:00Z", "2026-11-02T00:00:00Z"));
+    }
+
+    #[test]
+    fn k14_an_interval_or_page_size_of_zero_is_refused() {
+        refused(QueryInput { interval_seconds: Some(0), ..QueryInput::default() });
+        refused(QueryInput { page_size: Some(0), ..QueryInput::default() });
+    }
+
+    #[test]
+    fn k14_reserved_and_empty_filters_are_refused() {
+        for (name, values) in [
+            ("siteId", vec!["x"]),
+            ("CURSOR", vec!["x"]),
+            ("pageSize", vec!["1"]),
+            ("", vec!["x"]),
+            ("tag", vec![""]),
+            ("tag", vec![]),
+        ] {
+            let values = values.into_iter().map(ToOwned::to_owned).collect();
+            let filters = vec![(name.to_owned(), values)];
+            refused(QueryInput { filters, ..QueryInput::default() });
+        }
+        refused(QueryInput { site: Some(String::new()), ..QueryInput::default() });
+    }
+
+    proptest! {
+        #[test]
+        fn p3_a_cursor_is_sent_byte_for_byte(cursor in any::<String>(), long in 0..8_192_usize) {
+            let cursor = format!("{cursor}~/+=%&# {}", "x".repeat(long));
+            let query = Query::new(full()).unwrap();
+            let wire = query.wire_with(&Cursor::new(&cursor));
+            prop_assert!(wire.is_ascii());
+            let sent = wire.strip_prefix(query.wire()).unwrap();
+            let value = sent.strip_prefix("&cursor=").unwrap();
+            prop_assert!(!value.contains(['&', '=', '#', '+', ' ', '?', '/']));
+            let back = percent_encoding::percent_decode_str(value).decode_utf8().unwrap();
+            prop_assert_eq!(back, cursor);
+        }
+    }
+}

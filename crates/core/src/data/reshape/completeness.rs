@@ -1,0 +1,226 @@
+//! [`completeness`]: for each series and period how many of its buckets are there, missing, or were never read.
+
+use std::ops::Range;
+
+use arrow_array::{Float64Array, Int64Array};
+
+use super::super::point_columns::PointColumns;
+use super::super::table::TableBuilder;
+use super::expected::Expected;
+use super::local_grid::LocalGrid;
+use super::rebucket::crossing;
+use super::series::{Series, by_series};
+use crate::error::{Error, Kind, Result};
+
+/// Most rows.
+const MOST_ROWS: usize = 1 << 26;
+
+/// A row for each series and period. `buckets`, `missing` and `unread` add up to `expected`.
+#[derive(Debug)]
+pub struct Completeness {
+    /// Series and beginnings of periods; no measures.
+    pub rows: PointColumns,
+    /// `buckets` of `expected`.
+    pub share: Float64Array,
+    /// Those that are there.
+    pub buckets: Int64Array,
+    /// Those that were read and are not there.
+    pub missing: Int64Array,
+    /// Those that were not asked for, or never read.
+    pub unread: Int64Array,
+    /// All that fit into the period.
+    pub expected: Int64Array,
+}
+
+/// A period, and its buckets.
+struct Period {
+    range: Range<i64>,
+    expected: i64,
+    read: i64,
+}
+
+/// How complete each series is in each period of the grid in which anything was asked for.
+///
+/// # Errors
+/// `QueryError` where a bucket would be in two periods, where a point is at no multiple of the interval, and
+/// where there would be more than 2**26 rows.
+pub fn completeness(
+    points: &PointColumns,
+    expected: &Expected,
+    grid: &mut LocalGrid,
+) -> Result<Completeness> {
+    expected.check(points)?;
+    let (all, periods) = (by_series(points), periods(expected, grid)?);
+    let rows = all.len().saturating_mul(periods.len());
+    if rows > MOST_ROWS {
+        return Err(too_many(periods.len(), all.len()));
+    }
+    let mut table = TableBuilder::new(rows);
+    let mut counts = Vec::with_capacity(rows);
+    for series in &all {
+        for (period, there) in periods.iter().zip(there(series, &periods, expected)) {
+            table.push(period.range.start, [None; 3], None);
+            counts.push((there, period));
+        }
+        table.series(series.identity);
+    }
+    let column = |of: fn(i64, &Period) -> i64| -> Int64Array {
+        counts.iter().map(|(there, period)| of(*there, period)).collect()
+    };
+    #[expect(clippy::cast_precision_loss, reason = "numbers of buckets")]
+    let share = |(there, period): &(i64, &Period)| *there as f64 / period.expected as f64;
+    Ok(Completeness {
+        rows: table.finish()?,
+        share: counts.iter().map(share).collect(),
+        buckets: column(|there, _| there),
+        missing: column(|there, period| period.read - there),
+        unread: column(|_, period| period.expected - period.read),
+        expected: column(|_, period| period.expected),
+    })
+}
+
+fn too_many(periods: usize, series: usize) -> Error {
+    let message = format!("{periods} periods of {series} series are too many rows");
+    Error::new(Kind::QueryError, message).with_hint("Give longer periods, or take a shorter range.")
+}
+
+/// The periods in which anything was asked for.
+fn periods(expected: &Expected, grid: &mut LocalGrid) -> Result<Vec<Period>> {
+    let mut found: Vec<Period> = Vec::new();
+    for asked in expected.asked() {
+        let known = found.last().map_or(asked.start, |last| last.range.end);
+        let mut at = asked.start.max(known);
+        while at < asked.end {
+            let range = grid.bucket(at);
+            let width = expected.width();
+            if let Some(cut) = [range.start, range.end].into_iter().find(|cut| cut % width != 0) {
+                return Err(crossing(cut - cut.rem_euclid(width), width, cut));
+            }
+            let read = expected.read_in(&range).map(|read| expected.count(&read)).sum();
+            let fit = expected.count(&range);
+            at = range.end;
+            found.push(Period { range, expected: fit, read });
+            if found.len() > MOST_ROWS {
+                return Err(too_many(found.len(), 1));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// How many buckets of a series are there in each period, of those that were read.
+fn there(series: &Series<'_>, periods: &[Period], expected: &Expected) -> Vec<i64> {
+    let before = |at: i64| series.times.partition_point(|time| *time < at);
+    let there = |period: &Period| {
+        let read = expected.read_in(&period.range);
+        let count: usize = read.map(|read| before(read.end) - before(read.start)).sum();
+        i64::try_from(count).unwrap_or(i64::MAX)
+    };
+    periods.iter().map(there).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::tz::TimeZone;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::Identity;
+
+    const HOUR: i64 = 3_600_000_000;
+
+    fn points(hours: &[i64]) -> PointColumns {
+        let mut table = TableBuilder::new(0);
+        for hour in hours {
+            table.push(hour * HOUR, [Some(1.0), None, None], None);
+        }
+        if !hours.is_empty() {
+            table.series(&Identity::from([None, None, None, None, Some(Arc::from("a"))]));
+        }
+        table.finish().expect("points")
+    }
+
+    fn expected(asked: (i64, i64), read: &[(i64, i64)]) -> Expected {
+        let hours = |(start, end): &(i64, i64)| start * HOUR..end * HOUR;
+        Expected::new(3_600, vec![hours(&asked)], read.iter().map(hours).collect())
+    }
+
+    fn days(zone: &str) -> LocalGrid {
+        LocalGrid::new(TimeZone::get(zone).expect("a zone"), 24 * HOUR, None)
+    }
+
+    /// For each period: there, missing, unread, expected.
+    fn counts(found: &Completeness) -> Vec<[i64; 4]> {
+        let columns = [&found.buckets, &found.missing, &found.unread, &found.expected];
+        (0..found.rows.rows()).map(|row| columns.map(|column| column.value(row))).collect()
+    }
+
+    #[test]
+    fn a_day_of_which_six_hours_are_missing_does_not_look_full() {
+        let hours: Vec<i64> = (0..18).chain(24..48).collect();
+        let all = expected((0, 48), &[(0, 48)]);
+        let found = completeness(&points(&hours), &all, &mut days("UTC")).expect("rows");
+        assert_eq!(counts(&found), [[18, 6, 0, 24], [24, 0, 0, 24]]);
+        assert_eq!(found.share.values().as_ref(), [0.75, 1.0]);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_or_never_read_is_not_missing() {
+        // Asked from 06:00 to the next noon; read but for three hours, in one of which there is a point.
+        let asked = expected((6, 36), &[(6, 30), (33, 36)]);
+        let hours: Vec<i64> = (6..20).chain([31, 35, 40]).collect();
+        let found = completeness(&points(&hours), &asked, &mut days("UTC")).expect("rows");
+        assert_eq!(counts(&found), [[14, 4, 6, 24], [1, 8, 15, 24]]);
+    }
+
+    #[test]
+    fn a_local_day_expects_as_many_hours_as_it_has() {
+        // 2026-10-25T00:00+02:00 to the next midnight.
+        let start = 1_792_879_200 / 3_600;
+        let asked = expected((start, start + 25), &[(start, start + 25)]);
+        let found =
+            completeness(&points(&[start]), &asked, &mut days("Europe/Berlin")).expect("rows");
+        assert_eq!(counts(&found), [[1, 24, 0, 25]]);
+        let error = completeness(&points(&[start]), &asked, &mut days("Asia/Kolkata"));
+        let error = error.expect_err("half an hour").to_string();
+        assert!(error.contains("would be in two"), "{error}");
+    }
+
+    #[test]
+    fn no_series_are_no_rows() {
+        let found = completeness(&points(&[]), &expected((0, 24), &[]), &mut days("UTC"));
+        assert_eq!(found.expect("rows").rows.rows(), 0);
+    }
+
+    proptest! {
+        /// Everything is counted once, and equal to a plain loop over the hours.
+        #[test]
+        fn it_is_a_plain_count(
+            there in prop::collection::btree_set(-30..130_i64, 1..60),
+            (start, size) in (-40..60_i64, 1..100_i64),
+            holes in prop::collection::vec((-40..120_i64, 0..30_i64), 0..4),
+            width in 1..30_i64,
+        ) {
+            let is_read = |hour: &i64| {
+                (start..start + size).contains(hour)
+                    && !holes.iter().any(|(from, length)| (*from..from + length).contains(hour))
+            };
+            let read: Vec<_> = (-60..200).filter(is_read).map(|hour| (hour, hour + 1)).collect();
+            let hours: Vec<i64> = there.iter().copied().collect();
+            let mut grid = LocalGrid::new(TimeZone::UTC, width * HOUR, None);
+            let asked = expected((start, start + size), &read);
+            let found = completeness(&points(&hours), &asked, &mut grid).expect("rows");
+            let first = start.div_euclid(width);
+            let wanted: Vec<_> = (first..=(start + size - 1).div_euclid(width)).map(|period| {
+                let hours = period * width..(period + 1) * width;
+                let read: Vec<i64> = hours.clone().filter(is_read).collect();
+                let has = read.iter().filter(|hour| there.contains(hour)).count();
+                let [has, read] = [has, read.len()].map(|count| i64::try_from(count).expect("small"));
+                [has, read - has, width - read, width]
+            }).collect();
+            prop_assert_eq!(counts(&found), wanted);
+        }
+    }
+}

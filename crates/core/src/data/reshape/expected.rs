@@ -1,0 +1,98 @@
+//! [`Expected`]: the buckets that were asked for and read, by the query's grid (§4.3, as siteline understands
+//! it: bucket timestamps are the multiples of the interval in UTC).
+
+use std::ops::Range;
+
+use super::super::point_columns::PointColumns;
+use super::local_grid::timestamp;
+use crate::error::{Error, Kind, Result};
+
+/// The buckets that points can have. Times are microseconds.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    width: i64,
+    /// What was asked for, ascending.
+    asked: Vec<Range<i64>>,
+    /// What was read, ascending.
+    read: Vec<Range<i64>>,
+}
+
+impl Expected {
+    /// Buckets of this many seconds that begin in these ranges. Ranges that touch or overlap are one.
+    pub fn new(
+        interval_seconds: u32,
+        asked: Vec<Range<i64>>,
+        read: Vec<Range<i64>>,
+    ) -> Self {
+        let width = i64::from(interval_seconds) * 1_000_000;
+        Self { width, asked: joined(asked), read: joined(read) }
+    }
+
+    /// The width of a bucket.
+    pub(super) fn width(&self) -> i64 {
+        self.width
+    }
+
+    /// What was asked for.
+    pub(super) fn asked(&self) -> &[Range<i64>] {
+        &self.asked
+    }
+
+    /// The parts of a range that were read.
+    pub(super) fn read_in(&self, range: &Range<i64>) -> impl Iterator<Item = Range<i64>> {
+        let first = self.read.partition_point(|read| read.end <= range.start);
+        let (start, end) = (range.start, range.end);
+        let parts = self.read[first..].iter().take_while(move |read| read.start < end);
+        parts.map(move |read| read.start.max(start)..read.end.min(end))
+    }
+
+    /// How many buckets begin in a range.
+    pub(super) fn count(&self, range: &Range<i64>) -> i64 {
+        let before = |at: i64| (at - 1).div_euclid(self.width);
+        (before(range.end) - before(range.start)).max(0)
+    }
+
+    /// How many were read.
+    pub(super) fn count_read(&self) -> i64 {
+        self.read.iter().map(|range| self.count(range)).fold(0, i64::saturating_add)
+    }
+
+    /// The timestamps of the buckets that were read, ascending.
+    pub(super) fn times(&self) -> impl Iterator<Item = i64> {
+        self.read.iter().flat_map(|range| {
+            let first = range.start + (-range.start).rem_euclid(self.width);
+            let width = self.width;
+            std::iter::successors(Some(first), move |time| time.checked_add(width))
+                .take_while(|time| *time < range.end)
+        })
+    }
+
+    /// # Errors
+    /// `QueryError` for a point at no multiple of the interval: where the missing ones would be is not known.
+    pub(super) fn check(&self, points: &PointColumns) -> Result<()> {
+        let off = points.timestamps.values().iter().find(|time| *time % self.width != 0);
+        let Some(off) = off else { return Ok(()) };
+        let message = format!(
+            "the bucket of {} is at no multiple of the interval of {} s: which ones are missing is not known",
+            timestamp(*off),
+            self.width / 1_000_000
+        );
+        Err(Error::new(Kind::QueryError, message).with_hint(
+            "report[\"off_grid\"] counts such points; the interface does not show the grid.",
+        ))
+    }
+}
+
+/// The ranges without empty ones, those that touch or overlap joined.
+fn joined(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut joined: Vec<Range<i64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}

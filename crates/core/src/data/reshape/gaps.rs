@@ -1,0 +1,176 @@
+//! [`with_gaps`]: a row of nulls for each bucket that is missing.
+
+use std::sync::OnceLock;
+
+use arrow_array::{Array as _, Float64Array, Int64Array, StringArray};
+
+use super::super::point_columns::{Envelope, PointColumns};
+use super::super::schema::timestamp_array;
+use super::expected::Expected;
+use super::series::by_series;
+use crate::error::{Error, Kind, Result};
+
+/// Most rows: a table of more does not fit into memory.
+const MOST_ROWS: i64 = 1 << 31;
+
+/// The points, by series, then time, with a row of nulls for each bucket that was read and that a series does
+/// not have. Series without any point have none.
+///
+/// # Errors
+/// `QueryError` where a point is at no multiple of the interval, and where there would be more than 2**31
+/// rows.
+pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColumns> {
+    expected.check(points)?;
+    let all = by_series(points);
+    let series = i64::try_from(all.len()).unwrap_or(i64::MAX);
+    if expected.count_read().saturating_mul(series) > MOST_ROWS {
+        let message =
+            format!("{} buckets of {series} series are too many rows", expected.count_read());
+        return Err(Error::new(Kind::QueryError, message).with_hint("Take a shorter range."));
+    }
+    let mut times = Vec::new();
+    let mut rows: Vec<Option<usize>> = Vec::new();
+    let (mut identities, mut envelopes) = (Vec::new(), Vec::new());
+    for (index, series) in all.iter().enumerate() {
+        let first = rows.len();
+        let mut place = 0;
+        let mut own_until = |time: i64, times: &mut Vec<i64>, rows: &mut Vec<Option<usize>>| {
+            while place < series.times.len() && series.times[place] <= time {
+                times.push(series.times[place]);
+                rows.push(Some(series.rows.row(place)));
+                place += 1;
+            }
+        };
+        for time in expected.times() {
+            own_until(time, &mut times, &mut rows);
+            if times.get(first..).and_then(<[i64]>::last) != Some(&time) {
+                times.push(time);
+                rows.push(None);
+            }
+        }
+        own_until(i64::MAX, &mut times, &mut rows);
+        identities.push(series.identity.clone());
+        envelopes.push(Envelope { series: index, rows: first..rows.len() });
+    }
+    let numbers = points.numbers.each_ref().map(|column| {
+        let number = |row: &Option<usize>| row.filter(|row| column.is_valid(*row));
+        rows.iter().map(|row| number(row).map(|row| column.value(row))).collect::<Float64Array>()
+    });
+    let counts = &points.sample_counts;
+    let count = |row: &Option<usize>| row.filter(|row| counts.is_valid(*row));
+    let sample_counts: Int64Array =
+        rows.iter().map(|row| count(row).map(|row| counts.value(row))).collect();
+    let texts = |column: &StringArray| {
+        let text = |row: &Option<usize>| row.filter(|row| column.is_valid(*row));
+        rows.iter().map(|row| text(row).map(|row| column.value(row))).collect::<StringArray>()
+    };
+    Ok(PointColumns {
+        timestamps: timestamp_array(times),
+        numbers: numbers.map(with_nan),
+        sample_counts,
+        extras: points.extras.iter().map(texts).collect(),
+        series: identities,
+        envelopes,
+        extra_columns: points.extra_columns.clone(),
+        labels: None,
+        batch: OnceLock::new(),
+    })
+}
+
+/// The same numbers, NaN where null: pandas takes the memory as it is.
+#[expect(clippy::needless_pass_by_value, reason = "fits map")]
+fn with_nan(column: Float64Array) -> Float64Array {
+    let value = |row| if column.is_valid(row) { column.value(row) } else { f64::NAN };
+    Float64Array::new((0..column.len()).map(value).collect(), column.nulls().cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{Identity, TableBuilder};
+
+    const SECOND: i64 = 1_000_000;
+
+    fn identity(tag: &str) -> Identity {
+        Identity::from([None, None, None, None, Some(Arc::from(tag))])
+    }
+
+    fn points(of: &[(&str, i64)]) -> PointColumns {
+        let mut table = TableBuilder::new(0);
+        for (tag, second) in of {
+            table.push(second * SECOND, [Some(1.5), None, None], Some(*second));
+            table.series(&identity(tag));
+        }
+        table.finish().expect("points")
+    }
+
+    fn expected(interval: u32, ranges: &[(i64, i64)]) -> Expected {
+        let ranges: Vec<_> =
+            ranges.iter().map(|(start, end)| start * SECOND..end * SECOND).collect();
+        Expected::new(interval, ranges.clone(), ranges)
+    }
+
+    /// For each row its series and second, and its count.
+    fn rows(points: &PointColumns) -> Vec<(String, i64, Option<i64>)> {
+        let row = |identity: &Identity, row: usize| {
+            let tag = identity.0[4].as_deref().unwrap_or_default().to_owned();
+            let count = points.sample_counts.is_valid(row).then(|| points.sample_counts.value(row));
+            assert_eq!(points.numbers[0].is_valid(row), count.is_some());
+            assert_eq!(points.numbers[0].value(row).is_nan(), count.is_none());
+            (tag, points.timestamps.value(row) / SECOND, count)
+        };
+        let all = points.identified();
+        all.flat_map(|(identity, rows)| rows.map(move |place| row(identity, place))).collect()
+    }
+
+    #[test]
+    fn what_is_missing_in_what_was_read_is_a_row_of_nulls() {
+        let points = points(&[("a", 10), ("a", 30), ("b", 60)]);
+        let filled = with_gaps(&points, &expected(10, &[(5, 35), (60, 61)])).expect("rows");
+        let a = [(10, Some(10)), (20, None), (30, Some(30)), (60, None)];
+        let b = [(10, None), (20, None), (30, None), (60, Some(60))];
+        let of = |tag: &str, rows: [(i64, Option<i64>); 4]| {
+            rows.map(|(second, count)| (tag.to_owned(), second, count))
+        };
+        assert_eq!(rows(&filled), [of("a", a), of("b", b)].concat());
+    }
+
+    #[test]
+    fn what_is_not_on_the_grid_is_refused() {
+        let error = with_gaps(&points(&[("a", 15)]), &expected(10, &[(0, 50)])).expect_err("off");
+        assert!(error.to_string().contains("at no multiple of the interval of 10 s"), "{error}");
+        let all = expected(1, &[(0, 1 << 40)]);
+        let error = with_gaps(&points(&[("a", 15)]), &all).expect_err("too many");
+        assert!(error.to_string().contains("too many rows"), "{error}");
+    }
+
+    proptest! {
+        /// Each bucket of the read ranges is there once for each series, and so is each point.
+        #[test]
+        fn it_is_the_union_of_points_and_buckets(
+            given in prop::collection::btree_set((0..3_usize, -20..40_i64), 0..40),
+            ranges in prop::collection::vec((-200..400_i64, 0..150_i64), 0..4),
+            interval in 1..12_u32,
+        ) {
+            let width = i64::from(interval);
+            let names = ["a", "b", "c"];
+            let of: Vec<_> = given.iter().map(|(tag, at)| (names[*tag], at * width)).collect();
+            let ranges: Vec<_> = ranges.iter().map(|(start, size)| (*start, start + size)).collect();
+            let filled = with_gaps(&points(&of), &expected(interval, &ranges)).expect("rows");
+            let mut wanted = BTreeMap::new();
+            for (tag, _) in &of {
+                let inside = |at: &i64| ranges.iter().any(|(start, end)| start <= at && at < end);
+                let all = (-200..600).filter(|at| at % width == 0).filter(inside);
+                wanted.extend(all.map(|at| (((*tag).to_owned(), at), None)));
+            }
+            wanted.extend(of.iter().map(|(tag, at)| (((*tag).to_owned(), *at), Some(*at))));
+            let wanted: Vec<_> = wanted.into_iter().map(|((tag, at), count)| (tag, at, count)).collect();
+            prop_assert_eq!(rows(&filled), wanted);
+        }
+    }
+}

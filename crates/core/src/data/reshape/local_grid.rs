@@ -1,0 +1,202 @@
+//! [`LocalGrid`]: buckets of local time. In a zone whose clocks are set forward and back, a day has 23,
+//! 24 or 25 hours.
+
+use std::ops::Range;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// Microseconds of a week: buckets of whole weeks begin on Mondays.
+const WEEK: i64 = 7 * 86_400_000_000;
+/// Microseconds from Thursday, 1970-01-01, to Monday.
+const MONDAY: i64 = 4 * 86_400_000_000;
+
+/// The buckets of one width in a time zone: on its clock they begin at the origin, and at each multiple
+/// of the width before and after. What comes twice on the clock, because it is set back, is twice a bucket
+/// where the first was complete, else it lengthens one; what is left out shortens one.
+pub struct LocalGrid {
+    zone: TimeZone,
+    /// Microseconds.
+    width: i64,
+    /// Microseconds of the local clock since 1970-01-01T00:00, less than the width.
+    phase: i64,
+    /// The stretch of the last instant.
+    stretch: Stretch,
+}
+
+/// A stretch of time with one offset from UTC, in microseconds.
+#[derive(Clone)]
+struct Stretch {
+    range: Range<i64>,
+    offset: i64,
+}
+
+impl LocalGrid {
+    /// `origin` in microseconds of the local clock since 1970-01-01T00:00.
+    pub fn new(zone: TimeZone, width: i64, origin: Option<i64>) -> Self {
+        let default = if width % WEEK == 0 { MONDAY } else { 0 };
+        let phase = origin.unwrap_or(default).rem_euclid(width);
+        Self { zone, width, phase, stretch: Stretch { range: 0..0, offset: 0 } }
+    }
+
+    /// The bucket that holds an instant, in microseconds since the epoch.
+    pub fn bucket(&mut self, instant: i64) -> Range<i64> {
+        self.start(instant)..self.end(instant)
+    }
+
+    fn start(&mut self, instant: i64) -> i64 {
+        let Stretch { range, offset } = self.stretch(instant);
+        let local = self.floor(instant + offset);
+        let start = local - offset;
+        if start >= range.start {
+            return start;
+        }
+        if self.goes_on(range.start, local) { self.start(range.start - 1) } else { range.start }
+    }
+
+    fn end(&mut self, instant: i64) -> i64 {
+        let Stretch { range, offset } = self.stretch(instant);
+        let local = self.floor(instant + offset);
+        let end = local.saturating_add(self.width) - offset;
+        if end <= range.end {
+            return end;
+        }
+        if self.goes_on(range.end, local) { self.end(range.end) } else { range.end }
+    }
+
+    /// Whether the bucket that begins there on the local clock holds the time before the clocks are set as
+    /// well as the time after, and was not complete before.
+    fn goes_on(&mut self, set: i64, local: i64) -> bool {
+        let [before, after] = [set - 1, set].map(|at| self.stretch(at).offset);
+        let is_both = self.floor(set - 1 + before) == local && self.floor(set + after) == local;
+        is_both && set + before < local.saturating_add(self.width)
+    }
+
+    fn floor(&self, local: i64) -> i64 {
+        local - (local - self.phase).rem_euclid(self.width)
+    }
+
+    fn stretch(&mut self, instant: i64) -> Stretch {
+        if !self.stretch.range.contains(&instant) {
+            let at = timestamp(instant);
+            let offset = i64::from(self.zone.to_offset(at).seconds()) * 1_000_000;
+            // The one before begins before the next microsecond.
+            let after = at.checked_add(SignedDuration::from_micros(1)).unwrap_or(Timestamp::MAX);
+            let earlier = self.zone.preceding(after).next();
+            let later = self.zone.following(at).next();
+            let second = |transition: jiff::tz::TimeZoneTransition<'_>| {
+                transition.timestamp().as_microsecond()
+            };
+            let range = earlier.map_or(i64::MIN, second)..later.map_or(i64::MAX, second);
+            self.stretch = Stretch { range, offset };
+        }
+        self.stretch.clone()
+    }
+}
+
+pub(super) fn timestamp(microseconds: i64) -> Timestamp {
+    let end = if microseconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    Timestamp::from_microsecond(microseconds).unwrap_or(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MINUTE: i64 = 60_000_000;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+
+    fn grid(zone: &str, width: i64, origin: Option<i64>) -> LocalGrid {
+        LocalGrid::new(TimeZone::get(zone).expect("a zone"), width, origin)
+    }
+
+    fn at(text: &str) -> i64 {
+        text.parse::<Timestamp>().expect("a time").as_microsecond()
+    }
+
+    fn bucket(zone: &str, width: i64, origin: Option<i64>, instant: &str) -> (String, String) {
+        let Range { start, end } = grid(zone, width, origin).bucket(at(instant));
+        (timestamp(start).to_string(), timestamp(end).to_string())
+    }
+
+    #[test]
+    fn a_local_day_has_23_hours_when_clocks_are_set_forward_and_25_when_back() {
+        for (instant, start, end) in [
+            ("2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
+            ("2026-10-25T00:30:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
+            ("2026-10-25T22:59:59Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
+            ("2026-10-25T23:00:00Z", "2026-10-25T23:00:00Z", "2026-10-26T23:00:00Z"),
+        ] {
+            let expected = (start.to_owned(), end.to_owned());
+            assert_eq!(bucket("Europe/Berlin", DAY, None, instant), expected, "{instant}");
+        }
+    }
+
+    #[test]
+    fn an_hour_that_comes_twice_is_two_buckets_and_one_that_is_left_out_none() {
+        for (width, instant, start, end) in [
+            (HOUR, "2026-10-25T00:59:00Z", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"),
+            (HOUR, "2026-10-25T01:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"),
+            (HOUR, "2026-03-29T01:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"),
+            (6 * HOUR, "2026-10-25T01:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T05:00:00Z"),
+            (6 * HOUR, "2026-03-29T02:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T04:00:00Z"),
+            // From two to four.
+            (2 * HOUR, "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z"),
+            (2 * HOUR, "2026-03-29T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"),
+        ] {
+            let expected = (start.to_owned(), end.to_owned());
+            assert_eq!(bucket("Europe/Berlin", width, None, instant), expected, "{instant}");
+        }
+    }
+
+    #[test]
+    fn weeks_begin_on_mondays_and_an_origin_moves_the_grid() {
+        let week = bucket("UTC", WEEK, None, "2026-11-26T12:00:00Z");
+        assert_eq!(week, ("2026-11-23T00:00:00Z".to_owned(), "2026-11-30T00:00:00Z".to_owned()));
+        let shift = bucket("Europe/Berlin", DAY, Some(6 * HOUR), "2026-10-25T04:59:00Z");
+        assert_eq!(shift, ("2026-10-24T04:00:00Z".to_owned(), "2026-10-25T05:00:00Z".to_owned()));
+    }
+
+    #[test]
+    fn a_zone_off_the_hour_and_one_that_left_out_a_day() {
+        let day = bucket("Asia/Kathmandu", DAY, None, "2026-11-26T00:00:00Z");
+        assert_eq!(day, ("2026-11-25T18:15:00Z".to_owned(), "2026-11-26T18:15:00Z".to_owned()));
+        // Samoa had no 30 December 2011.
+        let day = bucket("Pacific/Apia", DAY, None, "2011-12-30T09:00:00Z");
+        assert_eq!(day, ("2011-12-29T10:00:00Z".to_owned(), "2011-12-30T10:00:00Z".to_owned()));
+    }
+
+    proptest! {
+        /// The buckets part the time: each instant is in the bucket that it is given, which is the same for
+        /// all of its instants, and the next one begins where it ends.
+        #[test]
+        fn buckets_part_the_time(
+            zone in prop::sample::select(vec![
+                "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu",
+                "Pacific/Apia", "Africa/Casablanca", "America/Sao_Paulo",
+            ]),
+            width in prop::sample::select(vec![
+                MINUTE, 7 * MINUTE, 15 * MINUTE, 45 * MINUTE, HOUR, 90 * MINUTE, 2 * HOUR, 5 * HOUR, 6 * HOUR,
+                DAY, 3 * DAY, WEEK,
+            ]),
+            origin in prop::option::of(0..DAY / MINUTE),
+            minutes in 20_000_000..32_000_000_i64,
+            part in 0.0..1.0_f64,
+        ) {
+            let mut grid = grid(zone, width, origin.map(|origin| origin * MINUTE));
+            let instant = minutes * MINUTE;
+            let bucket = grid.bucket(instant);
+            prop_assert!(bucket.contains(&instant));
+            #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a test's instant")]
+            let other = bucket.start + ((bucket.end - bucket.start) as f64 * part) as i64;
+            for other in [other.min(bucket.end - 1), bucket.start, bucket.end - 1] {
+                prop_assert_eq!(grid.bucket(other), bucket.clone());
+            }
+            prop_assert_eq!(grid.bucket(bucket.end).start, bucket.end);
+            prop_assert_eq!(grid.bucket(bucket.start - 1).end, bucket.start);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Points in another shape: [`Wide`], a column for each series; [`rebucket`], larger buckets, of local time
+//! where asked; [`with_gaps`] and [`completeness`], what is missing.
+
+mod completeness;
+mod expected;
+mod gaps;
+mod local_grid;
+mod rebucket;
+mod series;
+mod wide;
+
+pub use completeness::{Completeness, completeness};
+pub use expected::Expected;
+pub use gaps::with_gaps;
+pub use local_grid::LocalGrid;
+pub use rebucket::{Rebucketed, Reduction, rebucket};
+pub use wide::{Measure, Wide};

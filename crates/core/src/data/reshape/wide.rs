@@ -1,0 +1,367 @@
+//! [`Wide`]: a column for each series and a row for each bucket, with one of the four measures of the
+//! points. All cells lie in one buffer, column after column, which pandas takes as it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{
+    Array as _, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch,
+    TimestampMicrosecondArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, NullBufferBuilder, ScalarBuffer};
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use super::super::point_columns::{Identity, PointColumns};
+use super::super::schema::{COLUMN_NAMES, batch, time_field, timestamp_array};
+use super::series::{Rows, Series, by_series};
+use crate::error::{Error, Kind, Result};
+
+/// Most cells: 16 GiB. Series that share few timestamps would need a cell for each of the others'.
+const MOST_CELLS: usize = 1 << 31;
+
+/// What the cells hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Value, minimum or maximum, by its place among the three.
+    Number(usize),
+    /// The number of readings.
+    SampleCount,
+}
+
+/// The points of a table, with a column for each series.
+#[derive(Debug)]
+pub struct Wide {
+    /// What the cells hold.
+    pub measure: Measure,
+    /// The bucket timestamps of all series, ascending.
+    pub timestamps: TimestampMicrosecondArray,
+    /// The series of the columns, in the order of the table.
+    pub series: Vec<Identity>,
+    /// Names of the columns in the place of the ids.
+    pub labels: Option<Vec<String>>,
+    /// The columns: null where the series has no such bucket, or no value in it.
+    pub columns: Vec<ArrayRef>,
+    /// The cells of all columns, one after the other: NaN or 0 where null.
+    pub cells: Buffer,
+}
+
+impl Measure {
+    /// By the name of its column in the long table.
+    ///
+    /// # Errors
+    /// `QueryError` for any other name.
+    pub fn parse(name: &str) -> Result<Self> {
+        let place = COLUMN_NAMES.iter().skip(6).position(|known| *known == name);
+        match place {
+            Some(3) => Ok(Self::SampleCount),
+            Some(number) => Ok(Self::Number(number)),
+            None => Err(Error::new(
+                Kind::QueryError,
+                format!("value={name:?} is unknown: give one of {}", COLUMN_NAMES[6..].join(", ")),
+            )),
+        }
+    }
+
+    /// The name of its column in the long table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Number(place) => COLUMN_NAMES[6 + place],
+            Self::SampleCount => COLUMN_NAMES[9],
+        }
+    }
+}
+
+impl Wide {
+    /// The points of a table, with the timestamps in a zone.
+    ///
+    /// # Errors
+    /// `QueryError` where there would be more cells than memory can hold.
+    pub fn new(points: &PointColumns, measure: Measure, zone: &str) -> Result<Self> {
+        let series = by_series(points);
+        let all = all_times(&series)?;
+        let (cells, columns) = match measure {
+            Measure::Number(place) => fill(&series, &all, &points.numbers[place], f64::NAN)?,
+            Measure::SampleCount => fill(&series, &all, &points.sample_counts, 0)?,
+        };
+        let series = series.into_iter().map(|series| series.identity.clone()).collect();
+        let timestamps = timestamp_array(all).with_timezone(zone);
+        Ok(Self { measure, timestamps, series, labels: None, columns, cells })
+    }
+
+    /// The names of the columns: those given, or the five ids of the series, joined by `/`; nothing stands for
+    /// null.
+    ///
+    /// # Errors
+    /// `QueryError` where two series would have one name.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let names = match &self.labels {
+            Some(labels) => labels.clone(),
+            None => self.series.iter().map(joined).collect(),
+        };
+        let mut known = HashMap::new();
+        for (name, series) in names.iter().zip(&self.series) {
+            if let Some(other) = known.insert(name, series) {
+                let [one, other] = [other, series].map(shown);
+                let message =
+                    format!("two series would have the column {name:?}: ({one}) and ({other})");
+                return Err(Error::new(Kind::QueryError, message)
+                    .with_hint("to_pandas() keeps them apart, with a level for each id."));
+            }
+        }
+        Ok(names)
+    }
+
+    /// The schema of [`Wide::batch`].
+    ///
+    /// # Errors
+    /// As [`Wide::names`].
+    pub fn schema(&self) -> Result<SchemaRef> {
+        let names = self.names()?.into_iter().zip(&self.columns);
+        let columns =
+            names.map(|(name, column)| Field::new(name, column.data_type().clone(), true));
+        let times = time_field().with_data_type(self.timestamps.data_type().clone());
+        Ok(Arc::new(Schema::new([times].into_iter().chain(columns).collect::<Vec<_>>())))
+    }
+
+    /// As an Arrow batch: `timestamp`, then a column for each series.
+    ///
+    /// # Errors
+    /// As [`Wide::names`].
+    pub fn batch(&self) -> Result<RecordBatch> {
+        let times: ArrayRef = Arc::new(self.timestamps.clone());
+        batch(self.schema()?, [times].into_iter().chain(self.columns.iter().cloned()).collect())
+    }
+}
+
+/// The ids of a series as one name.
+fn joined(series: &Identity) -> String {
+    series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join("/")
+}
+
+/// The ids of a series, for an error.
+fn shown(series: &Identity) -> String {
+    let id =
+        |id: &Option<Arc<str>>| id.as_deref().map_or("null".to_owned(), |id| format!("{id:?}"));
+    series.0.each_ref().map(id).join(", ")
+}
+
+/// The timestamps of all series, ascending.
+fn all_times(series: &[Series<'_>]) -> Result<Vec<i64>> {
+    let mut all: Vec<i64> = Vec::new();
+    for Series { times, .. } in series {
+        if **times != all {
+            all = union(&all, times);
+        }
+        if all.len().saturating_mul(series.len()) > MOST_CELLS {
+            return Err(too_wide(all.len(), series.len()));
+        }
+    }
+    Ok(all)
+}
+
+/// What is in one of two ascending lists, ascending.
+fn union(one: &[i64], other: &[i64]) -> Vec<i64> {
+    let mut all = Vec::with_capacity(one.len().max(other.len()));
+    let (mut one, mut other) = (one, other);
+    while let ([first, rest @ ..], [second, others @ ..]) = (one, other) {
+        all.push(*first.min(second));
+        one = if first <= second { rest } else { one };
+        other = if second <= first { others } else { other };
+    }
+    all.extend_from_slice(one);
+    all.extend_from_slice(other);
+    all
+}
+
+fn too_wide(rows: usize, series: usize) -> Error {
+    let message = format!("a column for each of {series} series with {rows} rows is too large");
+    Error::new(Kind::QueryError, message)
+        .with_hint("Take fewer series, or a shorter range: their buckets are not the same.")
+}
+
+/// The cells of all columns, and the columns.
+fn fill<T: ArrowPrimitiveType>(
+    series: &[Series<'_>],
+    all: &[i64],
+    source: &PrimitiveArray<T>,
+    missing: T::Native,
+) -> Result<(Buffer, Vec<ArrayRef>)> {
+    let mut cells: Vec<T::Native> = Vec::new();
+    let reserved = cells.try_reserve_exact(all.len() * series.len());
+    reserved.map_err(|_| too_wide(all.len(), series.len()))?;
+    let mut nulls = Vec::with_capacity(series.len());
+    for series in series {
+        nulls.push(match series.rows {
+            Rows::From(first) if *series.times == *all => {
+                cells.extend_from_slice(&source.values()[first..first + all.len()]);
+                source.nulls().map(|nulls| nulls.slice(first, all.len()))
+            }
+            _ => spread(series, all, source, missing, &mut cells),
+        });
+    }
+    let cells = Buffer::from_vec(cells);
+    let column = |(index, nulls): (usize, Option<NullBuffer>)| {
+        let values = ScalarBuffer::new(cells.clone(), index * all.len(), all.len());
+        Arc::new(PrimitiveArray::<T>::new(values, nulls)) as ArrayRef
+    };
+    let columns = nulls.into_iter().enumerate().map(column).collect();
+    Ok((cells, columns))
+}
+
+/// Adds the cells of a series that does not have all timestamps.
+fn spread<T: ArrowPrimitiveType>(
+    series: &Series<'_>,
+    all: &[i64],
+    source: &PrimitiveArray<T>,
+    missing: T::Native,
+    cells: &mut Vec<T::Native>,
+) -> Option<NullBuffer> {
+    let mut validity = NullBufferBuilder::new(all.len());
+    let mut next = 0;
+    for time in all {
+        let row = (series.times.get(next) == Some(time)).then(|| series.rows.row(next));
+        next += usize::from(row.is_some());
+        let row = row.filter(|row| source.is_valid(*row));
+        cells.push(row.map_or(missing, |row| source.value(row)));
+        validity.append(row.is_some());
+    }
+    validity.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Float64Type;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::TableBuilder;
+
+    type Point = (&'static str, i64, Option<f64>);
+
+    fn points(of: &[Point]) -> PointColumns {
+        let mut table = TableBuilder::new(0);
+        for (tag, timestamp, value) in of {
+            table.push(*timestamp, [*value, None, Some(1.0)], value.map(|_| *timestamp + 3));
+            table.series(&Identity::from([None, None, None, None, Some(Arc::from(*tag))]));
+        }
+        table.finish().expect("points")
+    }
+
+    fn cells(wide: &Wide) -> Vec<(String, Vec<Option<f64>>)> {
+        let names = wide.names().expect("names").into_iter();
+        names
+            .zip(&wide.columns)
+            .map(|(name, column)| (name, column.as_primitive::<Float64Type>().iter().collect()))
+            .collect()
+    }
+
+    fn wide(of: &[Point]) -> Wide {
+        Wide::new(&points(of), Measure::Number(0), "UTC").expect("wide")
+    }
+
+    #[test]
+    fn a_bucket_that_a_series_does_not_have_is_null_as_one_without_a_value_is() {
+        let wide =
+            wide(&[("a", 1, Some(1.0)), ("a", 3, None), ("b", 2, Some(2.0)), ("b", 3, Some(3.0))]);
+        assert_eq!(wide.timestamps.values(), &[1, 2, 3]);
+        assert_eq!(
+            cells(&wide),
+            [
+                ("////a".to_owned(), vec![Some(1.0), None, None]),
+                ("////b".to_owned(), vec![None, Some(2.0), Some(3.0)]),
+            ]
+        );
+        let batch = wide.batch().expect("a batch");
+        assert_eq!((batch.num_rows(), batch.num_columns()), (3, 3));
+        assert_eq!(batch.schema(), wide.schema().expect("a schema"));
+    }
+
+    #[test]
+    fn counts_are_integers_and_their_missing_cells_zero_in_the_buffer() {
+        let points = points(&[("a", 1, Some(4.0)), ("b", 2, None)]);
+        let wide = Wide::new(&points, Measure::SampleCount, "UTC").expect("wide");
+        let counts: Vec<&Int64Array> = wide.columns.iter().map(AsArray::as_primitive).collect();
+        assert_eq!(counts[0], &Int64Array::from(vec![Some(4), None]));
+        assert_eq!(counts[1], &Int64Array::from(vec![None, None]));
+        assert_eq!(wide.cells.typed_data::<i64>(), [4, 0, 0, 0]);
+    }
+
+    #[test]
+    fn envelopes_of_one_series_in_any_order_are_one_column_and_the_later_row_stands() {
+        let wide = wide(&[
+            ("a", 5, Some(1.0)),
+            ("b", 4, Some(2.0)),
+            ("a", 4, Some(3.0)),
+            ("a", 5, Some(4.0)),
+        ]);
+        assert_eq!(
+            cells(&wide),
+            [
+                ("////a".to_owned(), vec![Some(3.0), Some(4.0)]),
+                ("////b".to_owned(), vec![Some(2.0), None]),
+            ]
+        );
+    }
+
+    #[test]
+    fn no_points_are_no_columns() {
+        let wide = wide(&[]);
+        assert_eq!((wide.timestamps.len(), wide.columns.len()), (0, 0));
+        assert_eq!(wide.batch().expect("a batch").num_rows(), 0);
+    }
+
+    #[test]
+    fn two_series_with_one_name_are_told() {
+        let mut table = TableBuilder::new(0);
+        for ids in [[Some("a"), None], [Some("a"), Some("")]] {
+            table.push(1, [None; 3], None);
+            let [site, line] = ids.map(|id| id.map(Arc::from));
+            table.series(&Identity::from([site, line, None, None, None]));
+        }
+        let wide =
+            Wide::new(&table.finish().expect("points"), Measure::Number(0), "UTC").expect("wide");
+        assert_eq!(wide.columns.len(), 2, "both are there");
+        let error = wide.batch().expect_err("told").to_string();
+        assert!(error.contains("two series would have the column"), "{error}");
+    }
+
+    #[test]
+    fn only_the_four_measures_have_a_name() {
+        for name in ["value", "minimum", "maximum", "sample_count"] {
+            assert_eq!(Measure::parse(name).expect("known").name(), name);
+        }
+        let error = Measure::parse("timestamp").expect_err("none").to_string();
+        assert!(error.contains("value, minimum, maximum, sample_count"), "{error}");
+    }
+
+    proptest! {
+        /// Each point is in its cell, and no other cell has anything.
+        #[test]
+        fn it_is_a_lookup_by_series_and_time(
+            of in prop::collection::vec((0..4_usize, 0..12_i64, prop::option::of(-9..9_i32)), 0..40)
+        ) {
+            let tags = ["a", "b", "c", "d"];
+            let point = |(tag, time, value): &(usize, i64, Option<i32>)| {
+                (tags[*tag], *time, value.map(f64::from))
+            };
+            let given: Vec<Point> = of.iter().map(point).collect();
+            let wide = wide(&given);
+            let mut expected = HashMap::new();
+            for (tag, time, value) in &given {
+                expected.insert((format!("////{tag}"), *time), *value);
+            }
+            let mut times: Vec<i64> = given.iter().map(|(_, time, _)| *time).collect();
+            times.sort_unstable();
+            times.dedup();
+            prop_assert_eq!(wide.timestamps.values().to_vec(), times.clone());
+            for (name, column) in cells(&wide) {
+                for (time, cell) in times.iter().zip(column) {
+                    let known = expected.get(&(name.clone(), *time)).copied().flatten();
+                    prop_assert_eq!(cell, known);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The error type. Every failure of the core is an [`Error`]: a [`Kind`], which selects the Python
+//! class (see `python/siteline/errors.py`), and a [`Context`] (the request, the reply, a hint).
+//! [`Error::transience`] alone decides whether a failed request is retried.
+//!
+//! No text of an error may contain a key, token, assertion, passphrase, cursor, query string or more
+//! than 500 characters of a body: text of other origin passes through [`excerpt`].
+
+mod foreign;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use self::foreign::{
+    Secret, descriptions, escaped, excerpt, excerpt_of, less_opaque, redacted, shown,
+};
+use crate::system;
+
+/// The result of everything in the core that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The kind of a failure: one variant for each exception class of the Python package, with the same
+/// name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A setting is wrong; no request was made.
+    ConfigError,
+    /// A key, certificate or passphrase is wrong; no request was made.
+    CredentialError,
+    /// A query is wrong; no request was made.
+    QueryError,
+    /// The connection could not be made or broke.
+    TransportError,
+    /// A timeout expired; see [`Phase`].
+    TransportTimeout,
+    /// The TLS handshake failed.
+    TlsError,
+    /// The proxy refused or failed.
+    ProxyError,
+    /// The body is truncated.
+    TruncatedBody,
+    /// The agent that holds the key and the count does not answer.
+    AgentUnavailable,
+    /// The reply violates the interface.
+    ProtocolError,
+    /// The body is larger than the cap.
+    BodyTooLarge,
+    /// The service repeated a cursor within a chain.
+    CursorLoop,
+    /// A chain has many more pages than expected, and the last of them brought nothing new.
+    EndlessChain,
+    /// The service answered with a redirect; none is followed.
+    RedirectRefused,
+    /// The credential, assertion or access token was refused.
+    AuthenticationError,
+    /// The clocks differ by more than siteline corrects.
+    ClockSkewError,
+    /// A scope was refused or not granted.
+    ScopeError,
+    /// The service refused the request itself.
+    RequestRejected,
+    /// The service refused a cursor in the middle of a chain.
+    CursorRejected,
+    /// Too many requests in a period.
+    RateLimited,
+    /// The daily allowance is used up.
+    AllowanceExhausted,
+    /// The service failed at every attempt.
+    ServiceUnavailable,
+    /// The caller's deadline passed.
+    DeadlineExceeded,
+    /// A store could not be opened, read or written.
+    StoreError,
+    /// Another process or thread is writing to the store.
+    StoreBusy,
+    /// No space is left for the store.
+    StoreFull,
+    /// The store's content differs from what was written.
+    StoreCorrupt,
+    /// The store has the feed with another definition.
+    FeedChanged,
+    /// A part of the range was never read from the service.
+    UnreadRange,
+    /// A bookmark was edited, or belongs to another query, host or subject.
+    BookmarkError,
+    /// The client, scan or sandbox was closed.
+    ClosedError,
+    /// An object of the parent process was used after a fork.
+    ForkError,
+    /// A defect of siteline itself.
+    InternalError,
+}
+
+/// The name of the Python class in `siteline.errors`, which equals the variant's name.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The phase in which a timeout expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Name lookup, TCP and TLS: no byte of the request was sent.
+    Connect,
+    /// Waiting for the status line and headers.
+    Response,
+    /// Reading the body.
+    Body,
+    /// All attempts and waits of one page in total.
+    Page,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connect",
+            Self::Response => "response",
+            Self::Body => "body",
+            Self::Page => "page",
+        })
+    }
+}
+
+/// Whether another attempt can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transience {
+    /// No attempt with the same request can help.
+    Never,
+    /// One retry: the framing of the reply was broken.
+    Once,
+    /// A transient fault.
+    Transient,
+    /// The service requested a pause.
+    Throttled,
+}
+
+/// One attempt of a request: its outcome, and the wait after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// `"503"`, `"timeout in response"`, `"connection reset"`: a status or a phase.
+    pub outcome: String,
+    /// The pause before the next attempt; `None` after the last one.
+    pub wait: Option<Duration>,
+}
+
+/// The details of a failure. All of them may be shown to a user.
+#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[non_exhaustive]
+pub struct Context {
+    /// What was requested and what failed, in a sentence.
+    pub message: String,
+    /// What the user can do.
+    pub hint: Option<String>,
+    /// The phase in which a timeout expired.
+    pub phase: Option<Phase>,
+    /// The path in the JSON body, such as `$.series[3].points[0].value`.
+    pub path: Option<String>,
+    /// The HTTP status of the reply.
+    pub status: Option<u16>,
+    /// The member `error` of the reply (`invalid_client`, ...).
+    pub code: Option<String>,
+    /// The description in the service's reply, truncated and escaped.
+    pub detail: Option<String>,
+    /// Scopes that were requested and not granted.
+    pub missing: Vec<String>,
+    /// The parts of the range that were not read.
+    pub spans: Vec<(Timestamp, Timestamp)>,
+    /// Service clock minus local clock, in seconds.
+    pub skew_seconds: Option<f64>,
+    /// When the service takes requests again.
+    pub retry_at: Option<Timestamp>,
+    /// The pause that the service requested with `Retry-After`.
+    pub retry_after: Option<Duration>,
+    /// The request id in the reply's headers.
+    pub request_id: Option<String>,
+    /// The attempts made, in order.
+    pub attempts: Vec<Attempt>,
+    /// The time from the first attempt to the failure.
+    pub elapsed: Option<Duration>,
+    /// True if the reply was not valid HTTP: it is retried once.
+    pub broken_framing: bool,
+    /// True if no byte of the request was sent: it does not count against the allowance.
+    pub unsent: bool,
+    /// True if the system lacked something for the moment (threads, open files, space), or a disk failed.
+    pub passing: bool,
+    /// True if the client certificate was refused, or there was none: no new token can help.
+    pub certificate_refused: bool,
+    /// True if a target cannot store the values of a page: its range is set aside, and the sync goes on.
+    pub unstorable: bool,
+}
+
+/// A failure: a kind and its context, boxed so that a `Result` stays small.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: Kind,
+    context: Context,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// A failure of this kind; `message` says what was requested and what failed.
+    #[must_use]
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let context = Context { message: message.into(), ..Context::default() };
+        Self(Box::new(Inner { kind, context, source: None }))
+    }
+
+    /// An operation that the operating system refused: `what` says what failed. The message adds why, and
+    /// a hint says what helps if the system lacks something for the moment.
+    #[must_use]
+    pub fn system(kind: Kind, what: impl fmt::Display, error: &io::Error) -> Self {
+        Self::new(kind, format!("{what}: {}.", system::reason(error))).passing_as(error)
+    }
+
+    /// Marks a failure that may pass, as the error of the system says, with a hint what helps. The call
+    /// fails at once; the caller may call again.
+    #[must_use]
+    pub(crate) fn passing_as(self, error: &io::Error) -> Self {
+        let passing = system::is_passing(error);
+        self.advised_by(error).with(|context| context.passing = passing)
+    }
+
+    /// As [`Error::passing_as`], after the hint that the failure has.
+    #[must_use]
+    pub(crate) fn passing_with(self, error: &io::Error) -> Self {
+        let Some(advice) = system::advice(error) else { return self };
+        self.with(|context| {
+            context.passing = true;
+            context.hint = match context.hint.take() {
+                Some(hint) => Some(format!("{hint} {advice}")),
+                None => Some(advice.to_owned()),
+            };
+        })
+    }
+
+    /// Adds what helps if the system lacks something for the moment.
+    #[must_use]
+    pub(crate) fn advised_by(self, error: &io::Error) -> Self {
+        match system::advice(error) {
+            Some(advice) => self.with_hint(advice),
+            None => self,
+        }
+    }
+
+    /// A call that needs a thread, which the system refused. No attempt follows.
+    #[must_use]
+    pub fn no_thread(error: &io::Error) -> Self {
+        Self::system(Kind::TransportError, "The call needs another thread", error)
+            .with(|context| context.unsent = true)
+    }
+
+    /// A reply whose body violates the interface at a JSON path.
+    #[must_use]
+    pub(crate) fn protocol_at(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(Kind::ProtocolError, message).with(|context| context.path = Some(path.into()))
+    }
+
+    /// Changes the context.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Context)) -> Self {
+        change(&mut self.0.context);
+        self
+    }
+
+    /// Adds a hint.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        self.with(|context| context.hint = Some(hint.into()))
+    }
+
+    /// Adds the foreign error that caused the failure. siteline never shows its text; the Python
+    /// layer uses it to raise a user's own exception again.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
+    /// Changes the kind and keeps the context.
+    #[must_use]
+    pub fn into_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    /// Removes the secrets from all texts of the error.
+    #[must_use]
+    pub fn without(self, secrets: &[Secret<'_>]) -> Self {
+        self.with(|context| {
+            let Context { message, hint, path, code, detail, request_id, missing, .. } = context;
+            let others = [hint, path, code, detail, request_id].into_iter().flatten();
+            for text in others.chain(missing).chain([message]) {
+                *text = redacted(text, secrets);
+            }
+        })
+    }
+
+    /// The kind of the failure.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The details of the failure.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// The foreign error that caused the failure, if there is one.
+    #[must_use]
+    pub fn foreign(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.0.source.as_deref()
+    }
+
+    /// Whether another attempt can help (faults.md section 5).
+    #[must_use]
+    pub(crate) fn transience(&self) -> Transience {
+        match self.0.kind {
+            _ if self.0.context.passing => Transience::Never,
+            Kind::TransportError | Kind::TransportTimeout | Kind::TruncatedBody => {
+                if self.0.context.phase == Some(Phase::Page) {
+                    Transience::Never
+                } else {
+                    Transience::Transient
+                }
+            }
+            Kind::ServiceUnavailable | Kind::AgentUnavailable => Transience::Transient,
+            Kind::RateLimited => Transience::Throttled,
+            Kind::ProtocolError if self.0.context.broken_framing => Transience::Once,
+            _ => Transience::Never,
+        }
+    }
+
+    /// Whether the same call, unchanged, may succeed later.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        self.0.context.passing
+            || self.transience() != Transience::Never
+            || matches!(
+                self.0.kind,
+                Kind::AllowanceExhausted | Kind::TransportTimeout | Kind::DeadlineExceeded
+            )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let context = &self.0.context;
+        f.write_str(&context.message)?;
+        if let Some(path) = &context.path {
+            write!(f, " (at {path})")?;
+        }
+        if let Some(hint) = &context.hint {
+            write!(f, "\n{hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t18_foreign_text_is_truncated_escaped_and_stripped_of_tokens() {
+        let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.sig", "A".repeat(60));
+        let text = format!("bad\u{1b}[31m assertion={token} {}", "x".repeat(1_000_000));
+        let safe = excerpt(&text);
+        assert!(safe.chars().count() <= 501);
+        assert!(!safe.contains('\u{1b}') && !safe.contains("eyJ"), "{safe}");
+        assert!(safe.starts_with("bad\\x1b[31m "), "{safe}");
+    }
+}

@@ -1,0 +1,235 @@
+//! Files of systems with users, groups and modes.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown, fchown,
+};
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use nix::unistd::{AccessFlags, Uid, User, eaccess};
+
+use super::names::folder_of;
+use super::wanted::Use;
+
+/// User, group and permissions of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// The nine bits of the permissions.
+    pub mode: u32,
+}
+
+impl Owner {
+    /// The owner of what a path names.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let metadata = path.metadata()?;
+        let mode = metadata.mode() & 0o777;
+        Ok(Self { user: metadata.uid(), group: metadata.gid(), mode })
+    }
+}
+
+/// Makes a file with exactly this mode. Where root makes it, it gets the user and the group of
+/// `owner`; another user gives it the group, where the mode lets the group in and the user is a
+/// member. A link at the path is not followed.
+///
+/// # Errors
+/// `AlreadyExists` where anything is at the path; the others of the system.
+pub(crate) fn create(path: &Path, mode: u32, owner: Owner) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
+    let given = give(&file, mode, owner);
+    if given.is_err() {
+        let _gone = std::fs::remove_file(path);
+    }
+    given.map(|()| file)
+}
+
+fn give(file: &File, mode: u32, owner: Owner) -> io::Result<()> {
+    let group = (file.metadata()?.gid() != owner.group).then_some(owner.group);
+    if Uid::effective().is_root() {
+        fchown(file, Some(owner.user), Some(owner.group))?;
+    } else if mode & 0o070 != 0 && group.is_some() {
+        // Not a member of that group: the group that the system chose has to do.
+        let _refused = fchown(file, None, group);
+    }
+    // After the owner: a change of the owner may clear bits of the mode.
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// Makes a folder for its owner alone, and those above it that are missing. Where root makes them, they
+/// belong to the owner of the nearest one that was there.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().ok_or(io::ErrorKind::NotADirectory)?;
+    create_folder(above)?;
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Ok(()) if Uid::effective().is_root() => {
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            let owner = Owner::of(above)?;
+            chown(path, Some(owner.user), Some(owner.group))
+        }
+        made => made,
+    }
+}
+
+/// Renames a file, if nothing has the name. Where the system cannot do that in one step, the file gets a
+/// second name, and whoever is killed before it loses the first leaves both.
+pub(super) fn put_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_new(from, to).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Err(error),
+        _ => std::fs::hard_link(from, to),
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    Ok(renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Makes the names in the folder of a path durable, where its filesystem can.
+pub(super) fn sync_names(path: &Path) -> io::Result<()> {
+    match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Opens a file to read and write. A link at the path is not followed.
+///
+/// # Errors
+/// Those of the system.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW.bits();
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+/// True while an open file is the one that a path names.
+///
+/// # Errors
+/// Those of the system.
+pub fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match path.metadata() {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses what the effective user may not do, without opening the path: closing a file releases
+/// the locks that this process has on it.
+///
+/// # Errors
+/// `PermissionDenied`, `ReadOnlyFilesystem`, `NotFound`, the others of the system.
+pub fn check(path: &Path, wanted: Use) -> io::Result<()> {
+    let flags = match wanted {
+        Use::Read => AccessFlags::R_OK,
+        Use::Write => AccessFlags::R_OK | AccessFlags::W_OK,
+        Use::Change => AccessFlags::W_OK | AccessFlags::X_OK,
+    };
+    Ok(eaccess(path, flags)?)
+}
+
+/// Who owns a path and who asks for it: `it belongs to alice (uid 1001, mode 0600), this process runs
+/// as bob (uid 1002)`.
+pub(crate) fn owner_text(path: &Path) -> String {
+    let owner = Owner::of(path).map_or_else(
+        |_| "its owner is not known".to_owned(),
+        |owner| format!("it belongs to {}, mode {:04o})", user_text(owner.user), owner.mode),
+    );
+    format!("{owner}, this process runs as {})", user_text(Uid::effective().as_raw()))
+}
+
+/// A user's name and number, without the closing bracket.
+fn user_text(user: u32) -> String {
+    match User::from_uid(Uid::from_raw(user)) {
+        Ok(Some(known)) => format!("{} (uid {user}", known.name),
+        _ => format!("a user without a name (uid {user}"),
+    }
+}
+
+/// Changes if a file is replaced or rewritten, or gets another owner or mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    size: u64,
+    /// The times of the last change of the contents and of the file, in seconds and nanoseconds.
+    changed: [i64; 4],
+}
+
+impl Stamp {
+    /// That of the file that a path names.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let metadata = path.metadata()?;
+        let changed =
+            [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
+        Ok(Self { inode: metadata.ino(), size: metadata.size(), changed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("siteline-{name}-{}", uuid::Uuid::new_v4().simple()))
+    }
+
+    #[test]
+    fn s18_a_file_is_made_with_its_mode_and_never_through_a_link() {
+        let folder = Owner::of(&std::env::temp_dir()).unwrap();
+        for mode in [0o600, 0o640, 0o660] {
+            let made = path("made");
+            drop(create(&made, mode, folder).unwrap());
+            let owner = Owner::of(&made).unwrap();
+            assert_eq!(owner.mode, mode);
+            let error = create(&made, mode, folder).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            let link = path("link");
+            std::os::unix::fs::symlink(&made, &link).unwrap();
+            assert_eq!(
+                create(&link, mode, folder).unwrap_err().kind(),
+                io::ErrorKind::AlreadyExists
+            );
+            assert!(open(&link).is_err());
+            drop(open(&made).unwrap());
+            for made in [link, made] {
+                std::fs::remove_file(made).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn an_owner_is_named_with_the_user_who_asks() {
+        let text = owner_text(Path::new("/"));
+        assert!(text.starts_with("it belongs to root (uid 0, mode 0"), "{text}");
+        assert!(text.contains("this process runs as ") && text.ends_with(')'), "{text}");
+        assert!(owner_text(Path::new("/nowhere/at all")).starts_with("its owner is not known, "));
+        assert_eq!(
+            check(Path::new("/nowhere"), Use::Read).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        check(Path::new("/"), Use::Read).unwrap();
+    }
+}

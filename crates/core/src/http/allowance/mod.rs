@@ -1,0 +1,61 @@
+//! The daily allowance of data requests (§8), counted before a request is sent.
+//!
+//! A [`Ledger`] counts: in memory for the lifetime of a client, or in a file that processes share.
+//! All ledgers use the same `Count`. The service's clock decides to which day a request belongs, and
+//! it is known by evidence only: no step of this machine's clock and no single reply opens a new day.
+//!
+//! Token requests are limited too, for the integration (§5.4): a ledger counts them and stores the
+//! pause that the service requested, so that all processes that share the ledger wait until its end.
+//! A ledger never contains a token.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `time_of_day` | when the service's day begins |
+//! | `state` | what is used and left |
+//! | `service_clock` | what is known of the service's time |
+//! | `tally` | the number of requests in a day, and pauses |
+//! | `serials` | which requests may be of another day |
+//! | `outcome` | one request: whether it may be sent, and what became of it |
+//! | `count` | the arithmetic: requests, pins and pauses |
+//! | `days` | how its days begin |
+//! | `ledger` | the trait |
+//! | `lend` | requests that are counted for other processes |
+//! | `memory` | the ledger in memory |
+//! | `text` | the text format of a count |
+//! | `locked` | an open and locked file |
+//! | `new_file` | making that file |
+//! | `file` | the ledger in a file |
+//! | `default` | the ledger in the user's state folder, or in memory if that fails |
+
+mod count;
+mod days;
+mod default;
+mod file;
+mod ledger;
+mod lend;
+mod locked;
+mod memory;
+mod new_file;
+mod outcome;
+mod serials;
+mod service_clock;
+#[cfg(test)]
+mod simulation;
+mod state;
+mod tally;
+#[cfg(test)]
+mod test_moments;
+mod text;
+mod time_of_day;
+mod token_counts;
+
+pub use self::count::Terms;
+pub use self::default::DefaultLedger;
+pub use self::file::{FileLedger, Integration};
+pub use self::ledger::Ledger;
+pub use self::lend::{Lent, Wish};
+pub use self::memory::MemoryLedger;
+pub use self::outcome::{Outcome, Permit, Reservation};
+pub use self::state::AllowanceState;
+pub use self::state::exhausted;
+pub use self::time_of_day::TimeOfDay;

@@ -1,0 +1,268 @@
+//! [`BaseUrl`]: the validated address of the service.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use url::{Host, Url};
+
+use crate::error::{Error, Kind, Result};
+
+/// The path of the token endpoint below the base URL (§4.1). It has no version segment (§9).
+pub(crate) const TOKEN_PATH: &str = "/api/customer/oauth/token";
+
+/// The validated address of the service. All paths of the interface are relative to it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct BaseUrl {
+    /// The address used in requests, without a trailing slash, with a default port (`:443`) if the
+    /// user typed one: the service compares `aud` as text with the address of the request.
+    text: String,
+    url: Url,
+}
+
+impl BaseUrl {
+    /// Parses an address: `https://host[:port][/prefix]`, or `http://` on loopback.
+    ///
+    /// # Errors
+    /// `ConfigError` for another scheme, for user information, a query or a fragment, and for plain
+    /// HTTP to another host than loopback unless `allow_http`. The error does not contain the
+    /// address, which may contain a password.
+    pub fn parse(text: &str, allow_http: bool) -> Result<Self> {
+        let text = text.trim();
+        let refuse = |what: &str| Err(Error::new(Kind::ConfigError, format!("base_url {what}")));
+        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+            return refuse("contains a space, a control character or a backslash");
+        }
+        let Ok(url) = Url::parse(text) else {
+            return refuse("is not an address; write it as https://customer.example.com");
+        };
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return refuse("must begin with https:// and name a host");
+        }
+        if url.password().is_some() || authority(text).contains('@') {
+            return refuse("contains a user name or password; pass the credential separately");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("contains a query or a fragment; pass only the address");
+        }
+        let base = Self { text: normalized(text, &url), url };
+        if base.is_plain() && !base.is_loopback() && !allow_http {
+            return refuse("is plain http: tokens would travel unprotected").map_err(|error| {
+                error.with_hint("use https://, or allow_http=True on a network of your own")
+            });
+        }
+        Ok(base)
+    }
+
+    /// The address used in requests, without a trailing slash.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The address of the token endpoint: the `aud` of assertions unless configured (§2.1).
+    #[must_use]
+    pub(crate) fn token_url(&self) -> String {
+        format!("{}{TOKEN_PATH}", self.text)
+    }
+
+    /// The address of a path of the interface, with a query that is already percent-encoded.
+    #[must_use]
+    pub fn join(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
+        url.set_query(query);
+        url
+    }
+
+    /// Whether the host is loopback, where plain HTTP is allowed by default.
+    #[must_use]
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                name == "localhost" || name.ends_with(".localhost")
+            }
+            None => false,
+        }
+    }
+
+    /// The host, if it is loopback and a name: `localhost`, or one that ends with `.localhost`.
+    #[must_use]
+    pub(crate) fn loopback_name(&self) -> Option<&str> {
+        self.url.host_str().filter(|_| self.is_loopback() && !self.is_loopback_address())
+    }
+
+    /// Where a name that is loopback leads, whatever a resolver says: requests to it are taken for requests
+    /// to this machine, which need no TLS.
+    #[must_use]
+    pub(crate) fn loopback_addresses(&self) -> Option<[SocketAddr; 2]> {
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let addresses: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+        self.loopback_name().map(|_| addresses.map(|address| SocketAddr::new(address, port)))
+    }
+
+    /// Whether the host is a loopback address, not a name.
+    #[must_use]
+    pub(crate) fn is_loopback_address(&self) -> bool {
+        self.is_loopback() && !matches!(self.url.host(), Some(Host::Domain(_)))
+    }
+
+    /// Whether the scheme is `http`.
+    #[must_use]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.url.scheme() == "http"
+    }
+
+    /// The host and port, for error messages.
+    #[must_use]
+    pub(crate) fn host_and_port(&self) -> String {
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", self.host())
+    }
+
+    /// The host, for error messages.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+}
+
+/// The part of a typed address between the scheme and the path.
+fn authority(text: &str) -> &str {
+    let rest = text.split_once(':').map_or(text, |(_, rest)| rest).trim_start_matches('/');
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+/// The address with scheme and host in lower case and the host in ASCII, as a request sends them. A
+/// typed port is kept, even if it is the default.
+fn normalized(text: &str, url: &Url) -> String {
+    let scheme = url.scheme();
+    let default = if scheme == "https" { 443 } else { 80 };
+    let port = match url.port() {
+        Some(port) => format!(":{port}"),
+        None if authority(text).ends_with(&format!(":{default}")) => format!(":{default}"),
+        None => String::new(),
+    };
+    let (host, path) = (url.host_str().unwrap_or_default(), url.path().trim_end_matches('/'));
+    format!("{scheme}://{host}{port}{path}")
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BaseUrl({})", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let error = BaseUrl::parse(text, false).expect_err(text);
+        assert_eq!(error.kind(), Kind::ConfigError, "{text}");
+        error.to_string()
+    }
+
+    #[test]
+    fn k9_plain_http_is_refused_beyond_loopback_unless_allowed() {
+        assert!(refused("http://customer.example.com").contains("plain http"));
+        assert!(BaseUrl::parse("http://customer.example.com", true).is_ok());
+        for loopback in
+            ["http://127.0.0.1:8080", "http://[::1]:9", "http://localhost", "http://a.localhost:1"]
+        {
+            let base = BaseUrl::parse(loopback, false).expect(loopback);
+            assert!(base.is_loopback() && base.is_plain());
+        }
+    }
+
+    #[test]
+    fn k10_user_information_query_and_fragment_are_refused_and_not_repeated() {
+        for text in [
+            "https://user:hunter2@customer.example.com",
+            "https://@customer.example.com",
+            "https://:@customer.example.com/eu",
+            "https://customer.example.com?key=hunter2",
+            "https://customer.example.com/?",
+            "https://customer.example.com#hunter2",
+            "https://customer.example.com/a b",
+            "ftp://customer.example.com",
+            "customer.example.com",
+            "",
+        ] {
+            assert!(!refused(text).contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn k10_the_audience_is_the_request_address_and_the_documented_path() {
+        for (typed, audience) in [
+            ("https://c.example.com/", "https://c.example.com/api/customer/oauth/token"),
+            (" https://c.example.com//\n", "https://c.example.com/api/customer/oauth/token"),
+            ("https://c.example.com/eu/", "https://c.example.com/eu/api/customer/oauth/token"),
+            ("https://c.example.com:443", "https://c.example.com:443/api/customer/oauth/token"),
+            ("HTTPS://C.Example.com/eu", "https://c.example.com/eu/api/customer/oauth/token"),
+            ("https:c.example.com", "https://c.example.com/api/customer/oauth/token"),
+            ("https://m\u{fc}n.example", "https://xn--mn-xka.example/api/customer/oauth/token"),
+            ("https://c.example.com/a@b", "https://c.example.com/a@b/api/customer/oauth/token"),
+            ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443/api/customer/oauth/token"),
+        ] {
+            let base = BaseUrl::parse(typed, false).expect(typed);
+            assert_eq!(base.token_url(), audience);
+            let sent = base.join(TOKEN_PATH, None);
+            assert_eq!(sent.as_str().replace(":443", ""), audience.replace(":443", ""));
+        }
+    }
+
+    #[test]
+    fn k10_backslashes_and_control_characters_are_refused() {
+        // Others than this parser take what follows a backslash for another host, or drop characters.
+        for text in
+            ["https://customer.example.com\\@other.example.com", "https://customer\u{7}.com/eu"]
+        {
+            assert!(refused(text).contains("a control character or a backslash"));
+        }
+    }
+
+    #[test]
+    fn k9_only_a_name_that_is_loopback_leads_to_this_machine() {
+        for (text, name) in [
+            ("http://localhost:81", Some("localhost")),
+            ("http://plant.localhost.:81", Some("plant.localhost.")),
+            ("http://127.0.0.1:81", None),
+            ("http://[::1]:81", None),
+            ("https://customer.example.com:81", None),
+            ("https://192.0.2.1:81", None),
+        ] {
+            let base = BaseUrl::parse(text, false).expect(text);
+            assert_eq!(base.loopback_name(), name);
+            let addresses = base.loopback_addresses().map(|all| all.map(|one| one.to_string()));
+            let expected = name.map(|_| ["[::1]:81", "127.0.0.1:81"].map(str::to_owned));
+            assert_eq!(addresses, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_is_shown_as_it_is_used() {
+        let base = BaseUrl::parse(" HTTPS://C.Example.com/eu/ ", false).expect("a base URL");
+        assert_eq!(base.to_string(), "https://c.example.com/eu");
+        assert_eq!(format!("{base:?}"), "BaseUrl(https://c.example.com/eu)");
+    }
+
+    #[test]
+    fn a_percent_encoded_query_is_sent_as_it_is() {
+        let base = BaseUrl::parse("http://127.0.0.1:1/p", false).expect("a base URL");
+        let query = "cursor=%7E%2F%2B%3D%25%26%23%20%C3%BC&from=2026-11-01T00%3A00%3A00Z";
+        assert_eq!(
+            base.join("/data", Some(query)).as_str(),
+            format!("http://127.0.0.1:1/p/data?{query}")
+        );
+    }
+}

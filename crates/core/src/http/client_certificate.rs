@@ -1,0 +1,173 @@
+//! [`ClientCertificate`]: what a connection presents to a service that asks for a certificate.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
+use rustls::sign::CertifiedKey;
+
+/// A certificate with its chain and private key. `Debug` shows its thumbprint.
+pub(crate) struct ClientCertificate {
+    key: Arc<CertifiedKey>,
+    thumbprint: String,
+}
+
+impl ClientCertificate {
+    /// `thumbprint` tells certificates apart: the SHA-256 of the certificate in base64url (RFC 8705
+    /// §3.1).
+    #[must_use]
+    pub fn new(key: CertifiedKey, thumbprint: String) -> Self {
+        Self { key: Arc::new(key), thumbprint }
+    }
+
+    /// The SHA-256 of the certificate in base64url.
+    #[must_use]
+    pub fn thumbprint(&self) -> &str {
+        &self.thumbprint
+    }
+
+    /// Whether both present the same certificates: a chain may be completed under the same certificate.
+    #[must_use]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.key.cert == other.key.cert
+    }
+
+    /// The certificates that are presented, its own first.
+    #[cfg(test)]
+    pub fn chain(&self) -> &[rustls::pki_types::CertificateDer<'static>] {
+        &self.key.cert
+    }
+}
+
+impl fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClientCertificate({})", self.thumbprint)
+    }
+}
+
+/// Presents the certificate, if there is one, where a service asks for it; and remembers that it asked,
+/// because a refused handshake does not say why.
+#[derive(Clone)]
+pub(super) struct Presenter {
+    pub(super) certificate: Option<Arc<ClientCertificate>>,
+    asked: Arc<AtomicBool>,
+    /// Whether it is known not to refuse handshakes.
+    settled: Arc<AtomicBool>,
+}
+
+impl Presenter {
+    pub(super) fn new(certificate: Option<Arc<ClientCertificate>>) -> Self {
+        Self { certificate, asked: Arc::default(), settled: Arc::default() }
+    }
+
+    /// Whether the service asked for a certificate in a handshake.
+    pub(super) fn was_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// The service does not refuse the certificate in handshakes: it has replied, or was asked.
+    pub(super) fn settle(&self) {
+        self.settled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the service may refuse the certificate in handshakes, for all that is known.
+    pub(super) fn may_be_refused(&self) -> bool {
+        self.was_asked() && !self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Whether this presents the same certificates, or none as well.
+    pub(super) fn presents(&self, certificate: Option<&Arc<ClientCertificate>>) -> bool {
+        match (&self.certificate, certificate) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl ResolvesClientCert for Presenter {
+    fn resolve(
+        &self,
+        _authorities: &[&[u8]],
+        _schemes: &[SignatureScheme],
+    ) -> Option<Arc<CertifiedKey>> {
+        self.asked.store(true, Ordering::Relaxed);
+        // Whatever authorities it names: it may know more of them, and its refusal says more than none.
+        self.certificate.as_ref().map(|certificate| Arc::clone(&certificate.key))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Presenter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Presenter({:?})", self.certificate)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    use super::*;
+    use crate::http::provider;
+
+    /// What stands for a certificate, by its name; no handshake is made with it.
+    pub(in crate::http) fn certificate(name: &str) -> Arc<ClientCertificate> {
+        let pem = include_bytes!("../../../../tests/keys/pkcs8.pem");
+        let key = PrivateKeyDer::from_pem_slice(pem).expect("a key");
+        let key = provider().key_provider.load_private_key(key).expect("a key");
+        let chain = vec![CertificateDer::from(name.as_bytes().to_vec())];
+        Arc::new(ClientCertificate::new(CertifiedKey::new(chain, key), name.to_owned()))
+    }
+
+    #[test]
+    fn a_presenter_remembers_in_all_its_copies_that_the_service_asked() {
+        for certificate in [None, Some(certificate("plant-7"))] {
+            let presenter = Presenter::new(certificate.clone());
+            let of_the_handshake = presenter.clone();
+            // Without a certificate too, or it would not be asked.
+            assert!(presenter.has_certs() && !presenter.was_asked());
+            let chain = of_the_handshake.resolve(&[], &[]).map(|key| key.cert.clone());
+            assert_eq!(chain, certificate.map(|certificate| certificate.chain().to_vec()));
+            assert!(presenter.was_asked());
+        }
+    }
+
+    #[test]
+    fn m2_a_service_may_refuse_in_handshakes_from_when_it_asked_until_it_replied() {
+        let presenter = Presenter::new(None);
+        assert!(!presenter.may_be_refused());
+        presenter.resolve(&[], &[]);
+        assert!(presenter.clone().may_be_refused());
+        presenter.clone().settle();
+        assert!(!presenter.may_be_refused());
+        let replied = Presenter::new(None);
+        replied.settle();
+        replied.resolve(&[], &[]);
+        assert!(!replied.may_be_refused());
+    }
+
+    #[test]
+    fn m5_connections_serve_the_certificate_that_they_present_and_no_other() {
+        let [one, other] = ["plant-7", "plant-8"].map(certificate);
+        let (with, without) = (Presenter::new(Some(certificate("plant-7"))), Presenter::new(None));
+        assert!(with.presents(Some(&one)) && without.presents(None));
+        assert!(
+            !with.presents(Some(&other)) && !with.presents(None) && !without.presents(Some(&one))
+        );
+    }
+
+    #[test]
+    fn a_certificate_is_shown_by_its_thumbprint_alone() {
+        let certificate = certificate("plant-7");
+        assert_eq!(format!("{certificate:?}"), "ClientCertificate(plant-7)");
+        let presenter = Presenter::new(Some(certificate));
+        assert_eq!(format!("{presenter:?}"), "Presenter(Some(ClientCertificate(plant-7)))");
+    }
+}

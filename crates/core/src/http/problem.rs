@@ -1,0 +1,384 @@
+//! Error replies of the service: the error members of the body, in any of the usual forms (the
+//! interface does not specify one, §7), and the meaning of a status.
+
+use jiff::Timestamp;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde_json::{Map, Value};
+
+use super::certificate_refusal;
+use super::retry_after::end_of_pause;
+use super::retry_after::retry_after;
+use super::transport::Reply;
+use crate::error::{Error, Kind, Secret, descriptions, less_opaque, shown};
+
+/// Larger error bodies are not read.
+const LONGEST_JSON: usize = super::transport::LONGEST_ERROR;
+/// The most bytes of a page that are searched for what it is about.
+const LONGEST_PAGE: usize = 16 * 1024;
+const LONGEST_CODE: usize = 100;
+/// The media types that a message names. A header may hold anything.
+const MEDIA_TYPES: [&str; 16] = [
+    "application/json",
+    "application/problem+json",
+    "application/jwt",
+    "application/xml",
+    "application/javascript",
+    "application/octet-stream",
+    "application/x-www-form-urlencoded",
+    "application/xhtml+xml",
+    "application/soap+xml",
+    "application/pdf",
+    "text/html",
+    "text/plain",
+    "text/xml",
+    "text/css",
+    "text/csv",
+    "text/javascript",
+];
+
+/// The content of an error body, as far as it is known. What is not understood is described by its type and
+/// length, and never quoted: it may be the page of a login, or hold a token.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The member `error` (RFC 6749), or `code` of a nested `error`.
+    pub code: Option<String>,
+    /// Its description, or the members of problem+json.
+    pub detail: Option<String>,
+}
+
+impl Problem {
+    /// Reads a body and redacts the `secrets` that the service echoes.
+    #[must_use]
+    pub fn read(body: &[u8], secrets: &[Secret<'_>]) -> Self {
+        let json = (body.len() <= LONGEST_JSON)
+            .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
+            .flatten();
+        let Some(Value::Object(members)) = json else { return Self::default() };
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let nested = members.get("error").filter(|error| error.is_object());
+        let code = text("error")
+            .or_else(|| nested.and_then(|error| error["code"].as_str()))
+            .or_else(|| text("code"));
+        let errors = members.get("errors").filter(|errors| errors.is_array());
+        let nested = [nested, errors].into_iter().flatten().flat_map(descriptions);
+        let words: Vec<&str> = members_of(&members).into_iter().chain(nested).collect();
+        Self {
+            code: code.and_then(|code| shown_code(code, secrets)),
+            detail: shown(&words.join(": "), secrets),
+        }
+    }
+
+    /// Reads the members that OAuth gives an error, of a reply that may have a token in any other member and
+    /// in their texts. `allowed` are texts that the request had.
+    #[must_use]
+    pub(crate) fn of_token_reply(members: &Map<String, Value>, allowed: &[&str]) -> Self {
+        let mut others = Vec::new();
+        for (_, value) in members.iter().filter(|(name, _)| !OF_OAUTH.contains(&name.as_str())) {
+            collect_texts(value, &mut others);
+        }
+        let secrets: Vec<Secret<'_>> = others
+            .into_iter()
+            .filter(|text| text.len() >= SHORTEST_OTHER)
+            .map(Secret::token)
+            .collect();
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let safe = |text: &str| less_opaque(text, allowed);
+        let code = text("error").and_then(|code| shown_code(code, &secrets));
+        let detail = text("error_description").and_then(|detail| shown(detail, &secrets));
+        Self { code: code.as_deref().map(safe), detail: detail.as_deref().map(safe) }
+    }
+
+    /// An error with this content and the details in the reply's headers.
+    #[must_use]
+    pub fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
+        let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
+        let detail = match &self.detail {
+            Some(detail) => format!(": {detail}"),
+            None if self.code.is_none() => described_body(reply),
+            None => String::new(),
+        };
+        let pause = retry_after(&reply.headers, now);
+        let message = format!("{message} (status {}{code}){detail}", reply.status);
+        Error::new(kind, message).with(|context| {
+            context.status = Some(reply.status);
+            context.code.clone_from(&self.code);
+            context.detail.clone_from(&self.detail);
+            context.request_id = reply.request_id();
+            if matches!(kind, Kind::RateLimited | Kind::ServiceUnavailable) {
+                context.retry_after = pause;
+                context.retry_at = pause.map(|pause| end_of_pause(now, pause));
+            }
+        })
+    }
+
+    /// The error for a status that means the same at every endpoint.
+    #[must_use]
+    pub(crate) fn by_status(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
+        if is_certificate_page(reply) {
+            let title = certificate_refusal::title(&reply.body);
+            let problem = Self { code: None, detail: title.map(str::to_owned) };
+            return problem.certificate_refused(what, reply, now);
+        }
+        let (kind, message) = match reply.status {
+            407 => (Kind::ProxyError, format!("the proxy requires authentication for {what}")),
+            429 => (Kind::RateLimited, format!("the service was asked too often for {what}")),
+            408 | 425 | 500..=599 => {
+                (Kind::ServiceUnavailable, format!("the service failed at {what}"))
+            }
+            400..=499 => (Kind::RequestRejected, format!("the service refused {what}")),
+            _ => (
+                Kind::ProtocolError,
+                format!(
+                    "the service answered {what} with a status that the interface does not define"
+                ),
+            ),
+        };
+        let error = self.error(kind, &message, reply, now);
+        match kind {
+            Kind::ProxyError => error.with_hint("set user and password in proxy= or HTTPS_PROXY"),
+            Kind::RequestRejected if speaks_of_https(&reply.body) => error.with_hint(
+                "the request was plain HTTP, but the port expects TLS: write base_url with https://",
+            ),
+            _ => error,
+        }
+    }
+
+    /// The error for a reply that refuses the client certificate, or the lack of one.
+    #[must_use]
+    pub(crate) fn certificate_refused(&self, what: &str, reply: &Reply, now: Timestamp) -> Error {
+        let message = if reply.presented {
+            format!("the service refused the client certificate for {what}")
+        } else {
+            format!("the service requires a client certificate for {what}, and there is none")
+        };
+        let error = self.error(Kind::AuthenticationError, &message, reply, now);
+        certificate_refusal::marked(error, reply.presented)
+    }
+}
+
+/// What OAuth gives an error or a grant that is no secret.
+const OF_OAUTH: [&str; 5] = ["error", "error_description", "error_uri", "token_type", "scope"];
+/// Shorter texts of other members are no tokens.
+const SHORTEST_OTHER: usize = 8;
+
+/// The members that describe the problem, without those of a nested `error`.
+fn members_of(members: &Map<String, Value>) -> Vec<&str> {
+    ["title", "detail", "error_description", "message"]
+        .iter()
+        .filter_map(|name| members.get(*name))
+        .flat_map(descriptions)
+        .collect()
+}
+
+fn shown_code(code: &str, secrets: &[Secret<'_>]) -> Option<String> {
+    Some(shown(code, secrets)?.chars().take(LONGEST_CODE).collect())
+}
+
+/// All texts in a value.
+fn collect_texts<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(members) => members.values().for_each(|value| collect_texts(value, texts)),
+        _ => {}
+    }
+}
+
+/// The type and the length of a body that is not shown; nothing if there is none.
+fn described_body(reply: &Reply) -> String {
+    let media_type = media_type(&reply.headers);
+    match &reply.broken_body {
+        Some(error) if error.kind() == Kind::BodyTooLarge => {
+            format!("; its body ({media_type}, more than {LONGEST_JSON} bytes) is not shown")
+        }
+        None if !reply.body.is_empty() => {
+            format!("; its body ({media_type}, {} bytes) is not shown", reply.body.len())
+        }
+        _ => String::new(),
+    }
+}
+
+/// The media type of a reply, as it may be shown: one of the usual ones.
+#[must_use]
+pub(crate) fn media_type(headers: &HeaderMap) -> &'static str {
+    let Some(given) = headers.get(CONTENT_TYPE) else { return "without a Content-Type" };
+    let given = given.to_str().unwrap_or_default();
+    let given = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    MEDIA_TYPES.into_iter().find(|known| *known == given).unwrap_or("an unusual Content-Type")
+}
+
+fn speaks_of_https(body: &[u8]) -> bool {
+    let page = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PAGE)]).to_ascii_lowercase();
+    page.contains("plain http request") || page.contains("https port")
+}
+
+/// Whether a reply is a page of a terminator that refuses the client certificate.
+#[must_use]
+pub(crate) fn is_certificate_page(reply: &Reply) -> bool {
+    certificate_refusal::is_page(reply.status, &reply.body)
+}
+
+/// Removes the byte order mark that some servers put before JSON.
+#[must_use]
+pub(crate) fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(code: Option<&str>, detail: Option<&str>) -> Problem {
+        Problem { code: code.map(str::to_owned), detail: detail.map(str::to_owned) }
+    }
+
+    #[test]
+    fn h19_the_members_of_the_usual_error_bodies_are_found() {
+        for (body, expected) in [
+            (
+                r#"{"error":"invalid_client","error_description":"no"}"#,
+                problem(Some("invalid_client"), Some("no")),
+            ),
+            (
+                r#"{"type":"about:blank","title":"Bad range","detail":"from is after to"}"#,
+                problem(None, Some("Bad range: from is after to")),
+            ),
+            (
+                r#"{"error":{"code":"E17","message":"too wide"}}"#,
+                problem(Some("E17"), Some("too wide")),
+            ),
+            (
+                r#"{"detail":[{"loc":["query"],"msg":"not a time"}]}"#,
+                problem(None, Some("not a time")),
+            ),
+            (r#"{"errors":[{"message":"too wide"}]}"#, problem(None, Some("too wide"))),
+            (r#"{"reason":"other"}"#, problem(None, None)),
+            ("<h1>Not Found</h1>", problem(None, None)),
+            (r#""text""#, problem(None, None)),
+            (r#"["text"]"#, problem(None, None)),
+            ("", problem(None, None)),
+        ] {
+            assert_eq!(Problem::read(body.as_bytes(), &[]), expected, "{body}");
+        }
+    }
+
+    fn reply(status: u16, body: &'static str) -> Reply {
+        Reply {
+            status,
+            headers: reqwest::header::HeaderMap::new(),
+            body: body.into(),
+            received: 0,
+            points: crate::http::PointCount::default(),
+            broken_body: None,
+            reading: None,
+            presented: false,
+        }
+    }
+
+    /// The error for a reply with this status and body, whatever was asked for.
+    fn by_status(status: u16, body: &'static str) -> Error {
+        let problem = Problem::read(body.as_bytes(), &[]);
+        problem.by_status("a page", &reply(status, body), Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn h21_only_a_refusal_that_speaks_of_https_names_it_as_the_remedy() {
+        for (status, body, speaks) in [
+            (400, "The plain HTTP request was sent to HTTPS port", true),
+            (400, "You sent a PLAIN HTTP REQUEST.", true),
+            (421, "This is an HTTPS port", true),
+            (400, "Bad Request", false),
+            (400, "", false),
+            (503, "The plain HTTP request was sent to HTTPS port", false),
+        ] {
+            let error = by_status(status, body);
+            assert_eq!(
+                error.to_string().contains("write base_url with https://"),
+                speaks,
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn h24_a_proxy_that_requires_a_user_is_told_from_the_service() {
+        let error = by_status(407, "<title>Authentication required</title>");
+        assert_eq!(error.kind(), Kind::ProxyError);
+        let text = error.to_string();
+        assert!(text.contains("the proxy requires authentication for a page"), "{text}");
+        assert!(text.contains("set user and password in proxy="), "{text}");
+    }
+
+    #[test]
+    fn an_echoed_secret_is_redacted_however_json_escapes_it() {
+        let secrets = [Secret::token("s3/cr+t=\"1")];
+        for body in [
+            r#"{"message":"cursor s3\/cr\u002bt=\"1 is bad"}"#,
+            r#"{"message":"cursor s3/cr+t=\u00221 is bad"}"#,
+            r#"{"message":"cursor s3%2fcr%2Bt%3D%221 is bad"}"#,
+            r#"{"message":"cursor s3\\/cr+t=\\\"1 is bad"}"#,
+        ] {
+            let detail = Problem::read(body.as_bytes(), &secrets).detail.expect("a detail");
+            assert_eq!(detail, "cursor [removed] is bad", "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_described_by_type_and_length() {
+        for (body, content_type, expected) in [
+            (
+                "<h1>s3cret</h1>",
+                "text/HTML; charset=utf-8",
+                "(status 404); its body (text/html, 15 bytes)",
+            ),
+            ("s3cret", "text/s3cret", "(an unusual Content-Type, 6 bytes)"),
+            ("[\"s3cret\"]", "application/json", "(application/json, 10 bytes)"),
+            ("s3cret", "", "(without a Content-Type, 6 bytes)"),
+        ] {
+            let mut reply = reply(404, body);
+            if !content_type.is_empty() {
+                reply.headers.insert(CONTENT_TYPE, content_type.parse().expect("a header"));
+            }
+            let problem = Problem::read(&reply.body, &[]);
+            let error = problem.by_status("a page", &reply, Timestamp::UNIX_EPOCH);
+            let text = format!("{error} {:?}", error.context());
+            assert!(text.contains(expected) && !text.contains("s3cret"), "{text}");
+        }
+        let text = by_status(404, "").to_string();
+        assert!(text.ends_with("(status 404)"), "{text}");
+    }
+
+    #[test]
+    fn t18_a_long_description_is_truncated_escaped_and_an_echoed_secret_redacted() {
+        let body = format!(
+            r#"{{"error":"x","error_description":"\u001b[31m cursor s3cr3t~1 {}"}}"#,
+            "y".repeat(60_000)
+        );
+        let secrets = [Secret::cursor("s3cr3t~1")];
+        let detail = Problem::read(body.as_bytes(), &secrets).detail.expect("a detail");
+        assert!(detail.chars().count() <= 501);
+        assert!(detail.starts_with("\\x1b[31m cursor [removed] y"), "{detail}");
+    }
+
+    #[test]
+    fn e5_a_secret_that_a_text_cuts_is_redacted_too() {
+        let secret = "Zq9+/SecretCursor==abcdefgh";
+        for (text, expected) in [
+            ("at .Zq9+/SecretCursor==abc…", "at .[removed]…"),
+            ("…tCursor==abcdefgh, Zq9+/SecretCursor==abcdefgh", "…[removed], [removed]"),
+            ("SecretCursor", "[removed]"),
+            ("Zq9%2B%2fSecretCursor%3D%3dabcdefgh", "[removed]"),
+            ("zq9+\\/secretcursor==abcdefgh.", "[removed]."),
+            ("SecretCurso", "SecretCurso"),
+        ] {
+            assert_eq!(crate::error::redacted(text, &[Secret::cursor(secret)]), expected);
+        }
+        assert_eq!(
+            crate::error::redacted("SecretC ecretCur", &[Secret::token(secret)]),
+            "SecretC [removed]"
+        );
+        assert_eq!(crate::error::redacted("€tok3n€", &[Secret::token("tok3n")]), "€[removed]€");
+        assert_eq!(crate::error::redacted("tok3", &[Secret::token("tok3n")]), "tok3");
+        assert_eq!(crate::error::redacted("abc", &[Secret::token("abc")]), "abc");
+    }
+}

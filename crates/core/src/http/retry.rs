@@ -1,0 +1,424 @@
+//! Retries (docs/faults.md section 5). A [`Call`] is one call of a user: it limits the time of each
+//! attempt, decides whether another follows, waits, and records the attempts.
+//!
+//! The transport never retries by itself, so that N attempts are N requests.
+
+use std::time::Duration;
+
+use super::note::{Observer, RequestKind};
+use super::open_note::OpenNote;
+use crate::clock::Clock;
+use crate::error::{Attempt, Error, Kind, Phase, Result, Transience};
+use crate::lock::Mutex;
+
+/// How often a request is retried, and after what pauses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Attempts in total, including the first.
+    pub tries: u32,
+    /// The pause before attempt `i + 1` is a random part of `base * 2^i` ...
+    pub base: Duration,
+    /// ... with this base if the service was throttling without `Retry-After` ...
+    pub throttled_base: Duration,
+    /// ... and at most this.
+    pub cap: Duration,
+    /// Longest `Retry-After` that a call waits for; a longer one is raised at once.
+    pub max_retry_after: Duration,
+    /// Longest attempt, all phases in total.
+    pub attempt_limit: Option<Duration>,
+    /// Longest call: all attempts and pauses, except the pauses that the service requested.
+    pub call_limit: Duration,
+}
+
+impl Policy {
+    /// For data and discovery requests.
+    #[must_use]
+    pub fn data() -> Self {
+        Self {
+            tries: 4,
+            base: Duration::from_millis(200),
+            throttled_base: Duration::from_secs(1),
+            cap: Duration::from_secs(20),
+            max_retry_after: Duration::from_secs(60),
+            attempt_limit: None,
+            call_limit: Duration::from_secs(90),
+        }
+    }
+
+    /// For token requests.
+    #[must_use]
+    pub fn token() -> Self {
+        Self {
+            base: Duration::from_secs(1),
+            attempt_limit: Some(Duration::from_secs(15)),
+            call_limit: Duration::from_secs(60),
+            ..Self::data()
+        }
+    }
+
+    fn backoff(&self, transience: Transience, tries: u32) -> Duration {
+        let base =
+            if transience == Transience::Throttled { self.throttled_base } else { self.base };
+        base.saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX))
+            .min(self.cap)
+            .mul_f64(fastrand::f64())
+    }
+}
+
+/// The time on a monotonic clock by which a call must end, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deadline(Option<Duration>);
+
+impl Deadline {
+    /// No deadline.
+    pub const NEVER: Self = Self(None);
+
+    /// The deadline at `limit` from now.
+    #[must_use]
+    pub fn after(clock: &Clock, limit: Option<Duration>) -> Self {
+        Self(limit.map(|limit| clock.monotonic().saturating_add(limit)))
+    }
+
+    /// The remaining time; zero when the deadline has passed.
+    #[must_use]
+    pub fn left(self, clock: &Clock) -> Option<Duration> {
+        self.0.map(|end| end.saturating_sub(clock.monotonic()))
+    }
+
+    /// Whether this deadline is earlier than another.
+    #[must_use]
+    pub(crate) fn is_before(self, other: Self) -> bool {
+        self.0.unwrap_or(Duration::MAX) < other.0.unwrap_or(Duration::MAX)
+    }
+
+    /// Runs a future until the deadline.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, or the error of the future.
+    pub async fn bound<T>(
+        self,
+        clock: &Clock,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        match self.left(clock) {
+            None => future.await,
+            Some(left) => match tokio::time::timeout(left, future).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(deadline_exceeded(None)),
+            },
+        }
+    }
+}
+
+/// Adds up to a tenth, so that callers that were throttled together do not retry together.
+fn with_jitter(asked: Duration) -> Duration {
+    asked.mul_f64(1.0 + fastrand::f64() / 10.0)
+}
+
+fn deadline_exceeded(last: Option<Error>) -> Error {
+    let message = "the deadline of the call passed";
+    match last {
+        None => Error::new(Kind::DeadlineExceeded, message),
+        Some(last) => last.into_kind(Kind::DeadlineExceeded).with(|context| {
+            context.message = format!("{message}; the last attempt: {}", context.message);
+        }),
+    }
+}
+
+/// The error of a call that is not retried because too many retries of its client failed.
+fn without_quota(error: Error) -> Error {
+    error.with(|context| {
+        context.message.push_str("; not retried, because the client's retry quota is used up");
+        context.hint.get_or_insert_with(|| {
+            "Too many retries of this client have failed; the quota fills again in minutes."
+                .to_owned()
+        });
+    })
+}
+
+const QUOTA: f64 = 100.0;
+const TRANSIENT_COST: f64 = 10.0;
+const THROTTLED_COST: f64 = 5.0;
+const FIRST_SUCCESS: f64 = 1.0;
+const REFILL_PER_SECOND: f64 = 1.0 / 6.0;
+
+/// A client's budget for retries that fail: an outage costs ten to twenty extra requests and then about
+/// one a minute, independent of the number of threads. A retry that succeeds costs nothing.
+pub(crate) struct RetryQuota(Mutex<Level>);
+
+struct Level {
+    tokens: f64,
+    /// When it was last refilled.
+    at: Duration,
+}
+
+impl RetryQuota {
+    /// A full quota.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Mutex::new(Level { tokens: QUOTA, at: Duration::ZERO }))
+    }
+
+    fn change(&self, clock: &Clock, change: impl FnOnce(f64) -> Option<f64>) -> bool {
+        let now = clock.monotonic();
+        let mut level = self.0.lock();
+        let refill = now.saturating_sub(level.at).as_secs_f64() * REFILL_PER_SECOND;
+        level.tokens = (level.tokens + refill).min(QUOTA);
+        level.at = now;
+        match change(level.tokens) {
+            Some(tokens) => {
+                level.tokens = tokens.min(QUOTA);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes the cost of a retry; `None` if too little is left.
+    fn take(&self, clock: &Clock, transience: Transience) -> Option<f64> {
+        let cost =
+            if transience == Transience::Throttled { THROTTLED_COST } else { TRANSIENT_COST };
+        let taken = self.change(clock, |tokens| (tokens >= cost).then_some(tokens - cost));
+        taken.then_some(cost)
+    }
+
+    fn give_back(&self, clock: &Clock, tokens: f64) {
+        self.change(clock, |left| Some(left + tokens));
+    }
+}
+
+/// One call of a user and its attempts.
+pub struct Call<'a> {
+    clock: &'a Clock,
+    policy: &'a Policy,
+    quota: &'a RetryQuota,
+    deadline: Deadline,
+    started: Duration,
+    /// Time that does not count against the limit of the call: pauses that the service requested, and
+    /// the time to get a token.
+    uncounted: Duration,
+    tries: u32,
+    /// What the retry under way took from the quota.
+    cost: Option<f64>,
+    reframed: bool,
+    attempts: Vec<Attempt>,
+}
+
+impl<'a> Call<'a> {
+    #[must_use]
+    pub fn begin(
+        clock: &'a Clock,
+        policy: &'a Policy,
+        quota: &'a RetryQuota,
+        deadline: Deadline,
+    ) -> Self {
+        Self {
+            clock,
+            policy,
+            quota,
+            deadline,
+            started: clock.monotonic(),
+            uncounted: Duration::ZERO,
+            tries: 0,
+            cost: None,
+            reframed: false,
+            attempts: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    /// Runs one attempt within the limits of the attempt, the call and the caller.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, `TransportTimeout`, or the error of the attempt.
+    pub async fn attempt<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
+        let call_left = self.policy.call_limit.saturating_sub(self.counted());
+        let attempt_limit = self.policy.attempt_limit.unwrap_or(Duration::MAX);
+        let limited = async {
+            match tokio::time::timeout(call_left.min(attempt_limit), future).await {
+                Ok(outcome) => outcome,
+                Err(_) if attempt_limit < call_left => Err(Error::new(
+                    Kind::TransportTimeout,
+                    format!("no complete reply arrived within {attempt_limit:?}"),
+                )
+                .with(|context| context.phase = Some(Phase::Response))),
+                Err(_) => Err(self.too_long(None)),
+            }
+        };
+        self.deadline.bound(self.clock, limited).await
+    }
+
+    /// Runs a future until the caller's deadline. Its time does not count against the limit of the
+    /// call.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, or the error of the future.
+    pub(crate) async fn untimed<T>(
+        &mut self,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let before = self.clock.monotonic();
+        let outcome = self.deadline.bound(self.clock, future).await;
+        self.uncounted += self.clock.monotonic().saturating_sub(before);
+        outcome
+    }
+
+    /// The note of the next attempt, for whoever observes the client.
+    pub fn note(&self, observer: Option<&dyn Observer>, kind: RequestKind) -> OpenNote {
+        OpenNote::new(observer, self.clock, kind, |note| {
+            note.attempt = u32::try_from(self.attempts.len() + 1).unwrap_or(u32::MAX);
+            if let Some(earlier) = self.attempts.last() {
+                note.reason = Some(earlier.outcome.clone());
+                note.waited = earlier.wait.unwrap_or_default();
+            }
+        })
+    }
+
+    /// Records a failed attempt that is retried after this pause.
+    pub(crate) fn record_attempt(&mut self, error: &Error, wait: Duration) {
+        self.attempts.push(Attempt { outcome: outcome(error), wait: Some(wait) });
+    }
+
+    /// Waits, unless the deadline would pass during the wait.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded` without waiting, with the details of `because`.
+    pub(crate) async fn pause(&mut self, wait: Duration, because: Error) -> Result<()> {
+        if self.deadline.left(self.clock).is_some_and(|left| left <= wait) {
+            return Err(self.with_attempts(deadline_exceeded(Some(because))));
+        }
+        self.clock.sleep(wait).await;
+        Ok(())
+    }
+
+    /// Before an attempt: waits until the end of a pause that the service requested.
+    ///
+    /// # Errors
+    /// `because` if the pause is longer than the policy allows; `DeadlineExceeded`, without waiting,
+    /// if the deadline would pass during the wait.
+    pub(crate) async fn wait_out(&mut self, left: Duration, because: Error) -> Result<()> {
+        if left > self.policy.max_retry_after {
+            return Err(self.with_attempts(because));
+        }
+        let wait = with_jitter(left);
+        self.pause(wait, because).await?;
+        self.uncounted += wait;
+        Ok(())
+    }
+
+    /// After a failed attempt: waits before the next one, or fails if there is none.
+    ///
+    /// # Errors
+    /// The error for the user, with all attempts.
+    pub(crate) async fn pause_after(&mut self, error: Error) -> Result<()> {
+        self.tries += 1;
+        let transience = error.transience();
+        let asked = error.context().retry_after;
+        let stop = match transience {
+            Transience::Never => true,
+            Transience::Once => std::mem::replace(&mut self.reframed, true),
+            Transience::Transient | Transience::Throttled => false,
+        };
+        if stop
+            || self.tries >= self.policy.tries
+            || asked.is_some_and(|asked| asked > self.policy.max_retry_after)
+        {
+            return Err(self.with_last_attempt(error));
+        }
+        self.cost = self.quota.take(self.clock, transience);
+        if self.cost.is_none() {
+            return Err(self.with_last_attempt(without_quota(error)));
+        }
+        let wait = match asked {
+            Some(asked) if !asked.is_zero() => with_jitter(asked),
+            _ => self.policy.backoff(transience, self.tries),
+        };
+        self.record_attempt(&error, wait);
+        if asked.is_some() {
+            self.uncounted += wait;
+        } else if self.counted() + wait >= self.policy.call_limit {
+            let error = self.too_long(Some(error));
+            return Err(self.with_attempts(error));
+        }
+        // The last but one attempt: when the next one fails too, so does the call.
+        let is_last_wait = self.tries + 1 >= self.policy.tries;
+        log::log!(
+            target: "siteline::http",
+            if is_last_wait { log::Level::Warn } else { log::Level::Info },
+            attempt = self.tries, status = error.context().status;
+            "try {} of {} ended with {}; the next one in {:.1} s",
+            self.tries, self.policy.tries, outcome(&error), wait.as_secs_f64()
+        );
+        self.pause(wait, error).await
+    }
+
+    /// Records success: a retry gives back what it took from the quota, a first attempt a little.
+    pub(crate) fn succeeded(&self) {
+        self.quota.give_back(self.clock, self.cost.unwrap_or(FIRST_SUCCESS));
+    }
+
+    /// The error of a call that ends with this attempt.
+    #[must_use]
+    pub(crate) fn with_last_attempt(&mut self, error: Error) -> Error {
+        self.attempts.push(Attempt { outcome: outcome(&error), wait: None });
+        self.with_attempts(error)
+    }
+
+    /// The error of a call that ends between attempts. Attempts that the error already contains (of
+    /// a token request) follow those of this call.
+    #[must_use]
+    pub(crate) fn with_attempts(&mut self, error: Error) -> Error {
+        let attempts = std::mem::take(&mut self.attempts);
+        let elapsed = self.clock.monotonic().saturating_sub(self.started);
+        error.with(|context| {
+            context.attempts.splice(0..0, attempts);
+            context.elapsed = Some(elapsed);
+        })
+    }
+
+    fn counted(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.started).saturating_sub(self.uncounted)
+    }
+
+    fn too_long(&self, last: Option<Error>) -> Error {
+        let message =
+            format!("no answer within {:?}, all attempts in total", self.policy.call_limit);
+        match last {
+            None => Error::new(Kind::TransportTimeout, message),
+            Some(last) => last.into_kind(Kind::TransportTimeout).with(|context| {
+                context.message = format!("{message}; the last one: {}", context.message);
+            }),
+        }
+        .with(|context| context.phase = Some(Phase::Page))
+    }
+}
+
+/// The outcome of an attempt in a few words.
+fn outcome(error: &Error) -> String {
+    let context = error.context();
+    if error.kind() == Kind::TruncatedBody {
+        return "body cut".to_owned();
+    }
+    if let Some(status) = context.status {
+        return match &context.code {
+            Some(code) => format!("{status} {code}"),
+            None => status.to_string(),
+        };
+    }
+    if let Some(phase) = context.phase {
+        return format!("timeout in {phase}");
+    }
+    match error.kind() {
+        Kind::TransportError if context.unsent => "not connected".to_owned(),
+        Kind::TransportError => "connection lost".to_owned(),
+        kind => kind.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "retry_tests.rs"]
+mod tests;

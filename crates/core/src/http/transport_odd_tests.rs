@@ -1,0 +1,342 @@
+//! Unusual headers, proxies without TLS, and forks.
+
+use std::sync::atomic::AtomicUsize;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::fork::pretend;
+use crate::http::Policy;
+
+#[tokio::test]
+async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
+    let act = Act::with_headers(200, &["Date: Sun, 01 Nov 2026 12:02:00 GMT"], "{}");
+    let proxy = TestServer::start(move |_| act.clone()).await;
+    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://127.0.0.1:{}", proxy.port())),
+        ..patient()
+    };
+    let (transport, time) = (Transport::new(base.clone(), settings).expect("settings"), frozen());
+    transport.send(get(&base), &time).await.expect("a reply through the proxy");
+    assert_eq!((time.skew(), proxy.requests().len()), (None, 1));
+}
+
+#[tokio::test]
+async fn h24_with_plain_http_too_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
+    let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
+    let mut proxy = TestServer::start(move |_| act.clone()).await;
+    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
+        ..patient()
+    };
+    for (why, down) in [("(407)", false), ("connection refused", true)] {
+        if down {
+            proxy.stop_listening().await;
+        }
+        let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        assert_eq!((error.kind(), error.context().unsent), (Kind::ProxyError, true), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_forked_process_opens_new_connections() {
+    let server = TestServer::start(|_| Act::json(200, "{}")).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for process in [0, 0, 1] {
+        let _child = pretend(process);
+        transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+    }
+    let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 0, 1]);
+}
+
+#[tokio::test]
+async fn headers_that_are_not_text_are_ignored() {
+    let odd = [
+        b"HTTP/1.1 200 OK\r\nX-Request-Id: \xff\xfe\r\nDate: \xff\r\nContent-Type: \xff\r\n"
+            .to_vec(),
+        b"Content-Length: 2\r\nRetry-After: \xff\r\n\r\n{}".to_vec(),
+    ];
+    let reply = attempt(Act::Reply(odd.concat())).await.expect("a reply");
+    assert_eq!((reply.request_id(), &reply.body[..]), (None, &b"{}"[..]));
+    let redirect = b"HTTP/1.1 302 Go\r\nLocation: \xff\r\nContent-Length: 0\r\n\r\n".to_vec();
+    assert_eq!(failure(Act::Reply(redirect)).await.kind(), Kind::RedirectRefused);
+    let encoded = b"HTTP/1.1 200 OK\r\nContent-Encoding: \xff\r\nContent-Length: 2\r\n\r\n{}";
+    assert_eq!(failure(Act::Reply(encoded.to_vec())).await.kind(), Kind::ProtocolError);
+}
+
+#[test]
+fn an_application_name_that_is_not_valid_in_a_header_is_refused() {
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    for name in ["a\nb", "Werk S\u{fc}d"] {
+        let settings = TransportSettings { application: Some(name.to_owned()), ..patient() };
+        let error = Transport::new(base.clone(), settings).expect_err("refused");
+        assert!(error.to_string().contains("ASCII"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn k9_a_name_that_is_taken_for_loopback_leads_there_without_a_resolver() {
+    let server = TestServer::start(|_| Act::json(200, "{}")).await;
+    // No resolver that follows its configuration finds the second one.
+    for name in ["localhost", "plant.a.LOCALHOST", "localhost."] {
+        let base = BaseUrl::parse(&format!("http://{name}:{}", server.port()), false).expect(name);
+        let transport = Transport::new(base.clone(), patient()).expect("settings");
+        let reply = transport.send(get(&base), &frozen()).await.expect(name);
+        assert_eq!(reply.status, 200);
+    }
+    assert_eq!(server.requests().len(), 3);
+}
+
+/// A port that gives these answers, one for each connection, and then resets it. A connection that begins
+/// a TLS handshake gets an alert instead. Its number of connections.
+async fn port(answers: Vec<&'static [u8]>) -> (BaseUrl, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        let mut answers = answers.into_iter();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut first = [0; 512];
+            let length = stream.read(&mut first).await.unwrap_or_default();
+            // A whole ClientHello: its record has the length that it says.
+            let is_hello = first.starts_with(&[0x16, 3]) && length == usize::from(first[4]) + 5;
+            let answer = if is_hello { ALERT } else { answers.next().unwrap_or_default() };
+            let _ = stream.write_all(answer).await;
+            stream.set_zero_linger().expect("a reset");
+        }
+    });
+    (BaseUrl::parse(&base, false).expect("a base URL"), connections)
+}
+
+const ALERT: &[u8] = b"\x15\x03\x03\0\x02\x02\x46";
+
+/// Windows gives up what it received before a reset: there is nothing to tell TLS by.
+#[cfg(unix)]
+#[tokio::test]
+async fn h21_plain_http_to_a_tls_port_that_resets_or_sends_an_alert_is_a_tls_error() {
+    for answer in [b"", ALERT] {
+        let (base, connections) = port(vec![answer]).await;
+        let transport = Transport::new(base.clone(), patient()).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no HTTP there");
+        assert_eq!(
+            (error.kind(), error.transience()),
+            (Kind::TlsError, Transience::Never),
+            "{error}"
+        );
+        let text = error.to_string();
+        assert!(text.contains("speaks TLS") && text.contains("https://"), "{text}");
+        assert_eq!(connections.load(Ordering::Relaxed), 2, "the request, and one that asks");
+    }
+}
+
+/// See above.
+#[cfg(unix)]
+#[tokio::test]
+async fn h21_a_service_that_replied_is_not_asked_whether_it_speaks_tls() {
+    let (base, connections) = port(vec![b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]).await;
+    let transport = Transport::new(base.clone(), patient()).expect("settings");
+    // Its body is whole; what the reset does to the connection concerns the next request.
+    transport.send(get(&base), &frozen()).await.expect("a reply");
+    transport.forget_connections();
+    let error = transport.send(get(&base), &frozen()).await.expect_err("a reset");
+    assert_eq!(error.kind(), Kind::TransportError);
+    assert_eq!(connections.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn h21_a_port_that_speaks_neither_is_asked_once() {
+    let server = TestServer::start(|_| Act::reset()).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..3 {
+        let error = transport.send(get(&server.base_url()), &frozen()).await.expect_err("a reset");
+        assert_eq!(error.kind(), Kind::TransportError);
+        assert!(transport.without_tls.load(Ordering::Relaxed));
+    }
+}
+
+#[tokio::test]
+async fn h21_a_port_that_refuses_the_connection_is_not_known_to_speak_no_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let base = BaseUrl::parse(&base, false).expect("a base URL");
+    let transport = Transport::new(base.clone(), patient()).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("refused");
+    assert!(error.context().unsent);
+    assert!(!transport.without_tls.load(Ordering::Relaxed), "a restart may bring another server");
+}
+
+/// A plain HTTP service that is reached through this proxy alone.
+fn behind(proxy: &TestServer) -> (Transport, Request) {
+    let base = BaseUrl::parse("http://192.0.2.1:81", true).expect("a base URL");
+    let proxy = Some(format!("http://127.0.0.1:{}", proxy.port()));
+    let settings = TransportSettings { proxy, ..patient() };
+    (Transport::new(base.clone(), settings).expect("settings"), get(&base))
+}
+
+#[tokio::test]
+async fn h24_behind_a_proxy_nobody_is_asked_directly_whether_it_speaks_tls() {
+    let proxy = TestServer::start(|_| Act::reset()).await;
+    let (transport, request) = behind(&proxy);
+    let error = transport.send(request, &frozen()).await.expect_err("a reset");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, false), "{error}");
+    assert!(!transport.without_tls.load(Ordering::Relaxed));
+    assert!(!error.to_string().contains("certificate"), "none was asked for: {error}");
+}
+
+#[tokio::test]
+async fn h24_a_proxy_that_does_not_answer_is_a_timeout_of_connecting_that_names_it() {
+    let nobody = Unanswering::on("127.0.0.1:0").await;
+    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://{}", nobody.address)),
+        connect_timeout: Duration::from_millis(50),
+        ..patient()
+    };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no answer");
+    assert_eq!(
+        (error.kind(), error.context().phase),
+        (Kind::TransportTimeout, Some(Phase::Connect))
+    );
+    let through = format!("through the proxy http://{}", nobody.address);
+    assert!(error.to_string().contains(&through), "{error}");
+}
+
+#[tokio::test]
+async fn h24_a_tunnel_that_ends_in_the_handshake_is_no_refusal_of_the_proxy() {
+    let proxy =
+        TestServer::start(|_| Act::ReplyAndClose(b"HTTP/1.1 200 OK\r\n\r\n".to_vec())).await;
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://127.0.0.1:{}", proxy.port())),
+        trust: certificate(),
+        ..patient()
+    };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no handshake");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true), "{error}");
+    assert!(error.to_string().contains("no connection to customer.example.com:443"), "{error}");
+}
+
+/// A service that answers every handshake with this alert.
+async fn alerting(alert: u8) -> BaseUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base = format!("https://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 16_384];
+            let _hello = stream.read(&mut bytes).await;
+            let _sent = stream.write_all(&[0x15, 3, 3, 0, 2, 2, alert]).await;
+            // Until the client has read it.
+            while !matches!(stream.read(&mut bytes).await, Ok(0) | Err(_)) {}
+        }
+    });
+    BaseUrl::parse(&base, false).expect("a base URL")
+}
+
+#[tokio::test]
+async fn m1_h27_an_alert_is_about_the_client_certificate_or_about_the_handshake() {
+    for (alert, kind, said) in [
+        (116, Kind::AuthenticationError, "requires a client certificate, and there is none"),
+        // The service has not asked for a certificate.
+        (40, Kind::TlsError, "shares no cipher"),
+        (49, Kind::TlsError, "it refused the handshake"),
+        (80, Kind::TlsError, "it refused the handshake"),
+    ] {
+        let base = alerting(alert).await;
+        let settings = TransportSettings { trust: certificate(), ..patient() };
+        let transport = Transport::new(base.clone(), settings).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("an alert");
+        assert_eq!((error.kind(), error.context().unsent), (kind, true), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn p4_the_longest_url_is_sent_and_one_byte_more_is_not() {
+    let server = TestServer::start(|_| Act::json(200, "{}")).await;
+    let base = server.base_url();
+    let transport = Transport::new(base.clone(), patient()).expect("settings");
+    let others = base.join("/data", Some("")).as_str().len();
+    for (length, is_sent) in [(65_534, true), (65_535, false)] {
+        let url = base.join("/data", Some(&"a".repeat(length - others)));
+        assert_eq!(url.as_str().len(), length);
+        let outcome = transport.send(Request { url, ..get(&base) }, &frozen()).await;
+        match outcome {
+            Ok(reply) => assert!(is_sent && reply.status == 200),
+            Err(error) => assert!(!is_sent && error.context().unsent, "{error}"),
+        }
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+fn cut(status: u16) -> Reply {
+    Reply {
+        status,
+        headers: HeaderMap::new(),
+        body: Bytes::from_static(b"s3cret"),
+        received: 0,
+        points: PointCount::default(),
+        broken_body: Some(Error::new(Kind::TruncatedBody, "cut")),
+        reading: None,
+        presented: false,
+    }
+}
+
+#[test]
+fn h18_a_cut_reply_suffices_from_400_on_and_is_never_shown_with_its_body() {
+    for (status, suffices) in [(200, false), (399, false), (400, true), (503, true)] {
+        assert_eq!(cut(status).readable().is_ok(), suffices, "{status}");
+    }
+    assert_eq!(format!("{:?}", cut(200)), "Reply(200, 6 bytes)");
+}
+
+#[test]
+fn the_settings_are_shown_without_what_is_secret() {
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some("http://user:hunter2@proxy.example.com:3128".to_owned()),
+        trust: certificate(),
+        ..patient()
+    };
+    let shown = format!("{settings:?}");
+    assert!(shown.contains("connect_timeout: 5s") && shown.contains("proxy: true"), "{shown}");
+    assert!(shown.contains("ca_bundle: true") && !shown.contains("hunter2"), "{shown}");
+    let transport = Transport::new(base, settings).expect("settings");
+    assert_eq!(format!("{transport:?}"), "Transport(https://customer.example.com)");
+}
+
+#[test]
+fn the_limits_are_those_that_are_documented() {
+    let documented = include_str!("../../../../docs/faults.md");
+    let (settings, data, token) = (patient(), Policy::data(), Policy::token());
+    let attempt = token.attempt_limit.expect("a limit");
+    for text in [
+        format!("({} MiB decoded by default)", settings.body_cap >> 20),
+        format!(
+            "| connecting {:?}, reply {:?}, silence within a body {:?}, at least {} KiB in {:?}, {:?} for a page",
+            settings.connect_timeout,
+            settings.response_timeout,
+            settings.idle_timeout,
+            settings.throughput_bytes >> 10,
+            settings.throughput_window,
+            data.call_limit,
+        )
+        .replace("s,", " s,")
+        .replace("s for", " s for"),
+        format!("| connecting {:?}, attempt {attempt:?}, {:?} in all |", settings.connect_timeout, token.call_limit)
+            .replace("s,", " s,")
+            .replace("s in", " s in"),
+    ] {
+        assert!(documented.contains(&text), "{text}");
+    }
+}

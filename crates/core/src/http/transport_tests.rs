@@ -1,0 +1,514 @@
+#![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use jiff::SignedDuration;
+
+use super::super::trust::Trust;
+use super::*;
+use crate::clock::Clock;
+use crate::error::Transience;
+use crate::http::test_server::{Act, TestServer, Unanswering, http};
+
+fn frozen() -> ServiceTime {
+    ServiceTime::new(Clock::frozen_at("2026-11-01T12:00:00Z".parse().expect("a timestamp")))
+}
+
+fn impatient() -> TransportSettings {
+    TransportSettings {
+        response_timeout: Duration::from_millis(50),
+        idle_timeout: Duration::from_millis(50),
+        ..TransportSettings::default()
+    }
+}
+
+/// Limits that a loaded machine does not exceed.
+fn patient() -> TransportSettings {
+    TransportSettings::default()
+}
+
+fn get(base: &BaseUrl) -> Request {
+    let url = base.join("/data", Some("cursor=s3cret"));
+    Request { url, authorization: None, form: None, certificate: None, trace: None }
+}
+
+/// One attempt against a server that acts in this way.
+async fn attempt_with(settings: TransportSettings, act: Act) -> (Result<Reply>, TestServer) {
+    let server = TestServer::start(move |_| act.clone()).await;
+    let transport = Transport::new(server.base_url(), settings).expect("settings");
+    let outcome = transport.send(get(&server.base_url()), &frozen()).await;
+    (outcome.and_then(Reply::readable), server)
+}
+
+async fn attempt(act: Act) -> Result<Reply> {
+    attempt_with(TransportSettings::default(), act).await.0
+}
+
+async fn failure(act: Act) -> Error {
+    let error = attempt(act).await.expect_err("it fails");
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+    error
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).expect("into memory");
+    encoder.finish().expect("into memory")
+}
+
+#[tokio::test]
+async fn the_buffer_of_a_large_reply_is_pooled_except_for_token_replies() {
+    let length = |is_for_a_token| if is_for_a_token { 60_000 } else { 200_000 };
+    let body = move |is_for_a_token| " ".repeat(length(is_for_a_token));
+    let server =
+        TestServer::start(move |sent| Act::json(200, &body(sent.is_token_request()))).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for form in [Some(Zeroizing::new("a=b".to_owned())), None] {
+        let is_for_a_token = form.is_some();
+        let request = Request { form, ..get(&server.base_url()) };
+        let reply = transport.send(request, &frozen()).await.expect("a reply");
+        assert_eq!(reply.body.len(), length(is_for_a_token));
+        drop(reply);
+        assert_eq!(transport.buffers.is_empty(), is_for_a_token);
+    }
+}
+
+#[tokio::test]
+async fn a_request_has_user_agent_accept_and_accept_encoding_and_no_other_header() {
+    let settings = TransportSettings { application: Some("plant-a/2".to_owned()), ..patient() };
+    let (reply, server) = attempt_with(settings, Act::json(200, "{}")).await;
+    assert_eq!(reply.expect("a reply").body, "{}");
+    let request = server.requests().remove(0);
+    let agent = format!("siteline/{} plant-a/2", crate::VERSION);
+    assert_eq!(request.header("user-agent"), Some(agent.as_str()));
+    assert_eq!(request.header("accept"), Some("application/json"));
+    assert_eq!(request.header("accept-encoding"), Some("gzip"));
+    assert_eq!(request.header("referer"), None);
+    assert!(request.raw.starts_with("GET /data?cursor=s3cret HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
+async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
+    let transport = Transport::new(base.clone(), impatient()).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no listener");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TransportError, true));
+    assert_eq!(error.transience(), Transience::Transient);
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn h2_a_connection_that_is_not_accepted_is_a_timeout_of_connecting() {
+    let listener = Unanswering::on("127.0.0.1:0").await;
+    let address = listener.address;
+    let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
+    let settings = TransportSettings { connect_timeout: Duration::from_millis(50), ..patient() };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no answer");
+    assert_eq!(error.kind(), Kind::TransportTimeout);
+    assert_eq!((error.context().phase, error.context().unsent), (Some(Phase::Connect), true));
+}
+
+#[tokio::test]
+async fn h3_no_data_before_the_status_or_within_the_headers_is_a_timeout_of_the_response() {
+    for begun in [&b""[..], b"HTTP/1.1 200 OK\r\nX-A"] {
+        let act = Act::ReplyAndHang(begun.to_vec());
+        let error = attempt_with(impatient(), act).await.0.expect_err("silence");
+        assert_eq!(error.kind(), Kind::TransportTimeout);
+        assert_eq!((error.context().phase, error.context().unsent), (Some(Phase::Response), false));
+    }
+}
+
+#[tokio::test]
+async fn h4_a_body_that_stops_is_a_timeout_of_the_body() {
+    let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec();
+    let settings = TransportSettings { idle_timeout: Duration::from_millis(50), ..patient() };
+    let error = attempt_with(settings, Act::ReplyAndHang(begun)).await.0.expect_err("silence");
+    assert_eq!((error.kind(), error.context().phase), (Kind::TransportTimeout, Some(Phase::Body)));
+}
+
+#[tokio::test]
+async fn h4_a_slow_body_is_a_timeout_by_the_throughput_limit() {
+    let begun = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{ }".to_vec();
+    let settings = TransportSettings {
+        throughput_bytes: 50,
+        throughput_window: Duration::from_millis(50),
+        ..TransportSettings::default()
+    };
+    let error = attempt_with(settings, Act::ReplyAndHang(begun)).await.0.expect_err("slow");
+    assert_eq!((error.kind(), error.context().phase), (Kind::TransportTimeout, Some(Phase::Body)));
+    assert!(error.to_string().contains("less than 50 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn h5_a_connection_that_ends_before_the_status_is_retried_and_counted() {
+    for act in [
+        Act::close(),
+        Act::reset(),
+        Act::ReplyAndClose(b"HTTP/1.1 20".to_vec()),
+        Act::ReplyAndReset(b"HTTP/1.1 200 OK\r\nContent-".to_vec()),
+    ] {
+        let error = failure(act).await;
+        assert_eq!(
+            (error.kind(), error.context().unsent),
+            (Kind::TransportError, false),
+            "{error}"
+        );
+        assert_eq!(error.transience(), Transience::Transient);
+    }
+}
+
+const LOST: (Kind, Transience) = (Kind::TransportError, Transience::Transient);
+
+#[tokio::test]
+async fn h6_a_body_shorter_than_its_length_is_a_truncated_body() {
+    let begun =
+        b"HTTP/1.1 200 OK\r\nX-Request-Id: r1\r\nContent-Length: 100\r\n\r\n{\"a\":".to_vec();
+    for act in [Act::ReplyAndClose(begun.clone()), Act::ReplyAndReset(begun)] {
+        let is_lost = cfg!(windows) && matches!(act, Act::ReplyAndReset(_));
+        let error = failure(act).await;
+        if is_lost {
+            // Windows gives up what it received before a reset.
+            assert_eq!((error.kind(), error.transience()), LOST, "{error}");
+            continue;
+        }
+        assert_eq!((error.kind(), error.context().unsent), (Kind::TruncatedBody, false), "{error}");
+        assert_eq!(error.transience(), Transience::Transient);
+    }
+}
+
+#[tokio::test]
+async fn h7_a_chunked_body_that_is_truncated_or_has_a_wrong_size_is_retried() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for rest in ["5\r\n{\"a\":", "5\r\n{\"a\":\r\n", "5\r\n{\"a\":\r\n2\r\n1}\r\n", "zz\r\n{}"] {
+        let error = failure(Act::ReplyAndClose(format!("{head}{rest}").into_bytes())).await;
+        assert_ne!(error.transience(), Transience::Never, "{rest:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn h9_invalid_http_is_a_protocol_error_that_is_retried_once() {
+    for reply in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\n{}",
+        "\x16\x03\x01 garbage\r\n\r\n",
+        "<html>HTTP/0.9</html>\r\n\r\n",
+    ] {
+        let error = failure(Act::ReplyAndClose(reply.as_bytes().to_vec())).await;
+        assert_eq!(error.kind(), Kind::ProtocolError, "{reply:?}");
+        assert_eq!(error.transience(), Transience::Once, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn h10_with_a_length_and_chunks_the_chunks_count_and_the_connection_is_not_reused() {
+    let reply = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 2\r\n{}\r\n0\r\n\r\n";
+    let server = TestServer::start(move |_| Act::Reply(reply.as_bytes().to_vec())).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..2 {
+        let reply = transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+        assert_eq!(reply.body, "{}");
+    }
+    let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 1]);
+}
+
+#[tokio::test]
+async fn h11_bytes_after_a_body_are_not_read_as_the_next_reply() {
+    let stray = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n\"stray\"";
+    let reply = [http(200, &[], b"{}"), stray.as_bytes().to_vec()].concat();
+    let server = TestServer::start(move |_| Act::Reply(reply.clone())).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..3 {
+        match transport.send(get(&server.base_url()), &frozen()).await {
+            Ok(reply) => assert_eq!(reply.body, "{}"),
+            Err(error) => assert_ne!(error.transience(), Transience::Never),
+        }
+    }
+}
+
+#[tokio::test]
+async fn h12_headers_that_are_too_large_are_a_protocol_error_and_not_retried() {
+    let long = format!("HTTP/1.1 200 OK\r\nX-A: {}\r\n\r\n", "a".repeat(1_000_000));
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-A: a\r\n".repeat(2_000));
+    for reply in [long, many] {
+        let error = failure(Act::ReplyAndClose(reply.into_bytes())).await;
+        assert_eq!((error.kind(), error.transience()), (Kind::ProtocolError, Transience::Never));
+    }
+}
+
+#[tokio::test]
+async fn h13_informational_replies_are_skipped() {
+    let reply =
+        ["HTTP/1.1 103 Early Hints\r\n\r\n".repeat(5_000).into_bytes(), http(200, &[], b"{}")];
+    assert_eq!(attempt(Act::Reply(reply.concat())).await.expect("a reply").body, "{}");
+}
+
+#[tokio::test]
+async fn h14_an_endless_body_and_a_decompression_bomb_fail_at_the_cap() {
+    let settings = || TransportSettings { body_cap: 100_000, ..TransportSettings::default() };
+    let endless = [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; 200_000]].concat();
+    let bomb = http(200, &["Content-Encoding: gzip"], &gzip(&vec![b' '; 20_000_000]));
+    for reply in [endless, bomb] {
+        let error = attempt_with(settings(), Act::ReplyAndHang(reply)).await.0.expect_err("a cap");
+        assert_eq!((error.kind(), error.transience()), (Kind::BodyTooLarge, Transience::Never));
+    }
+}
+
+#[tokio::test]
+async fn h15_a_connection_that_was_closed_while_idle_is_replaced_without_a_second_request() {
+    let server = TestServer::start(|_| Act::ReplyAndClose(http(200, &[], b"{}"))).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..5 {
+        transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+        // Lets the client notice that the connection was closed.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(server.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn connections_are_reused() {
+    let (reply, server) = attempt_with(patient(), Act::json(200, "{}")).await;
+    reply.expect("a reply");
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    for _ in 0..3 {
+        transport.send(get(&server.base_url()), &frozen()).await.expect("a reply");
+    }
+    let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections, [0, 1, 1, 1]);
+}
+
+#[tokio::test]
+async fn e1_a_gzip_body_that_is_truncated_or_damaged_is_a_truncated_body() {
+    let complete = gzip(b"{\"nextCursor\":null}");
+    let mut damaged = complete.clone();
+    let checksum = complete.len() - 8;
+    damaged[checksum] ^= 1;
+    for body in [&complete[..complete.len() / 2], &complete[..checksum], &damaged] {
+        let error = failure(Act::Reply(http(200, &["Content-Encoding: gzip"], body))).await;
+        assert_eq!((error.kind(), error.context().status), (Kind::TruncatedBody, Some(200)));
+    }
+    let reply = attempt(Act::Reply(http(200, &["Content-Encoding: gzip"], &complete))).await;
+    assert_eq!(reply.expect("a reply").body, "{\"nextCursor\":null}");
+}
+
+#[tokio::test]
+async fn e2_a_wrong_content_encoding_is_named_and_not_retried() {
+    let body = gzip(b"{}");
+    for (headers, body) in [
+        (&["Content-Encoding: gzip"][..], b"{\"a\":1}".to_vec()),
+        (&[], body.clone()),
+        (&["Content-Encoding: gzip", "Content-Encoding: gzip"], gzip(&body)),
+        (&["Content-Encoding: gzip"], gzip(&body)),
+        (&["Content-Encoding: br"], body.clone()),
+    ] {
+        let error = failure(Act::Reply(http(200, headers, &body))).await;
+        assert_eq!((error.kind(), error.transience()), (Kind::ProtocolError, Transience::Never));
+        assert!(error.to_string().contains("Content-Encoding"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn b16_a_reply_that_is_cut_after_its_headers_shows_the_services_time() {
+    let cut = Act::ReplyAndClose(
+        b"HTTP/1.1 200 OK\r\nDate: Sun, 01 Nov 2026 12:00:00 GMT\r\nContent-Length: 9\r\n\r\n{"
+            .to_vec(),
+    );
+    let server = TestServer::start(move |_| cut.clone()).await;
+    let transport = Transport::new(server.base_url(), patient()).expect("settings");
+    let reply = transport.send(get(&server.base_url()), &frozen()).await.expect("headers");
+    let shown = reply.reading.map(|reading| reading.service.to_string());
+    assert_eq!((reply.status, shown.as_deref()), (200, Some("2026-11-01T12:00:00Z")));
+    let error = reply.readable().expect_err("no body");
+    assert_eq!((error.kind(), error.context().status), (Kind::TruncatedBody, Some(200)));
+}
+
+#[tokio::test]
+async fn h18_an_error_reply_with_an_unreadable_body_is_handled_by_its_status() {
+    let reply = attempt(Act::Reply(http(503, &["Content-Encoding: br"], b"???"))).await;
+    let reply = reply.expect("a reply");
+    assert_eq!((reply.status, reply.body.len()), (503, 0));
+    assert_eq!(reply.broken_body.map(|error| error.kind()), Some(Kind::ProtocolError));
+}
+
+#[tokio::test]
+async fn t12_d8_no_redirect_is_followed_to_any_host() {
+    let other_server = TestServer::start(|_| Act::json(200, "{}")).await;
+    let port = other_server.port();
+    for status in [301, 302, 303, 307, 308] {
+        for target in [
+            format!("http://127.0.0.1:{port}/stolen?token=hunter2"),
+            "/other?token=hunter2".to_owned(),
+            format!("//localhost:{port}/"),
+        ] {
+            let location = format!("Location: {target}");
+            let error = failure(Act::with_headers(status, &[&location], "")).await;
+            assert_eq!(error.kind(), Kind::RedirectRefused);
+            assert_eq!(error.context().status, Some(status));
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+    assert!(other_server.requests().is_empty(), "no request was sent there");
+}
+
+#[tokio::test]
+async fn t26_t27_the_skew_is_estimated_only_from_a_single_date_without_age() {
+    let cases: [(&[&str], Option<i64>); 5] = [
+        (&["Date: Sun, 01 Nov 2026 12:02:00 GMT"], Some(120)),
+        (&[], None),
+        (&["Date: Sun, 01 Nov 2026 12:02:00 GMT", "Age: 30"], None),
+        (&["Date: tomorrow"], None),
+        (&["Date: Sun, 01 Nov 2026 12:02:00 GMT", "Date: Sun, 01 Nov 2026 13:02:00 GMT"], None),
+    ];
+    for (headers, expected) in cases {
+        let act = Act::with_headers(200, headers, "{}");
+        let server = TestServer::start(move |_| act.clone()).await;
+        let time = frozen();
+        let transport = Transport::new(server.base_url(), patient()).expect("settings");
+        transport.send(get(&server.base_url()), &time).await.expect("a reply");
+        assert_eq!(time.skew().map(|skew| skew.as_secs()), expected, "{headers:?}");
+    }
+    let (time, now) = (frozen(), frozen().clock().wall());
+    time.learn(now, now, now + SignedDuration::from_secs(11));
+    assert_eq!(time.skew(), None);
+}
+
+#[tokio::test]
+async fn h21_https_to_a_plain_http_port_is_a_tls_error_that_says_so() {
+    let act = Act::ReplyAndClose(http(400, &[], b"bad request"));
+    let server = TestServer::start(move |_| act.clone()).await;
+    let base = format!("https://127.0.0.1:{}", server.port());
+    let base = BaseUrl::parse(&base, false).expect("a base URL");
+    let settings = TransportSettings { trust: certificate(), ..TransportSettings::default() };
+    let transport = Transport::new(base.clone(), settings).expect("settings");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no TLS there");
+    assert_eq!((error.kind(), error.transience()), (Kind::TlsError, Transience::Never));
+    assert!(error.context().unsent, "the handshake comes before the request");
+    let text = error.to_string();
+    assert!(text.contains("plain HTTP") && text.contains("check the port"), "{text}");
+    assert!(!text.contains("ca_bundle"), "it would not help: {text}");
+}
+
+fn certificate() -> Trust {
+    let bundle = include_bytes!("../../../../tests/keys/certificate.pem");
+    Trust { ca_bundle: Some(bundle.to_vec()), ..Trust::default() }
+}
+
+#[tokio::test]
+async fn h23_without_certificates_the_first_https_request_fails_with_a_hint() {
+    let base = BaseUrl::parse("https://127.0.0.1:1", false).expect("a base URL");
+    let trust = Trust { file: Some("absent.pem".into()), ..Trust::default() };
+    let settings = TransportSettings { trust, ..TransportSettings::default() };
+    let transport = Transport::new(base.clone(), settings).expect("loads nothing");
+    let error = transport.send(get(&base), &frozen()).await.expect_err("no certificate");
+    assert_eq!((error.kind(), error.context().unsent), (Kind::TlsError, true));
+    assert!(
+        error.to_string().contains("ca_bundle=") && error.to_string().contains("SSL_CERT_FILE")
+    );
+}
+
+#[tokio::test]
+async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
+    let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
+    let mut proxy = TestServer::start(move |_| act.clone()).await;
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
+        trust: certificate(),
+        ..patient()
+    };
+    for down in [false, true] {
+        if down {
+            proxy.stop_listening().await;
+        }
+        let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        assert_eq!((error.kind(), error.context().unsent), (Kind::ProxyError, true), "{error}");
+        assert!(!format!("{error:?}").contains("hunter2"));
+        assert!(error.to_string().contains(&format!("http://127.0.0.1:{}", proxy.port())));
+        let why = if down { "connection refused" } else { "(407)" };
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    assert!(proxy.requests()[0].raw.starts_with("CONNECT customer.example.com:443 "));
+}
+
+#[tokio::test]
+async fn a_refused_connect_reports_its_status() {
+    for status in [400, 403, 407, 502, 503, 504] {
+        let page = b"<html>hunter2</html>";
+        let act = Act::ReplyAndClose(http(status, &["X-Reason: hunter2"], page));
+        let proxy = TestServer::start(move |_| act.clone()).await;
+        let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+        let settings = TransportSettings {
+            proxy: Some(format!("http://127.0.0.1:{}", proxy.port())),
+            trust: certificate(),
+            ..patient()
+        };
+        let transport = Transport::new(base.clone(), settings).expect("settings");
+        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        let context = error.context();
+        assert_eq!((error.kind(), context.status), (Kind::ProxyError, Some(status)), "{error}");
+        assert!(context.unsent && context.message.contains(&status.to_string()), "{error}");
+        assert!(!format!("{error:?} {context:?}").contains("hunter2"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_is_read_up_to_the_limit_of_its_kind() {
+    for (is_token, status, length, is_read) in [
+        (true, 200, 64 * 1024, true),
+        (true, 200, 64 * 1024 + 1, false),
+        (true, 400, 100_000, false),
+        (false, 500, 64 * 1024, true),
+        (false, 500, 64 * 1024 + 1, false),
+        (false, 200, 1_000_000, true),
+    ] {
+        for is_gzip in [false, true] {
+            let body = " ".repeat(length);
+            let (head, body) = if is_gzip {
+                (&["Content-Encoding: gzip"][..], gzip(body.as_bytes()))
+            } else {
+                (&[][..], body.into_bytes())
+            };
+            let act = Act::ReplyAndClose(http(status, head, &body));
+            let server = TestServer::start(move |_| act.clone()).await;
+            let transport = Transport::new(server.base_url(), patient()).expect("settings");
+            let form = is_token.then(|| Zeroizing::new("a=b".to_owned()));
+            let request = Request { form, ..get(&server.base_url()) };
+            let reply = transport.send(request, &frozen()).await.expect("a reply");
+            let failure = reply.broken_body.as_ref().map(Error::kind);
+            let expected = (!is_read).then_some(Kind::BodyTooLarge);
+            assert_eq!(failure, expected, "{is_token} {status} {length} {is_gzip}");
+            assert_eq!(reply.body.len(), if is_read { length } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn h24_the_password_of_a_proxy_is_in_no_text() {
+    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let settings = TransportSettings {
+        proxy: Some("http://user:hunter2@proxy.example.com:3128".to_owned()),
+        ..TransportSettings::default()
+    };
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    assert!(Transport::new(base.clone(), settings).is_ok());
+    let bad = TransportSettings {
+        proxy: Some("http://user:hunter2@:::".to_owned()),
+        ..TransportSettings::default()
+    };
+    let error = Transport::new(base, bad).expect_err("no address");
+    assert!(!format!("{error:?}").contains("hunter2"));
+}
+
+#[path = "transport_odd_tests.rs"]
+mod odd;

@@ -1,0 +1,257 @@
+//! Which certificates a connection trusts: the first of `ca_bundle`, `SSL_CERT_FILE` and
+//! `SSL_CERT_DIR`, the platform's certificate store, and a fallback file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+
+use super::bundle::{self, Unusable};
+use super::failure::{TRUST_HINT, unread_trust};
+use crate::error::{Error, Kind, Result};
+use crate::files::read_whole;
+use crate::system::{self, exhausted_files};
+use crate::written::unquoted;
+
+/// The largest file of certificates.
+const LARGEST_BUNDLE: u64 = 16 * 1024 * 1024;
+
+/// Where trusted certificates come from; by default, the platform's store.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Trust {
+    /// Certificates (PEM) to trust, and no others.
+    pub ca_bundle: Option<Vec<u8>>,
+    /// The file of the bundle, from which another process can read it again.
+    pub ca_bundle_file: Option<PathBuf>,
+    /// A file of certificates (PEM) instead of the platform's store: `SSL_CERT_FILE`.
+    pub file: Option<PathBuf>,
+    /// Folders of such files: `SSL_CERT_DIR`.
+    pub folders: Vec<PathBuf>,
+    /// A file of certificates (PEM), read only if the platform has no store.
+    pub fallback: Option<PathBuf>,
+}
+
+impl Trust {
+    /// From the values of `SSL_CERT_FILE` and `SSL_CERT_DIR`; an empty value counts as not set.
+    #[must_use]
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> Self {
+        // A path may be no text; one that is may have the quotation marks of an environment file.
+        let get = |name: &str| {
+            let value = lookup(name)?;
+            let value = value.to_str().map(|text| unquoted(text).into()).unwrap_or(value);
+            Some(value).filter(|value: &std::ffi::OsString| !value.is_empty())
+        };
+        let folders = get("SSL_CERT_DIR").map(|folders| {
+            std::env::split_paths(&folders).filter(|path| !path.as_os_str().is_empty()).collect()
+        });
+        Self {
+            file: get("SSL_CERT_FILE").map(PathBuf::from),
+            folders: folders.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Refuses a bundle without certificates, or with one that cannot be read.
+    ///
+    /// # Errors
+    /// `ConfigError`.
+    pub fn check(&self) -> Result<()> {
+        let Some(bundle) = &self.ca_bundle else { return Ok(()) };
+        bundle::read(bundle).map(drop).map_err(|why| self.unusable(why))
+    }
+
+    /// The certificates of `ca_bundle`, and nothing else of it, from then on: a server's file may also
+    /// contain its private key, which must not stay in memory.
+    ///
+    /// # Errors
+    /// As [`Trust::check`].
+    pub fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
+        self.ca_bundle_file = file.map(Path::to_owned);
+        let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;
+        self.ca_bundle = Some(certificates.iter().flat_map(pem).collect());
+        Ok(())
+    }
+
+    fn unusable(&self, Unusable { why, hint }: Unusable) -> Error {
+        let what = match &self.ca_bundle_file {
+            Some(file) => format!("ca_bundle={:?}", file.to_string_lossy()),
+            None => "ca_bundle".to_owned(),
+        };
+        Error::new(Kind::ConfigError, format!("{what} {why}.")).with_hint(hint)
+    }
+
+    /// Which of them it is, for a person.
+    #[must_use]
+    pub(super) fn named_by(&self) -> String {
+        match (&self.ca_bundle, &self.ca_bundle_file, &self.file, self.folders.is_empty()) {
+            (Some(_), Some(file), ..) => format!("ca_bundle={}", file.display()),
+            (Some(_), None, ..) => "the certificates given as ca_bundle=".to_owned(),
+            (None, _, Some(file), true) => format!("SSL_CERT_FILE={}", file.display()),
+            (None, _, None, false) => "SSL_CERT_DIR".to_owned(),
+            (None, _, Some(_), false) => "SSL_CERT_FILE and SSL_CERT_DIR".to_owned(),
+            (None, _, None, true) => "this machine's store of certificates".to_owned(),
+        }
+    }
+
+    /// The certificates that the user configured; `None` for the platform's store.
+    ///
+    /// # Errors
+    /// `TlsError` if the variables name no readable certificate. The fallback is not used then,
+    /// because the user asked for other certificates.
+    pub(super) fn named(&self) -> Result<Option<Vec<CertificateDer<'static>>>> {
+        if let Some(bundle) = &self.ca_bundle {
+            return bundle::read(bundle).map(Some).map_err(|why| self.unusable(why));
+        }
+        if self.file.is_none() && self.folders.is_empty() {
+            return Ok(None);
+        }
+        let file = self.file.as_deref().map(certificates_in);
+        let mut found = file.clone().and_then(std::result::Result::ok).unwrap_or_default();
+        found.extend(self.folders.iter().flat_map(|folder| certificates_of_folder(folder)));
+        if !found.is_empty() {
+            if let (Some(path), Some(Err(why))) = (&self.file, &file) {
+                let path = path.to_string_lossy();
+                log::warn!(target: "siteline::http", "SSL_CERT_FILE={path:?} {why}; SSL_CERT_DIR is used");
+            }
+            return Ok(Some(found));
+        }
+        if let Some(error) = exhausted_files() {
+            return Err(unread_trust("SSL_CERT_FILE or SSL_CERT_DIR cannot be read", &error));
+        }
+        let why = match (&self.file, file) {
+            (Some(path), Some(Err(why))) if self.folders.is_empty() => {
+                format!("SSL_CERT_FILE={:?} {why}", path.to_string_lossy())
+            }
+            _ => "SSL_CERT_FILE or SSL_CERT_DIR is set, but names no certificate that can be read"
+                .to_owned(),
+        };
+        Err(Error::new(Kind::TlsError, format!("{why}, so the service cannot be verified."))
+            .with_hint(TRUST_HINT)
+            .with(|context| context.unsent = true))
+    }
+
+    /// The certificates of the fallback file, if it has any.
+    pub(super) fn fallback(&self) -> Option<Vec<CertificateDer<'static>>> {
+        certificates_in(self.fallback.as_ref()?).ok()
+    }
+}
+
+/// The certificates of a file, or why there are none, as the rest of a sentence.
+fn certificates_in(path: &Path) -> std::result::Result<Vec<CertificateDer<'static>>, String> {
+    let bytes = read_whole(path, LARGEST_BUNDLE)
+        .map_err(|error| format!("cannot be read: {}", system::reason(&error)))?;
+    // A list of many authorities may have one that is not understood.
+    bundle::readable(&bytes).map_err(|unusable| unusable.why.to_owned())
+}
+
+/// The certificates of all files in a folder, which may have others.
+fn certificates_of_folder(folder: &Path) -> Vec<CertificateDer<'static>> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
+    files.flat_map(|path| certificates_in(&path).unwrap_or_default()).collect()
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> Vec<u8> {
+    let mut text = b"-----BEGIN CERTIFICATE-----\n".to_vec();
+    for line in STANDARD.encode(certificate).as_bytes().chunks(64) {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    }
+    text.extend_from_slice(b"-----END CERTIFICATE-----\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &[u8] = include_bytes!("../../../../tests/keys/certificate.pem");
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("siteline-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn h22_a_bundle_has_precedence_over_the_variables_and_they_over_the_platform() {
+        let folder = folder("trust");
+        let file = folder.join("ca.pem");
+        fs::write(&file, CERTIFICATE).expect("a file");
+        assert!(Trust::default().named().expect("the platform's").is_none());
+        for (variable, value) in [("SSL_CERT_FILE", &file), ("SSL_CERT_DIR", &folder)] {
+            let lookup = |name: &str| (name == variable).then(|| value.clone().into_os_string());
+            let trust = Trust::from_variables(lookup);
+            assert_eq!(trust.named().expect("readable").map(|all| all.len()), Some(1));
+        }
+        let trust = Trust {
+            ca_bundle: Some(CERTIFICATE.to_vec()),
+            file: Some(folder.join("absent.pem")),
+            ..Trust::default()
+        };
+        assert_eq!(trust.named().expect("the bundle").map(|all| all.len()), Some(1));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn h22_h23_variables_without_a_certificate_are_a_tls_error_without_fallback() {
+        let folder = folder("nothing");
+        for trust in [
+            Trust { file: Some(folder.join("absent.pem")), ..Trust::default() },
+            Trust { folders: vec![folder.clone()], ..Trust::default() },
+        ] {
+            let error = trust.named().expect_err("nothing there");
+            assert_eq!(error.kind(), Kind::TlsError);
+            let text = error.to_string();
+            assert!(text.contains("ca_bundle=") && text.contains("SSL_CERT_FILE"), "{text}");
+        }
+        assert!(Trust::from_variables(|_| Some("".into())).named().expect("not set").is_none());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_bundle_without_a_certificate_is_refused() {
+        let trust = Trust { ca_bundle: Some(b"nothing".to_vec()), ..Trust::default() };
+        assert_eq!(trust.check().unwrap_err().kind(), Kind::ConfigError);
+        assert!(Trust::default().check().is_ok());
+        let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let trust = Trust { ca_bundle: Some(broken.to_vec()), ..Trust::default() };
+        assert!(trust.check().unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn h23_the_fallback_is_a_file_with_certificates() {
+        let folder = folder("fallback");
+        let file = folder.join("fallback.pem");
+        let trust = Trust { fallback: Some(file.clone()), ..Trust::default() };
+        assert!(trust.fallback().is_none() && Trust::default().fallback().is_none(), "no file");
+        for (bundle, certificates) in [(&b"nothing"[..], None), (CERTIFICATE, Some(1))] {
+            fs::write(&file, bundle).expect("a file");
+            assert_eq!(trust.fallback().map(|all| all.len()), certificates);
+        }
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_private_key_in_a_bundle_is_not_kept() {
+        let key = b"-----BEGIN PRIVATE KEY-----\r\nAAAA\r\n-----END PRIVATE KEY-----\r\n";
+        for bundle in [[key, CERTIFICATE].concat(), [CERTIFICATE, key, CERTIFICATE].concat()] {
+            let mut trust = Trust::default();
+            trust.set_bundle(&bundle, None).expect("certificates");
+            let kept = trust.ca_bundle.expect("kept");
+            assert!(!String::from_utf8_lossy(&kept).contains("PRIVATE"));
+            assert_eq!(bundle::read(&kept).unwrap(), bundle::read(&bundle).unwrap());
+        }
+    }
+
+    #[test]
+    fn an_unusable_bundle_is_named_with_its_path() {
+        let mut trust = Trust::default();
+        let error = trust.set_bundle(b"", Some(Path::new("/plant/ca.pem"))).unwrap_err();
+        assert_eq!(error.kind(), Kind::ConfigError);
+        assert_eq!(error.context().message, "ca_bundle=\"/plant/ca.pem\" is empty.");
+    }
+}

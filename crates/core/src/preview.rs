@@ -1,0 +1,283 @@
+//! [`Preview`]: the first series of a table or page, each as a line of [`WIDTH`] pixels, computed in
+//! one pass over their rows. Its size does not depend on the number of points.
+
+use std::ops::Range;
+
+use arrow_array::{Array, Float64Array};
+use serde::Serialize;
+
+use crate::data::PointColumns;
+
+/// Most series that a preview shows.
+pub(crate) const SERIES: usize = 8;
+/// Width of a line in pixels.
+pub const WIDTH: usize = 200;
+
+/// The first series, each as a line over the same range of time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Preview {
+    /// Left and right edge, in microseconds since the Unix epoch.
+    pub range: (i64, i64),
+    /// The first [`SERIES`] series.
+    pub series: Vec<Line>,
+    /// Whether the table has more series.
+    pub more: bool,
+}
+
+/// One series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Line {
+    /// Its five ids.
+    pub ids: Ids,
+    /// The number of its points, including those without a value.
+    pub points: usize,
+    /// Its lowest and highest value, if it has a value.
+    pub values: Option<(f64, f64)>,
+    /// The contiguous parts of the line, from left to right; points are missing between two parts.
+    pub stretches: Vec<Vec<Pixel>>,
+}
+
+/// The lowest and the highest value of one pixel, scaled from 0 (the series' lowest) to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Pixel {
+    /// Position from the left, less than [`WIDTH`].
+    pub x: usize,
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+}
+
+impl Preview {
+    /// The preview of a table or a page. `range` is the queried range; points outside extend it.
+    /// `interval_seconds` is the width of a bucket, from which gaps are found.
+    #[must_use]
+    pub fn from_points(
+        points: &PointColumns,
+        range: Option<(i64, i64)>,
+        interval_seconds: Option<u32>,
+    ) -> Self {
+        let mut series: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
+        let mut more = false;
+        for envelope in points.envelopes.iter().filter(|envelope| !envelope.rows.is_empty()) {
+            let has_room = series.len() < SERIES;
+            match series.iter_mut().find(|(number, _)| *number == envelope.series) {
+                Some((_, rows)) => rows.push(envelope.rows.clone()),
+                None if has_room => {
+                    series.push((envelope.series, vec![envelope.rows.clone()]));
+                }
+                None => more = true,
+            }
+        }
+        let ids = |number: usize| {
+            points.series[number].0.each_ref().map(|id| id.as_ref().map(ToString::to_string))
+        };
+        let series = series.into_iter().map(|(number, rows)| (ids(number), rows)).collect();
+        let drawn = SelectedSeries {
+            times: points.timestamps.values(),
+            values: &points.numbers[0],
+            series,
+            more,
+        };
+        drawn.preview(range, interval_seconds)
+    }
+}
+
+/// The five ids of a series.
+type Ids = [Option<String>; 5];
+
+/// The ids and rows of each series in the preview.
+struct SelectedSeries<'a> {
+    times: &'a [i64],
+    values: &'a Float64Array,
+    series: Vec<(Ids, Vec<Range<usize>>)>,
+    more: bool,
+}
+
+impl SelectedSeries<'_> {
+    fn preview(self, range: Option<(i64, i64)>, interval_seconds: Option<u32>) -> Preview {
+        let Self { times, values, series, more } = self;
+        let shown = series.iter().flat_map(|(_, rows)| rows).flat_map(|rows| &times[rows.clone()]);
+        let seen = shown.fold(range, |seen, &at| {
+            Some(seen.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
+        });
+        let range = seen.unwrap_or_default();
+        let axis =
+            Axis { range, interval: interval_seconds.map(|width| i64::from(width) * 1_000_000) };
+        let series =
+            series.into_iter().map(|(ids, rows)| axis.line(ids, values, times, &rows)).collect();
+        Preview { range, series, more }
+    }
+}
+
+/// Maps times to pixels.
+struct Axis {
+    range: (i64, i64),
+    interval: Option<i64>,
+}
+
+/// The lowest and highest value of a pixel, and whether a gap precedes it.
+#[derive(Clone, Copy)]
+struct PixelRange {
+    values: (f64, f64),
+    after_gap: bool,
+}
+
+impl Axis {
+    fn line(&self, ids: Ids, column: &Float64Array, times: &[i64], rows: &[Range<usize>]) -> Line {
+        let points = rows.iter().map(Range::len).sum();
+        let gap = self.gap(points);
+        let mut buckets: [Option<PixelRange>; WIDTH] = [None; WIDTH];
+        let mut values: Option<(f64, f64)> = None;
+        let mut before: Option<i64> = None;
+        for row in rows.iter().cloned().flatten().filter(|row| column.is_valid(*row)) {
+            let (at, value) = (times[row], column.value(row));
+            let after_gap = before.is_some_and(|before| at.saturating_sub(before) > gap);
+            before = Some(at);
+            values = Some(wider(values, value));
+            let bucket = &mut buckets[self.pixel(at)];
+            *bucket = Some(PixelRange {
+                values: wider(bucket.map(|bucket| bucket.values), value),
+                after_gap: bucket.map_or(after_gap, |bucket| bucket.after_gap),
+            });
+        }
+        Line { ids, points, values, stretches: stretches(&buckets, values) }
+    }
+
+    /// A larger distance between two points is a gap. Gaps narrower than a pixel are not shown.
+    fn gap(&self, points: usize) -> i64 {
+        let length = self.range.1.saturating_sub(self.range.0);
+        let count = i64::try_from(points.max(1)).unwrap_or(i64::MAX);
+        let interval = self.interval.unwrap_or_else(|| 2 * (length / count));
+        let pixel = length / i64::try_from(WIDTH).unwrap_or(i64::MAX);
+        interval.max(pixel).saturating_mul(3) / 2
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a pixel"
+    )]
+    fn pixel(&self, at: i64) -> usize {
+        let (start, end) = self.range;
+        let length = end.saturating_sub(start).max(1) as f64;
+        let share = at.saturating_sub(start) as f64 / length;
+        ((share * WIDTH as f64) as usize).min(WIDTH - 1)
+    }
+}
+
+fn wider(known: Option<(f64, f64)>, value: f64) -> (f64, f64) {
+    known.map_or((value, value), |(low, high)| (low.min(value), high.max(value)))
+}
+
+fn stretches(buckets: &[Option<PixelRange>], values: Option<(f64, f64)>) -> Vec<Vec<Pixel>> {
+    let Some((lowest, highest)) = values else { return Vec::new() };
+    // Divided by two first: the difference of two doubles may overflow.
+    let span = highest / 2.0 - lowest / 2.0;
+    let share = |value: f64| {
+        if span > 0.0 { ((value / 2.0 - lowest / 2.0) / span).clamp(0.0, 1.0) } else { 0.5 }
+    };
+    let mut stretches: Vec<Vec<Pixel>> = Vec::new();
+    for (x, bucket) in buckets.iter().enumerate() {
+        let Some(PixelRange { values: (low, high), after_gap }) = *bucket else { continue };
+        let pixel = Pixel { x, low: share(low), high: share(high) };
+        match stretches.last_mut() {
+            Some(stretch) if !after_gap => stretch.push(pixel),
+            _ => stretches.push(vec![pixel]),
+        }
+    }
+    stretches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DecodeSettings, decode};
+
+    const MINUTE: i64 = 60_000_000;
+
+    /// A page with these series: tag, and minute and value of each point.
+    fn page(series: &[(&str, &[(i64, &str)])]) -> PointColumns {
+        let envelopes: Vec<String> = series
+            .iter()
+            .map(|(tag, points)| {
+                let points: Vec<String> = points
+                    .iter()
+                    .map(|(minute, value)| {
+                        format!(
+                            r#"{{"timestamp":{},"value":{value}}}"#,
+                            minute * 60 + 1_800_000_000
+                        )
+                    })
+                    .collect();
+                let ids = r#""siteId":"S","lineId":null,"machineId":"M","deviceId":"D""#;
+                format!(r#"{{{ids},"tagGuid":"{tag}","points":[{}]}}"#, points.join(","))
+            })
+            .collect();
+        let body = format!(r#"{{"series":[{}],"nextCursor":null}}"#, envelopes.join(","));
+        decode(body.as_bytes(), &DecodeSettings::default()).expect("a page").points
+    }
+
+    #[test]
+    fn a_page_shows_its_series_over_its_own_range() {
+        let points =
+            page(&[("A", &[(0, "1"), (1, "3")]), ("B", &[(9, "null")]), ("A", &[(2, "2")])]);
+        let preview = Preview::from_points(&points, None, Some(60));
+        assert_eq!(preview.range.1 - preview.range.0, 9 * MINUTE);
+        let [a, b] = &preview.series[..] else { panic!("{preview:?}") };
+        assert_eq!((a.points, a.values, a.ids[4].as_deref()), (3, Some((1.0, 3.0)), Some("A")));
+        assert_eq!(a.ids[1], None);
+        let [stretch] = &a.stretches[..] else { panic!("{a:?}") };
+        let values: Vec<_> = stretch.iter().map(|pixel| (pixel.low, pixel.high)).collect();
+        assert_eq!(values, [(0.0, 0.0), (1.0, 1.0), (0.5, 0.5)]);
+        assert_eq!((b.points, b.values, b.stretches.len()), (1, None, 0));
+        assert!(!preview.more);
+    }
+
+    #[test]
+    fn a_gap_breaks_the_line_and_a_constant_line_is_in_the_middle() {
+        let points = page(&[("A", &[(0, "5"), (1, "5"), (7, "5"), (8, "5")])]);
+        let preview = Preview::from_points(&points, None, Some(60));
+        let lengths: Vec<_> = preview.series[0].stretches.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [2, 2]);
+        assert!(preview.series[0].stretches[1].iter().all(|pixel| (pixel.low - 0.5).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_table_shows_its_first_series_over_the_queried_range() {
+        let tags: Vec<String> = (10..30).map(|n| format!("T{n}")).collect();
+        let series: Vec<(&str, &[(i64, &str)])> =
+            tags.iter().map(|tag| (tag.as_str(), &[(5, "1"), (6, "2")][..])).collect();
+        let points = page(&series);
+        let start = 1_800_000_000_000_000;
+        let preview = Preview::from_points(&points, Some((start, start + 10 * MINUTE)), None);
+        assert!(preview.more);
+        let shown: Vec<_> = preview.series.iter().filter_map(|line| line.ids[4].clone()).collect();
+        assert_eq!(shown, tags[..SERIES]);
+        assert!(preview.series.iter().all(|line| line.points == 2));
+        assert_eq!(preview.series[0].stretches[0][0].x, WIDTH / 2);
+    }
+
+    #[test]
+    fn the_largest_doubles_and_a_series_without_points_are_handled() {
+        let points = page(&[("A", &[(0, "-1.7e308"), (1, "1.7e308"), (2, "0")])]);
+        let preview = Preview::from_points(&points, None, Some(60));
+        let shares: Vec<_> = preview.series[0].stretches[0].iter().map(|p| p.high).collect();
+        assert_eq!(shares, [0.0, 1.0, 0.5]);
+        let points = page(&[("A", &[])]);
+        assert!(Preview::from_points(&points, None, None).series.is_empty());
+        assert!(Preview::from_points(&points, None, None).series.is_empty());
+    }
+
+    #[test]
+    fn many_points_are_reduced_to_two_hundred_pixels() {
+        let points: Vec<(i64, &str)> =
+            (0..5_000).map(|n| (n, if n % 2 == 0 { "0" } else { "1" })).collect();
+        let points = page(&[("A", &points)]);
+        let preview = Preview::from_points(&points, None, Some(60));
+        let [stretch] = &preview.series[0].stretches[..] else { panic!("one stretch") };
+        assert_eq!(stretch.len(), WIDTH);
+        assert!(stretch.iter().all(|pixel| (pixel.low, pixel.high) == (0.0, 1.0)));
+    }
+}

@@ -1,0 +1,135 @@
+//! [`CredentialSettings`]: the credential that variables or a profile name, in either mode of §1.
+
+use std::path::{Path, PathBuf};
+
+use super::environment::Environment;
+use super::key::{Key, KeySource, PassphraseSource};
+use super::profile::Profile;
+use super::variables::{CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
+use crate::error::{Error, Kind, Result};
+
+/// A credential that is not made yet.
+pub enum CredentialSettings {
+    /// The unchanged subject, and the key that signs.
+    Assertion(String, Key),
+    /// A client certificate.
+    MutualTls(CertificateSettings),
+}
+
+/// A client certificate, and where its key is.
+#[derive(Default)]
+pub struct CertificateSettings {
+    /// The file of the certificate and its chain.
+    pub file: PathBuf,
+    /// The private key; `None` if it is in the same file.
+    pub key: Option<KeySource>,
+    /// The passphrase of the key, if it is encrypted.
+    pub passphrase: Option<PassphraseSource>,
+    /// The `client_id` of token requests.
+    pub client_id: Option<String>,
+    /// Whether a key file that others can read is refused.
+    pub strict: bool,
+}
+
+impl CertificateSettings {
+    /// With the key, passphrase and id of the variables, where they are set.
+    fn overridden(
+        mut self,
+        key: Option<Key>,
+        passphrase: Option<PassphraseSource>,
+        client_id: Option<String>,
+    ) -> Self {
+        if let Some(key) = key {
+            (self.key, self.passphrase) = (Some(key.source), key.passphrase);
+        }
+        self.passphrase = passphrase.or(self.passphrase);
+        self.client_id = client_id.or(self.client_id);
+        self
+    }
+}
+
+/// What was found of a credential.
+pub(super) struct FoundCredential {
+    pub(super) subject: Option<String>,
+    pub(super) key: Option<Key>,
+    pub(super) certificate: Option<CertificateSettings>,
+}
+
+impl FoundCredential {
+    /// Of the variables, then of the profile. A subject or a certificate in the variables chooses the
+    /// mode; a certificate of the variables has its key there too.
+    ///
+    /// # Errors
+    /// `ConfigError` for a subject and a certificate.
+    pub(super) fn of_variables(
+        environment: &Environment<'_>,
+        profile: &mut Profile,
+        key: Option<Key>,
+        passphrase: Option<PassphraseSource>,
+    ) -> Result<Self> {
+        let of_profile = Self::of_profile(profile)?;
+        let file = environment.get(CERTIFICATE_FILE);
+        let subject = environment.get(SUBJECT);
+        let client_id = environment.get(CLIENT_ID).map(|text| text.trim().to_owned());
+        let certificate = match (file, subject.is_some(), of_profile.certificate) {
+            (Some(_), true, _) => return Err(conflict(SUBJECT, CERTIFICATE_FILE)),
+            (Some(path), false, _) => {
+                let file = environment.resolved(Path::new(""), path.trim());
+                Some(CertificateSettings { file, ..CertificateSettings::default() })
+            }
+            (None, true, _) => None,
+            (None, false, of_profile) => of_profile,
+        };
+        if let Some(certificate) = certificate {
+            let certificate = certificate.overridden(key, passphrase, client_id);
+            return Ok(Self { subject: None, key: None, certificate: Some(certificate) });
+        }
+        if client_id.is_some() {
+            let message = format!("{CLIENT_ID} is set without {CERTIFICATE_FILE}.");
+            return Err(Error::new(Kind::ConfigError, message).with_hint(ONE_MODE));
+        }
+        let key = key.or(of_profile.key.map(|of_profile| match passphrase {
+            Some(passphrase) => Key { passphrase: Some(passphrase), ..of_profile },
+            None => of_profile,
+        }));
+        Ok(Self { subject: subject.or(of_profile.subject), key, certificate: None })
+    }
+
+    /// # Errors
+    /// `ConfigError` for members of both modes.
+    pub(super) fn of_profile(profile: &mut Profile) -> Result<Self> {
+        let subject = profile.text("subject");
+        let client_id = profile.text("client_id");
+        let strict = profile.is_strict();
+        let kid = profile.text("kid");
+        let passphrase = profile.password_command();
+        let source = profile.path("private_key_file").map(KeySource::File);
+        let Some(file) = profile.path("certificate_file") else {
+            if client_id.is_some() {
+                return Err(conflict_of(profile, "client_id belongs to certificate_file"));
+            }
+            let key = source.map(|source| Key { source, passphrase, kid, strict });
+            return Ok(Self { subject, key, certificate: None });
+        };
+        if subject.is_some() {
+            return Err(conflict_of(profile, "subject and certificate_file are both written"));
+        }
+        if kid.is_some() {
+            return Err(conflict_of(profile, "kid belongs to subject, not to certificate_file"));
+        }
+        let certificate = CertificateSettings { file, key: source, passphrase, client_id, strict };
+        Ok(Self { subject: None, key: None, certificate: Some(certificate) })
+    }
+}
+
+const ONE_MODE: &str = "A subject and key sign assertions (§2.1); a client certificate is for \
+                        platform-managed integrations (§5.6). Set one of them.";
+
+fn conflict(one: &str, other: &str) -> Error {
+    Error::new(Kind::ConfigError, format!("{one} and {other} are both set.")).with_hint(ONE_MODE)
+}
+
+fn conflict_of(profile: &Profile, what: &str) -> Error {
+    Error::new(Kind::ConfigError, format!("{what}, in {}.", profile.described()))
+        .with_hint(ONE_MODE)
+}

@@ -1,0 +1,211 @@
+//! Long work on a whole store: what was forgotten or compacted goes, a copy is made, everything is
+//! verified. Each can be watched and stopped; what it has committed by then stays.
+
+use std::path::Path;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::arrivals::ArrivalSums;
+use super::directory::{Directory, FeedIndex};
+use super::failure::{StoreFailure, StoreResult, system};
+use super::feeds::{FeedRow, Feeds};
+use super::found_blocks::{ALL_TIME, FoundBlocks};
+use super::history::combine;
+use super::read::find;
+use super::retention::{Freed, Retention};
+use super::schema::Root;
+use super::view::View;
+use super::watch::Watch;
+use super::{Store, access, compact, forget, pages, path, seen_log};
+use crate::error::{Error, Kind, Result};
+use crate::files::{self, unused};
+
+/// Pages of the file that are copied at once: four megabytes.
+const COPIED: std::ffi::c_int = 1_024;
+/// Blocks that are verified between two looks at the watch.
+const VERIFIED: usize = 256;
+
+impl Store {
+    /// Removes the points of a feed before a time, in microseconds; `state` is the feed's state after
+    /// that. From the first commit on they are not read, and no page brings them back.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed, and where it was stopped; the others.
+    pub fn forget(
+        &self,
+        feed: &str,
+        before: i64,
+        state: &[u8],
+        watch: &Watch,
+    ) -> Result<Freed> {
+        let numbers = self.write(|writer| forget::begin(writer, feed, before, state))?;
+        watch.expect(numbers.len() as u64);
+        let mut removed = Freed::default();
+        for numbers in numbers.chunks(forget::AT_ONCE) {
+            removed += self.write(|writer| forget::remove(writer, feed, numbers, watch))?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes the older versions of the points of a feed in these ranges, which are in microseconds,
+    /// ascending and disjoint.
+    ///
+    /// # Errors
+    /// As [`Store::forget`].
+    pub fn compact(
+        &self,
+        feed: &str,
+        ranges: &[(i64, i64)],
+        watch: &Watch,
+    ) -> Result<Freed> {
+        let ranges: Vec<_> =
+            ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
+        let numbers = self.write(|writer| compact::begin(writer, feed, &ranges))?;
+        watch.expect(numbers.len() as u64);
+        let mut removed = Freed::default();
+        for numbers in numbers.chunks(forget::AT_ONCE) {
+            removed +=
+                self.write(|writer| compact::compact(writer, feed, &ranges, numbers, watch))?;
+        }
+        Ok(removed)
+    }
+
+    /// Gives the free space of the file back; the bytes by which it is smaller then.
+    ///
+    /// # Errors
+    /// `StoreBusy` while another process writes; `StoreError` where it was stopped; the others.
+    pub fn give_back(&self, watch: &Watch) -> Result<u64> {
+        self.write(|writer| compact::give_back(writer, watch))
+    }
+
+    /// Refuses a view of a past of which the store does not keep all, from this time on, in
+    /// microseconds.
+    ///
+    /// # Errors
+    /// `QueryError` that says what is kept; `StoreError` for an unknown feed; the others.
+    pub(crate) fn check_history(&self, feed: &str, view: View, start: Option<i64>) -> Result<()> {
+        if matches!(view, View::Latest | View::ChangedSince(0)) {
+            return Ok(());
+        }
+        let start = start.map_or(i128::MIN, i128::from);
+        self.snapshot(|connection| {
+            find(&Feeds::load(connection)?, feed)?.retention.check(feed, view, start)
+        })
+    }
+
+    /// Copies the store to another path; it may be in use.
+    ///
+    /// # Errors
+    /// `StoreError` where the path exists already, and where it was stopped; `StoreFull`; the others.
+    pub fn backup(&self, to: &Path, watch: &Watch) -> Result<()> {
+        let to = path::resolve(to)?;
+        let exists = || {
+            let message = format!("backup {}: this path exists already", to.display());
+            Error::new(Kind::StoreError, message).with_hint("Name a file that does not exist yet.")
+        };
+        if to.exists() {
+            return Err(exists());
+        }
+        let part = unused(&to, "part");
+        access::create_copy(&part, self.path())?;
+        let copied = self.snapshot(|connection| {
+            connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
+            copy(connection, &part, watch)
+        });
+        if copied.is_err() {
+            remove_copy(&part);
+        }
+        copied.and_then(|()| {
+            files::put(&part, &to, false).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => exists(),
+                _ => system(&to, "the copy cannot be renamed", &error),
+            })
+        })
+    }
+
+    /// Reads everything and verifies its checksums.
+    ///
+    /// # Errors
+    /// `StoreCorrupt`; `StoreError` where it was stopped.
+    pub fn check(&self, watch: &Watch) -> Result<()> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            for feed in feeds.rows() {
+                check_feed(connection, feed, watch)?;
+            }
+            let damaged = StoreFailure::Corrupt("its file is damaged");
+            watch.statement(connection, |connection| {
+                let sql = "PRAGMA quick_check(1)";
+                let result: String = connection.query_row(sql, [], |row| row.get(0))?;
+                if result == "ok" { Ok(()) } else { Err(damaged) }
+            })
+        })
+    }
+}
+
+fn check_feed(connection: &Connection, feed: &FeedRow, watch: &Watch) -> StoreResult<()> {
+    feed.state(connection)?;
+    let known = FeedIndex::load(connection, feed)?;
+    let mut directory = Directory::new(connection, feed.id)?;
+    let found = FoundBlocks::load(connection, &known, feed, ALL_TIME, None)?;
+    let mut arrivals = ArrivalSums::default();
+    watch.expect(found.blocks.len() as u64);
+    for blocks in found.blocks.chunks(VERIFIED) {
+        for (key, entry) in blocks {
+            let rows = |entry| directory.checked_rows(*key, entry);
+            let rows = entry.as_ref().map_or_else(|| Ok(Vec::new()), rows)?;
+            arrivals.add_block(&combine(rows, found.recent.rows(*key)));
+        }
+        watch.step(blocks.len() as u64)?;
+    }
+    // Versions that were removed cannot be counted again.
+    let is_whole = feed.retention == Retention::default();
+    pages::check(connection, feed, is_whole.then_some(&arrivals))?;
+    seen_log::check(connection, feed)
+}
+
+/// Removes what there is of a copy.
+pub(super) fn remove_copy(part: &Path) {
+    for ending in ["", access::LOG, access::MEMORY] {
+        let _gone = std::fs::remove_file(files::beside(part, ending));
+    }
+}
+
+/// Copies the snapshot that a connection reads into an empty file. The copy gets a mark of its own: no
+/// log of the store belongs to it.
+pub(super) fn copy(connection: &Connection, to: &Path, watch: &Watch) -> StoreResult<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let elsewhere = |error| StoreFailure::Core(StoreFailure::Sqlite(error).into_error(to));
+    let mut copy = Connection::open_with_flags(to, flags).map_err(elsewhere)?;
+    copy_pages(connection, &mut copy, watch)
+        .and_then(|()| Root::load(&copy)?.save(&copy))
+        .map_err(|failure| match failure {
+            StoreFailure::Sqlite(error) => elsewhere(error),
+            other => other,
+        })?;
+    copy.close().map_err(|(_, error)| elsewhere(error))?;
+    flush(to).map_err(|error| StoreFailure::Core(system(to, "the copy cannot be flushed", &error)))
+}
+
+/// Makes a file durable. Windows flushes what may be written.
+pub(super) fn flush(file: &Path) -> std::io::Result<()> {
+    std::fs::OpenOptions::new().write(true).open(file)?.sync_all()
+}
+
+fn copy_pages(from: &Connection, to: &mut Connection, watch: &Watch) -> StoreResult<()> {
+    let backup = Backup::new(from, to)?;
+    let mut left = None;
+    watch.step(0)?;
+    while backup.step(COPIED)? != StepResult::Done {
+        let progress = backup.progress();
+        let remaining = u64::try_from(progress.remaining).unwrap_or_default();
+        let before = left.replace(remaining).unwrap_or_else(|| {
+            let all = u64::try_from(progress.pagecount).unwrap_or_default();
+            watch.expect(all);
+            all
+        });
+        watch.step(before.saturating_sub(remaining))?;
+    }
+    Ok(())
+}

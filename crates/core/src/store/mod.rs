@@ -1,0 +1,367 @@
+//! The store: one file with every version of every point of some feeds, and how far each feed has
+//! been read. A page and the state that follows from it are written in one transaction, so that no
+//! checkpoint is ahead of its data (§4.5.2).
+//!
+//! ```text
+//! Delivery -> apply -> page_merge -> block (bytes) -> directory -> one commit
+//!                              \-> recent points, later moved into blocks
+//! PointFilter -> Reader -> directory -> block, recent points -> history::show -> ShownPoints -> RecordBatch
+//! ```
+//!
+//! Every row has a checksum, verified from the top down (`schema`).
+
+mod access;
+mod apply;
+mod arrivals;
+mod block;
+mod bytes;
+mod commit_mark;
+mod compact;
+mod connection;
+mod delays;
+mod directory;
+mod directory_page;
+mod failure;
+mod feed_lock;
+mod feeds;
+mod forget;
+mod found_blocks;
+mod history;
+mod hold;
+mod log_fit;
+mod maintenance;
+mod migrate;
+mod network;
+mod page_merge;
+mod pages;
+mod path;
+mod read;
+mod recent;
+mod restore;
+mod retention;
+mod schema;
+mod seen;
+mod seen_log;
+mod series_filter;
+mod shown;
+mod target;
+mod turns;
+mod view;
+mod watch;
+mod writer;
+mod written;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+pub use self::access::{Share, StoreOptions};
+use self::connection::{BUSY_TIMEOUT, StoreConnection};
+pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
+use self::directory::{Directory, FeedIndex};
+use self::failure::{StoreFailure, StoreResult};
+use self::feeds::Feeds;
+use self::found_blocks::{FoundBlocks, rows_of};
+use self::migrate::SCHEMA;
+use self::page_merge::Limits;
+pub use self::pages::PageChains;
+pub use self::read::Reader;
+use self::read::find;
+pub use self::restore::restore;
+pub use self::retention::Freed;
+use self::schema::{APPLICATION, Schema};
+pub use self::series_filter::{SeriesFilter, SeriesIds};
+pub use self::shown::{CHANGES, ShownPoints, change_column};
+pub use self::target::ChainRange;
+pub use self::target::{Applied, Delivery, Target};
+pub use self::turns::{Turn, Turns};
+pub use self::view::with_change;
+pub use self::view::{Choice, Flagged, PointFilter, View};
+pub use self::watch::Watch;
+use self::writer::{Writer, Writers};
+use crate::error::{Error, Kind, Result};
+
+/// The timestamps of a block in these bytes, `None` where they are no block: for tests/fuzz.
+#[must_use]
+pub fn block_times(bytes: &[u8]) -> Option<Vec<i64>> {
+    let rows = block::decode(bytes)?;
+    Some(rows.iter().map(|row| row.timestamp).collect())
+}
+
+/// One store file. Shared by threads and, each with its own connection, by processes.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    busy_timeout: Duration,
+    options: StoreOptions,
+    limits: Limits,
+    writers: Writers,
+    turns: Turns,
+}
+
+impl Store {
+    /// Opens the store at `path`; creates a missing one, for its owner alone.
+    ///
+    /// # Errors
+    /// As [`Store::open_with`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::open_with(path, StoreOptions::default())
+    }
+
+    /// Opens the store at `path`; creates a missing one, unless it is opened to be read only.
+    ///
+    /// # Errors
+    /// `StoreError` naming the path: not a store, made by a newer siteline, on a network
+    /// filesystem, not readable or not writable; `StoreCorrupt`; `StoreFull`.
+    pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self> {
+        Self::open_as(path, options, BUSY_TIMEOUT, &SCHEMA)
+    }
+
+    fn open_as(
+        path: &Path,
+        options: StoreOptions,
+        busy_timeout: Duration,
+        schema: &Schema,
+    ) -> Result<Self> {
+        let path = path::resolve(path)?;
+        let opened = if options.read_only {
+            StoreConnection::open_read_only(&path, busy_timeout)
+                .and_then(|link| link.read(&path, |connection| schema.check(connection)))
+                .map(|()| Writers::default())
+        } else {
+            access::prepare_for_writing(&path, options.share)
+                .map_err(StoreFailure::Core)
+                .and_then(|()| StoreConnection::open_prepared(&path, busy_timeout, schema))
+                .map(|link| Writers::new(Writer::new(link)))
+        };
+        let writers = opened.map_err(|failure| {
+            // The header is read only where no connection can have the file open: closing a file
+            // releases the locks of all of this process's connections to it.
+            let foreign = failure.is_no_database().then(|| not_ours(&path)).flatten();
+            foreign.unwrap_or_else(|| failure.into_error(&path))
+        })?;
+        #[cfg(unix)]
+        if !options.read_only {
+            access::give_group(&path);
+        }
+        Ok(Self {
+            path,
+            busy_timeout,
+            options,
+            limits: Limits::default(),
+            writers,
+            turns: Turns::default(),
+        })
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names of its feeds, sorted.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn feeds(&self) -> Result<Vec<String>> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let mut names: Vec<String> =
+                feeds.rows().iter().map(|feed| feed.name.clone()).collect();
+            names.sort_unstable();
+            Ok(names)
+        })
+    }
+
+    /// The highest sequence number applied to a feed; 0 for an unknown feed.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn sequence(&self, feed: &str) -> Result<u64> {
+        self.snapshot(|connection| {
+            Ok(Feeds::load(connection)?.find(feed).map_or(0, |feed| feed.sequence))
+        })
+    }
+
+    /// The highest sequence number whose page was read at or before `at`, by the service's time; 0
+    /// where there is none.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn sequence_at(&self, feed: &str, at: Timestamp) -> Result<u64> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let Some(feed) = feeds.find(feed) else { return Ok(0) };
+            let pages = pages::all(connection, feed)?;
+            let read = pages.iter().rfind(|page| page.read_at <= at.as_microsecond());
+            Ok(read.map_or(0, |page| page.sequence))
+        })
+    }
+
+    /// When the pages of a feed were read, by the service's time, in microseconds; those of forgotten
+    /// ranges are left out.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub fn page_times(&self, feed: &str) -> Result<Vec<i64>> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let pages = pages::all(connection, find(&feeds, feed)?)?;
+            Ok(pages.iter().map(|page| page.read_at).collect())
+        })
+    }
+
+    /// The ranges of the chains of a feed up to a sequence number.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub(crate) fn chains_until(&self, feed: &str, sequence: u64) -> Result<PageChains> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let pages = pages::all(connection, find(&feeds, feed)?)?;
+            Ok(PageChains::until(sequence, &pages))
+        })
+    }
+
+    /// Begins to read points of a feed.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    #[expect(clippy::needless_pass_by_value, reason = "a reader has its own")]
+    pub fn read(&self, feed: &str, filter: PointFilter) -> Result<Reader> {
+        self.with_path(self.connect().and_then(|link| Reader::new(&self.path, link, feed, &filter)))
+    }
+
+    /// Whether the feed has a point in each of the ranges; flagged points count.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn holds(&self, feed: &str, ranges: &[(i64, i64)]) -> Result<Vec<bool>> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let Some(feed) = feeds.find(feed) else { return Ok(vec![false; ranges.len()]) };
+            let known = FeedIndex::load(connection, feed)?;
+            let mut directory = Directory::new(connection, feed.id)?;
+            let held = |range: &(i64, i64)| {
+                let range = i128::from(range.0)..i128::from(range.1);
+                let blocks = std::slice::from_ref(&range);
+                let found = FoundBlocks::load(connection, &known, feed, blocks, None)?;
+                for (key, entry) in found.blocks {
+                    let rows = rows_of(&mut directory, key, entry.as_ref(), &found.recent)?;
+                    let mut rows = rows.into_iter();
+                    if rows.any(|row| range.contains(&i128::from(row.timestamp))) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            };
+            ranges.iter().map(held).collect()
+        })
+    }
+
+    /// How late points and revisions came. `width` is the feed's bucket width in microseconds.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub(crate) fn delays(&self, feed: &str, width: i64) -> Result<Delays> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            delays::delays(connection, find(&feeds, feed)?, width)
+        })
+    }
+
+    /// Closes the store's connections. Open readers continue to their end; later calls fail with
+    /// `ClosedError`.
+    pub fn close(&self) {
+        self.writers.close();
+    }
+
+    fn with_path<T>(&self, outcome: StoreResult<T>) -> Result<T> {
+        outcome.map_err(|failure| failure.into_error(&self.path))
+    }
+
+    /// How it was opened.
+    #[must_use]
+    pub fn options(&self) -> StoreOptions {
+        self.options
+    }
+
+    /// The turns at its feeds of the reads of this process.
+    pub fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// A connection to read with.
+    fn connect(&self) -> StoreResult<StoreConnection> {
+        self.writers.refuse_closed()?;
+        if self.options.read_only {
+            return StoreConnection::open_read_only(&self.path, self.busy_timeout);
+        }
+        StoreConnection::open(&self.path, self.busy_timeout)
+    }
+
+    fn refuse_read_only(&self) -> Result<()> {
+        if !self.options.read_only {
+            return Ok(());
+        }
+        let message = format!("store {}: it was opened with read_only=True", self.path.display());
+        Err(Error::new(Kind::StoreError, message).with_hint("Open it again without read_only=."))
+    }
+
+    /// Writes with this process's writer.
+    fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
+        self.refuse_read_only()?;
+        let open = || StoreConnection::open_prepared(&self.path, self.busy_timeout, &SCHEMA);
+        self.with_path(self.writers.write(open, write))
+    }
+
+    /// Reads in one transaction.
+    fn snapshot<T>(&self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> Result<T> {
+        self.with_path(self.connect().and_then(|link| link.read(&self.path, read)))
+    }
+}
+
+/// The error for a file whose header says that no siteline wrote it; `None` for a store, and where
+/// the header cannot be read.
+fn not_ours(path: &Path) -> Option<Error> {
+    let mut header = Vec::new();
+    std::fs::File::open(path).ok()?.take(72).read_to_end(&mut header).ok()?;
+    let application = header.get(68..).unwrap_or_default();
+    if header.starts_with(b"SQLite format 3\0") || application == APPLICATION.to_be_bytes() {
+        return None;
+    }
+    let what = format!("store {}: it is not a store of siteline", path.display());
+    Some(Error::new(Kind::StoreError, what).with_hint(schema::OTHER_PATH))
+}
+
+impl Target for Store {
+    fn lock(&self, feed: &str) -> Result<Box<dyn std::any::Any + Send>> {
+        self.with_path(self.writers.refuse_closed())?;
+        self.refuse_read_only()?;
+        Ok(Box::new(feed_lock::FeedLock::take(&self.path, feed)?))
+    }
+
+    fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.states(&[feed])?.pop().flatten())
+    }
+
+    /// In one snapshot, whose feeds are verified once.
+    fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.snapshot(|connection| {
+            let known = Feeds::load(connection)?;
+            let state = |name: &&str| known.find(name).map(|feed| feed.state(connection));
+            feeds.iter().map(|name| state(name).transpose()).collect()
+        })
+    }
+
+    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
+        self.write(|writer| writer.apply(feed, delivery, state, self.limits))
+    }
+}
+
+#[cfg(test)]
+mod tests;

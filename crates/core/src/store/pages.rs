@@ -1,0 +1,269 @@
+//! The log of page requests: the range, time and counts of each. The newest requests, and those of
+//! unfinished chains, also have the points that they brought (seen points: [`super::seen_log`]).
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row as SqlRow};
+
+use super::arrivals::{self, ArrivalChanges, ArrivalRun, ArrivalSums, Arrivals};
+use super::bytes::Checksum;
+use super::failure::{StoreFailure, StoreResult};
+use super::feeds::FeedRow;
+use super::target::Applied;
+
+/// One page request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageRow {
+    pub(super) sequence: u64,
+    /// Sequence number of the chain's first page.
+    pub(super) chain: u64,
+    /// The chain's range.
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) read_at: i64,
+    pub(super) is_last: bool,
+    pub(super) points: i64,
+    pub(super) tally: Applied,
+}
+
+impl PageRow {
+    const COLUMNS: &str = r#"sequence, chain, "start", "end", read_at, is_last, points,
+        inserted, revised, unchanged, flagged, "check", arrivals"#;
+
+    fn numbers(&self) -> PageNumbers {
+        let Applied { inserted, revised, unchanged, flagged } = self.tally;
+        let [inserted, revised, unchanged, flagged] =
+            [inserted, revised, unchanged, flagged].map(u64::cast_signed);
+        let (sequence, chain) = (self.sequence.cast_signed(), self.chain.cast_signed());
+        let (read_at, is_last) = (self.read_at, i64::from(self.is_last));
+        let (start, end, points) = (self.start, self.end, self.points);
+        [
+            sequence, chain, start, end, read_at, is_last, points, inserted, revised, unchanged,
+            flagged,
+        ]
+    }
+
+    /// The row, its checksum, and the bytes of its arrivals.
+    fn read<'r>(feed: i64, row: &'r SqlRow<'_>) -> StoreResult<(Self, i64, &'r [u8])> {
+        let number = |index: usize| row.get::<_, i64>(index);
+        let count = |index| Ok::<_, StoreFailure>(number(index)?.cast_unsigned());
+        let tally = Applied {
+            inserted: count(7)?,
+            revised: count(8)?,
+            unchanged: count(9)?,
+            flagged: count(10)?,
+        };
+        let page = Self {
+            sequence: count(0)?,
+            chain: count(1)?,
+            start: number(2)?,
+            end: number(3)?,
+            read_at: number(4)?,
+            is_last: number(5)? != 0,
+            points: number(6)?,
+            tally,
+        };
+        let (check, arrivals) = (number(11)?, row.get_ref(12)?.as_blob().unwrap_or_default());
+        if row_check(feed, &page.numbers(), arrivals) != check {
+            return Err(StoreFailure::Corrupt("the row of a page does not match its checksum"));
+        }
+        Ok((page, check, arrivals))
+    }
+
+    /// True for a page between the first page of this one's chain and this one, both included.
+    pub(super) fn is_after(&self, sequence: u64) -> bool {
+        (self.chain..=self.sequence).contains(&sequence)
+    }
+
+    /// Adds the page to the log, with its arrivals, and changes those of other pages.
+    pub(super) fn save(
+        &self,
+        connection: &Connection,
+        feed: &mut FeedRow,
+        arrivals: ArrivalChanges,
+    ) -> StoreResult<()> {
+        save_row(connection, feed, &self.numbers(), arrivals.own)?;
+        for (sequence, mut more) in arrivals.others {
+            if more.are_none() {
+                continue;
+            }
+            add_arrivals(connection, feed, sequence, more)?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a page's row.
+pub(super) type PageNumbers = [i64; 11];
+
+fn row_check(feed: i64, numbers: &PageNumbers, arrivals: &[u8]) -> i64 {
+    Checksum::new("pages").number(feed).numbers(numbers).bytes(arrivals).value()
+}
+
+/// Adds the row of a page to the log.
+pub(super) fn save_row(
+    connection: &Connection,
+    feed: &mut FeedRow,
+    numbers: &PageNumbers,
+    arrivals: Arrivals,
+) -> StoreResult<()> {
+    let bytes = arrivals.encode().ok_or_else(|| {
+        let what = "a page of points at millions of timestamps".to_owned();
+        StoreFailure::Refused(what, "Ask for smaller pages.")
+    })?;
+    let check = row_check(feed.id, numbers, &bytes);
+    let sql =
+        "INSERT INTO pages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    let mut statement = connection.prepare(sql)?;
+    let row = [feed.id].into_iter().chain(*numbers).chain([check]);
+    for (index, number) in (1..).zip(row) {
+        statement.raw_bind_parameter(index, number)?;
+    }
+    statement.raw_bind_parameter(14, bytes)?;
+    statement.raw_execute()?;
+    feed.pages = feed.pages.wrapping_add(check);
+    Ok(())
+}
+
+/// Writes the row of a page anew whose arrivals a late page changes (S11).
+fn add_arrivals(
+    connection: &Connection,
+    feed: &mut FeedRow,
+    sequence: u64,
+    more: Arrivals,
+) -> StoreResult<()> {
+    let columns = PageRow::COLUMNS;
+    let sql = format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence = ?2");
+    let mut statement = connection.prepare(&sql)?;
+    let key = (feed.id, sequence.cast_signed());
+    let (page, old, bytes) = statement.query_row(key, |row| {
+        Ok(PageRow::read(feed.id, row)
+            .map(|(page, check, bytes)| (page, check, more.added_to(bytes))))
+    })??;
+    let wrong = StoreFailure::Corrupt("the arrivals of a page are not those of its points");
+    let bytes = bytes.ok_or(wrong)?;
+    let check = row_check(feed.id, &page.numbers(), &bytes);
+    let sql = r#"UPDATE pages SET "check" = ?3, arrivals = ?4 WHERE feed = ?1 AND sequence = ?2"#;
+    connection.execute(sql, (key.0, key.1, check, bytes))?;
+    feed.pages = feed.pages.wrapping_sub(old).wrapping_add(check);
+    Ok(())
+}
+
+/// The ranges of chains, in microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PageChains {
+    /// Those whose last page was applied.
+    pub ended: Vec<(i64, i64)>,
+    /// Those that had begun and not ended.
+    pub begun: Vec<(i64, i64)>,
+}
+
+impl PageChains {
+    /// The chains of the pages up to a sequence number; `pages` are ascending.
+    pub(super) fn until(sequence: u64, pages: &[PageRow]) -> Self {
+        let mut begun = BTreeMap::new();
+        let mut ended = Vec::new();
+        for page in pages.iter().take_while(|page| page.sequence <= sequence) {
+            if page.is_last {
+                begun.remove(&page.chain);
+                ended.push((page.start, page.end));
+            } else {
+                begun.insert(page.chain, (page.start, page.end));
+            }
+        }
+        Self { ended, begun: begun.into_values().collect() }
+    }
+}
+
+/// Calls `each` with the pages after a sequence number, ascending, and the bytes of their arrivals. Gives
+/// the digest of their rows.
+fn visit(
+    connection: &Connection,
+    feed: i64,
+    sequence: u64,
+    mut each: impl FnMut(PageRow, &[u8]) -> StoreResult<()>,
+) -> StoreResult<i64> {
+    let columns = PageRow::COLUMNS;
+    let sql =
+        format!("SELECT {columns} FROM pages WHERE feed = ?1 AND sequence > ?2 ORDER BY sequence");
+    let mut statement = connection.prepare(&sql)?;
+    let mut found = statement.query((feed, sequence.cast_signed()))?;
+    let mut digest = 0_i64;
+    while let Some(row) = found.next()? {
+        let (page, check, arrivals) = PageRow::read(feed, row)?;
+        digest = digest.wrapping_add(check);
+        each(page, arrivals)?;
+    }
+    Ok(digest)
+}
+
+/// The pages after a sequence number, ascending.
+pub(super) fn after(
+    connection: &Connection,
+    feed: i64,
+    sequence: u64,
+) -> StoreResult<Vec<PageRow>> {
+    let mut pages = Vec::new();
+    visit(connection, feed, sequence, |page, _| {
+        pages.push(page);
+        Ok(())
+    })?;
+    Ok(pages)
+}
+
+/// All pages; verifies that none is missing.
+pub(super) fn all(connection: &Connection, feed: &FeedRow) -> StoreResult<Vec<PageRow>> {
+    let mut pages = Vec::new();
+    let digest = visit(connection, feed.id, 0, |page, _| {
+        pages.push(page);
+        Ok(())
+    })?;
+    if digest != feed.pages {
+        return Err(StoreFailure::Corrupt("a row of the page log is missing"));
+    }
+    Ok(pages)
+}
+
+/// Calls `each` with the arrivals of all pages, ascending, each with its sequence number.
+pub(super) fn arrivals(
+    connection: &Connection,
+    feed: &FeedRow,
+    mut each: impl FnMut(u64, Vec<ArrivalRun>),
+) -> StoreResult<()> {
+    let digest = visit(connection, feed.id, 0, |page, bytes| {
+        let damaged = StoreFailure::Corrupt("the arrivals of a page cannot be decoded");
+        each(page.sequence, arrivals::runs(bytes).ok_or(damaged)?);
+        Ok(())
+    })?;
+    if digest != feed.pages {
+        return Err(StoreFailure::Corrupt("a row of the page log is missing"));
+    }
+    Ok(())
+}
+
+/// Deletes the pages of chains that ended before a time: they brought nothing that is kept.
+pub(super) fn forget(connection: &Connection, feed: &mut FeedRow, before: i64) -> StoreResult<()> {
+    let sql = r#"DELETE FROM pages WHERE feed = ?1 AND "end" < ?2 RETURNING "check""#;
+    let mut statement = connection.prepare(sql)?;
+    let mut deleted = statement.query((feed.id, before))?;
+    while let Some(row) = deleted.next()? {
+        feed.pages = feed.pages.wrapping_sub(row.get(0)?);
+    }
+    Ok(())
+}
+
+/// Verifies the page log, and that the arrivals in it are those of the blocks, where these are known.
+pub(super) fn check(
+    connection: &Connection,
+    feed: &FeedRow,
+    of_blocks: Option<&ArrivalSums>,
+) -> StoreResult<()> {
+    let mut of_pages = ArrivalSums::default();
+    arrivals(connection, feed, |sequence, runs| of_pages.add_page(sequence, &runs))?;
+    let wrong = "the arrivals of a page are not those of its points";
+    if of_blocks.is_none_or(|of_blocks| of_pages == *of_blocks) {
+        Ok(())
+    } else {
+        Err(StoreFailure::Corrupt(wrong))
+    }
+}

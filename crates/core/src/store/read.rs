@@ -1,0 +1,366 @@
+//! Reading a feed: a snapshot on its own connection; each block is verified when it is read.
+
+use std::collections::{BTreeMap, BTreeSet, TryReserveError};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::block::PointVersion;
+use super::connection::StoreConnection;
+use super::directory::{Directory, FeedIndex};
+use super::directory_page::{BlockEntry, BlockKey};
+use super::failure::{StoreFailure, StoreResult};
+use super::feeds::{FeedRow, Feeds};
+use super::found_blocks::{self, ALL_TIME, overlapping, recent_points, rows_of, times};
+use super::history::show;
+use super::recent::RecentPoints;
+use super::series_filter::SeriesFilter;
+use super::shown::ShownPoints;
+use super::view::{Flagged, PointFilter, View};
+use crate::data::Identity;
+use crate::error::{Error, Kind, Result};
+
+/// Points in a batch where the caller sets no number.
+const BATCH: usize = 65_536;
+/// Points by which a batch may exceed that: those of the block that completes it.
+const BLOCK: usize = 128;
+
+/// A block to read, with the index of its identity; without an entry, all its points are recent.
+type ReadBlock = (usize, BlockKey, Option<BlockEntry>);
+
+/// Reads a snapshot of a feed on its own connection, ordered by series, then by time.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    link: StoreConnection,
+    schema: SchemaRef,
+    feed: FeedRow,
+    known: FeedIndex,
+    ranges: Vec<Range<i128>>,
+    /// Ascending; `None` for all.
+    series: Option<Vec<i64>>,
+    view: View,
+    flagged: Flagged,
+    identities: Vec<Identity>,
+    recent: RecentPoints,
+    /// The blocks to read; `None` until the first points are asked for.
+    blocks: Option<Vec<ReadBlock>>,
+    at: usize,
+}
+
+impl Reader {
+    pub(super) fn new(
+        path: &Path,
+        link: StoreConnection,
+        name: &str,
+        filter: &PointFilter,
+    ) -> StoreResult<Self> {
+        let mut ranges = filter.ranges.as_ref().map_or_else(
+            || ALL_TIME.to_vec(),
+            |ranges| ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect(),
+        );
+        let (feed, known, series, recent) = link.read(path, |connection| {
+            let feed = find(&Feeds::load(connection)?, name)?.clone();
+            let first = ranges.first().map_or(i128::MAX, |range| range.start);
+            feed.retention.check(name, filter.view, first)?;
+            leave_out(&mut ranges, feed.retention.kept_from);
+            let known = FeedIndex::load(connection, &feed)?;
+            let series = pick(&filter.series, &known, name)?;
+            let recent = recent_points(connection, &feed, &ranges, series.as_deref())?;
+            Ok((feed, known, series, recent))
+        })?;
+        let mut identities: Vec<Identity> = known.series.keys().cloned().collect();
+        identities.sort_unstable();
+        Ok(Self {
+            path: path.to_owned(),
+            schema: filter.view.schema(),
+            feed,
+            known,
+            ranges,
+            series,
+            view: filter.view,
+            flagged: filter.flagged,
+            identities,
+            recent,
+            blocks: None,
+            at: 0,
+            link,
+        })
+    }
+
+    /// The ten columns, and `change` for [`View::ChangedSince`].
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Points before this time, in microseconds, were forgotten; the least time where none were.
+    #[must_use]
+    pub fn kept_from(&self) -> i64 {
+        self.feed.retention.kept_from
+    }
+
+    /// The ids of all series of the feed, in the order of the points.
+    #[must_use]
+    pub fn identities(&self) -> &[Identity] {
+        &self.identities
+    }
+
+    /// Reads these series alone, by their places in [`Reader::identities`], and none that the filter
+    /// does not pick. Called before the first points are asked for.
+    pub fn keep_series(&mut self, places: &[usize]) {
+        let kept = places.iter().filter_map(|place| self.identities.get(*place));
+        let numbers = kept.filter_map(|ids| self.known.series.get(ids).copied());
+        let mut numbers: Vec<i64> = numbers.filter(|number| self.is_picked(*number)).collect();
+        numbers.sort_unstable();
+        self.series = Some(numbers);
+    }
+
+    fn is_picked(&self, series: i64) -> bool {
+        self.series.as_ref().is_none_or(|picked| picked.binary_search(&series).is_ok())
+    }
+
+    /// The keys of the recent points of the picked series.
+    fn recent_keys(&self) -> impl Iterator<Item = BlockKey> {
+        self.recent.keys().filter(|key| self.is_picked(key.0))
+    }
+
+    /// The next points: at least `rows` where there are so many, up to the end of a block; `None`
+    /// after the last.
+    ///
+    /// # Errors
+    /// `StoreCorrupt` and the other `StoreError`s; after an error there are no more batches.
+    /// `ForkError` in another process than the one that began the read.
+    pub fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        let batch = self.next_points(rows.max(1));
+        self.checked(batch)
+    }
+
+    /// How many points there are. Of a block that the read gives or omits as a whole, the directory says
+    /// how many it has: it is not read.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub fn count_points(&mut self) -> Result<u64> {
+        let count = self.add_up();
+        self.checked(count)
+    }
+
+    /// Ends the read where it failed, or where a writer may have changed the file meanwhile.
+    fn checked<T>(&mut self, outcome: StoreResult<T>) -> Result<T> {
+        let outcome = self.link.check_unchanged(&self.path).and(outcome);
+        outcome.map_err(|failure| {
+            self.blocks = Some(Vec::new());
+            self.at = 0;
+            failure.into_error(&self.path)
+        })
+    }
+
+    fn add_up(&self) -> StoreResult<u64> {
+        let connection = self.link.connection()?;
+        let mut parts: BTreeMap<BlockKey, Option<BlockEntry>> =
+            self.recent_keys().map(|key| (key, None)).collect();
+        let mut count = 0_u64;
+        self.each_block(|key, entry| {
+            let known = entry.summary.count(self.view, self.flagged);
+            match known.filter(|_| self.is_whole(key) && !parts.contains_key(&key)) {
+                Some(known) => count += known,
+                None => drop(parts.insert(key, Some(entry))),
+            }
+        })?;
+        let mut directory = Directory::new(connection, self.feed.id)?;
+        for (key, entry) in parts {
+            let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
+            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
+                show(&block, range, self.view, self.flagged, |_, _| count += 1);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Whether a range contains all of a block.
+    fn is_whole(&self, key: BlockKey) -> bool {
+        let block = times(key.1, self.feed.span);
+        let mut ranges = overlapping(&self.ranges, &block).iter();
+        ranges.any(|range| range.start <= block.start && block.end <= range.end)
+    }
+
+    fn each_block(&self, each: impl FnMut(BlockKey, BlockEntry)) -> StoreResult<()> {
+        let (connection, series) = (self.link.connection()?, self.series.as_deref());
+        found_blocks::each_block(connection, &self.known, &self.feed, &self.ranges, series, each)
+    }
+
+    /// Finds the blocks that may show a point, unless they are known.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub fn find_blocks(&mut self) -> Result<()> {
+        let found = self.load_blocks();
+        self.checked(found)
+    }
+
+    fn load_blocks(&mut self) -> StoreResult<()> {
+        if self.blocks.is_some() {
+            return Ok(());
+        }
+        let mut order = vec![0; self.identities.len() + 1];
+        // Series are numbered from 1 without a gap, as a checksum has verified.
+        let number = |id: i64| usize::try_from(id).unwrap_or_default().min(self.identities.len());
+        for (index, identity) in self.identities.iter().enumerate() {
+            order[self.known.series.get(identity).map_or(0, |id| number(*id))] = index;
+        }
+        let mut only_recent: BTreeSet<BlockKey> = self.recent_keys().collect();
+        let mut blocks = Vec::new();
+        let mut add = |key: BlockKey, entry| {
+            if may_show(self.view, entry, self.recent.rows(key)) {
+                blocks.push((order[number(key.0)], key, entry));
+            }
+        };
+        self.each_block(|key, entry| {
+            only_recent.remove(&key);
+            add(key, Some(entry));
+        })?;
+        for key in only_recent {
+            add(key, None);
+        }
+        blocks.sort_unstable_by_key(|(index, key, _)| (*index, key.1));
+        self.blocks = Some(blocks);
+        Ok(())
+    }
+
+    /// The blocks that are left.
+    fn blocks_left(&self) -> &[ReadBlock] {
+        self.blocks.as_deref().and_then(|blocks| blocks.get(self.at..)).unwrap_or_default()
+    }
+
+    /// No points yet, with the capacity for all that are left of those that
+    /// [`Reader::find_blocks`] has found.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub fn allocate(&self) -> Result<ShownPoints, TryReserveError> {
+        ShownPoints::new(self.view, self.likely_points())
+    }
+
+    /// About how many points are left, as the directory says it: no block is read.
+    pub(super) fn likely_points(&self) -> usize {
+        let points = |(_, key, entry): &ReadBlock| {
+            let count = entry.map_or(0, |BlockEntry { summary, .. }| {
+                let known = summary.count(self.view, self.flagged);
+                known.unwrap_or(match (self.view, self.flagged) {
+                    // Mostly few of a block's points.
+                    (View::ChangedSince(_), _) | (_, Flagged::Only) => 0,
+                    _ => summary.points,
+                })
+            });
+            self.share(key.1, count) + self.recent.rows(*key).len()
+        };
+        self.blocks_left().iter().map(points).sum()
+    }
+
+    /// The part of so many points of a block that the ranges have, if the points have equal distances.
+    fn share(&self, stretch: i64, points: u64) -> usize {
+        let block = times(stretch, self.feed.span);
+        let part = |range: &Range<i128>| range.end.min(block.end) - range.start.max(block.start);
+        let inside: i128 = overlapping(&self.ranges, &block).iter().map(part).sum();
+        let share = (i128::from(points) * inside + block.end - block.start - 1)
+            / (block.end - block.start).max(1);
+        usize::try_from(share).unwrap_or_default()
+    }
+
+    /// Adds the next points, as many as [`Reader::next_batch`] would give; false after the last.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`].
+    pub fn read_into(&mut self, shown: &mut ShownPoints, rows: usize) -> Result<bool> {
+        let read = self.add_next(shown, rows.max(1));
+        self.checked(read)?;
+        Ok(!self.blocks_left().is_empty())
+    }
+
+    fn next_points(&mut self, rows: usize) -> StoreResult<Option<RecordBatch>> {
+        self.load_blocks()?;
+        if self.blocks_left().is_empty() {
+            return Ok(None);
+        }
+        let mut shown = ShownPoints::new(self.view, rows.min(BATCH) + BLOCK)
+            .map_err(|_| Error::new(Kind::InternalError, "no memory for a batch of points"))?;
+        self.add_next(&mut shown, rows)?;
+        if shown.rows() == 0 {
+            return Ok(None);
+        }
+        shown.batch(self.schema()).map(Some)
+    }
+
+    fn add_next(&mut self, shown: &mut ShownPoints, rows: usize) -> StoreResult<()> {
+        self.load_blocks()?;
+        let mut directory = Directory::new(self.link.connection()?, self.feed.id)?;
+        let enough = shown.rows().saturating_add(rows);
+        while shown.rows() < enough
+            && let Some((index, key, entry)) = self.blocks_left().first().copied()
+        {
+            self.at += 1;
+            let block = rows_of(&mut directory, key, entry.as_ref(), &self.recent)?;
+            for range in overlapping(&self.ranges, &times(key.1, self.feed.span)) {
+                show(&block, range, self.view, self.flagged, |row, change| shown.push(row, change));
+            }
+            shown.series(&self.identities[index]);
+        }
+        Ok(())
+    }
+}
+
+/// Batches of about 65,536 points.
+impl Iterator for Reader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next_batch(BATCH).transpose()?;
+        Some(batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The feed of that name.
+pub(super) fn find<'f>(feeds: &'f Feeds, name: &str) -> StoreResult<&'f FeedRow> {
+    feeds.find(name).ok_or_else(|| {
+        let what = format!("it has no feed {name:?}");
+        StoreFailure::Refused(what, "Sync the feed first.")
+    })
+}
+
+/// The numbers of the series that a filter picks; `None` for all.
+fn pick(filter: &SeriesFilter, known: &FeedIndex, name: &str) -> StoreResult<Option<Vec<i64>>> {
+    filter.pick(&known.series).map_err(|unknown| {
+        let message = format!("feed {name:?} has no {unknown}");
+        let hint = "An id that no series of the feed has, as far as it was read, may be misspelt.";
+        StoreFailure::Core(Error::new(Kind::QueryError, message).with_hint(hint))
+    })
+}
+
+/// Leaves what lies before a time out of ascending ranges.
+fn leave_out(ranges: &mut Vec<Range<i128>>, before: i64) {
+    for range in &mut *ranges {
+        range.start = range.start.max(i128::from(before));
+    }
+    ranges.retain(|range| !range.is_empty());
+}
+
+/// Whether a view may show a point of a block.
+fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> bool {
+    let shows = |version: u64| match view {
+        View::Latest => true,
+        View::AsOf(sequence) => version <= sequence,
+        View::ChangedSince(sequence) => version > sequence,
+    };
+    entry.is_some_and(|entry| entry.summary.count(view, Flagged::Keep) != Some(0))
+        || recent.iter().any(|row| shows(row.version))
+}

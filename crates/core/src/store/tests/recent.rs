@@ -1,0 +1,336 @@
+//! Recent points: pages of many series, a few points of each, and when they are moved into blocks.
+
+use super::model::Model;
+use super::*;
+
+/// Few points of at least two blocks become recent points; at two for each block they are moved.
+const EAGER: Limits = Limits { few: 4, many: 2, dense: 2, most: 1_000 };
+
+fn count(folder: &Folder, table: &str) -> i64 {
+    let connection = Connection::open(folder.file()).unwrap();
+    let sql = format!("SELECT COUNT(*) FROM {table}");
+    connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Rows of recent points, and blocks.
+fn rows_and_blocks(folder: &Folder) -> (i64, i64) {
+    (count(folder, "recent"), count(folder, "contents"))
+}
+
+/// The statements that made the tables.
+fn tables(folder: &Folder) -> Vec<String> {
+    let connection = Connection::open(folder.file()).unwrap();
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    let mut statement = connection.prepare(sql).unwrap();
+    let texts = statement.query_map([], |row| row.get(0)).unwrap();
+    texts.collect::<rusqlite::Result<_>>().unwrap()
+}
+
+/// A page of one point of each of so many series at this minute.
+fn wide(sequence: u64, series: u8, minute: i64) -> Request {
+    let points: Vec<Point> = (0..series).map(|s| (s, minute, Some(value(sequence)))).collect();
+    Request { is_last: false, first: 1, ..Request::whole(sequence, 0, 600, &points) }
+}
+
+#[test]
+fn a_page_of_many_series_is_one_row_until_a_stretch_has_many_points_and_is_left() {
+    let folder = Folder::new();
+    let (store, mut model) = (folder.store_with(EAGER), Model::default());
+    // Blocks begin at minutes 0 and 128.
+    for (sequence, minute, expected) in [
+        (1, 126, (1, 0)),
+        (2, 127, (2, 0)),
+        // The stretch before has two points of each series, and this page does not touch it.
+        (3, 128, (1, 3)),
+        (4, 129, (2, 3)),
+        // Two points of each series again; but this page touches the stretch.
+        (5, 130, (3, 3)),
+        (6, 0, (1, 6)),
+    ] {
+        let request = wide(sequence, 3, minute);
+        let applied = request.apply_to(&store, b"").unwrap();
+        assert_eq!((applied.inserted, applied.revised), (3, 0));
+        model.add(&request);
+        assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
+        model.assert_agrees(&store);
+    }
+    drop(store);
+    model.assert_agrees(&folder.store());
+}
+
+#[test]
+fn a_page_of_few_series_or_of_many_points_of_each_goes_into_blocks() {
+    let folder = Folder::new();
+    let store = folder.store_with(Limits { many: 3, ..EAGER });
+    wide(1, 2, 1).apply_to(&store, b"").unwrap();
+    assert_eq!(rows_and_blocks(&folder), (0, 2));
+    let points: Vec<Point> = (0..3).flat_map(|s| (1..5).map(move |m| (s, m, None))).collect();
+    Request::whole(2, 0, 9, &points).apply_to(&store, b"").unwrap();
+    assert_eq!(rows_and_blocks(&folder), (0, 3));
+    // What it brings of one series is much, of the others a few.
+    let points: Vec<Point> = (5..9).map(|m| (0, m, None)).collect();
+    let points = [points, (1..5).map(|s| (s, 5, Some(1.0))).collect()].concat();
+    Request::whole(3, 5, 9, &points).apply_to(&store, b"").unwrap();
+    assert_eq!(rows_and_blocks(&folder), (1, 3));
+    assert_eq!(latest(&store).len(), 3 * 4 + 4 + 4);
+    store.check(&Watch::default()).unwrap();
+}
+
+#[test]
+fn a_page_that_says_nothing_new_of_many_series_writes_no_points() {
+    let folder = Folder::new();
+    let store = folder.store_with(EAGER);
+    wide(1, 3, 1).apply_to(&store, b"").unwrap();
+    let again = Request { sequence: 2, ..wide(1, 3, 1) };
+    let applied = again.apply_to(&store, b"").unwrap();
+    assert_eq!((applied.inserted, applied.unchanged), (0, 3));
+    assert_eq!(rows_and_blocks(&folder), (1, 0));
+}
+
+#[test]
+fn with_too_many_recent_points_all_stretches_are_moved_that_the_page_does_not_touch() {
+    let folder = Folder::new();
+    let limits = Limits { dense: 100, most: 10, ..EAGER };
+    let (store, mut model) = (folder.store_with(limits), Model::default());
+    for (sequence, series, minute, expected) in [
+        (1, 3, 1, (1, 0)),
+        (2, 3, 200, (2, 0)),
+        (3, 3, 300, (3, 0)),
+        (4, 3, 400, (1, 9)),
+        // Thirteen of the stretch that the page touches: all are moved.
+        (5, 10, 401, (0, 19)),
+    ] {
+        let request = wide(sequence, series, minute);
+        request.apply_to(&store, b"").unwrap();
+        model.add(&request);
+        assert_eq!(rows_and_blocks(&folder), expected, "{sequence}");
+    }
+    model.assert_agrees(&store);
+}
+
+#[test]
+fn s11_a_late_page_moves_all_recent_points_first() {
+    let folder = Folder::new();
+    let (store, mut model) = (folder.store_with(EAGER), Model::default());
+    for request in [wide(1, 3, 1), wide(4, 3, 2), wide(3, 3, 2), wide(5, 3, 2)] {
+        request.apply_to(&store, b"").unwrap();
+        model.add(&request);
+        model.assert_agrees(&store);
+    }
+    assert_eq!(rows_and_blocks(&folder), (1, 3));
+}
+
+#[test]
+fn a_block_that_a_page_writes_may_have_recent_points_too() {
+    let folder = Folder::new();
+    let (store, mut model) = (folder.store_with(EAGER), Model::default());
+    let much: Vec<Point> = (0..6).map(|minute| (0, minute, Some(7.0))).collect();
+    for request in [
+        wide(1, 3, 1),
+        // All of series 0 goes into its block; the row of the first page stays as it is.
+        Request { is_last: false, ..Request::whole(2, 0, 9, &much) },
+        // Absent from here on: points of a block, recent ones, and those that are both.
+        Request::whole(3, 0, 9, &[(0, 0, Some(7.0))]),
+        wide(4, 3, 1),
+        wide(5, 3, 200),
+        wide(6, 3, 201),
+    ] {
+        request.apply_to(&store, b"").unwrap();
+        model.add(&request);
+        model.assert_agrees(&store);
+    }
+    drop(store);
+    model.assert_agrees(&folder.store());
+}
+
+#[test]
+fn a_store_of_the_first_schema_is_brought_up_to_date() {
+    let folder = Folder::new();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept/0.2.0/plant.siteline");
+    std::fs::copy(kept, folder.file()).unwrap();
+    let read_only = StoreOptions { read_only: true, ..StoreOptions::default() };
+    let error = Store::open_with(&folder.file(), read_only).unwrap_err();
+    assert!(error.to_string().contains("older schema 1"), "{error}");
+    let store = folder.store();
+    store.check(&Watch::default()).unwrap();
+    let new = Folder::new();
+    drop(new.store());
+    assert_eq!(tables(&folder), tables(&new), "the tables are those of a new store");
+    let points = store.read("line-2", all(View::Latest, Flagged::Keep)).unwrap();
+    assert!(points.map(|batch| batch.unwrap().num_rows()).sum::<usize>() > 100);
+    drop(store);
+    drop(Store::open_with(&folder.file(), read_only).unwrap());
+}
+
+#[test]
+fn s7_a_damaged_store_of_the_first_schema_is_not_brought_up_to_date() {
+    for change in [
+        "UPDATE contents SET bytes = (SELECT bytes FROM contents WHERE id = 1) WHERE id = 2",
+        "DELETE FROM contents WHERE id = 1",
+        "DELETE FROM shelves",
+        "UPDATE shelves SET entries = x'00'",
+        "UPDATE feeds SET sequence = sequence + 1",
+        "DELETE FROM feeds",
+    ] {
+        let folder = Folder::new();
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept/0.2.0/plant.siteline");
+        std::fs::copy(kept, folder.file()).unwrap();
+        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        let error = Store::open(&folder.file()).unwrap_err();
+        assert_eq!(error.kind(), Kind::StoreCorrupt, "{change}: {error}");
+        let connection = Connection::open(folder.file()).unwrap();
+        let version: i64 =
+            connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, 1, "{change}");
+    }
+}
+
+#[test]
+fn a_failed_page_leaves_neither_its_row_nor_what_it_moved() {
+    let folder = Folder::new();
+    let (store, mut model) = (folder.store_with(EAGER), Model::default());
+    for request in [wide(1, 3, 1), wide(2, 3, 2)] {
+        request.apply_to(&store, b"before").unwrap();
+        model.add(&request);
+    }
+    let moves = wide(3, 3, 200);
+    for statement in
+        ["INSERT ON recent", "DELETE ON recent", "INSERT ON contents", "INSERT ON pages"]
+    {
+        let other = Connection::open(folder.file()).unwrap();
+        let stop =
+            format!("CREATE TRIGGER stop BEFORE {statement} BEGIN SELECT RAISE(ABORT, 'no'); END");
+        other.execute_batch(&stop).unwrap();
+        for _ in 0..2 {
+            moves.apply_to(&store, b"after").unwrap_err();
+            model.assert_agrees(&store);
+            assert_eq!(rows_and_blocks(&folder), (2, 0), "{statement}");
+        }
+        other.execute_batch("DROP TRIGGER stop").unwrap();
+    }
+    moves.apply_to(&store, b"after").unwrap();
+    model.add(&moves);
+    model.assert_agrees(&store);
+    assert_eq!(rows_and_blocks(&folder), (1, 3));
+}
+
+#[test]
+fn a_kill_at_any_write_leaves_the_points_before_or_after_a_page_that_moves_others() {
+    let (folder, copy) = (Folder::new(), Folder::new());
+    let store = folder.store_with(EAGER);
+    let state = |store: &Store| {
+        let views = [View::Latest, View::AsOf(3), View::ChangedSince(3)];
+        let views = views.map(|view| read(store, all(view, Flagged::Keep)).unwrap());
+        (store.state("line").unwrap(), store.sequence("line").unwrap(), views)
+    };
+    let pages: Vec<Request> = [1, 2, 200, 201, 3, 300, 202]
+        .iter()
+        .zip(1..)
+        .map(|(minute, sequence)| wide(sequence, 5, *minute))
+        .collect();
+    store.apply("line", None, b"").unwrap();
+    // The file has no page yet; the log has all of them.
+    let main = std::fs::read(folder.file()).unwrap();
+    let mut past = Vec::new();
+    for page in &pages {
+        page.apply_to(&store, &page.sequence.to_le_bytes()).unwrap();
+        past.push(state(&store));
+    }
+    let log = std::fs::read(crate::files::beside(&folder.file(), "-wal")).unwrap();
+    let (mut seen, frame) = (vec![0; pages.len() + 1], 4_096 + 24);
+    // Whole writes, and writes that are cut.
+    for length in (0..log.len() / frame).flat_map(|n| [32 + n * frame, 32 + n * frame + 1_000]) {
+        let _gone = std::fs::remove_file(crate::files::beside(&copy.file(), "-shm"));
+        std::fs::write(copy.file(), &main).unwrap();
+        std::fs::write(crate::files::beside(&copy.file(), "-wal"), &log[..length]).unwrap();
+        let store = Store { limits: EAGER, ..Store::open(&copy.file()).unwrap() };
+        let done = usize::try_from(store.sequence("line").unwrap()).unwrap();
+        seen[done] += 1;
+        store.check(&Watch::default()).unwrap();
+        if done > 0 {
+            assert_eq!(state(&store), past[done - 1], "{length}");
+        }
+        // The next sync goes on from there.
+        for page in &pages[done..] {
+            page.apply_to(&store, &page.sequence.to_le_bytes()).unwrap();
+        }
+        assert_eq!(state(&store), past[pages.len() - 1], "{length}");
+    }
+    assert!(seen[1..pages.len()].iter().all(|count| *count > 1), "{seen:?}");
+}
+
+#[test]
+fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
+    let folder = Folder::new();
+    let store = folder.store_with(EAGER);
+    for request in [wide(1, 3, 1), wide(2, 3, 2)] {
+        request.apply_to(&store, b"").unwrap();
+    }
+    let truth = latest(&store);
+    drop(store);
+    let bytes = std::fs::read(folder.file()).unwrap();
+    for change in [
+        "DELETE FROM recent WHERE sequence = 1",
+        "DELETE FROM recent",
+        "UPDATE recent SET sequence = 7 WHERE sequence = 1",
+        "UPDATE recent SET points = (SELECT points FROM recent WHERE sequence = 2)",
+        "UPDATE feeds SET recent = 0",
+    ] {
+        std::fs::write(folder.file(), &bytes).unwrap();
+        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
+        let store = folder.store();
+        let read = read(&store, all(View::Latest, Flagged::Drop));
+        let failed = [
+            read.unwrap_err(),
+            store.check(&Watch::default()).unwrap_err(),
+            store.holds("line", &[(0, MINUTE)]).unwrap_err(),
+            wide(3, 3, 3).apply_to(&store, b"").unwrap_err(),
+        ];
+        assert!(failed.iter().all(|error| error.kind() == Kind::StoreCorrupt), "{failed:?}");
+    }
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..500 {
+        let mut flipped = bytes.clone();
+        let bit = random.usize(0..bytes.len() * 8);
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(folder.file(), &flipped).unwrap();
+        let read = Store::open(&folder.file())
+            .and_then(|store| read(&store, all(View::Latest, Flagged::Drop)));
+        assert!(read.is_err() || read.is_ok_and(|read| read == truth), "{bit}");
+    }
+}
+
+#[test]
+fn the_series_that_an_open_read_keeps_are_read_alone_in_blocks_and_among_recent_points() {
+    let folder = Folder::new();
+    let store = folder.store_with(EAGER);
+    for (sequence, minute) in [(1, 126), (2, 127), (3, 128)] {
+        wide(sequence, 3, minute).apply_to(&store, b"").unwrap();
+    }
+    assert_eq!(rows_and_blocks(&folder), (1, 3));
+    let tags = ["t1", "t2"].map(str::to_owned).to_vec();
+    let two = SeriesFilter { tag: Some(tags), ..SeriesFilter::default() };
+    let filter = PointFilter { series: two, ..all(View::Latest, Flagged::Keep) };
+    for (filter, kept, expected) in [
+        (all(View::Latest, Flagged::Keep), vec![1], vec![1]),
+        (all(View::Latest, Flagged::Keep), vec![2, 0, 9], vec![0, 2]),
+        (all(View::Latest, Flagged::Keep), vec![], vec![]),
+        // What the filter does not pick is not kept either.
+        (filter, vec![0, 1], vec![1]),
+    ] {
+        let keeping = || {
+            let mut reader = store.read("line", filter.clone()).unwrap();
+            let known: Vec<_> = (0..3).map(identity).collect();
+            assert_eq!(reader.identities(), known);
+            reader.keep_series(&kept);
+            reader
+        };
+        let read: Vec<(u8, i64)> = keeping()
+            .flat_map(|batch| rows(&batch.unwrap()))
+            .map(|(series, minute, _, _)| (series, minute))
+            .collect();
+        let points = expected.iter().flat_map(|s| [126, 127, 128].map(|minute| (*s, minute)));
+        assert_eq!(read, points.collect::<Vec<_>>());
+        assert_eq!(keeping().count_points().unwrap(), read.len() as u64);
+    }
+}

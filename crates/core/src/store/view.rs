@@ -1,0 +1,100 @@
+//! Which versions of which points a read gives.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use serde::de::value::Error as NoSuchName;
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use serde::{Deserialize, Serialize};
+
+use super::series_filter::SeriesFilter;
+use crate::data::schema;
+use crate::error::{Error, Kind, Result, excerpt};
+
+/// As of when points are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// As they are known now.
+    Latest,
+    /// As they were known when this page request had been applied.
+    AsOf(u64),
+    /// Only those that are new or changed since this page request, with a column `change`: `new`,
+    /// `revised`, `absent` (flagged since), `returned` (no longer flagged).
+    ChangedSince(u64),
+}
+
+impl View {
+    /// The ten columns, and `change` for [`View::ChangedSince`].
+    #[must_use]
+    pub fn schema(self) -> SchemaRef {
+        let points = schema(&[]);
+        if matches!(self, Self::ChangedSince(_)) { with_change(&points) } else { points }
+    }
+}
+
+/// The schema of points with a last column `change`, how each of them changed.
+pub fn with_change(points: &Schema) -> SchemaRef {
+    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let change = Arc::new(Field::new("change", text, false));
+    Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
+}
+
+/// What a read does with flagged points: those that a later complete read of their window lacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Flagged {
+    /// Reads them like all others.
+    #[default]
+    Keep,
+    /// Omits them.
+    Drop,
+    /// Reads only them.
+    Only,
+}
+
+/// An option of a read that has a few values, each with a name.
+pub trait Choice: DeserializeOwned {
+    /// The option.
+    const OPTION: &'static str;
+    /// The names of its values.
+    const CHOICES: &'static str;
+
+    /// The value of this name.
+    ///
+    /// # Errors
+    /// `QueryError` for another name.
+    fn parse(name: &str) -> Result<Self> {
+        Self::deserialize(name.into_deserializer()).map_err(|_: NoSuchName| {
+            let (option, name) = (Self::OPTION, excerpt(name));
+            let message = format!("{option}={name:?} is not one of {}.", Self::CHOICES);
+            Error::new(Kind::QueryError, message)
+        })
+    }
+}
+
+impl Choice for Flagged {
+    const OPTION: &'static str = "flagged";
+    const CHOICES: &'static str = "\"keep\", \"drop\" and \"only\"";
+}
+
+impl fmt::Display for Flagged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Which points of a feed a read gives.
+#[derive(Debug, Clone)]
+pub struct PointFilter {
+    /// Bucket timestamps in these half-open ranges, in microseconds, ascending and disjoint; `None`
+    /// for all.
+    pub ranges: Option<Vec<(i64, i64)>>,
+    /// As of when.
+    pub view: View,
+    /// What the read does with flagged points.
+    pub flagged: Flagged,
+    /// Of which series.
+    pub series: SeriesFilter,
+}

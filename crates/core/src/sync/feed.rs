@@ -1,0 +1,452 @@
+//! A feed: a named query without an end, and the times that say when it is read again.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::ranges::{Range, ceil, floor, instant};
+use crate::data::{Query, QueryInput, spelled};
+use crate::error::{Error, Kind, Result, excerpt};
+
+const DAY: u64 = 86_400;
+/// The longest duration in a feed: ten years.
+const LONGEST: Duration = Duration::from_secs(3_660 * DAY);
+const LONGEST_NAME: usize = 200;
+
+/// The parts of a feed before they are checked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FeedInput {
+    /// The feed's name in the store.
+    pub name: String,
+    /// `siteId`.
+    pub site: Option<String>,
+    /// `lineId`.
+    pub line: Option<String>,
+    /// Further query parameters by their names on the wire.
+    pub filters: Vec<(String, Vec<String>)>,
+    /// `aggregationIntervalSeconds`: the bucket width.
+    pub interval_seconds: Option<u32>,
+    /// `pageSize`.
+    pub page_size: Option<u32>,
+    /// The first bucket timestamp, in whole seconds.
+    pub since: Timestamp,
+    /// How far behind the service's time a read ends (§4.5.1); 5 minutes.
+    pub settle_lag: Duration,
+    /// How much of the newest range is read again together with fresh data (§4.5.4); 1 hour.
+    pub overlap: Duration,
+    /// How long after its end a window is read again for its final values (§4.5.5); 1 day.
+    pub lateness: Duration,
+    /// The width of the windows, whose grid begins at the Unix epoch; 1 day. It divides a day, or is
+    /// a whole number of days.
+    pub window: Duration,
+    /// Pages a day for audits: reads that show when points come, before and after the lateness; 0.
+    #[serde(default)]
+    pub audit_pages: u32,
+}
+
+/// A checked feed. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Feed(Arc<FeedInput>);
+
+/// A member that differs between two definitions of a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Difference {
+    pub(super) member: &'static str,
+    pub(super) known: String,
+    pub(super) new: String,
+    /// True where `store.redefine` accepts the new value.
+    pub(super) may_change: bool,
+}
+
+impl FeedInput {
+    /// A feed with the default times.
+    #[must_use]
+    pub fn new(name: &str, since: Timestamp) -> Self {
+        Self {
+            name: name.to_owned(),
+            site: None,
+            line: None,
+            filters: Vec::new(),
+            interval_seconds: None,
+            page_size: None,
+            since,
+            settle_lag: Duration::from_secs(300),
+            overlap: Duration::from_secs(3_600),
+            lateness: Duration::from_secs(DAY),
+            window: Duration::from_secs(DAY),
+            audit_pages: 0,
+        }
+    }
+
+    fn query(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Query> {
+        Query::new(QueryInput {
+            site: self.site.clone(),
+            line: self.line.clone(),
+            start,
+            end,
+            interval_seconds: self.interval_seconds,
+            page_size: self.page_size,
+            filters: self.filters.clone(),
+        })
+    }
+}
+
+impl Feed {
+    /// Checks the parts; filters are put in order.
+    ///
+    /// # Errors
+    /// `QueryError` for an invalid name, invalid query parameters, and invalid times.
+    pub fn new(mut input: FeedInput) -> Result<Self> {
+        check_name(&input.name)?;
+        if input.since.subsec_nanosecond() != 0 {
+            let message = format!("since= is {}: it is a whole second.", input.since);
+            return Err(Error::new(Kind::QueryError, message));
+        }
+        let soon = input.since.checked_add(SignedDuration::from_secs(1));
+        let end = soon.unwrap_or(input.since);
+        let query = input.query(Some(input.since), Some(end)).map_err(|error| {
+            error.with(|context| context.message = format!("feed: {}", context.message))
+        })?;
+        input.filters.clone_from(&query.input().filters);
+        check_times(&input)?;
+        Ok(Self(Arc::new(input)))
+    }
+
+    /// What to tell a user whose feed begins within a bucket (K17).
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let input = &self.0;
+        let (since, width) = (self.since(), self.width());
+        let [before, after] = [floor, ceil].map(|round| instant(round(since, width)));
+        (before != input.since).then(|| {
+            format!(
+                "feed {:?}: since={} is not a multiple of interval=\"{}\" in UTC: its first bucket \
+                 begins at {after}. For a whole first bucket write since=\"{before}\".",
+                input.name,
+                input.since,
+                spelled(Duration::from_secs(width.unsigned_abs())),
+            )
+        })
+    }
+
+    /// The checked parts.
+    #[must_use]
+    pub fn input(&self) -> &FeedInput {
+        &self.0
+    }
+
+    /// The feed's name in the store.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The query of a range.
+    ///
+    /// # Errors
+    /// As [`Query::new`].
+    pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
+        self.0.query(Some(start), Some(end))
+    }
+
+    /// The parameters of its queries, without their range: `everything` where there are none.
+    #[must_use]
+    pub fn parameters(&self) -> String {
+        let sent = self.0.query(None, None).map(|query| query.to_string()).unwrap_or_default();
+        if sent.is_empty() { "everything".to_owned() } else { sent }
+    }
+
+    /// The query of a range, widened to complete buckets: a window may begin within a bucket.
+    pub(super) fn query_of(&self, range: Range) -> Result<Query> {
+        let start = floor(range.start, self.width()).max(self.since());
+        let (start, end) = Range::new(start, ceil(range.end, self.width())).instants();
+        self.query(start, end)
+    }
+
+    /// The members that differ in another definition. A feed may begin earlier: what that adds is unread.
+    pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
+        let begins_earlier = new.since() < self.since();
+        let (known, new) = (shown(&self.0), shown(&new.0));
+        let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
+        pairs
+            .map(|((member, known, may_change), (_, new, _))| Difference {
+                member,
+                known,
+                new,
+                may_change: may_change || (member == SINCE && begins_earlier),
+            })
+            .collect()
+    }
+
+    /// The bucket width in seconds; 1 where the feed sets none.
+    pub(super) fn width(&self) -> i64 {
+        i64::from(self.0.interval_seconds.unwrap_or(1))
+    }
+
+    pub(super) fn window(&self) -> i64 {
+        whole_seconds(self.0.window)
+    }
+
+    pub(super) fn overlap(&self) -> i64 {
+        whole_seconds(self.0.overlap)
+    }
+
+    pub(super) fn lateness(&self) -> i64 {
+        whole_seconds(self.0.lateness)
+    }
+
+    pub(super) fn since(&self) -> i64 {
+        self.0.since.as_second()
+    }
+
+    /// The end of a read that begins at `now`: behind it by the settle lag, on the bucket grid
+    /// (§4.5.1).
+    pub(super) fn horizon(&self, now: i64) -> i64 {
+        floor(now.saturating_sub(whole_seconds(self.0.settle_lag)), self.width())
+    }
+
+    /// The latest window boundary before which a chain that began at this time settles everything
+    /// (§4.5.5). A bucket that crosses the boundary counts with its end.
+    pub(super) fn settled_before(&self, began: i64) -> i64 {
+        let lateness = self.lateness();
+        let boundary = floor(began.saturating_sub(lateness), self.window());
+        let is_over = ceil(boundary, self.width()).saturating_add(lateness) <= began;
+        if is_over { boundary } else { boundary.saturating_sub(self.window()) }
+    }
+
+    /// The grid steps that a window can be cut to, widest first. Each divides the window; where the
+    /// bucket width divides the window, it divides each step too.
+    pub(super) fn steps(&self) -> impl Iterator<Item = i64> + '_ {
+        let (window, width) = (self.window(), self.width());
+        let fits = move |step: i64| step >= width && (window % width != 0 || step % width == 0);
+        (1..=1_440_i64)
+            .filter(move |parts| window % parts == 0)
+            .map(move |parts| window / parts)
+            .filter(move |step| fits(*step))
+    }
+
+    /// The same feed with a later beginning, in seconds; the same where there is none.
+    pub(super) fn beginning_at(&self, second: Option<i64>) -> Self {
+        match second.filter(|second| *second > self.since()) {
+            None => self.clone(),
+            Some(second) => {
+                Self(Arc::new(FeedInput { since: instant(second), ..FeedInput::clone(&self.0) }))
+            }
+        }
+    }
+
+    /// The range from the feed's beginning to `end`.
+    pub(super) fn range_to(&self, end: i64) -> Range {
+        Range::new(self.since(), end)
+    }
+}
+
+impl fmt::Display for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let input = self.input();
+        write!(f, "{}:", input.name)?;
+        for (member, value, _) in shown(input).into_iter().skip(1) {
+            if value != NOT_SENT && value != NONE {
+                write!(f, " {member}={value}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Feed({self})")
+    }
+}
+
+/// The member that says where a feed begins.
+pub(super) const SINCE: &str = "since";
+const NOT_SENT: &str = "not sent";
+const NONE: &str = "none";
+
+/// Each member, its value as text, and whether `store.redefine` accepts a new one.
+fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_SENT.to_owned());
+    let filter = |(name, values): &(String, Vec<String>)| format!("{name}={}", values.join(","));
+    let filters = match input.filters.as_slice() {
+        [] => NOT_SENT.to_owned(),
+        filters => filters.iter().map(filter).collect::<Vec<_>>().join(" "),
+    };
+    let audits = input.audit_pages;
+    let audits = if audits == 0 { NONE.to_owned() } else { audits.to_string() };
+    let interval = input.interval_seconds.map(|it| spelled(Duration::from_secs(it.into())));
+    [
+        ("name", input.name.clone(), false),
+        ("site", text(&input.site), false),
+        ("line", text(&input.line), false),
+        ("filters", filters, false),
+        ("interval", text(&interval), false),
+        ("page_size", text(&input.page_size.map(|size| size.to_string())), true),
+        (SINCE, input.since.to_string(), false),
+        ("settle_lag", spelled(input.settle_lag), true),
+        ("overlap", spelled(input.overlap), true),
+        ("lateness", spelled(input.lateness), true),
+        ("window", spelled(input.window), true),
+        ("audit_pages", audits, true),
+    ]
+}
+
+/// Refuses two feeds with the same name.
+///
+/// # Errors
+/// `QueryError` naming it.
+pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
+    let mut names = HashSet::new();
+    for feed in feeds {
+        if !names.insert(feed.name()) {
+            let message = format!("the feed {:?} is given twice", feed.name());
+            return Err(Error::new(Kind::QueryError, message));
+        }
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let refused = |why: &str| Err(Error::new(Kind::QueryError, format!("the feed's name {why}")));
+    if name.trim().is_empty() {
+        refused("is empty")
+    } else if name.trim() != name || name.chars().any(char::is_control) {
+        refused("begins or ends with a space, or contains a control character")
+    } else if name.chars().count() > LONGEST_NAME {
+        refused("is longer than 200 characters")
+    } else {
+        Ok(())
+    }
+}
+
+fn check_times(input: &FeedInput) -> Result<()> {
+    let refused = |message: String| Err(Error::new(Kind::QueryError, message));
+    let FeedInput { settle_lag, overlap, lateness, window, .. } = input;
+    for (name, time) in [
+        ("settle_lag", settle_lag),
+        ("overlap", overlap),
+        ("lateness", lateness),
+        ("window", window),
+    ] {
+        if time.subsec_nanos() != 0 {
+            return refused(format!("{name} is not a whole number of seconds"));
+        }
+        if *time > LONGEST {
+            return refused(format!("{name} is longer than ten years: {}", spelled(*time)));
+        }
+    }
+    let seconds = window.as_secs();
+    if seconds == 0 || !(DAY.is_multiple_of(seconds) || seconds.is_multiple_of(DAY)) {
+        let window = excerpt(&spelled(*window));
+        let message = format!("window={window} neither divides a day nor is a multiple of a day");
+        return Err(Error::new(Kind::QueryError, message)
+            .with_hint("Use for example \"1h\", \"6h\", \"1d\" or \"7d\"."));
+    }
+    match input.interval_seconds {
+        Some(width) if u64::from(width) > seconds => refused(format!(
+            "window {} is shorter than the interval {}",
+            spelled(*window),
+            spelled(Duration::from_secs(width.into()))
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Checked times are far below 2^63.
+fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    fn input() -> FeedInput {
+        FeedInput {
+            site: Some("S1".to_owned()),
+            interval_seconds: Some(60),
+            ..FeedInput::new("line-2", at("2026-01-01T00:00:00Z"))
+        }
+    }
+
+    #[test]
+    fn a_feed_displays_its_parts() {
+        let filters = vec![("b".into(), vec!["2".into()]), ("a".into(), vec!["1".into()])];
+        let feed = Feed::new(FeedInput { filters, ..input() }).expect("a feed");
+        assert_eq!(
+            feed.to_string(),
+            "line-2: site=S1 filters=a=1 b=2 interval=1m since=2026-01-01T00:00:00Z \
+             settle_lag=5m overlap=1h lateness=1d window=1d"
+        );
+    }
+
+    #[test]
+    fn invalid_parts_of_a_feed_are_refused() {
+        let seconds = Duration::from_secs;
+        let wrong = [
+            FeedInput { name: " ".to_owned(), ..input() },
+            FeedInput { name: "a\n".to_owned(), ..input() },
+            FeedInput { site: Some(String::new()), ..input() },
+            FeedInput { since: at("2026-01-01T00:00:00.5Z"), ..input() },
+            FeedInput { interval_seconds: Some(0), ..input() },
+            FeedInput { window: seconds(0), ..input() },
+            FeedInput { window: seconds(7_000), ..input() },
+            FeedInput { window: seconds(86_400 * 3 / 2), ..input() },
+            FeedInput { window: seconds(3_600), interval_seconds: Some(7_200), ..input() },
+            FeedInput { overlap: Duration::from_millis(1_500), ..input() },
+            FeedInput { lateness: seconds(86_400 * 4_000), ..input() },
+        ];
+        for input in wrong {
+            let error = Feed::new(input.clone()).expect_err(&format!("{input:?}"));
+            assert_eq!(error.kind(), Kind::QueryError, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_settled_by_a_chain_that_began_when_its_lateness_was_over() {
+        let day = 86_400;
+        let feed = Feed::new(input()).expect("a feed");
+        assert_eq!(feed.settled_before(10 * day), 9 * day);
+        assert_eq!(feed.settled_before(10 * day - 1), 8 * day);
+        // A bucket of seven minutes that crosses midnight ends a little after it.
+        let feed = Feed::new(FeedInput { interval_seconds: Some(420), ..input() }).expect("a feed");
+        let end = ceil(9 * day, 420);
+        assert_eq!(feed.settled_before(end + day - 1), 8 * day);
+        assert_eq!(feed.settled_before(end + day), 9 * day);
+    }
+
+    #[test]
+    fn a_bucket_that_crosses_a_boundary_is_queried_completely() {
+        let query = |width, since: &str, start: &str, end: &str| {
+            let (interval_seconds, since) = (Some(width), at(since));
+            let feed = Feed::new(FeedInput { interval_seconds, since, ..input() }).expect("a feed");
+            let query = feed.query_of(Range::between(at(start), at(end))).expect("a query");
+            [query.input().start, query.input().end]
+                .map(|bound| bound.expect("a bound").to_string())
+        };
+        let (since, start, end) =
+            ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");
+        assert_eq!(query(60, since, start, end), [start, end]);
+        assert_eq!(query(420, since, start, end), ["2026-01-01T23:55:00Z", "2026-01-03T00:04:00Z"]);
+        // Nothing is read before the feed's beginning.
+        assert_eq!(query(420, start, start, end)[0], start);
+    }
+
+    #[test]
+    fn a_window_is_cut_into_equal_parts_of_complete_buckets() {
+        let feed = Feed::new(FeedInput { interval_seconds: Some(900), ..input() }).expect("a feed");
+        let steps: Vec<i64> = feed.steps().collect();
+        assert_eq!(steps[..4], [86_400, 43_200, 28_800, 21_600]);
+        assert_eq!(steps.last(), Some(&900));
+        assert!(steps.iter().all(|step| 86_400 % step == 0 && step % 900 == 0));
+    }
+}

@@ -1,0 +1,339 @@
+//! Which points of a stored feed are read, and the snapshot that they are read from.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::feed::Feed;
+use super::range_coverage::{Known, RangeCoverage, Unread};
+use super::ranges::{Range, Ranges};
+use super::state::FeedState;
+use super::stored::read_state;
+use crate::data::AskedRange;
+use crate::data::reshape::Expected;
+use crate::error::{Error, Kind, Result, escaped};
+use crate::store::{Flagged, PointFilter, Reader, SeriesFilter, Store, View};
+
+/// How often a snapshot is retried because a page was applied meanwhile.
+const TRIES: usize = 3;
+
+/// Which points of a feed are read. Each [`ReadSpec::open`] reads the store again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadSpec {
+    /// The feed's name.
+    pub feed: String,
+    /// The first bucket timestamp; `None` for the feed's beginning.
+    pub start: Option<Timestamp>,
+    /// The end of the bucket timestamps, exclusive; `None` for all.
+    pub end: Option<Timestamp>,
+    /// Only points in settled ranges (§4.5.5).
+    pub settled_only: bool,
+    /// What the read does with flagged points.
+    pub flagged: Flagged,
+    /// What the read does with parts of the range that were not read from the service.
+    #[serde(default)]
+    pub unread: Unread,
+    /// As of when.
+    pub view: View,
+    /// Of which series.
+    #[serde(default)]
+    pub series: SeriesFilter,
+}
+
+/// One state of a store, opened for a [`ReadSpec`].
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Reads the points.
+    pub reader: Reader,
+    /// The sequence number of the newest page in the snapshot.
+    pub sequence: u64,
+    /// The feed as the store has it.
+    pub feed: Feed,
+    /// What of the range has been read from the service.
+    pub coverage: RangeCoverage,
+    /// What is missing from the points, as a sentence; `None` where nothing is.
+    pub warning: Option<String>,
+}
+
+impl Snapshot {
+    /// The buckets that its points can have: those of the parts that were read. `None` where the points are
+    /// a part of what was read, and for a feed without an interval.
+    pub fn expected(&self, spec: &ReadSpec) -> Option<Expected> {
+        if spec.is_log() || spec.flagged == Flagged::Only {
+            return None;
+        }
+        let ranges = |ranges: &Ranges| -> Vec<_> {
+            ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
+        };
+        let RangeCoverage { read, unread, settled, .. } = &self.coverage;
+        let asked = [ranges(read), ranges(unread)].concat();
+        let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
+        Some(Expected::new(self.feed.input().interval_seconds?, asked, read))
+    }
+}
+
+impl ReadSpec {
+    /// All points of a range, flagged ones too.
+    ///
+    /// # Errors
+    /// `QueryError` for a range that is empty or reversed.
+    pub fn new(
+        feed: String,
+        (start, end): (Option<Timestamp>, Option<Timestamp>),
+        view: View,
+    ) -> Result<Self> {
+        if let (Some(start), Some(end)) = (start, end)
+            && start >= end
+        {
+            let message = format!("start={start} is not before end={end}.");
+            let hint = "A range begins before it ends: are start and end swapped?";
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint));
+        }
+        let (flagged, unread) = (Flagged::Keep, Unread::Error);
+        let series = SeriesFilter::default();
+        Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
+    }
+
+    /// The same read, but with a warning where it would be an `UnreadRange`.
+    #[must_use]
+    pub fn without_error(&self) -> Self {
+        let unread = if self.unread == Unread::Error { Unread::Warn } else { self.unread };
+        Self { unread, ..self.clone() }
+    }
+
+    /// What of the range has been read from the service.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub fn coverage(&self, store: &Store) -> Result<RangeCoverage> {
+        self.coverage_in(store, &read_state(store, &self.feed)?)
+    }
+
+    fn coverage_in(&self, store: &Store, state: &FeedState) -> Result<RangeCoverage> {
+        let known = match self.view {
+            View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
+            View::Latest | View::ChangedSince(_) => Known::of(state),
+        };
+        Ok(RangeCoverage::new((self.start, self.end), &known, self.is_log()))
+    }
+
+    /// Changes have each point that arrived: the next changes begin after it.
+    fn is_log(&self) -> bool {
+        matches!(self.view, View::ChangedSince(_))
+    }
+
+    /// Opens a snapshot. Its points are exactly those as of its sequence number.
+    ///
+    /// # Errors
+    /// `UnreadRange`; `StoreError` for an unknown feed; the others.
+    pub fn open(&self, store: &Store) -> Result<Snapshot> {
+        // The state is read before the points, which therefore have all that it says was read, unless
+        // some were forgotten meanwhile.
+        let mut state = read_state(store, &self.feed)?;
+        loop {
+            let snapshot = self.open_with(store, &state)?;
+            let kept_from = snapshot.reader.kept_from();
+            if !state.forget_up_to(kept_from) {
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    fn open_with(&self, store: &Store, state: &FeedState) -> Result<Snapshot> {
+        // Before its coverage: of a past that is not kept, that is not known either.
+        store.check_history(&self.feed, self.view, self.start.map(Timestamp::as_microsecond))?;
+        let coverage = self.coverage_in(store, state)?;
+        let warning = coverage.check(&self.feed, self.unread)?;
+        let ranges = self.ranges(state, &coverage);
+        let snapshot = |reader, sequence| {
+            let feed = state.feed().clone();
+            Snapshot { reader, sequence, feed, coverage, warning }
+        };
+        let (view, flagged, series) = (self.view, self.flagged, self.series.clone());
+        let mut filter = PointFilter { ranges, view, flagged, series };
+        if let View::AsOf(sequence) = self.view {
+            return Ok(snapshot(store.read(&self.feed, filter)?, sequence));
+        }
+        let mut sequence = store.sequence(&self.feed)?;
+        for _ in 0..TRIES {
+            let reader = store.read(&self.feed, filter.clone())?;
+            let after = store.sequence(&self.feed)?;
+            if after == sequence {
+                return Ok(snapshot(reader, sequence));
+            }
+            sequence = after;
+        }
+        // A writer keeps applying pages. Points as of an applied page do not change, so they are
+        // read. There is no such view of changes: they may include a page after `sequence`, and the
+        // next read of changes shows that page again.
+        if matches!(self.view, View::Latest) {
+            filter.view = View::AsOf(sequence);
+        }
+        Ok(snapshot(store.read(&self.feed, filter)?, sequence))
+    }
+
+    /// The bounds in microseconds, where both are set.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        Some((self.start?.as_microsecond(), self.end?.as_microsecond()))
+    }
+
+    /// The bucket timestamps to read, in microseconds.
+    fn ranges(&self, state: &FeedState, coverage: &RangeCoverage) -> Option<Vec<(i64, i64)>> {
+        let start = self.start.map_or(i64::MIN, Timestamp::as_microsecond);
+        let end = self.end.map_or(i64::MAX, Timestamp::as_microsecond);
+        let within = |ranges: &Ranges| -> Vec<(i64, i64)> {
+            let parts = ranges.iter().map(Range::microseconds);
+            parts.map(|(from, to)| (from.max(start), to.min(end))).filter(|(f, t)| f < t).collect()
+        };
+        if self.settled_only {
+            return Some(within(&state.settled()));
+        }
+        if self.unread == Unread::Keep || self.is_log() {
+            let is_bounded = self.start.is_some() || self.end.is_some();
+            return is_bounded.then(|| vec![(start, end)]);
+        }
+        // Points may have come from after the newest instant that was read: of a chain that reached
+        // into the service's future, by a wrong clock, and that covers less than it brought.
+        let end = coverage.newest.map_or(end, |newest| end.min(newest.as_microsecond()));
+        // Not the ranges that were read: the service may give a bucket that begins before its range.
+        let mut given = Vec::new();
+        let mut reached = start;
+        for (from, to) in within(&coverage.unread) {
+            given.push((reached, from));
+            reached = to;
+        }
+        given.push((reached, end));
+        given.retain(|(from, to)| from < to);
+        Some(given)
+    }
+}
+
+/// A range with its bounds as instants. Times before now count from the newest instant that was read of the
+/// feed, as of the view: of the service's clock a store knows nothing else.
+///
+/// # Errors
+/// `UnreadRange` where a bound counts from that and nothing was read; `StoreError` for an unknown feed; the
+/// others.
+pub fn fixed_range(
+    store: &Store,
+    feed: &str,
+    asked: AskedRange,
+    view: View,
+) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    asked.fixed(|| {
+        let state = read_state(store, feed)?;
+        let whole = ReadSpec::new(feed.to_owned(), (None, None), view)?;
+        let coverage = whole.coverage_in(store, &state)?;
+        coverage.check(feed, Unread::Error)?;
+        let nothing = || Error::new(Kind::UnreadRange, format!("feed {feed:?}: {coverage}"));
+        let newest = coverage.newest.ok_or_else(nothing)?;
+        Ok((newest, state.feed().input().interval_seconds))
+    })
+}
+
+impl fmt::Display for ReadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escaped(&self.feed))?;
+        match self.view {
+            View::Latest => {}
+            View::AsOf(sequence) => write!(f, " as of {sequence}")?,
+            View::ChangedSince(sequence) => write!(f, " changed since {sequence}")?,
+        }
+        if let Some(start) = self.start {
+            write!(f, ", from {start}")?;
+        }
+        if let Some(end) = self.end {
+            write!(f, ", to {end}")?;
+        }
+        write!(f, "{}", self.series)?;
+        if self.settled_only {
+            f.write_str(", settled only")?;
+        }
+        f.write_str(match self.flagged {
+            Flagged::Keep => "",
+            Flagged::Drop => ", without flagged",
+            Flagged::Only => ", flagged only",
+        })?;
+        f.write_str(match self.unread {
+            Unread::Error | Unread::Warn => "",
+            Unread::Keep => ", unread parts too",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::FeedInput;
+    use super::super::ranges::instant;
+    use super::*;
+
+    const DAY: i64 = 86_400;
+
+    fn spec(start: Option<i64>, end: Option<i64>) -> ReadSpec {
+        let range = (start.map(instant), end.map(instant));
+        ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a spec")
+    }
+
+    /// A feed of which days 1 and 2 are settled, and day 4 is read.
+    fn state() -> FeedState {
+        let feed = Feed::new(FeedInput::new("feed", instant(DAY))).expect("a feed");
+        let mut state = FeedState::new(&feed, "http://127.0.0.1:1");
+        state.coverage.cover(Range::new(DAY, 3 * DAY), 9 * DAY);
+        state.coverage.cover(Range::new(4 * DAY, 5 * DAY), 5 * DAY);
+        state
+    }
+
+    /// The ranges that are asked of the store, in days; the least and the greatest time as they are.
+    fn asked(spec: &ReadSpec) -> Option<Vec<(i64, i64)>> {
+        let state = state();
+        let coverage =
+            RangeCoverage::new((spec.start, spec.end), &Known::of(&state), spec.is_log());
+        let in_days =
+            |at: i64| if [i64::MIN, i64::MAX].contains(&at) { at } else { at / DAY / 1_000_000 };
+        let ranges = spec.ranges(&state, &coverage)?.into_iter();
+        Some(ranges.map(|(from, to)| (in_days(from), in_days(to))).collect())
+    }
+
+    #[test]
+    fn a_store_is_asked_for_the_ranges_that_are_read_and_for_no_empty_one() {
+        let within = |start, end| spec(Some(start * DAY), Some(end * DAY));
+        // A feed may give a bucket that begins before its range: nothing is cut there.
+        assert_eq!(asked(&spec(None, None)), Some(vec![(i64::MIN, 3), (4, 5)]));
+        assert_eq!(asked(&within(2, 9)), Some(vec![(2, 3), (4, 5)]));
+        assert_eq!(asked(&within(3, 5)), Some(vec![(4, 5)]), "it begins in what is unread");
+        assert_eq!(asked(&within(1, 4)), Some(vec![(1, 3)]), "it ends in what is unread");
+        let settled = |spec| asked(&ReadSpec { settled_only: true, ..spec });
+        assert_eq!(settled(spec(None, None)), Some(vec![(1, 3)]));
+        assert_eq!(settled(within(2, 9)), Some(vec![(2, 3)]));
+        assert_eq!(settled(within(3, 9)), Some(vec![]), "it begins where the settled range ends");
+    }
+
+    #[test]
+    fn all_that_has_arrived_is_asked_for_within_the_bounds_that_are_set() {
+        for (unread, view) in [(Unread::Keep, View::Latest), (Unread::Error, View::ChangedSince(0))]
+        {
+            let asked = |start: Option<i64>, end: Option<i64>| {
+                let spec = spec(start.map(|day| day * DAY), end.map(|day| day * DAY));
+                asked(&ReadSpec { unread, view, ..spec })
+            };
+            assert_eq!(asked(None, None), None, "everything");
+            assert_eq!(asked(Some(2), None), Some(vec![(2, i64::MAX)]));
+            assert_eq!(asked(None, Some(9)), Some(vec![(i64::MIN, 9)]));
+            assert_eq!(asked(Some(2), Some(9)), Some(vec![(2, 9)]));
+        }
+    }
+
+    #[test]
+    fn a_read_without_an_error_warns_instead_and_keeps_what_it_was_told() {
+        for (unread, expected) in [
+            (Unread::Error, Unread::Warn),
+            (Unread::Warn, Unread::Warn),
+            (Unread::Keep, Unread::Keep),
+        ] {
+            let spec = ReadSpec { unread, settled_only: true, ..spec(Some(0), Some(9)) };
+            assert_eq!(spec.without_error(), ReadSpec { unread: expected, ..spec });
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! One run: reads page by page, of as many chains at a time as it is told, until everything is read, the
+//! allowance is spent, or as many pages were asked for as it may.
+
+use std::any::Any;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::batched::Batched;
+use super::feed::Feed;
+use super::following::{Followed, Waiting};
+use super::pending_write::NextWrite;
+use super::ranges::{Ranges, instant};
+use super::report::SyncReport;
+use super::run_state::RunState;
+use super::settings::SyncSettings;
+use super::state::FeedState;
+use crate::client::Client;
+use crate::client::progress::Progress;
+use crate::data::MergeReport;
+use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
+use crate::http::Deadline;
+use crate::lock::Mutex;
+use crate::store::{Applied, Target};
+
+/// A run in progress. Each page takes two steps: [`Run::fetch`] waits for the service and may be
+/// cancelled at any time, [`Run::apply`] writes. The feeds are locked until the run is dropped.
+#[derive(Debug)]
+pub struct Run {
+    pub(super) client: Client,
+    pub(super) target: Arc<dyn Target>,
+    pub(super) settings: SyncSettings,
+    pub(super) deadline: Deadline,
+    /// The monotonic time at which the run began.
+    pub(super) begun: Duration,
+    followed: tokio::sync::Mutex<Followed>,
+    /// One page is written at a time.
+    applying: Mutex<()>,
+    work: Mutex<RunState>,
+    /// Only the process that began the run has them. A forked child leaves them locked: they are its
+    /// parent's.
+    locks: Owned<Mutex<Vec<Box<dyn Any + Send>>>>,
+}
+
+impl Run {
+    /// A run of feeds that are locked: loads their states.
+    ///
+    /// # Errors
+    /// `FeedChanged`, `StoreError`s, `QueryError`.
+    pub(super) fn with_locks(
+        client: &Client,
+        target: Arc<dyn Target>,
+        feeds: &[Feed],
+        settings: SyncSettings,
+        (locks, deadline): (Vec<Box<dyn Any + Send>>, Deadline),
+    ) -> Result<Self> {
+        let service = client.base_url().as_str();
+        let target = match settings.batch {
+            Some(batch) => Arc::new(Batched::new(target, batch)),
+            None => target,
+        };
+        let states = FeedState::load_all(&*target, feeds, service)?;
+        let work = RunState::new(states, &settings, client.now())?;
+        Ok(Self {
+            deadline,
+            begun: client.time().clock().monotonic(),
+            followed: tokio::sync::Mutex::default(),
+            applying: Mutex::new(()),
+            work: Mutex::new(work),
+            locks: Owned::new(Mutex::new(locks)),
+            client: client.clone(),
+            target,
+            settings,
+        })
+    }
+
+    /// Reads until a page, or a change of a chain, is to be applied; `false` where nothing is left to
+    /// do. At most [`SyncSettings::concurrency`] pages are asked for and not yet applied. Dropping the
+    /// future drops the requests under way and leaves the run as it was. After a rejected cursor there
+    /// is no page: the pending write is then that the chain begins again.
+    ///
+    /// An error of one range alone (a rejected request, a page that cannot be decoded, a cursor that
+    /// is rejected repeatedly) does not end the run: the range is skipped, and its error is returned
+    /// when everything else has been read. After another error no other page is asked for, and it is
+    /// returned when those under way have been applied: they are paid for.
+    ///
+    /// # Errors
+    /// Those of a read; the run can continue after them. `ClockSkewError` where the clocks of the
+    /// service and of this machine differ by more than can be corrected; `ForkError` in a forked
+    /// child.
+    pub async fn fetch(&self) -> Result<bool> {
+        self.check_process()?;
+        let mut followed = self.followed.lock().await;
+        let mut waiting = Waiting { followed: &mut followed, is_over: false };
+        let outcome = self.fetch_for(waiting.followed).await;
+        waiting.is_over = true;
+        outcome
+    }
+
+    async fn fetch_for(&self, followed: &mut Followed) -> Result<bool> {
+        loop {
+            self.work().log_warnings();
+            self.close_unstorable(followed);
+            if followed.failed.is_none()
+                && let Err(error) = self.send_requests(followed)
+            {
+                followed.failed = Some(error);
+            }
+            if self.work().is_writing() {
+                return Ok(true);
+            }
+            if followed.requests() == 0 {
+                let failed = followed.failed.take().or_else(|| self.work().take_failure());
+                return failed.map_or(Ok(false), Err);
+            }
+            let arrival = followed.arrival().await;
+            if let Err(error) = self.arrived(followed, arrival) {
+                followed.failed.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Applies the first pending write, if there is one. Where the target cannot store the values of a page,
+    /// the pending write is then that the range of its chain is set aside.
+    ///
+    /// # Errors
+    /// `StoreError`s; the write stays pending.
+    pub fn apply(&self) -> Result<Progress> {
+        let locks = self.locks()?;
+        let _one_at_a_time = self.applying.lock();
+        if locks.lock().is_empty() {
+            return Err(Error::new(Kind::ClosedError, "this run is over: its feeds are unlocked"));
+        }
+        if let Some(write) = self.next_write() {
+            let delivery = write.delivery();
+            match self.target.apply(write.feed(), delivery.as_ref(), &write.state()) {
+                Ok(applied) => self.written(write, Some(applied)),
+                Err(error) => self.refused(write.feed(), error)?,
+            }
+        }
+        Ok(self.progress())
+    }
+
+    /// The first pending write, for whoever applies it; [`Run::written`] says that it was.
+    pub fn next_write(&self) -> Option<NextWrite> {
+        let work = self.work();
+        let pending = Arc::clone(work.pending.front()?);
+        let state = work.after(&pending);
+        Some(NextWrite { pending, state })
+    }
+
+    /// The first pending write was applied, with these counts; `None` where they are not known.
+    pub fn written(&self, write: NextWrite, applied: Option<Applied>) {
+        let ended = write.pending.ended(write.state.feed());
+        self.work().applied(&write.pending, write.state, applied);
+        if let Some((query, pages, points, on_last)) = ended {
+            self.client.densities().learn(&query, pages, points, on_last);
+        }
+    }
+
+    /// Reads and applies everything that is left.
+    ///
+    /// # Errors
+    /// As [`Run::fetch`] and [`Run::apply`].
+    pub async fn finish(&self) -> Result<SyncReport> {
+        while self.fetch().await? {
+            self.apply()?;
+        }
+        self.flush()?;
+        self.report()
+    }
+
+    /// Gives the target what waits for a batch to be full. After this the run has nothing that is not
+    /// stored; after an error of the target there is nothing to give.
+    ///
+    /// # Errors
+    /// Those of the target.
+    pub fn flush(&self) -> Result<()> {
+        if self.check_process().is_err() {
+            // A forked child has nothing to store: the run goes on in its parent.
+            return Ok(());
+        }
+        let _one_at_a_time = self.applying.lock();
+        let mut failed = None;
+        for (feed, outcome) in self.target.flush() {
+            let counted = outcome.map(|applied| self.work().add_counts(&feed, applied));
+            failed = failed.or(counted.or_else(|error| self.set_aside(&feed, error)).err());
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Ends what is under way: the requests that have not been answered, if there are any. Dropping them
+    /// may need the runtime. They are their own process's.
+    #[must_use]
+    pub fn stop(&self) -> Option<impl Send + use<>> {
+        let mut followed = self.locks().ok().and_then(|_| self.followed.try_lock().ok())?;
+        Some(followed.drop_requests()).filter(|requests| !requests.is_empty())
+    }
+
+    /// Ends the run: unlocks the feeds, also where other references to the run exist.
+    pub fn release(&self) {
+        if let Ok(locks) = self.locks() {
+            let _one_at_a_time = self.applying.lock();
+            locks.lock().clear();
+        }
+    }
+
+    /// Stores what waits for a batch to be full, and the states of feeds without a page that the target
+    /// does not know yet, so that after a complete sync the target has every feed.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child; those of the target.
+    pub fn keep(&self) -> Result<()> {
+        self.flush()?;
+        for (feed, state) in self.new_states()? {
+            self.target.apply(&feed, None, &state)?;
+        }
+        Ok(())
+    }
+
+    /// The states of feeds without a page that the target does not know yet, by their names.
+    ///
+    /// # Errors
+    /// As [`Run::keep`].
+    pub fn new_states(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        self.check_process()?;
+        let new = self.work().without_a_page();
+        let names: Vec<&str> = new.iter().map(|state| state.feed().name()).collect();
+        let known = self.target.states(&names)?;
+        let unknown = new.iter().zip(known).filter(|(_, known)| known.is_none());
+        Ok(unknown.map(|(state, _)| (state.feed().name().to_owned(), state.to_bytes())).collect())
+    }
+
+    /// What the run has done so far.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child; those of the ledger.
+    pub fn report(&self) -> Result<SyncReport> {
+        self.check_process()?;
+        let allowance = self.client.allowance()?;
+        let work = self.work();
+        let todo = work.todo();
+        let is_left = !todo.is_empty();
+        let (ended_by, resumes_at) =
+            if is_left { work.ended_by(&allowance) } else { Default::default() };
+        Ok(SyncReport {
+            feeds: work.reports(),
+            requests: work.requests(),
+            complete: !is_left,
+            ended_by,
+            resumes_at,
+            todo,
+            allowance,
+            now: work.now,
+        })
+    }
+
+    /// What the chains of a feed have read to their end.
+    pub(super) fn read_of(&self, feed: &str) -> Ranges {
+        let work = self.work();
+        let part = work.parts.iter().find(|part| part.state.feed().name() == feed);
+        part.map_or_else(Ranges::none, |part| part.done.clone())
+    }
+
+    /// When the oldest chain began that has ended and did not settle what it read.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        self.work().oldest.map(instant)
+    }
+
+    /// What was counted on the pages: what came again is counted against what the target had.
+    pub(super) fn merge_report(&self) -> MergeReport {
+        let work = self.work();
+        let applied =
+            work.reports().iter().map(|feed| feed.applied).fold(Applied::default(), Applied::plus);
+        MergeReport {
+            quality: work.quality.clone(),
+            pages: work.pages,
+            points_read: work.points,
+            repeated: applied.unchanged,
+            revised: applied.revised,
+            ..MergeReport::default()
+        }
+    }
+
+    /// How many points of each feed it has given other values.
+    #[must_use]
+    pub fn revised(&self) -> Vec<(String, u64)> {
+        let reports = self.work().reports();
+        reports.into_iter().map(|feed| (feed.name, feed.applied.revised)).collect()
+    }
+
+    /// The progress of the run: applied pages and points, and the pages that the plan expects. The
+    /// fraction is unknown before the end.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let work = self.work();
+        let (left, done) = work.left();
+        Progress {
+            pages: work.pages,
+            points: work.points,
+            requests: work.requests(),
+            allowance_left: self.client.allowance_left(),
+            newest: work.newest.and_then(|newest| Timestamp::from_microsecond(newest).ok()),
+            fraction: done.then_some(1.0),
+            done,
+            pages_expected: left.map(|left| work.pages.saturating_add(left)),
+        }
+    }
+
+    /// Refuses a forked child: two processes with one run would spend the allowance twice.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child.
+    pub fn check_process(&self) -> Result<()> {
+        self.locks().map(|_| ())
+    }
+
+    fn locks(&self) -> Result<&Mutex<Vec<Box<dyn Any + Send>>>> {
+        self.locks.get().ok_or_else(|| {
+            let message = "this sync was begun by the parent process, before the fork";
+            Error::new(Kind::ForkError, message).with_hint("Begin a new sync in the child.")
+        })
+    }
+
+    pub(super) fn work(&self) -> MutexGuard<'_, RunState> {
+        self.work.lock()
+    }
+}

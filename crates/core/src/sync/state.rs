@@ -1,0 +1,549 @@
+//! How far a feed has been read; a [`crate::store::Target`] stores it as opaque bytes.
+//!
+//! ```text
+//! {"version":1,"made_by":"0.1.0", ... }      one line of JSON
+//! crc32 89abcdef                             over that line
+//! ```
+//!
+//! Every future format keeps the second line, `version` and `made_by`, so that an older siteline
+//! can tell "newer" from "damaged". The state is secret: its bookmarks contain cursors.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::audits::AuditLog;
+use super::coverage::{Coverage, Window, forgotten_windows, windows};
+use super::feed::{Difference, Feed, FeedInput, SINCE};
+use super::given_up::{GivenUp, SetAside};
+use super::ranges::{Range, Ranges, floor, instant};
+use super::task::Why;
+use super::unfinished::{LARGEST, UnfinishedChain};
+use crate::client::density::Density;
+use crate::error::{Error, Kind, Result, excerpt};
+use crate::store::Target;
+
+const VERSION: u64 = 1;
+/// With more ranges than this, neighbours are joined where that costs no request.
+const MOST_READS: usize = 1_000;
+
+/// The state of a feed in a store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedState {
+    feed: Feed,
+    /// The feed without what was forgotten: it begins there.
+    kept: Feed,
+    /// The base URL of the service that the feed is read from.
+    service: String,
+    pub(super) next_sequence: u64,
+    pub(super) coverage: Coverage,
+    pub(super) chains: Vec<UnfinishedChain>,
+    pub(super) given_up: GivenUp,
+    pub(super) density: Density,
+    pub(super) audits: AuditLog,
+}
+
+/// The serialised form. Times are seconds since the Unix epoch.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    version: u64,
+    made_by: String,
+    #[serde(with = "FeedForm")]
+    feed: FeedInput,
+    service: String,
+    /// Where the feed begins since points were forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept_from: Option<i64>,
+    next_sequence: u64,
+    coverage: Coverage,
+    chains: Vec<UnfinishedChain>,
+    #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
+    given_up: GivenUp,
+    density: Density,
+    #[serde(default)]
+    audits: AuditLog,
+}
+
+/// The members of a [`FeedInput`] as the state has them.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FeedInput")]
+struct FeedForm {
+    name: String,
+    site: Option<String>,
+    line: Option<String>,
+    filters: Vec<(String, Vec<String>)>,
+    #[serde(rename = "interval")]
+    interval_seconds: Option<u32>,
+    page_size: Option<u32>,
+    #[serde(with = "jiff::fmt::serde::timestamp::second::required")]
+    since: Timestamp,
+    #[serde(with = "whole_seconds")]
+    settle_lag: Duration,
+    #[serde(with = "whole_seconds")]
+    overlap: Duration,
+    #[serde(with = "whole_seconds")]
+    lateness: Duration,
+    #[serde(with = "whole_seconds")]
+    window: Duration,
+    #[serde(default)]
+    audit_pages: u32,
+}
+
+impl FeedState {
+    /// The state of a feed of which nothing was read. `service` is the base URL.
+    #[must_use]
+    pub fn new(feed: &Feed, service: &str) -> Self {
+        Self {
+            feed: feed.clone(),
+            kept: feed.clone(),
+            service: service.to_owned(),
+            next_sequence: 1,
+            coverage: Coverage::default(),
+            chains: Vec::new(),
+            given_up: GivenUp::default(),
+            density: Density::default(),
+            audits: AuditLog::default(),
+        }
+    }
+
+    /// The states of these feeds in a target, all read at once; a new state where the target has none.
+    ///
+    /// # Errors
+    /// `FeedChanged` where the target has a feed with another definition or from another service;
+    /// those of the target and of [`FeedState::from_bytes`].
+    pub(super) fn load_all(
+        target: &dyn Target,
+        feeds: &[Feed],
+        service: &str,
+    ) -> Result<Vec<Self>> {
+        let names: Vec<&str> = feeds.iter().map(Feed::name).collect();
+        let states = feeds.iter().zip(target.states(&names)?);
+        states
+            .map(|(feed, bytes)| {
+                let Some(bytes) = bytes else { return Ok(Self::new(feed, service)) };
+                let state = Self::from_bytes(&bytes).map_err(|error| {
+                    error.with(|context| {
+                        context.message = format!("feed {:?}: {}", feed.name(), context.message);
+                    })
+                })?;
+                state.check(feed, service)?;
+                Ok(state)
+            })
+            .collect()
+    }
+
+    /// Decodes a state.
+    ///
+    /// # Errors
+    /// `StoreCorrupt`, or `StoreError` for the state of a newer siteline.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
+        let (line, checksum) = text.split_once('\n').ok_or_else(damaged)?;
+        if checksum != checksum_line(line) {
+            return Err(damaged());
+        }
+        let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
+        match value["version"].as_u64() {
+            Some(VERSION) => {}
+            Some(..VERSION) | None => return Err(damaged()),
+            Some(_) => return Err(too_new(&value)),
+        }
+        let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
+        let is_plausible = form.next_sequence <= LARGEST
+            && form.chains.iter().all(UnfinishedChain::is_plausible)
+            && form.audits.findings.is_plausible();
+        if !is_plausible {
+            return Err(damaged());
+        }
+        let feed = Feed::new(form.feed).map_err(|_| damaged())?;
+        let state = Self {
+            kept: feed.beginning_at(form.kept_from),
+            feed,
+            service: form.service,
+            next_sequence: form.next_sequence,
+            coverage: form.coverage,
+            chains: form.chains,
+            given_up: form.given_up,
+            density: form.density,
+            audits: form.audits,
+        };
+        if state.coverage.is_canonical() { Ok(state) } else { Err(damaged()) }
+    }
+
+    /// Encodes the state, cursors included.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let form = Form {
+            version: VERSION,
+            made_by: crate::VERSION.to_owned(),
+            feed: self.feed.input().clone(),
+            service: self.service.clone(),
+            kept_from: self.kept_from(),
+            next_sequence: self.next_sequence,
+            coverage: self.coverage.clone(),
+            chains: self.chains.clone(),
+            given_up: self.given_up.clone(),
+            density: self.density,
+            audits: self.audits.clone(),
+        };
+        // Text, integers and finite numbers always serialise.
+        let line = serde_json::to_string(&form).unwrap_or_default();
+        format!("{line}\n{}", checksum_line(&line)).into_bytes()
+    }
+
+    /// The feed as the store has it.
+    #[must_use]
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// The base URL of the service that it is read from.
+    pub(super) fn service(&self) -> &str {
+        &self.service
+    }
+
+    /// The feed as it is read: it begins where points are kept.
+    pub(super) fn kept(&self) -> &Feed {
+        &self.kept
+    }
+
+    /// Where the feed begins since points were forgotten; `None` where none were.
+    pub(super) fn kept_from(&self) -> Option<i64> {
+        Some(self.kept.since()).filter(|from| *from != self.feed.since())
+    }
+
+    /// What was forgotten: from the feed's beginning to where points are kept.
+    #[must_use]
+    pub(super) fn forgotten(&self) -> Range {
+        Range::new(self.feed.since(), self.kept.since())
+    }
+
+    /// The ranges that have been read.
+    #[must_use]
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// The sequence number of the newest page that was applied; 0 before the first.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.next_sequence.saturating_sub(1)
+    }
+
+    /// The number of chains that have begun and not ended.
+    #[must_use]
+    pub fn unfinished_chains(&self) -> usize {
+        self.chains.len()
+    }
+
+    /// Everything from the feed's beginning up to this time is settled.
+    #[must_use]
+    pub fn settled_through(&self) -> Option<Timestamp> {
+        self.through(&self.coverage.settled(&self.feed))
+    }
+
+    /// The end of the range that the feed begins in.
+    fn through(&self, ranges: &Ranges) -> Option<Timestamp> {
+        let first = ranges.iter().find(|range| range.end > self.kept.since())?;
+        (first.start <= self.kept.since()).then(|| instant(first.end))
+    }
+
+    /// Everything from the feed's beginning up to this time was read.
+    #[must_use]
+    pub fn read_through(&self) -> Option<Timestamp> {
+        self.through(&self.coverage.covered())
+    }
+
+    /// The newest instant that was read: the end of the newest range.
+    #[must_use]
+    pub fn newest(&self) -> Option<Timestamp> {
+        self.coverage.end().map(instant)
+    }
+
+    /// The ranges of the chains that have begun and not ended, those that were given up too.
+    #[must_use]
+    pub(super) fn begun(&self) -> Ranges {
+        self.chains.iter().map(UnfinishedChain::range).chain(self.given_up.begun()).collect()
+    }
+
+    /// The ranges that a sync at this time does not read, because the service did not end their chain.
+    #[must_use]
+    pub fn set_aside(&self, now: Timestamp) -> Vec<SetAside> {
+        self.given_up.set_aside(now.as_second())
+    }
+
+    /// When the newest chain that was read to its end began, by the service's time.
+    #[must_use]
+    pub fn newest_read(&self) -> Option<Timestamp> {
+        self.coverage.iter().map(|read| read.read_at).max().map(instant)
+    }
+
+    /// The windows from the feed's beginning to `now` less the settle lag, ascending, without gaps.
+    #[must_use]
+    pub fn windows(&self, now: Timestamp) -> Vec<Window> {
+        let mut all = forgotten_windows(&self.feed, self.forgotten());
+        all.extend(windows(&self.kept, &self.coverage, now));
+        self.given_up.mark(all, now.as_second())
+    }
+
+    /// The settled ranges. They do not depend on the time: they were read after their lateness.
+    #[must_use]
+    pub fn settled(&self) -> Ranges {
+        let newest = self.coverage.iter().map(|read| read.read_at).max();
+        let Some(newest) = newest else { return Ranges::none() };
+        let to_horizon = self.kept.range_to(self.feed.horizon(newest));
+        self.coverage.settled(&self.feed).and(&to_horizon.into())
+    }
+
+    /// As [`FeedState::settled`], each range with its start and its end, ascending and apart.
+    #[must_use]
+    pub fn settled_ranges(&self) -> Vec<(Timestamp, Timestamp)> {
+        self.settled().iter().map(Range::instants).collect()
+    }
+
+    /// How many pages a read of this range is expected to take; `None` before the first page.
+    #[must_use]
+    pub(crate) fn expected_pages(&self, start: Timestamp, end: Timestamp) -> Option<u64> {
+        self.density.pages(Range::between(start, end).seconds())
+    }
+
+    /// Refuses a changed definition of the feed, and another service.
+    ///
+    /// # Errors
+    /// `FeedChanged` naming each member with its old and new value.
+    pub fn check(&self, feed: &Feed, service: &str) -> Result<()> {
+        let differences = self.feed.differences(feed).into_iter();
+        let mut differences: Vec<Difference> =
+            differences.map(|one| self.may_change(one)).collect();
+        if self.service != service {
+            let (known, new) = (self.service.clone(), service.to_owned());
+            let may_change = false;
+            differences.push(Difference { member: "base_url", known, new, may_change });
+        }
+        if differences.is_empty() { Ok(()) } else { Err(changed(&self.feed, &differences)) }
+    }
+
+    /// A feed whose beginning was forgotten may not begin earlier.
+    fn may_change(&self, difference: Difference) -> Difference {
+        let is_gone = difference.member == SINCE && !self.forgotten().is_empty();
+        Difference { may_change: difference.may_change && !is_gone, ..difference }
+    }
+
+    /// The same state with another definition of the feed. Times, page size and window may change, and it
+    /// may begin earlier, unless its beginning was forgotten; the points that are queried may not. Unfinished
+    /// chains are dropped, and nothing is set aside, unless it only begins earlier.
+    ///
+    /// # Errors
+    /// `FeedChanged` naming each member that may not change.
+    pub fn redefine(&self, feed: &Feed) -> Result<Self> {
+        let differences = self.feed.differences(feed);
+        let differences: Vec<Difference> =
+            differences.into_iter().map(|one| self.may_change(one)).collect();
+        let fixed: Vec<Difference> =
+            differences.iter().filter(|one| !one.may_change).cloned().collect();
+        if !fixed.is_empty() {
+            return Err(changed(&self.feed, &fixed));
+        }
+        if !differences.is_empty() && differences.iter().all(|one| one.member == SINCE) {
+            return Ok(Self { feed: feed.clone(), kept: feed.clone(), ..self.clone() });
+        }
+        let same_pages = self.feed.input().page_size == feed.input().page_size;
+        let density = self.density;
+        let mut state = self.clone();
+        let chains = std::mem::take(&mut state.chains);
+        state.given_up.release();
+        state.abandon(chains);
+        Ok(Self {
+            kept: feed.beginning_at(self.kept_from()),
+            feed: feed.clone(),
+            density: if same_pages { density } else { density.with_other_pages() },
+            ..state
+        })
+    }
+
+    /// The same state without what lies before a time: the feed begins there, on the grid of its
+    /// buckets, and what is before that is never read again. Chains that reach before it are given up.
+    ///
+    /// # Errors
+    /// `QueryError` for a time after the newest instant that was read: it would forget what never was.
+    pub fn forget(&self, before: Timestamp) -> Result<Self> {
+        let from = floor(before.as_second(), self.feed.width());
+        if from <= self.kept.since() {
+            return Ok(self.clone());
+        }
+        let newest = self.coverage.end().unwrap_or(self.kept.since());
+        if from > newest {
+            let (name, newest) = (self.feed.name(), instant(newest));
+            let message = format!(
+                "before={before} lies after {newest}, the newest instant of feed {name:?} that was read"
+            );
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("What was never read cannot be forgotten: name an earlier time."));
+        }
+        let mut state = self.clone();
+        state.begin_at(from);
+        Ok(state)
+    }
+
+    /// Drops what lies before this time, in microseconds, as [`FeedState::forget`] does; false where
+    /// nothing does.
+    pub(super) fn forget_up_to(&mut self, kept_from: i64) -> bool {
+        let from = kept_from.div_euclid(1_000_000);
+        let later = from > self.kept.since();
+        if later {
+            self.begin_at(from);
+        }
+        later
+    }
+
+    /// Lets the feed begin at this time, in seconds.
+    fn begin_at(&mut self, from: i64) {
+        self.kept = self.feed.beginning_at(Some(from));
+        let chains = std::mem::take(&mut self.chains).into_iter();
+        let (dropped, kept) = chains.partition(|chain| chain.start < from);
+        self.chains = kept;
+        self.abandon(dropped);
+        self.given_up.remove(Range::new(i64::MIN, from));
+        self.coverage.forget(from);
+    }
+
+    /// True for an audit of a range of which a part is settled.
+    pub(super) fn audits_settled(&self, chain: &UnfinishedChain) -> bool {
+        let settled = self.coverage.settled(&self.feed);
+        chain.why == Why::Audit && !settled.and(&chain.range().into()).is_empty()
+    }
+
+    /// Whether a chain has begun and not ended, or a range was given up.
+    pub(super) fn has_unfinished(&self) -> bool {
+        !self.chains.is_empty() || !self.given_up.is_empty()
+    }
+
+    /// When the first of these ranges that a sync leaves out now is tried again; `None` where it leaves out
+    /// none.
+    pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SetAside> {
+        let is_endless = self.given_up.is_endless(now.as_second());
+        let set_aside = self.set_aside(now).into_iter();
+        let is_in =
+            |one: &SetAside| !ranges.and(&Range::between(one.start, one.end).into()).is_empty();
+        set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
+    }
+
+    /// Keeps an unfinished chain; replaces one with the same range.
+    pub(super) fn keep_chain(&mut self, chain: UnfinishedChain) {
+        self.drop_chain(chain.range());
+        self.chains.push(chain);
+    }
+
+    /// Drops the unfinished chain with this range.
+    pub(super) fn drop_chain(&mut self, range: Range) {
+        self.chains.retain(|known| known.range() != range);
+    }
+
+    /// True where the rest of this chain is not needed: its range is due to be read again, or a later
+    /// chain has read all of it.
+    pub(super) fn is_superseded(&self, chain: &UnfinishedChain, now: i64) -> bool {
+        let Some(began) = chain.began else { return false };
+        let is_due = chain.end <= self.feed.settled_before(now);
+        (is_due && self.feed.settled_before(began) <= chain.start)
+            || self.coverage.since(began).contains(chain.range())
+    }
+
+    /// Drops the chains whose rest is not needed.
+    pub(super) fn drop_superseded(&mut self, now: i64) {
+        let chains = std::mem::take(&mut self.chains).into_iter();
+        let (dropped, kept) = chains.partition(|chain| self.is_superseded(chain, now));
+        self.chains = kept;
+        self.abandon(dropped);
+    }
+
+    /// The same state without a cursor, for a place that others read: unfinished chains begin again.
+    #[must_use]
+    pub fn without_cursors(mut self) -> Self {
+        let chains = std::mem::take(&mut self.chains);
+        self.abandon(chains);
+        self
+    }
+
+    /// Gives up chains. What no other has read to its end stays known as begun.
+    fn abandon(&mut self, chains: Vec<UnfinishedChain>) {
+        let covered = self.coverage.covered();
+        for chain in chains {
+            for range in Ranges::from(chain.range()).without(&covered).iter() {
+                self.given_up.add(range, chain.pages.max(1), None);
+            }
+        }
+    }
+
+    /// Gives up an unfinished chain. With a time and an error its range is set aside.
+    pub(super) fn give_up(&mut self, chain: &UnfinishedChain, set_aside: Option<(i64, Kind)>) {
+        self.drop_chain(chain.range());
+        self.given_up.add(chain.range(), chain.pages.max(1), set_aside);
+    }
+
+    /// Adds a chain that was read to its end to the coverage. It covers its range only up to the
+    /// settle lag at its beginning, even where its query went further.
+    pub(super) fn cover(&mut self, chain: &UnfinishedChain, on_last: u64) {
+        self.drop_chain(chain.range());
+        let Some(began) = chain.began else { return };
+        let covered = chain.range().and(Range::new(i64::MIN, self.feed.horizon(began)));
+        if !covered.is_empty() {
+            self.coverage.cover(covered, began);
+            self.given_up.remove(covered);
+            if self.coverage.len() > MOST_READS {
+                self.coverage.thin(&self.feed);
+            }
+            self.density.learn(covered.seconds(), chain.pages, chain.points, on_last);
+        }
+    }
+}
+
+/// A duration as whole seconds.
+mod whole_seconds {
+    use super::{Deserialize, Duration};
+
+    pub(super) fn serialize<S: serde::Serializer>(
+        time: &Duration,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(time.as_secs())
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_secs)
+    }
+}
+
+fn checksum_line(line: &str) -> String {
+    format!("crc32 {:08x}\n", crc32fast::hash(line.as_bytes()))
+}
+
+fn damaged() -> Error {
+    Error::new(Kind::StoreCorrupt, "the state of the feed is damaged")
+        .with_hint("Restore the store from a backup, or sync the feed into a new store.")
+}
+
+fn too_new(value: &Value) -> Error {
+    let made_by = excerpt(value["made_by"].as_str().unwrap_or("unknown"));
+    Error::new(Kind::StoreError, format!("the state of the feed was made by siteline {made_by}"))
+        .with_hint(format!("This is siteline {}: upgrade it.", crate::VERSION))
+}
+
+fn changed(feed: &Feed, differences: &[Difference]) -> Error {
+    let members: Vec<String> = differences
+        .iter()
+        .map(|one| format!("{} was {}, is {}", one.member, excerpt(&one.known), excerpt(&one.new)))
+        .collect();
+    let differences_text = members.join("; ");
+    let message =
+        format!("the store has feed {:?} with another definition: {differences_text}", feed.name());
+    let hint = if differences.iter().all(|one| one.may_change) {
+        "Accept the new definition with store.redefine(feed), or give the feed a new name."
+    } else {
+        "The new definition queries other points: give the feed a new name."
+    };
+    Error::new(Kind::FeedChanged, message).with_hint(hint)
+}

@@ -1,0 +1,182 @@
+//! Reads feeds from a store: their states, coverage and lateness.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::arrival::DelaySummary;
+use super::coverage::Window;
+use super::feed::Feed;
+use super::ranges::Range;
+use super::state::FeedState;
+use crate::clock::Clock;
+use crate::error::{Error, Kind, Result};
+use crate::store::{Delays, Freed, Store, Target as _, Watch};
+
+/// The state of a feed.
+///
+/// # Errors
+/// `StoreError` for an unknown feed, naming those that are; the others.
+pub fn read_state(store: &Store, feed: &str) -> Result<FeedState> {
+    match store.state(feed)? {
+        Some(state) => FeedState::from_bytes(&state),
+        None => Err(unknown_feed(store, feed)),
+    }
+}
+
+/// The states of all feeds with their names, sorted by name.
+///
+/// # Errors
+/// `StoreError`s.
+pub fn read_states(store: &Store) -> Result<Vec<(String, FeedState)>> {
+    let names = store.feeds()?;
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    // A feed that is there stays there.
+    let states = store.states(&known)?.into_iter().flatten();
+    let decoded =
+        |(name, state): (&String, Vec<u8>)| Ok((name.clone(), FeedState::from_bytes(&state)?));
+    names.iter().zip(states).map(decoded).collect()
+}
+
+fn unknown_feed(store: &Store, feed: &str) -> Error {
+    let message = format!("the store {} has no feed {feed:?}", store.path().display());
+    let known = store.feeds().unwrap_or_default();
+    let hint = if known.is_empty() {
+        "It has no feeds yet: client.sync(feed, store) adds one.".to_owned()
+    } else {
+        format!("Its feeds: {}.", known.join(", "))
+    };
+    Error::new(Kind::StoreError, message).with_hint(hint)
+}
+
+/// Keeps a feed under another definition from now on: other times, page size or window, or an earlier
+/// beginning, as [`FeedState::redefine`] says.
+///
+/// # Errors
+/// `FeedChanged` where it asks for something else, `StoreBusy` while a run holds the feed,
+/// `StoreError` for a feed that is not there; the others.
+pub fn redefine(store: &Store, feed: &Feed) -> Result<()> {
+    let name = feed.name();
+    read_state(store, name)?;
+    let _lock = store.lock(name)?;
+    // Read again: it may have been written since.
+    let redefined = read_state(store, name)?.redefine(feed)?;
+    store.apply(name, None, &redefined.to_bytes()).map(drop)
+}
+
+/// Forgets what lies before a time: its points go, the feed begins there from now on, and no sync reads
+/// again what is before that.
+///
+/// # Errors
+/// `QueryError` for a time after the newest instant that was read, `StoreBusy` while a run holds the
+/// feed, `StoreError` for a feed that is not there; the others.
+pub fn forget(store: &Store, feed: &str, before: Timestamp, watch: &Watch) -> Result<Freed> {
+    read_state(store, feed)?;
+    let _lock = store.lock(feed)?;
+    let state = read_state(store, feed)?.forget(before)?;
+    if state.forgotten().is_empty() {
+        return Ok(Freed::default());
+    }
+    // Also where nothing is new: an earlier call may have been killed.
+    let (_, kept_from) = state.forgotten().microseconds();
+    store.forget(feed, kept_from, &state.to_bytes(), watch)
+}
+
+/// Removes the older versions of the points in settled windows, of these feeds, and gives the file's free
+/// space back. `as_of` and `changes` of before that are refused from then on.
+///
+/// # Errors
+/// As [`forget`]; `StoreBusy` while another process writes.
+pub fn compact(store: &Store, feeds: &[String], watch: &Watch) -> Result<Freed> {
+    let mut removed = Freed::default();
+    for feed in feeds {
+        read_state(store, feed)?;
+        let _lock = store.lock(feed)?;
+        let settled = read_state(store, feed)?.settled();
+        let ranges: Vec<_> = settled.iter().map(Range::microseconds).collect();
+        removed += store.compact(feed, &ranges, watch)?;
+    }
+    removed.returned = store.give_back(watch)?;
+    Ok(removed)
+}
+
+/// The windows of a feed, and which of them have points.
+#[derive(Debug, Clone, Serialize)]
+pub struct FeedCoverage {
+    /// The feed as the store has it.
+    #[serde(skip)]
+    pub feed: Feed,
+    /// The time that the windows' states are for.
+    pub now: Timestamp,
+    /// The windows, ascending, without gaps; each with whether the store has any point in it, if that
+    /// is known.
+    pub windows: Vec<(Window, Option<bool>)>,
+}
+
+impl FeedCoverage {
+    /// Reads the coverage at a time; by default the machine's, or the newest read if that is later.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
+        let mut coverage = Self::of_state(&read_state(store, feed)?, now);
+        let windows = coverage.windows.iter();
+        let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
+        let ranges: Vec<_> = windows.map(|(window, _)| range(window)).collect();
+        for ((_, holds), known) in coverage.windows.iter_mut().zip(store.holds(feed, &ranges)?) {
+            *holds = Some(known);
+        }
+        Ok(coverage)
+    }
+
+    /// The coverage that a state has, at a time as of [`FeedCoverage::read`]. Whether a window has points
+    /// is not known.
+    #[must_use]
+    pub fn of_state(state: &FeedState, now: Option<Timestamp>) -> Self {
+        let now = now.unwrap_or_else(|| {
+            let newest = state.newest_read().unwrap_or(Timestamp::MIN);
+            Clock::system().wall().max(newest)
+        });
+        let windows = state.windows(now).into_iter().map(|window| (window, None)).collect();
+        Self { feed: state.feed().clone(), now, windows }
+    }
+}
+
+/// How late the points of a feed came.
+#[derive(Debug, Clone, Serialize)]
+pub struct FeedLateness {
+    /// The feed as the store has it.
+    #[serde(skip)]
+    pub feed: Feed,
+    /// The delays of points.
+    pub points: DelaySummary,
+    /// The delays of revisions.
+    pub revisions: DelaySummary,
+    /// The total length of the settled ranges, in seconds.
+    pub settled: u64,
+}
+
+impl FeedLateness {
+    /// Reads the lateness of a feed.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub fn read(store: &Store, feed: &str) -> Result<Self> {
+        let state = read_state(store, feed)?;
+        let width = i64::from(state.feed().input().interval_seconds.unwrap_or_default());
+        let delays = store.delays(feed, width.saturating_mul(1_000_000))?;
+        Ok(Self::new(&state, &delays))
+    }
+
+    /// What the audits of a feed show, of which its state has the newest: of any target.
+    #[must_use]
+    pub fn of_state(state: &FeedState) -> Self {
+        Self::new(state, &state.audits.findings.delays())
+    }
+
+    fn new(state: &FeedState, delays: &Delays) -> Self {
+        let settled = state.settled().seconds().unsigned_abs();
+        let summary = |seen| DelaySummary::new(seen, state.feed().input().lateness);
+        let (points, revisions) = (summary(&delays.points), summary(&delays.revisions));
+        Self { feed: state.feed().clone(), points, revisions, settled }
+    }
+}

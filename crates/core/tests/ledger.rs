@@ -1,0 +1,314 @@
+//! Compares the ledger file of a client with the sandbox's count.
+
+#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
+
+use std::future::ready;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use jiff::civil::date;
+use siteline_core::auth::{Credential, PrivateKey};
+use siteline_core::client::{Client, ClientSettings, DATA_PATH, Spending};
+use siteline_base::clock::Clock;
+use siteline_core::http::{BaseUrl, Deadline, FileLedger, Integration, Ledger, Terms};
+use siteline_sandbox::{DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, When};
+use siteline_core::{Kind, Result};
+
+const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z&to=2026-11-02T00%3A00%3A00Z\
+                     &aggregationIntervalSeconds=3600&pageSize=100";
+
+struct Harness {
+    sandbox: Sandbox,
+    path: PathBuf,
+    credential: Credential,
+}
+
+impl Harness {
+    fn new(name: &str, now: &str) -> Self {
+        let clock = Clock::frozen_at(now.parse().expect("a timestamp"));
+        let sandbox = Sandbox::start(Options::default(), clock).expect("a sandbox");
+        let key = PrivateKey::parse(include_bytes!("../../../tests/keys/pkcs8.pem"), None).expect("a key");
+        let jwk = key.public_jwk().to_json();
+        let subject = sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
+        let credential = Credential::with_key(&subject, key, None).expect("a credential").value;
+        let name = format!("siteline-{name}-{}.txt", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        Self { sandbox, path, credential }
+    }
+
+    /// A machine that was just started, whose wall clock shows this time.
+    fn machine(&self, wall: &str) -> Clock {
+        self.sandbox.clock().of_machine(wall.parse().expect("a timestamp"))
+    }
+
+    /// A client with this clock, and with its own ledger object for the same file.
+    fn client(&self, clock: Clock) -> Client {
+        self.limited(clock, None)
+    }
+
+    /// A client of another process, which sends at most so many data requests a day.
+    fn limited(&self, clock: Clock, limit: Option<u64>) -> Client {
+        let base = BaseUrl::parse(self.sandbox.base_url(), false).expect("an address");
+        let integration = Integration::new(base.as_str(), self.credential.subject());
+        let ledger = FileLedger::open(&self.path, integration, Terms { limit, resets: None })
+            .expect("a ledger");
+        let mut settings = ClientSettings::new(base, self.credential.clone());
+        settings.ledger = Some(Arc::new(ledger) as Arc<dyn Ledger>);
+        settings.clock = clock;
+        Client::new(settings).expect("settings")
+    }
+
+    fn fault(&self, every: u64, effect: Effect) {
+        self.sandbox.fault(Fault { on: Endpoint::Data, when: When::Every(every), effect });
+    }
+
+    /// So many replies of the endpoint have this `Date`, or none.
+    fn date(&self, on: Endpoint, count: u64, date: Option<&str>) {
+        let effect = Effect::Headers(vec![("Date".to_owned(), date.map(ToOwned::to_owned))]);
+        self.sandbox.fault(Fault { on, when: When::Times { count, skip: 0 }, effect });
+    }
+
+    fn advance(&self, hours: u64) {
+        self.sandbox.clock().advance(Duration::from_secs(hours * 3_600));
+    }
+
+    fn served(&self) -> u64 {
+        self.sandbox.stats().data_requests
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn page(client: &Client) -> Result<()> {
+    client.get(DATA_PATH, QUERY, Deadline::NEVER, &Spending::default(), |_| ready(Ok(()))).await
+}
+
+fn used(client: &Client) -> u64 {
+    client.allowance().expect("a ledger").used
+}
+
+#[tokio::test]
+async fn b6_after_a_hundred_pages_with_faults_the_file_has_the_services_count() {
+    let harness = Harness::new("b6", "2026-11-20T00:00:00Z");
+    harness.fault(20, Effect::Unavailable { retry_after: None });
+    harness.fault(29, Effect::Cut { after: 9 });
+    harness.fault(37, Effect::Reset);
+    harness.fault(71, Effect::ForgetTokens);
+    let client = harness.client(harness.sandbox.clock().clone());
+    for _ in 0..100 {
+        page(&client).await.expect("a page");
+        harness.sandbox.clock().advance(Duration::from_secs(60));
+    }
+    let seen = harness.sandbox.stats();
+    assert!(seen.data_requests >= 110, "{}", seen.data_requests);
+    assert_eq!(used(&client), seen.data_requests);
+    let state = harness.client(harness.sandbox.clock().clone()).allowance().expect("a ledger");
+    assert_eq!((state.used, state.token_requests), (seen.data_requests, seen.token_requests));
+}
+
+#[tokio::test]
+async fn b8_the_day_of_a_request_is_the_services_day() {
+    let harness = Harness::new("b8", "2026-11-19T23:59:50Z");
+    // This machine's clock is two minutes slow: by it the day does not end in this test.
+    let slow = Clock::frozen_at("2026-11-19T23:57:50Z".parse().expect("a timestamp"));
+    let client = harness.client(slow.clone());
+    for _ in 0..6 {
+        page(&client).await.expect("a page");
+        for clock in [&slow, harness.sandbox.clock()] {
+            clock.advance(Duration::from_secs(4));
+        }
+    }
+    let by_day = harness.sandbox.stats().data_requests_by_day;
+    assert_eq!((by_day[&date(2026, 11, 19)], by_day[&date(2026, 11, 20)]), (3, 3));
+    let state = client.allowance().expect("a ledger");
+    assert_eq!(state.used, 3);
+    assert_eq!(state.resets_at, "2026-11-21T00:00:00Z".parse().expect("a timestamp"));
+}
+
+#[tokio::test]
+async fn b11_a_pause_that_one_client_was_sent_holds_for_another() {
+    let harness = Harness::new("b11", "2026-11-20T12:00:00Z");
+    let clock = || harness.sandbox.clock().clone();
+    let headers = vec![("Retry-After".to_owned(), "7200".to_owned())];
+    let effect = Effect::Reply { status: 429, headers, body: bytes::Bytes::new() };
+    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect });
+    let error = page(&harness.client(clock())).await.expect_err("refused");
+    assert_eq!(error.kind(), Kind::AllowanceExhausted);
+    let other = harness.client(clock());
+    harness.sandbox.clock().advance(Duration::from_secs(7_199));
+    assert_eq!(page(&other).await.expect_err("not yet").kind(), Kind::AllowanceExhausted);
+    assert_eq!(harness.sandbox.stats().data_requests, 1);
+    harness.sandbox.clock().advance(Duration::from_secs(1));
+    page(&other).await.expect("a page");
+    assert_eq!(used(&harness.client(clock())), 1, "in the day that began then");
+}
+
+const LIMIT: Option<u64> = Some(25);
+
+/// Reads pages until the allowance is used up, and returns that error.
+async fn spend(client: &Client) -> siteline_core::Error {
+    loop {
+        if let Err(error) = page(client).await {
+            assert_eq!(error.kind(), Kind::AllowanceExhausted, "{error:?}");
+            return error;
+        }
+    }
+}
+
+async fn pages(client: &Client, count: u64) {
+    for _ in 0..count {
+        page(client).await.expect("a page");
+    }
+}
+
+#[tokio::test]
+async fn b14_a_clock_that_is_stepped_gets_no_second_allowance() {
+    for (name, service, steps) in [
+        ("b14-day", "2026-11-20T12:00:00Z", &[24, 24, -60][..]),
+        ("b14-hour", "2026-11-20T23:30:00Z", &[1, 1, -3]),
+    ] {
+        let harness = Harness::new(name, service);
+        let machine = harness.machine(service);
+        let client = harness.limited(machine.clone(), LIMIT);
+        pages(&client, 20).await;
+        for step in steps {
+            machine.step(SignedDuration::from_hours(*step));
+            for client in [&client, &harness.limited(machine.clone(), LIMIT)] {
+                let error = spend(client).await;
+                let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");
+                assert_eq!(error.context().retry_at, Some(midnight), "{name}: {step} h");
+            }
+        }
+        assert_eq!(harness.served(), 25, "{name}");
+        // The wall clock is behind: the day ends all the same.
+        harness.advance(12);
+        spend(&client).await;
+        assert_eq!(harness.served(), 50, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn b15_one_reply_with_a_date_hours_ahead_gets_no_second_allowance() {
+    let harness = Harness::new("b15", "2026-11-20T12:00:00Z");
+    let client = harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT);
+    pages(&client, 20).await;
+    harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
+    let error = spend(&client).await;
+    assert_eq!(harness.served(), 25);
+    let midnight = "2026-11-21T00:00:00Z".parse().expect("a time");
+    assert_eq!(error.context().retry_at, Some(midnight));
+}
+
+#[tokio::test]
+async fn b23_a_range_never_ends_in_the_services_future() {
+    let harness = Harness::new("b23", "2026-11-20T12:00:00Z");
+    let client = harness.client(harness.machine("2026-11-20T12:00:00Z"));
+    page(&client).await.expect("a page");
+    harness.date(Endpoint::Data, 1, Some("Sat, 21 Nov 2026 01:00:00 GMT"));
+    page(&client).await.expect("a page that lies");
+    let end = client.end(client.now(), None, None, None).expect("an end").at;
+    assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
+    // A machine 13 hours ahead, and one reply: the earlier of the two is taken.
+    let ahead = harness.limited(harness.machine("2026-11-21T01:00:00Z"), None);
+    page(&ahead).await.expect("a page");
+    let end = ahead.end(ahead.now(), None, None, None).expect("an end").at;
+    assert_eq!(end, "2026-11-20T11:55:00Z".parse().expect("a time"));
+}
+
+#[tokio::test]
+async fn b17_after_a_start_a_token_request_shows_the_new_day() {
+    let harness = Harness::new("b17", "2026-11-20T12:00:00Z");
+    spend(&harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT)).await;
+    // The same day, with a clock that says otherwise: no data request asks.
+    let early = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
+    spend(&early).await;
+    assert_eq!(harness.served(), 25);
+    harness.advance(21);
+    let tokens = harness.sandbox.stats().token_requests;
+    let right = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
+    pages(&right, 20).await;
+    assert_eq!((harness.served(), harness.sandbox.stats().token_requests - tokens), (45, 1));
+    spend(&right).await;
+    harness.advance(24);
+    // Three hours slow: another token request confirms the first.
+    let tokens = harness.sandbox.stats().token_requests;
+    let slow = harness.limited(harness.machine("2026-11-22T06:00:00Z"), LIMIT);
+    spend(&slow).await;
+    assert_eq!(harness.served(), 75);
+    let asked = harness.sandbox.stats().token_requests - tokens;
+    assert!((2..=3).contains(&asked), "one is refused for its time: {asked}");
+}
+
+#[tokio::test]
+async fn b18_where_no_reply_has_a_date_one_request_asks() {
+    let harness = Harness::new("b18", "2026-11-20T12:00:00Z");
+    spend(&harness.limited(harness.machine("2026-11-20T12:00:00Z"), LIMIT)).await;
+    harness.advance(21);
+    for on in [Endpoint::Token, Endpoint::Data] {
+        harness.date(on, 1_000, None);
+    }
+    let client = harness.limited(harness.machine("2026-11-21T09:00:00Z"), LIMIT);
+    // Two dates are none.
+    let headers = vec![("Date".to_owned(), "-".to_owned())];
+    let refusal = Effect::Reply { status: 400, headers, body: bytes::Bytes::new() };
+    harness.sandbox.fault(Fault { on: Endpoint::Data, when: When::Nth(1), effect: refusal });
+    assert_eq!(page(&client).await.expect_err("refused").kind(), Kind::RequestRejected);
+    let error = spend(&client).await;
+    assert_eq!(error.context().retry_at, None);
+    assert!(error.to_string().contains("not known"), "{error}");
+    assert_eq!(harness.served(), 26);
+    harness.advance(1);
+    spend(&client).await;
+    // The one that was refused may be of the new day too.
+    assert_eq!(harness.served(), 26 + 24);
+}
+
+#[tokio::test]
+async fn b14_a_machine_that_was_paused_with_its_clocks_learns_the_day_from_a_token() {
+    let harness = Harness::new("b14-paused", "2026-11-20T12:00:00Z");
+    let machine = harness.machine("2026-11-20T12:00:00Z");
+    let client = harness.limited(machine.clone(), LIMIT);
+    spend(&client).await;
+    harness.advance(2);
+    // The host of a virtual machine slept for a night, and then set the machine's clock.
+    for clock in [harness.sandbox.clock(), &machine] {
+        clock.step(SignedDuration::from_hours(16));
+    }
+    let tokens = harness.sandbox.stats().token_requests;
+    pages(&client, 20).await;
+    let asked = harness.sandbox.stats().token_requests - tokens;
+    assert_eq!((harness.served(), asked), (45, 2));
+    spend(&client).await;
+    assert_eq!(harness.served(), 50);
+    // Where the clock was set by mistake, one call an hour asks for a token.
+    machine.step(SignedDuration::from_hours(24));
+    let tokens = harness.sandbox.stats().token_requests;
+    for minutes in [59, 0, 0, 2, 0, 0] {
+        harness.sandbox.clock().advance(Duration::from_secs(60 * minutes));
+        spend(&client).await;
+    }
+    let asked = harness.sandbox.stats().token_requests - tokens;
+    assert!((1..=2).contains(&asked), "one is refused for its time: {asked}");
+    assert_eq!(harness.served(), 50);
+}
+
+#[tokio::test]
+async fn b16_replies_that_are_cut_after_their_headers_show_the_day_too() {
+    let harness = Harness::new("b16-cut", "2026-11-20T23:58:00Z");
+    let client = harness.limited(harness.machine("2026-11-20T23:58:00Z"), LIMIT);
+    pages(&client, 20).await;
+    // The service's clock is set by three minutes, and its next two replies break off.
+    harness.sandbox.clock().step(SignedDuration::from_mins(3));
+    let when = When::Times { count: 2, skip: 0 };
+    let effect = Effect::Cut { after: 9 };
+    harness.sandbox.fault(Fault { on: Endpoint::Data, when, effect });
+    pages(&client, 1).await;
+    let by_day = harness.sandbox.stats().data_requests_by_day;
+    assert_eq!((by_day[&date(2026, 11, 21)], used(&client)), (3, 3));
+}

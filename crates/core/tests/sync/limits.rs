@@ -1,0 +1,176 @@
+//! Where one behaviour of a run ends and the next begins: clocks, locks, feeds without a page, what
+//! progress expects, and the points of a chain that has not ended.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use siteline_base::clock::Clock;
+use siteline_sandbox::{AsOf, Options};
+use siteline_core::store::{Applied, Delivery, Target, View};
+use siteline_core::sync::{FeedInput, FeedState, ReadSpec, Run, SyncSettings};
+use siteline_core::{Error, Kind, Result};
+
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
+use crate::target::Stored;
+
+fn harness() -> Harness {
+    Harness::new(Options { lateness: false, ..Options::default() }, input())
+}
+
+/// A harness whose client's clock is wrong by this, with both clocks: the service's and the client's.
+fn with_clock(wrong: SignedDuration) -> (Harness, Clock, Clock) {
+    let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
+    let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
+    let options = Options { lateness: false, ..Options::default() };
+    let input = FeedInput { since: at("2026-10-31T00:00:00Z"), ..input() };
+    let harness = Harness::with(options, input, theirs.clone(), ours.clone(), |_| {});
+    (harness, theirs, ours)
+}
+
+#[tokio::test]
+async fn s9_clocks_that_differ_by_exactly_a_day_are_corrected() {
+    // `Date` has whole seconds: the service's time is taken to be half a second later.
+    let half = SignedDuration::from_millis(500);
+    for wrong in [-24, 24].map(|hours| SignedDuration::from_hours(hours) + half) {
+        let (harness, theirs, _) = with_clock(wrong);
+        assert!(harness.sync().await.expect("a sync").complete, "{wrong:#}");
+        let end = at("2026-11-01T17:50:00Z");
+        assert_eq!(harness.state().read_through(), Some(end), "{wrong:#}");
+        assert!(harness.stored(theirs.wall()) == harness.truth(end, AsOf::Now), "{wrong:#}");
+    }
+}
+
+#[tokio::test]
+async fn s9_a_page_that_is_refused_for_its_clock_is_read_again_by_the_same_run() {
+    let (harness, theirs, ours) = with_clock(SignedDuration::ZERO);
+    let run = harness.sync_pages(2).await.expect("two pages");
+    ours.step(SignedDuration::from_hours(-25));
+    for _ in 0..2 {
+        assert_eq!(run.fetch().await.expect_err("days apart").kind(), Kind::ClockSkewError);
+    }
+    ours.step(SignedDuration::from_hours(25));
+    let report = run.finish().await.expect("the run goes on");
+    assert!(report.complete);
+    assert_eq!(report.requests, report.pages() + 2);
+    let end = at("2026-11-01T17:50:00Z");
+    assert!(harness.stored(theirs.wall()) == harness.truth(end, AsOf::Now));
+}
+
+#[tokio::test]
+async fn a_plan_moves_with_the_time_that_a_reply_shows_if_that_is_more_than_five_seconds() {
+    for (step, moves) in [(5, false), (6, true)] {
+        let (harness, theirs, ours) = with_clock(SignedDuration::from_secs(-6));
+        harness.sync().await.expect("a sync");
+        theirs.advance(seconds(HOUR));
+        ours.advance(seconds(HOUR));
+        // The client has learnt that it is six seconds behind.
+        let known = harness.client.now();
+        assert!(known.duration_since(ours.wall()) >= SignedDuration::from_secs(6));
+        theirs.step(SignedDuration::from_secs(step));
+        let report = harness.sync().await.expect("a sync");
+        assert!(report.complete && report.requests > 0);
+        let moved = SignedDuration::from_secs(if moves { step } else { 0 });
+        assert_eq!(report.now.duration_since(known), moved);
+    }
+}
+
+#[tokio::test]
+async fn progress_expects_the_pages_that_are_applied_and_those_that_the_plan_has_left() {
+    let harness = harness();
+    harness.sync().await.expect("a sync");
+    harness.advance(DAY);
+    let planned = harness.plan().pages.expect("known by now");
+    assert!(planned > 5);
+    let run = harness.begin().expect("a run");
+    assert_eq!((run.progress().pages, run.progress().pages_expected), (0, Some(planned)));
+    for pages in 1..=3 {
+        assert!(run.fetch().await.expect("a page"));
+        let progress = run.apply().expect("space");
+        let expected = progress.pages_expected.expect("known");
+        assert!(progress.pages == pages && expected.abs_diff(planned) <= 2, "{expected} {planned}");
+    }
+    let report = run.finish().await.expect("the rest");
+    assert_eq!(run.progress().pages_expected, Some(report.pages()));
+}
+
+#[tokio::test]
+async fn after_a_complete_run_the_target_has_the_state_of_every_feed() {
+    // There is nothing to read yet.
+    let input = FeedInput { since: at("2026-11-01T18:00:00Z"), ..input() };
+    let harness = Harness::new(Options::default(), input);
+    let run = harness.begin().expect("a run");
+    assert!(run.finish().await.expect("a sync").complete);
+    let stored = || harness.target.state("feed").expect("a target");
+    assert_eq!(stored(), None);
+    harness.target.fail(1);
+    assert_eq!(run.keep().expect_err("no space").kind(), Kind::StoreFull);
+    run.keep().expect("space");
+    let kept = FeedState::from_bytes(&stored().expect("a state")).expect("a valid state");
+    assert_eq!(kept, FeedState::new(&harness.feed, harness.client.base_url().as_str()));
+    // What is known already is not written again, with pages or without.
+    harness.target.fail(1);
+    run.keep().expect("nothing to write");
+    harness.target.fail(0);
+    drop(run);
+    harness.advance(HOUR);
+    let run = harness.begin().expect("a run");
+    assert!(run.finish().await.expect("a sync").pages() > 0);
+    harness.target.fail(1);
+    run.keep().expect("nothing to write");
+}
+
+/// A target whose locks fail.
+#[derive(Debug)]
+struct NoLocks;
+
+impl Target for NoLocks {
+    fn lock(&self, _: &str) -> Result<Box<dyn Any + Send>> {
+        Err(Error::new(Kind::StoreError, "no locks here"))
+    }
+
+    fn state(&self, _: &str) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn apply(&self, _: &str, _: Option<&Delivery<'_>>, _: &[u8]) -> Result<Applied> {
+        Ok(Applied::default())
+    }
+}
+
+#[tokio::test]
+async fn s20_only_a_feed_that_another_run_has_is_waited_for() {
+    let harness = harness();
+    let (before, feeds) = (harness.now(), [harness.feed.clone()]);
+    let (settings, wait) = (SyncSettings::default(), seconds(5 * MINUTE));
+    let begun = Run::begin_when_free(&harness.client, Arc::new(NoLocks), &feeds, settings, wait);
+    let error = begun.await.expect_err("no locks");
+    assert_eq!((error.kind(), harness.now()), (Kind::StoreError, before));
+    assert!(error.to_string().contains("no locks here") && !error.to_string().contains("waited"));
+}
+
+#[tokio::test]
+async fn s17_the_points_of_a_chain_that_has_not_ended_are_in_the_changes_and_in_nothing_else() {
+    let mut harness = harness();
+    let stored = Arc::new(Stored::new());
+    harness.target = stored.clone();
+    drop(harness.sync_pages(1).await.expect("a page"));
+    let read = |view| {
+        let spec = ReadSpec::new("feed".to_owned(), (None, None), view).expect("a spec");
+        let mut snapshot = spec.open(stored.store())?;
+        let mut rows = 0;
+        while let Some(batch) = snapshot.reader.next_batch(1_000)? {
+            rows += batch.num_rows();
+        }
+        Ok::<_, Error>((rows, snapshot.sequence, snapshot.warning))
+    };
+    assert_eq!(read(View::Latest).expect_err("nothing was read").kind(), Kind::UnreadRange);
+    let (rows, sequence, warning) = read(View::ChangedSince(0)).expect("the page");
+    assert_eq!((rows, sequence), (25, 1));
+    assert!(warning.is_some_and(|text| text.contains("only the points that have arrived")));
+    // The next changes begin after it.
+    harness.sync().await.expect("a sync");
+    let (rest, _, warning) = read(View::ChangedSince(sequence)).expect("the rest");
+    let all = harness.stored(harness.now()).len();
+    assert_eq!((rows + rest, warning), (all, None));
+}

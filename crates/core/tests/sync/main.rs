@@ -1,0 +1,17 @@
+//! Syncs from the sandbox: client, sandbox and sync together, over real sockets, with frozen clocks.
+
+#![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
+
+mod concurrency;
+mod convergence;
+mod harness;
+mod limits;
+mod max_pages;
+mod model;
+mod reads;
+mod recovery;
+mod revisions;
+mod set_aside;
+mod spending;
+mod states;
+mod target;

@@ -1,0 +1,172 @@
+//! Reading a store: snapshots, coverage and lateness.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::TimestampMicrosecondType;
+use jiff::Timestamp;
+use siteline_core::Kind;
+use siteline_sandbox::Options;
+use siteline_core::store::{Choice as _, Flagged, View};
+use siteline_core::sync::{
+    FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState, read_state,
+};
+
+use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
+use crate::target::Stored;
+
+/// A store with two days of the feed, the first one settled.
+async fn synced() -> (Harness, Arc<Stored>) {
+    let mut harness = Harness::new(Options::default(), input());
+    let stored = Arc::new(Stored::new());
+    harness.target = stored.clone();
+    harness.advance(2 * DAY);
+    assert!(harness.sync().await.expect("a sync").complete);
+    (harness, stored)
+}
+
+fn all(view: View) -> ReadSpec {
+    ReadSpec::new("feed".to_owned(), (None, None), view).expect("a spec")
+}
+
+fn timestamps(snapshot: Snapshot) -> Vec<Timestamp> {
+    let mut reader = snapshot.reader;
+    let mut timestamps = Vec::new();
+    while let Some(batch) = reader.next_batch(1_000).expect("points") {
+        let column = batch.column(5).as_primitive::<TimestampMicrosecondType>();
+        let instant = |at: &i64| Timestamp::from_microsecond(*at).expect("a timestamp");
+        timestamps.extend(column.values().iter().map(instant));
+    }
+    timestamps.sort_unstable();
+    timestamps.dedup();
+    timestamps
+}
+
+#[tokio::test]
+async fn a_snapshot_has_the_sequence_number_of_its_newest_page() {
+    let (harness, stored) = synced().await;
+    let store = stored.store();
+    let first = all(View::Latest).open(store).expect("a snapshot");
+    assert_eq!(first.sequence, store.sequence("feed").expect("a sequence"));
+    assert_eq!(first.feed, harness.feed);
+    let (sequence, points) = (first.sequence, timestamps(first));
+    harness.advance(6 * HOUR);
+    harness.sync().await.expect("a sync");
+    let (latest, as_of) = (all(View::Latest), all(View::AsOf(sequence)));
+    let latest = latest.open(store).expect("a snapshot");
+    let as_of = as_of.open(store).expect("a snapshot");
+    assert!(latest.sequence > sequence);
+    assert_eq!(as_of.sequence, sequence);
+    assert_eq!(timestamps(as_of), points);
+    assert!(timestamps(latest).len() > points.len());
+}
+
+#[tokio::test]
+async fn only_settled_points_are_read_within_the_bounds() {
+    let (harness, stored) = synced().await;
+    let store = stored.store();
+    let settled = harness.state().settled();
+    assert!(!settled.is_empty());
+    let is_settled =
+        |at: &Timestamp| settled.contains(Range::new(at.as_second(), at.as_second() + 1));
+    let every = timestamps(all(View::Latest).open(store).expect("a snapshot"));
+    assert!(every.iter().any(|at| !is_settled(at)));
+    let only = ReadSpec { settled_only: true, ..all(View::Latest) };
+    let read = timestamps(only.open(store).expect("a snapshot"));
+    assert_eq!(read, every.iter().copied().filter(is_settled).collect::<Vec<_>>());
+    let (start, end) = (at("2026-11-01T03:00:00Z"), at("2026-11-01T05:00:00Z"));
+    let within = ReadSpec { start: Some(start), end: Some(end), ..only };
+    let read = timestamps(within.open(store).expect("a snapshot"));
+    let expected = every.iter().copied().filter(|at| (start..end).contains(at) && is_settled(at));
+    assert_eq!(read, expected.collect::<Vec<_>>());
+    assert!(!read.is_empty());
+}
+
+#[tokio::test]
+async fn an_unknown_feed_is_refused_and_the_known_ones_are_named() {
+    let empty = Stored::new();
+    let hint = |error: siteline_core::Error| {
+        assert_eq!(error.kind(), Kind::StoreError, "{error:?}");
+        error.context().hint.clone().expect("a hint")
+    };
+    let none = read_state(empty.store(), "other").expect_err("no such feed");
+    assert!(hint(none).contains("no feeds yet"));
+    let (_bench, stored) = synced().await;
+    let other = ReadSpec { feed: "other".to_owned(), ..all(View::Latest) };
+    assert_eq!(hint(other.open(stored.store()).expect_err("no such feed")), "Its feeds: feed.");
+    let coverage = FeedCoverage::read(stored.store(), "other", None);
+    assert_eq!(hint(coverage.expect_err("no such feed")), "Its feeds: feed.");
+}
+
+#[tokio::test]
+async fn coverage_is_as_of_the_newest_read_or_later() {
+    let (harness, stored) = synced().await;
+    let coverage = FeedCoverage::read(stored.store(), "feed", None).expect("a coverage");
+    assert!(coverage.now >= harness.state().newest_read().expect("a read"));
+    assert_eq!(coverage.feed, harness.feed);
+    let coverage = FeedCoverage::read(stored.store(), "feed", Some(harness.now())).expect("it");
+    let (first, holds) = &coverage.windows[0];
+    assert_eq!((first.state, *holds), (WindowState::Settled, Some(true)));
+    let settled: i64 = coverage
+        .windows
+        .iter()
+        .filter(|(window, _)| window.state == WindowState::Settled)
+        .map(|(window, _)| window.end.as_second() - window.start.as_second())
+        .sum();
+    let lateness = FeedLateness::read(stored.store(), "feed").expect("a lateness");
+    assert_eq!(lateness.settled, settled.unsigned_abs());
+}
+
+#[test]
+fn a_spec_displays_serialises_and_has_a_start_before_its_end() {
+    let (start, end) = (at("2026-11-01T00:00:00Z"), at("2026-11-02T00:00:00Z"));
+    let new = |start, end| ReadSpec::new("feed".to_owned(), (start, end), View::AsOf(7));
+    let error = new(Some(end), Some(start)).expect_err("reversed");
+    assert_eq!(error.kind(), Kind::QueryError);
+    assert!(new(Some(start), Some(start)).is_err());
+    let spec = new(Some(start), Some(end)).expect("a spec");
+    let spec = ReadSpec { settled_only: true, flagged: Flagged::Drop, ..spec };
+    assert_eq!(
+        spec.to_string(),
+        "feed as of 7, from 2026-11-01T00:00:00Z, to 2026-11-02T00:00:00Z, settled only, \
+         without flagged"
+    );
+    let text = serde_json::to_string(&spec).expect("JSON");
+    assert_eq!(serde_json::from_str::<ReadSpec>(&text).expect("a spec"), spec);
+    assert_eq!(spec.bounds(), Some((start.as_microsecond(), end.as_microsecond())));
+    assert_eq!(all(View::ChangedSince(3)).to_string(), "feed changed since 3");
+}
+
+#[test]
+fn flagged_is_one_of_three_names() {
+    for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
+        assert_eq!(Flagged::parse(&flagged.to_string()).expect("a word"), flagged);
+    }
+    let error = Flagged::parse("Keep").expect_err("another word");
+    assert_eq!(error.kind(), Kind::QueryError);
+    assert!(error.to_string().contains("\"keep\", \"drop\" and \"only\""), "{error}");
+}
+
+#[tokio::test]
+async fn s17_points_after_the_newest_instant_that_was_read_are_left_out() {
+    let mut harness = Harness::new(Options { lateness: false, ..Options::default() }, input());
+    let stored = Arc::new(Stored::new());
+    harness.target = stored.clone();
+    // The clock of the run is wrong: its chain reaches into the service's future, and covers less than
+    // it brings.
+    harness.settings.now = Some(harness.now().checked_add(seconds(5 * HOUR)).expect("a time"));
+    harness.sync().await.expect("a sync");
+    let newest = harness.state().newest().expect("something was read");
+    let points = harness.stored(harness.now());
+    assert!(points.keys().any(|(_, at)| *at >= newest.as_microsecond()), "some came from after it");
+    let open = |start| {
+        let spec = ReadSpec::new("feed".to_owned(), (start, None), View::Latest).expect("a spec");
+        spec.open(stored.store()).expect("a snapshot")
+    };
+    for start in [None, Some(at("2026-11-01T06:00:00Z"))] {
+        let read = timestamps(open(start));
+        assert!(read.last().is_some_and(|last| *last < newest), "{read:?}");
+    }
+    let keep = ReadSpec { unread: Unread::Keep, ..all(View::Latest) };
+    assert!(timestamps(keep.open(stored.store()).expect("all")).last() >= Some(&newest));
+}

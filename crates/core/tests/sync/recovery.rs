@@ -1,0 +1,326 @@
+//! Failures in the middle of a chain, and runs that are interrupted there.
+
+use std::sync::Arc;
+
+use siteline_core::Kind;
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_core::sync::{FeedInput, FeedState};
+
+use crate::harness::{DAY, HOUR, Harness, at, client_of, input, seconds};
+
+/// Eighteen hours in one window: one chain of more than a dozen pages.
+fn one_chain() -> Harness {
+    one_chain_of(Options::default())
+}
+
+fn one_chain_of(options: Options) -> Harness {
+    let input = FeedInput { window: seconds(DAY), settle_lag: seconds(0), ..input() };
+    Harness::new(Options { lateness: false, ..options }, input)
+}
+
+fn on_data(when: When, effect: Effect) -> Fault {
+    Fault { on: Endpoint::Data, when, effect }
+}
+
+fn equals_truth(harness: &Harness) -> bool {
+    harness.stored(harness.now()) == harness.truth(harness.now(), AsOf::Now)
+}
+
+/// The number of pages of the chain without a failure.
+async fn pages() -> u64 {
+    let harness = one_chain();
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!((report.feeds[0].chains, report.requests), (1, report.pages()));
+    report.pages()
+}
+
+#[tokio::test]
+async fn p6_a_rejected_cursor_restarts_its_chain() {
+    let (harness, pages) = (one_chain(), pages().await);
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    harness.sandbox.forget_cursors();
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(report.feeds[0].applied.flagged, 0);
+    assert_eq!(harness.sandbox.stats().data_requests, 4 + 1 + pages);
+    assert_eq!(harness.state().sequence(), 4 + pages, "one number for each page that arrived");
+}
+
+#[tokio::test]
+async fn p6_p13_the_third_rejected_cursor_is_an_error_and_the_range_is_set_aside() {
+    for effect in [Effect::ForgetCursors, Effect::CycleCursors(1)] {
+        let harness = one_chain();
+        let expected = match effect {
+            Effect::ForgetCursors => Kind::CursorRejected,
+            _ => Kind::CursorLoop,
+        };
+        harness.sandbox.fault(on_data(When::Every(2), effect));
+        let error = harness.sync().await.expect_err("no chain continues");
+        assert_eq!(error.kind(), expected);
+        assert_eq!(harness.sandbox.stats().data_requests, 6, "begun three times, two pages each");
+        assert_eq!(harness.state().unfinished_chains(), 0);
+        assert!(harness.state().coverage().covered().is_empty());
+        harness.sandbox.clear_faults();
+        assert!(!harness.sync().await.expect("a sync").complete);
+        assert_eq!(harness.sandbox.stats().data_requests, 6, "it is not tried on the same day");
+        harness.advance(DAY);
+        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    }
+}
+
+#[tokio::test]
+async fn p6_restarts_are_counted_over_runs() {
+    let harness = one_chain();
+    let mut runs = 0;
+    while runs == 0 || harness.state_chains() > 0 {
+        // One page, or one rejected cursor, and then the run is dropped.
+        drop(harness.sync_pages(1).await.expect("the pending write is applied"));
+        runs += 1;
+        harness.sandbox.forget_cursors();
+        assert!(runs < 20, "without an end");
+    }
+    assert_eq!(harness.sandbox.stats().data_requests, 6);
+    assert!(harness.state().coverage().covered().is_empty());
+}
+
+/// Two days in windows of six hours, each a chain.
+fn several_chains() -> Harness {
+    let input = FeedInput { settle_lag: seconds(0), ..input() };
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    harness.advance(2 * DAY);
+    harness
+}
+
+#[tokio::test]
+async fn the_error_of_one_range_is_returned_when_everything_else_has_been_read() {
+    let page = |status, body: &'static str| Effect::Reply {
+        status,
+        headers: vec![],
+        body: body.as_bytes().into(),
+    };
+    // A chain of one window cannot be shorter, however its first page is refused.
+    for (effect, kind) in [
+        (page(404, ""), Kind::RequestRejected),
+        (page(400, ""), Kind::RequestRejected),
+        (page(413, ""), Kind::RequestRejected),
+        (page(414, ""), Kind::RequestRejected),
+        (page(200, "[]"), Kind::ProtocolError),
+    ] {
+        let harness = several_chains();
+        harness.sandbox.fault(on_data(When::Nth(1), effect));
+        let error = harness.sync().await.expect_err("one range is skipped");
+        assert_eq!(error.kind(), kind);
+        let left: Vec<_> = harness.plan().tasks;
+        assert_eq!(left.len(), 1, "everything else was read: {left:?}");
+        assert_eq!(harness.plan().set_aside, 0, "the next run reads it");
+        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    }
+}
+
+#[tokio::test]
+async fn a_feed_whose_requests_all_fail_costs_at_most_three_requests_a_run() {
+    let harness = several_chains();
+    let reply = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
+    harness.sandbox.fault(on_data(When::Every(1), reply));
+    let error = harness.sync().await.expect_err("nothing can be read");
+    assert_eq!((error.kind(), harness.sandbox.stats().data_requests), (Kind::RequestRejected, 3));
+}
+
+#[tokio::test]
+async fn p6_a_bookmark_of_another_subject_restarts_its_chain() {
+    let mut harness = one_chain();
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    harness.client = client_of(&harness.sandbox, harness.sandbox.clock().clone(), |_| {});
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(report.requests, pages().await);
+}
+
+#[tokio::test]
+async fn s15_a_run_interrupted_after_any_page_continues_from_its_bookmark() {
+    let pages = pages().await;
+    for read in 0..=pages {
+        let harness = one_chain();
+        drop(harness.sync_pages(usize::try_from(read).expect("few")).await.expect("pages"));
+        assert_eq!(harness.state_chains(), usize::from(read > 0 && read < pages), "{read}");
+        let report = harness.sync().await.expect("a sync");
+        assert!(report.complete && equals_truth(&harness), "after {read} pages");
+        assert_eq!(harness.sandbox.stats().data_requests, pages, "no page was read twice");
+        assert_eq!(report.feeds[0].sequence, pages);
+    }
+}
+
+#[tokio::test]
+async fn s15_a_state_that_an_older_version_wrote_is_continued() {
+    let harness = one_chain();
+    drop(harness.sync_pages(2).await.expect("two pages"));
+    let bytes = harness.target.state("feed").expect("a target").expect("a state");
+    let text = String::from_utf8(bytes).expect("text");
+    let bookmark = text.split("\"bookmark\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    // The state as version 0.1.0 wrote it, except for the address and the cursor, which are new.
+    let line = include_str!("state-1.json")
+        .trim_end()
+        .replace("SERVICE", harness.client.base_url().as_str())
+        .replace("BOOKMARK", bookmark.expect("a bookmark"));
+    let older = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes();
+    let (ours, theirs) = (FeedState::from_bytes(text.as_bytes()), FeedState::from_bytes(&older));
+    assert_eq!(ours.expect("a state"), theirs.expect("a state"), "\n{text}");
+    harness.target.replace_state("feed", &older);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await);
+}
+
+#[tokio::test]
+async fn a_chain_that_resumes_after_other_chains_gets_new_numbers() {
+    let mut harness = one_chain();
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    // The chain ends after this bound, so it is not resumed.
+    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
+    let between = harness.sync().await.expect("a sync");
+    assert!(between.complete && between.pages() > 1);
+    assert_eq!(harness.state_chains(), 1);
+    harness.settings.until = None;
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(report.feeds[0].applied.flagged, 0);
+    assert_eq!(harness.state().sequence(), pages().await + between.pages());
+}
+
+#[tokio::test]
+async fn a_page_that_was_fetched_and_not_applied_is_fetched_again() {
+    let harness = one_chain();
+    let run = harness.sync_pages(3).await.expect("three pages");
+    assert!(run.fetch().await.expect("a page"));
+    assert!(run.fetch().await.expect("the same page"), "a write is pending: no request is made");
+    assert_eq!(harness.sandbox.stats().data_requests, 4);
+    drop(run);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await + 1);
+}
+
+#[tokio::test]
+async fn a_page_that_could_not_be_applied_stays_pending() {
+    let harness = one_chain();
+    let run = harness.begin().expect("a run");
+    assert!(run.fetch().await.expect("a page"));
+    harness.target.fail(2);
+    for _ in 0..2 {
+        assert_eq!(run.apply().expect_err("no space").kind(), Kind::StoreFull);
+        assert!(run.fetch().await.expect("the page stays pending"));
+        assert!(harness.target.state("feed").expect("a target").is_none(), "nothing was written");
+    }
+    assert_eq!(run.apply().expect("space").pages, 1);
+    assert!(run.finish().await.expect("the rest").complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await);
+}
+
+#[tokio::test]
+async fn a_fetch_that_is_dropped_leaves_the_chain_as_it_was() {
+    // A fetch that is dropped may cost a token request each time. Above the limit the client would
+    // pause, which moves the clock, and the truth would have points that were not there to be read.
+    let options = Options { token_requests_per_minute: 10_000, ..Options::default() };
+    let harness = one_chain_of(options);
+    let began = harness.now();
+    let (run, dropped) = harness.sync_dropping(1).await;
+    assert!(dropped > 20, "only {dropped} were dropped");
+    let report = run.report().expect("a report");
+    assert_eq!(harness.now(), began, "a request was retried");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(report.pages(), pages().await);
+    // Dropped requests may have been sent or not: the ledger may count too many, never too few.
+    let (ours, theirs) = (harness.client.data_requests(), harness.sandbox.stats().data_requests);
+    assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_of_a_chain_leaves_the_run_usable() {
+    let harness = one_chain();
+    let run = harness.sync_pages(3).await.expect("three pages");
+    let body = "{}".into();
+    let effect = Effect::Reply { status: 403, headers: vec![], body };
+    harness.sandbox.fault(on_data(When::Nth(1), effect));
+    assert!(run.fetch().await.is_err());
+    let report = run.finish().await.expect("the run continues");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(harness.sandbox.stats().data_requests, pages().await + 1);
+}
+
+#[tokio::test]
+async fn a_range_of_several_windows_that_the_service_rejects_is_read_window_by_window() {
+    let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    let refusal = Effect::Reply { status: 400, headers: vec![], body: r#"{"error":"no"}"#.into() };
+    // The last window is read first, then the two before it in one chain.
+    harness.sandbox.fault(on_data(When::Nth(2), refusal.clone()));
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!((report.requests, report.feeds[0].chains), (4, 3));
+    // The limit is kept: windows that become due together are not read in one chain.
+    harness.advance(4 * DAY);
+    let planned = harness.plan().tasks;
+    assert!(planned.len() > 10, "{planned:?}");
+    let long = planned.iter().find(|task| task.end.duration_since(task.start).as_hours() > 7);
+    assert_eq!(long, None, "longer than a window and its overlap");
+    harness.sandbox.fault(on_data(When::Nth(1), refusal));
+    assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
+    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+}
+
+#[tokio::test]
+async fn a_range_of_several_windows_is_not_cut_for_a_refusal_that_is_not_about_its_length() {
+    let input = FeedInput { page_size: Some(5_000), settle_lag: seconds(0), ..input() };
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    let refusal = Effect::Reply { status: 404, headers: vec![], body: Vec::new().into() };
+    harness.sandbox.fault(on_data(When::Nth(2), refusal));
+    assert_eq!(harness.sync().await.expect_err("refused").kind(), Kind::RequestRejected);
+    assert_eq!(harness.sandbox.stats().data_requests, 2, "each chain once");
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!(report.requests, 1, "two windows in one chain");
+}
+
+#[tokio::test]
+async fn what_is_asked_for_again_is_read_after_the_chain_that_an_older_run_began() {
+    let (mut harness, pages) = (one_chain(), pages().await);
+    drop(harness.sync_pages(4).await.expect("four pages"));
+    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T18:00:00Z"))];
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert_eq!((report.requests, report.feeds[0].chains), (pages - 4 + pages, 2));
+}
+
+#[tokio::test]
+async fn a_chain_whose_window_has_become_due_is_not_resumed() {
+    let harness = one_chain();
+    drop(harness.sync_pages(3).await.expect("three pages"));
+    harness.advance(4 * DAY);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete);
+    let log = harness.sandbox.stats().log;
+    let first_after = log.iter().find(|one| one.at.duration_since(log[0].at).as_hours() > 24);
+    let after = log.iter().filter(|one| one.at.duration_since(log[0].at).as_hours() > 24);
+    assert!(first_after.is_some());
+    // No request of that range has its old cursor.
+    let of_the_old = after.filter(|one| one.query.contains("to=2026-11-01T18"));
+    assert_eq!(of_the_old.count(), 0);
+    assert_eq!(harness.state().unfinished_chains(), 0);
+}
+
+#[tokio::test]
+async fn the_debug_text_of_a_run_contains_no_cursor() {
+    let harness = one_chain();
+    let run = harness.sync_pages(3).await.expect("three pages");
+    assert!(run.fetch().await.expect("a page"));
+    let state = harness.state();
+    let bytes = String::from_utf8(state.to_bytes()).expect("text");
+    let bookmark = bytes.split("\"bookmark\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    let bookmark = bookmark.expect("a bookmark");
+    let text = format!("{run:?} {state:?} {:?}", run.report());
+    assert!(!text.contains(bookmark) && !text.contains("~&%"), "{text}");
+    let run = Arc::new(run);
+    assert_eq!(run.progress().pages, 3);
+    harness.advance(HOUR);
+}

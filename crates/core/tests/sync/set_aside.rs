@@ -1,0 +1,333 @@
+//! Ranges whose chain the service does not end: begun again a bounded number of times, then set aside
+//! for a day, while the rest is read.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_core::store::{Applied, Delivery, Target, View};
+use siteline_core::sync::{Batch, FeedInput, ReadSpec, SetAside, SyncReport, SyncSettings, WindowState};
+use siteline_core::{Error, Kind};
+
+use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
+use crate::target::{Key, Stored, TestTarget, Values};
+
+/// Two days in windows of six hours, of which the newest six hours are read first.
+fn two_days() -> Harness {
+    let input = FeedInput { settle_lag: seconds(0), page_size: Some(5), ..input() };
+    let harness = Harness::new(Options { lateness: false, ..Options::default() }, input);
+    harness.advance(DAY + 6 * HOUR);
+    harness
+}
+
+fn on_data(when: When, effect: Effect) -> Fault {
+    Fault { on: Endpoint::Data, when, effect }
+}
+
+fn requests(harness: &Harness) -> u64 {
+    harness.sandbox.stats().data_requests
+}
+
+fn equals_truth(harness: &Harness) -> bool {
+    harness.stored(harness.now()) == harness.truth(harness.now(), AsOf::Now)
+}
+
+/// The cursor of each page is longer than a URL can be.
+fn long_cursors(times: u64) -> Fault {
+    let cursor = "x".repeat(66_000).into();
+    let effect = Effect::Members(vec![("nextCursor".to_owned(), Some(cursor))]);
+    on_data(When::Times { count: times, skip: 0 }, effect)
+}
+
+fn only(report: &SyncReport) -> &SetAside {
+    let [one] = &report.feeds[0].set_aside[..] else { panic!("{:?}", report.feeds) };
+    one
+}
+
+fn first_again(report: &SyncReport) -> &SetAside {
+    report.feeds[0].set_aside.iter().min_by_key(|one| one.until).expect("one")
+}
+
+#[tokio::test]
+async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside() {
+    let mut harness = two_days();
+    harness.sandbox.fault(long_cursors(2));
+    let error = harness.sync().await.expect_err("one window cannot be read");
+    assert_eq!(error.kind(), Kind::RequestRejected);
+    let text = error.to_string();
+    assert!(text.contains("is set aside until 2026-11-04T00:00:00Z"), "{text}");
+    assert!(text.contains("reread="), "{text}");
+    assert!(text.contains("a cursor of 66000 bytes"), "{text}");
+    let of_newest = |harness: &Harness| {
+        let log = harness.sandbox.stats().log;
+        log.iter().filter(|one| one.query.contains("to=2026-11-03T00")).count()
+    };
+    assert_eq!(of_newest(&harness), 2, "begun twice, each page counted, the long URL not sent");
+    assert_eq!(harness.client.data_requests(), requests(&harness));
+
+    // The other windows were read.
+    let (newest, truth) = (at("2026-11-02T18:00:00Z"), harness.truth(harness.now(), AsOf::Now));
+    assert!(
+        truth
+            .range(..)
+            .filter(|((_, time), _)| *time < newest.as_microsecond())
+            .all(|(key, values)| harness.stored(harness.now()).get(key) == Some(values))
+    );
+    let windows = harness.windows();
+    let aside: Vec<_> = windows.iter().filter(|window| window.set_aside.is_some()).collect();
+    assert_eq!((aside.len(), aside[0].state), (1, WindowState::Unread));
+    assert_eq!((aside[0].start, aside[0].end), (newest, at("2026-11-03T00:00:00Z")));
+
+    // It is not paid for at the next runs, which say so.
+    for _ in 0..3 {
+        let report = harness.sync().await.expect("a sync");
+        assert!(!report.complete && report.requests == 0, "{report:?}");
+        let one = only(&report);
+        assert_eq!((one.error.as_str(), one.pages), ("RequestRejected", 1));
+        assert_eq!((one.start, one.end), (newest, at("2026-11-03T00:00:00Z")));
+        assert_eq!(report.resumes_at, Some(one.until));
+        assert_eq!(report.todo.len(), 1);
+        assert_eq!((harness.plan().tasks, harness.plan().set_aside), (vec![], 1));
+    }
+    // Fresh data is read.
+    harness.advance(HOUR);
+    let report = harness.sync().await.expect("a sync");
+    assert!(!report.complete && report.requests > 0 && of_newest(&harness) == 2);
+
+    // It is tried again when it is asked for.
+    harness.settings.reread = vec![(newest, at("2026-11-03T00:00:00Z"))];
+    assert_eq!(harness.plan().set_aside, 0);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && report.feeds[0].set_aside.is_empty() && equals_truth(&harness));
+}
+
+#[tokio::test]
+async fn p13_after_a_day_a_range_is_tried_again() {
+    let mut harness = two_days();
+    harness.sandbox.fault(long_cursors(2));
+    harness.sync().await.expect_err("one window cannot be read");
+    harness.advance(DAY - 1);
+    // Planning for another time changes nothing: the service's time counts.
+    harness.settings.now = Some(at("2026-11-02T23:00:00Z"));
+    let report = harness.sync().await.expect("a sync");
+    assert!(!report.complete, "{report:?}");
+    harness.settings.now = None;
+    harness.advance(1);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete && equals_truth(&harness));
+    assert!(harness.windows().iter().all(|window| window.set_aside.is_none()));
+}
+
+#[tokio::test]
+async fn p13_p6_a_range_whose_cursors_are_refused_or_repeated_is_set_aside() {
+    for (effect, kind) in
+        [(Effect::ForgetCursors, Kind::CursorRejected), (Effect::CycleCursors(1), Kind::CursorLoop)]
+    {
+        let harness = two_days();
+        let when = When::Times { count: 6, skip: 0 };
+        harness.sandbox.fault(on_data(when, effect));
+        // Where cursors are forgotten, only every second request has one.
+        let error = harness.sync().await.expect_err("one window cannot be read");
+        assert_eq!(error.kind(), kind);
+        let (before, report) = (requests(&harness), harness.sync().await.expect("a sync"));
+        assert_eq!((requests(&harness), only(&report).error.clone()), (before, kind.to_string()));
+        harness.advance(DAY);
+        assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    }
+}
+
+#[tokio::test]
+async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
+    let mut harness = two_days();
+    // An empty page with a new cursor, for ever.
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
+    let error = harness.sync().await.expect_err("no end");
+    assert_eq!((error.kind(), requests(&harness)), (Kind::EndlessChain, 1_024));
+    let text = error.to_string();
+    for part in ["1024 pages were read (how many to expect was not known)", "counted", "window="] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!((requests(&harness), only(&report).pages), (1_024, 1_024));
+    harness.sandbox.clear_faults();
+    harness.settings.until = None;
+    let report = harness.sync().await.expect("the other windows");
+    assert!(!report.complete && report.feeds[0].set_aside.len() == 1);
+    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
+    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+    // Once the number of pages is known, ten times as many are read.
+    harness.settings.reread.clear();
+    harness.advance(6 * HOUR);
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    let before = requests(&harness);
+    let pages = harness.plan().tasks.into_iter().map(|task| task.pages.expect("known").max(10));
+    let expected: u64 = pages.sum();
+    assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
+    assert_eq!(requests(&harness) - before, 10 * expected);
+}
+
+#[tokio::test]
+async fn p14_three_chains_without_an_end_leave_a_feed_alone_for_a_day() {
+    let mut harness = two_days();
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
+    assert_eq!(requests(&harness), 3 * 1_024);
+    for _ in 0..3 {
+        harness.advance(6 * HOUR);
+        assert_eq!(harness.plan().tasks, []);
+        let report = harness.sync().await.expect("a sync");
+        assert_eq!((requests(&harness), report.feeds[0].set_aside.len()), (3 * 1_024, 3));
+        assert!(!report.complete && report.todo.len() > 1);
+        assert_eq!(report.resumes_at, Some(first_again(&report).until));
+    }
+    // It is read when it is asked for, and after the day.
+    harness.sandbox.clear_faults();
+    harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
+    assert!(harness.sync().await.expect("a sync").requests > 0);
+    harness.settings.reread.clear();
+    harness.advance(6 * HOUR);
+    assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
+}
+
+#[tokio::test]
+async fn p14_the_pages_of_an_endless_chain_are_counted_over_runs() {
+    let mut harness = two_days();
+    harness.sandbox.fault(on_data(When::Every(1), Effect::EmptyPage));
+    harness.settings.until = Some(at("2026-11-01T06:00:00Z"));
+    let mut runs = 0;
+    while requests(&harness) < 990 {
+        drop(harness.sync_pages(90).await.expect("pages"));
+        runs += 1;
+    }
+    assert_eq!(harness.sync().await.expect_err("no end").kind(), Kind::EndlessChain);
+    assert_eq!((runs, requests(&harness)), (11, 1_024));
+}
+
+#[tokio::test]
+async fn p13_s16_what_is_set_aside_is_unread_and_its_points_are_left_out() {
+    let mut harness = two_days();
+    let stored = Arc::new(Stored::new());
+    harness.target = stored.clone();
+    // The newest window ends with a cursor that is too long, after two pages.
+    let cursor = "x".repeat(66_000).into();
+    let effect = Effect::Members(vec![("nextCursor".to_owned(), Some(cursor))]);
+    for nth in [2, 4] {
+        harness.sandbox.fault(on_data(When::Nth(nth), effect.clone()));
+    }
+    harness.sync().await.expect_err("one window cannot be read");
+    let newest = at("2026-11-02T18:00:00Z");
+    let read = |range| ReadSpec::new("feed".to_owned(), range, View::Latest).expect("a range");
+    let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-02T22:00:00Z"))));
+    assert!(spec.open(stored.store()).expect("until now").warning.is_some());
+    let spec = read((Some(newest), Some(at("2026-11-02T22:00:00Z"))));
+    let error = spec.open(stored.store()).expect_err("it was never read");
+    assert_eq!(error.kind(), Kind::UnreadRange);
+    // Without a range as well, though ten of its points are stored.
+    assert!(harness.stored(harness.now()).keys().any(|(_, at)| *at >= newest.as_microsecond()));
+    let whole = read((None, None)).open(stored.store()).expect("what was read");
+    assert_eq!(whole.coverage.unread.iter().count(), 1);
+    assert!(whole.warning.is_some_and(|warning| warning.contains("2026-11-02T18:00:00Z")));
+
+    // An hour later the window is a gap: the error says what helps.
+    harness.advance(HOUR);
+    harness.sync().await.expect("the rest");
+    let spec = read((Some(at("2026-11-02T12:00:00Z")), Some(at("2026-11-03T00:30:00Z"))));
+    let text = spec.open(stored.store()).expect_err("a gap").to_string();
+    assert!(text.contains("2026-11-04T00:00:00Z, or at once with reread="), "{text}");
+}
+
+/// A target that cannot store the first page with a point in a range.
+#[derive(Debug)]
+struct Picky {
+    stored: Stored,
+    refused: std::ops::Range<i64>,
+}
+
+impl Target for Picky {
+    fn lock(&self, feed: &str) -> siteline_core::Result<Box<dyn Any + Send>> {
+        self.stored.lock(feed)
+    }
+
+    fn state(&self, feed: &str) -> siteline_core::Result<Option<Vec<u8>>> {
+        self.stored.state(feed)
+    }
+
+    fn apply(
+        &self,
+        feed: &str,
+        delivery: Option<&Delivery<'_>>,
+        state: &[u8],
+    ) -> siteline_core::Result<Applied> {
+        let times = delivery.map(|delivery| delivery.page.points.timestamps.values());
+        if times.is_some_and(|times| times.iter().any(|time| self.refused.contains(time))) {
+            let error = Error::new(Kind::StoreError, "no such text");
+            return Err(error.with(|context| context.unstorable = true));
+        }
+        self.stored.apply(feed, delivery, state)
+    }
+}
+
+impl TestTarget for Picky {
+    fn points(&self, feed: &str) -> BTreeMap<Key, Values> {
+        self.stored.points(feed)
+    }
+
+    fn fail(&self, times: u32) {
+        self.stored.fail(times);
+    }
+
+    fn replace_state(&self, feed: &str, state: &[u8]) {
+        self.stored.replace_state(feed, state);
+    }
+}
+
+#[tokio::test]
+async fn values_that_a_target_cannot_store_set_their_range_aside() {
+    let bounds = [at("2026-11-02T08:00:00Z"), at("2026-11-02T08:05:00Z")];
+    let [first, end] = bounds.map(Timestamp::as_microsecond);
+    for batch in [None, Some(Batch::Pages(2)), Some(Batch::Chain)] {
+        for concurrency in [1, 4] {
+            let mut harness = two_days();
+            harness.settings = SyncSettings { batch, concurrency, ..harness.settings.clone() };
+            harness.target = Arc::new(Picky { stored: Stored::new(), refused: first..end });
+            let error = harness.sync().await.expect_err("one range cannot be stored");
+            assert_eq!(error.kind(), Kind::StoreError);
+            let text = error.to_string();
+            assert!(text.contains("no such text\n2026-11-0"), "{text}");
+            assert!(error.context().spans.is_empty());
+
+            // All else was stored, and the range is not paid for again.
+            let spent = requests(&harness);
+            let report = harness.sync().await.expect("it is left out");
+            assert_eq!(requests(&harness), spent, "{batch:?} {concurrency}");
+            let aside = only(&report);
+            assert!(
+                aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError"
+            );
+            let outside = |time: i64| {
+                !(aside.start.as_microsecond()..aside.end.as_microsecond()).contains(&time)
+            };
+            let (stored, truth) =
+                (harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
+            assert!(truth.iter().all(|(key, point)| !outside(key.1) || stored[key] == *point));
+            assert!(!stored.keys().any(|(_, time)| (first..end).contains(time)));
+            assert_eq!(harness.state_chains(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_refused_when_the_run_ends_is_set_aside() {
+    let mut harness = two_days();
+    let settings = harness.settings.clone();
+    let (batch, max_pages) = (Some(Batch::Chain), Some(2));
+    harness.settings = SyncSettings { batch, max_pages, ..settings };
+    harness.target = Arc::new(Picky { stored: Stored::new(), refused: i64::MIN..i64::MAX });
+    let error = harness.sync().await.expect_err("what waited cannot be stored");
+    assert_eq!((error.kind(), requests(&harness)), (Kind::StoreError, 2));
+    assert_eq!(harness.state().set_aside(harness.now()).len(), 1);
+    assert_eq!(harness.state_chains(), 0);
+}

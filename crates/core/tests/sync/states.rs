@@ -1,0 +1,320 @@
+//! Locks, feed definitions that conflict with a state, and wrong clocks.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use jiff::SignedDuration;
+use siteline_core::Kind;
+use siteline_base::clock::Clock;
+use siteline_core::data::Identity;
+use siteline_sandbox::{AsOf, Options};
+use siteline_core::sync::{Feed, FeedInput, FeedState, Run, SyncSettings, WindowState};
+
+use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
+
+fn harness() -> Harness {
+    Harness::new(Options { lateness: false, ..Options::default() }, input())
+}
+
+#[tokio::test]
+async fn s6_a_second_run_of_a_feed_is_refused_at_once() {
+    let harness = harness();
+    let first = harness.begin().expect("a run");
+    assert_eq!(harness.begin().expect_err("locked").kind(), Kind::StoreBusy);
+    drop(first);
+    harness.sync().await.expect("a sync");
+}
+
+/// The feed and another one of the same query, in this order.
+fn two_feeds(harness: &Harness) -> [Feed; 2] {
+    let other = FeedInput { name: "another".to_owned(), ..harness.feed.input().clone() };
+    [harness.feed.clone(), Feed::new(other).expect("a feed")]
+}
+
+#[tokio::test]
+async fn s20_a_run_waits_for_a_feed_and_plans_after_that() {
+    let harness = harness();
+    let first = harness.begin().expect("a run");
+    let feeds = [harness.feed.clone()];
+    let wait = seconds(2 * MINUTE);
+    let begin = || {
+        let settings = SyncSettings::default();
+        Run::begin_when_free(&harness.client, harness.target.clone(), &feeds, settings, wait)
+    };
+    let before = harness.now();
+    let error = begin().await.expect_err("the other run goes on");
+    assert_eq!(error.kind(), Kind::StoreBusy);
+    assert!(error.to_string().contains("waited 120 s"), "{error}");
+    assert_eq!(harness.now().duration_since(before), SignedDuration::from_mins(2));
+    let mut second = std::pin::pin!(begin());
+    assert!((&mut second).now_or_never().is_none());
+    let read = first.finish().await.expect("a sync").requests;
+    drop(first);
+    let report = second.await.expect("free").finish().await.expect("a sync");
+    assert!(read > 0 && report.requests == 0, "the first run has read everything");
+}
+
+#[tokio::test]
+async fn s20_feeds_are_locked_in_the_order_of_their_names() {
+    let harness = harness();
+    let feeds = two_feeds(&harness);
+    for (held, other, is_locked) in [("feed", "another", true), ("another", "feed", false)] {
+        let lock = harness.target.lock(held).expect("free");
+        let settings = SyncSettings::default();
+        let wait = seconds(5 * MINUTE);
+        let run =
+            Run::begin_when_free(&harness.client, harness.target.clone(), &feeds, settings, wait);
+        let mut run = std::pin::pin!(run);
+        assert!((&mut run).now_or_never().is_none());
+        assert_eq!(harness.target.lock(other).is_err(), is_locked, "{other}");
+        drop(lock);
+        drop(run.await.expect("free"));
+    }
+}
+
+#[tokio::test]
+async fn s20_a_wait_ends_with_the_deadline_of_the_run() {
+    let harness = harness();
+    let _first = harness.begin().expect("a run");
+    let settings = SyncSettings { deadline: Some(seconds(9)), ..SyncSettings::default() };
+    let (target, feeds) = (harness.target.clone(), [harness.feed.clone()]);
+    let wait = seconds(5 * MINUTE);
+    let run = Run::begin_when_free(&harness.client, target, &feeds, settings, wait).await;
+    assert!(run.expect_err("locked").to_string().contains("waited 9 s"));
+}
+
+#[tokio::test]
+async fn a_changed_definition_is_refused_before_anything_is_sent() {
+    let mut harness = harness();
+    harness.sync().await.expect("a sync");
+    let before = harness.sandbox.stats().data_requests;
+    harness.feed = Feed::new(FeedInput { overlap: seconds(7_200), ..input() }).expect("a feed");
+    let error = harness.begin().expect_err("changed");
+    assert_eq!(error.kind(), Kind::FeedChanged);
+    assert!(error.to_string().contains("overlap was 1h, is 2h"), "{error}");
+    let other = FeedInput { name: "other".to_owned(), ..harness.feed.input().clone() };
+    let feeds = [harness.feed.clone(), Feed::new(other).expect("a feed")];
+    let begun =
+        Run::begin(&harness.client, harness.target.clone(), &feeds, SyncSettings::default());
+    assert_eq!(begun.expect_err("changed").kind(), Kind::FeedChanged);
+    assert_eq!(harness.sandbox.stats().data_requests, before);
+    let state = harness.state().redefine(&harness.feed).expect("times may change");
+    harness.target.replace_state("feed", &state.to_bytes());
+    harness.sync().await.expect("a sync: the refused runs have released their locks");
+}
+
+#[tokio::test]
+async fn a_duplicate_feed_and_an_empty_range_are_refused() {
+    let mut harness = harness();
+    let feeds = [harness.feed.clone(), harness.feed.clone()];
+    let begun =
+        Run::begin(&harness.client, harness.target.clone(), &feeds, SyncSettings::default());
+    assert_eq!(begun.expect_err("twice").kind(), Kind::QueryError);
+    harness.settings.reread = vec![(at("2026-11-01T02:00:00Z"), at("2026-11-01T02:00:00Z"))];
+    assert_eq!(harness.begin().expect_err("no range").kind(), Kind::QueryError);
+}
+
+#[tokio::test]
+async fn until_bounds_a_run_and_repeating_it_makes_no_request() {
+    let mut harness = harness();
+    let until = at("2026-11-01T09:00:00Z");
+    harness.settings.until = Some(until);
+    let report = harness.sync().await.expect("a sync");
+    assert!(report.complete);
+    assert_eq!(report.feeds[0].read_through, Some(until));
+    assert_eq!(harness.stored(harness.now()), harness.truth(until, AsOf::Now));
+    assert_eq!(harness.sync().await.expect("a sync").requests, 0);
+}
+
+#[tokio::test]
+async fn a_bucket_that_begins_before_until_is_read_completely() {
+    let mut harness = harness();
+    let until = at("2026-11-01T09:04:59Z");
+    harness.settings.until = Some(until);
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!((report.complete, report.feeds[0].read_through), (true, Some(until)));
+    assert!(harness.stored(harness.now()) == harness.truth(at("2026-11-01T09:10:00Z"), AsOf::Now));
+    let log = harness.sandbox.stats().log;
+    assert!(log.iter().any(|one| one.query.contains("T09%3A10%3A00")), "{log:?}");
+    assert_eq!(harness.sync().await.expect("a sync").requests, 0);
+}
+
+#[tokio::test]
+async fn a_run_planned_for_the_future_ends_and_covers_nothing_of_it() {
+    let mut harness = harness();
+    harness.settings.now = Some(at("2026-11-09T00:00:00Z"));
+    let report = harness.sync().await.expect("it ends");
+    assert!(report.complete);
+    assert_eq!(report.feeds[0].read_through, Some(at("2026-11-01T17:50:00Z")));
+    assert_eq!(report.feeds[0].settled_through, None);
+    harness.settings.now = None;
+    harness.settle().await;
+}
+
+#[tokio::test]
+async fn feeds_are_read_in_one_run_and_reported_separately() {
+    let harness = harness();
+    let other = FeedInput {
+        name: "other".to_owned(),
+        filters: vec![("machineId".to_owned(), vec!["M2".to_owned()])],
+        ..input()
+    };
+    let feeds = [harness.feed.clone(), Feed::new(other).expect("a feed")];
+    let settings = SyncSettings { deadline: Some(seconds(HOUR)), ..SyncSettings::default() };
+    let run = Run::begin(&harness.client, harness.target.clone(), &feeds, settings).expect("a run");
+    assert!(!run.progress().done);
+    let mut newest = None;
+    while run.fetch().await.expect("a page") {
+        let progress = run.apply().expect("space");
+        assert!(progress.newest >= newest && progress.fraction.is_none_or(|_| progress.done));
+        newest = progress.newest;
+    }
+    let (progress, report) = (run.progress(), run.report().expect("a report"));
+    assert!(progress.done && progress.fraction == Some(1.0) && report.complete);
+    assert_eq!((progress.pages, progress.requests), (report.pages(), report.requests));
+    let names: Vec<&str> = report.feeds.iter().map(|feed| feed.name.as_str()).collect();
+    assert_eq!(names, ["feed", "other"]);
+    for feed in &report.feeds {
+        let points = harness.target.points(&feed.name);
+        assert_eq!(points.len() as u64, feed.applied.inserted);
+        let machine = if feed.name == "feed" { "M1" } else { "M2" };
+        let is_own = |Identity(ids): &Identity| ids[2].as_deref() == Some(machine);
+        assert!(points.keys().all(|(identity, _)| is_own(identity)));
+    }
+    let inserted: u64 = report.feeds.iter().map(|feed| feed.applied.inserted).sum();
+    assert_eq!(progress.points, inserted);
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_run_and_the_next_run_continues() {
+    let mut harness = harness();
+    harness.settings.deadline = Some(seconds(0));
+    let error = harness.sync().await.expect_err("no time");
+    assert_eq!(error.kind(), Kind::DeadlineExceeded);
+    harness.settings.deadline = None;
+    assert!(harness.sync().await.expect("a sync").complete);
+}
+
+/// A harness, the service's clock, and the client's clock, which is wrong by this many hours.
+fn with_clock(hours: i64) -> (Harness, Clock, Clock) {
+    with_clock_by(SignedDuration::from_hours(hours))
+}
+
+fn with_clock_by(wrong: SignedDuration) -> (Harness, Clock, Clock) {
+    let theirs = Clock::frozen_at(at("2026-11-01T18:00:00Z"));
+    let ours = Clock::frozen_at(theirs.wall().checked_add(wrong).expect("a time"));
+    let options = Options { lateness: false, ..Options::default() };
+    let input = FeedInput { since: at("2026-10-30T12:00:00Z"), ..input() };
+    let harness = Harness::with(options, input, theirs.clone(), ours.clone(), |_| {});
+    (harness, theirs, ours)
+}
+
+#[tokio::test]
+async fn s9_a_clock_that_is_a_day_behind_or_ahead_leaves_no_gap() {
+    for wrong in [-23, -5, 5, 23] {
+        let (mut harness, theirs, ours) = with_clock(wrong);
+        let report = harness.sync().await.expect("a sync");
+        assert!(report.complete);
+        let read = report.feeds[0].read_through.expect("something");
+        assert!(read <= at("2026-11-01T17:50:10Z"), "{wrong} h: claims the future: {read}");
+        // The first reply corrects the time: the same run reads up to the service's time.
+        assert!(read >= at("2026-11-01T17:40:00Z"), "{wrong} h: {read}");
+        // The clock is corrected, and another process continues.
+        let right = SignedDuration::from_hours(-wrong);
+        ours.step(right);
+        harness.client = crate::harness::client_of(&harness.sandbox, ours.clone(), |_| {});
+        for clock in [&theirs, &ours] {
+            clock.advance(seconds(3 * HOUR));
+        }
+        assert!(harness.sync().await.expect("a sync").complete);
+        let unread = |harness: &Harness| {
+            harness.windows().iter().any(|window| window.state == WindowState::Unread)
+        };
+        assert!(!unread(&harness), "{wrong} h: {:?}", harness.windows());
+        let shared = Clock::clone(&theirs);
+        harness.client = crate::harness::client_of(&harness.sandbox, shared, |_| {});
+
+        harness.settle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_seconds_ahead_does_not_make_a_chain_begin_later() {
+    let (harness, theirs, _) = with_clock_by(SignedDuration::from_secs(4));
+    assert!(harness.sync().await.expect("a sync").complete);
+    let began = harness.state().newest_read().expect("a read");
+    let late = began.duration_since(theirs.wall());
+    assert!(late <= SignedDuration::from_secs(2), "{late:#}");
+}
+
+#[tokio::test]
+async fn s9_after_a_clock_is_set_back_no_request_is_made_until_there_is_a_new_bucket() {
+    let (harness, theirs, ours) = with_clock(0);
+    harness.sync().await.expect("a sync");
+    let requests = harness.sandbox.stats().data_requests;
+    // Both clocks are set back, so the client cannot detect it.
+    theirs.step(SignedDuration::from_hours(-24));
+    ours.step(SignedDuration::from_hours(-24));
+    assert!(harness.sync().await.expect("a sync").complete);
+    assert_eq!(harness.sandbox.stats().data_requests, requests);
+    for clock in [&theirs, &ours] {
+        clock.advance(seconds(DAY + HOUR));
+    }
+    let report = harness.sync().await.expect("a sync");
+    assert_eq!(report.feeds[0].read_through, Some(at("2026-11-01T18:50:00Z")));
+    assert_eq!(harness.stored(harness.now()), harness.truth(at("2026-11-01T18:50:00Z"), AsOf::Now));
+}
+
+#[tokio::test]
+async fn s9_clocks_more_than_a_day_apart_cover_nothing() {
+    let (harness, theirs, ours) = with_clock(0);
+    drop(harness.sync_pages(2).await.expect("two pages"));
+    let state = harness.state();
+    // The cached token is still valid by both clocks.
+    ours.step(SignedDuration::from_hours(-25));
+    let error = harness.sync().await.expect_err("days apart");
+    assert_eq!(error.kind(), Kind::ClockSkewError, "{error}");
+    assert!(error.context().skew_seconds.is_some_and(|skew| skew > 86_400.0));
+    assert_eq!(harness.state(), state);
+    ours.step(SignedDuration::from_hours(25));
+    for clock in [&theirs, &ours] {
+        clock.advance(seconds(MINUTE));
+    }
+    assert!(harness.sync().await.expect("a sync").complete);
+}
+
+#[tokio::test]
+async fn a_run_can_be_shared_by_threads() {
+    let harness = harness();
+    let run = Arc::new(harness.begin().expect("a run"));
+    let reading: Vec<_> = (0..4)
+        .map(|_| {
+            let run = Arc::clone(&run);
+            tokio::spawn(async move { run.finish().await })
+        })
+        .collect();
+    for reading in reading {
+        reading.await.expect("no panic").expect("a report");
+    }
+    let report = run.report().expect("a report");
+    assert!(report.complete);
+    assert_eq!(report.requests, report.pages(), "each page once");
+    let end = at("2026-11-01T17:50:00Z");
+    assert!(harness.stored(end) == harness.truth(end, AsOf::Now));
+}
+
+#[tokio::test]
+async fn the_error_of_a_damaged_state_names_its_feed() {
+    let harness = harness();
+    harness.sync().await.expect("a sync");
+    let mut bytes = harness.state().to_bytes();
+    bytes[20] ^= 1;
+    harness.target.replace_state("feed", &bytes);
+    let error = harness.begin().expect_err("damaged");
+    assert_eq!(error.kind(), Kind::StoreCorrupt);
+    assert!(error.to_string().contains("feed \"feed\""), "{error}");
+    let fresh = FeedState::new(&harness.feed, harness.client.base_url().as_str());
+    harness.target.replace_state("feed", &fresh.to_bytes());
+    let run = Arc::new(harness.begin().expect("a run"));
+    assert!(run.check_process().is_ok());
+}

@@ -1,0 +1,48 @@
+//! The sandbox's error, for the author of a test.
+
+use std::io;
+use std::sync::Arc;
+
+use arrow_schema::ArrowError;
+
+use siteline_base::arrow::WrongColumn;
+
+/// A sandbox cannot do what was asked: the key is invalid, points are off their grid, a socket cannot
+/// be opened. The text says what was given and what was expected.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{text}")]
+pub struct SandboxError {
+    text: String,
+    /// The error of the operating system that is the reason.
+    #[source]
+    refusal: Option<Arc<io::Error>>,
+}
+
+impl From<ArrowError> for SandboxError {
+    fn from(error: ArrowError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<WrongColumn> for SandboxError {
+    fn from(error: WrongColumn) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl SandboxError {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), refusal: None }
+    }
+
+    /// An operation that the operating system refused.
+    pub fn system(what: impl Into<String>, error: io::Error) -> Self {
+        Self { text: what.into(), refusal: Some(Arc::new(error)) }
+    }
+
+    /// The error of the operating system, if that is the reason. The text does not contain it.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&io::Error> {
+        self.refusal.as_deref()
+    }
+}

@@ -1,0 +1,285 @@
+//! Frames to load: the rows of Arrow batches become points or readings, grouped by series.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use super::dataset::{Point, Reading};
+use super::error::SandboxError;
+use super::identity::Identity;
+use siteline_base::arrow::{Column, WrongColumn, doubles, ids, integers, times};
+
+const DAY: i64 = 86_400_000_000;
+const SECOND: i64 = 1_000_000;
+
+/// The rows of a frame, grouped by series: aggregated points where the frame has a column
+/// `minimum`, `maximum` or `sample_count`, otherwise raw readings.
+#[derive(Debug)]
+pub struct Frame {
+    default_ids: Identity,
+    rows: usize,
+    is_aggregated: bool,
+    series: BTreeMap<Identity, Vec<Point>>,
+}
+
+/// The bucket width in seconds, and the rows of each series.
+pub(super) enum Rows {
+    Points(u32, Vec<(Identity, Vec<Point>)>),
+    Readings(u32, Vec<(Identity, Vec<Reading>)>),
+}
+
+impl Frame {
+    /// An empty frame. An id without a column is that of `default_ids`.
+    #[must_use]
+    pub fn new(default_ids: Identity) -> Self {
+        Self { default_ids, rows: 0, is_aggregated: false, series: BTreeMap::new() }
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds the rows of a batch. Its columns: `timestamp` and `value`; optionally `minimum`,
+    /// `maximum`, `sample_count`, `available_at` and the ids `site_id`, `line_id`, `machine_id`,
+    /// `device_id`, `tag_guid`.
+    ///
+    /// # Errors
+    /// For a column that is missing or of a wrong type, and for a timestamp that is null.
+    pub fn append(&mut self, batch: &RecordBatch) -> Result<(), SandboxError> {
+        let timestamp = required(batch, "timestamp", times)?;
+        let value = required(batch, "value", doubles)?;
+        let minimum = optional(batch, "minimum", doubles)?;
+        let maximum = optional(batch, "maximum", doubles)?;
+        let sample_count = optional(batch, "sample_count", integers)?;
+        let available_at = optional(batch, "available_at", times)?;
+        let ids = self.ids(batch)?;
+        self.rows += batch.num_rows();
+        self.is_aggregated |= minimum.is_some() || maximum.is_some() || sample_count.is_some();
+        // Equal ids of a column share their memory, so their addresses identify the series.
+        let mut series: HashMap<_, (Identity, Vec<Point>)> = HashMap::new();
+        for row in 0..batch.num_rows() {
+            let null = || SandboxError::new("The column \"timestamp\" holds a null.");
+            let point = Point {
+                timestamp: timestamp[row].ok_or_else(null)?,
+                value: value[row],
+                minimum: at(minimum.as_ref(), row),
+                maximum: at(maximum.as_ref(), row),
+                sample_count: at(sample_count.as_ref(), row),
+                available_at: at(available_at.as_ref(), row),
+            };
+            let key = ids.each_ref().map(|ids| ids[row].as_ref().map(Arc::as_ptr));
+            let new = || (identity(ids.each_ref().map(|ids| ids[row].clone())), Vec::new());
+            series.entry(key).or_insert_with(new).1.push(point);
+        }
+        for (identity, points) in series.into_values() {
+            self.series.entry(identity).or_default().extend(points);
+        }
+        Ok(())
+    }
+
+    /// The ids of each row, in the order of the document.
+    fn ids(&self, batch: &RecordBatch) -> Result<[Column<Arc<str>>; 5], SandboxError> {
+        let column = |name: &str, default: &Option<Arc<str>>| {
+            let ids = optional(batch, name, ids)?;
+            Ok::<_, SandboxError>(ids.unwrap_or_else(|| vec![default.clone(); batch.num_rows()]))
+        };
+        Ok([
+            column("site_id", &self.default_ids.site)?,
+            column("line_id", &self.default_ids.line)?,
+            column("machine_id", &self.default_ids.machine)?,
+            column("device_id", &self.default_ids.device)?,
+            column("tag_guid", &self.default_ids.tag)?,
+        ])
+    }
+
+    /// The rows as points or readings. `bucket_seconds` is the bucket width of points, by default
+    /// [the grid](Self::grid), and the default interval of queries of readings.
+    pub(super) fn into_rows(self, bucket_seconds: Option<u32>) -> Result<Rows, SandboxError> {
+        if self.is_aggregated {
+            let width = bucket_seconds.map_or_else(|| self.grid(), Ok)?;
+            return Ok(Rows::Points(width, self.series.into_iter().collect()));
+        }
+        let width = bucket_seconds.ok_or_else(|| {
+            SandboxError::new(
+                "Raw readings (no minimum, maximum or sample_count) need bucket=, such as \"1m\".",
+            )
+        })?;
+        let readings = |points: Vec<Point>| points.into_iter().filter_map(reading).collect();
+        let series = self.series.into_iter();
+        Ok(Rows::Readings(width, series.map(|(id, points)| (id, readings(points))).collect()))
+    }
+
+    /// The widest bucket, in seconds and a day at most, whose grid has all timestamps.
+    fn grid(&self) -> Result<u32, SandboxError> {
+        let width = self.series.values().flatten().fold(DAY, |width, point| {
+            let (mut one, mut other) = (width, point.timestamp.rem_euclid(DAY));
+            while other != 0 {
+                (one, other) = (other, one % other);
+            }
+            one
+        });
+        let seconds = u32::try_from(width / SECOND).ok().filter(|_| width % SECOND == 0);
+        seconds
+            .ok_or_else(|| SandboxError::new("The timestamps are not on a grid of whole seconds."))
+    }
+}
+
+fn identity([site, line, machine, device, tag]: [Option<Arc<str>>; 5]) -> Identity {
+    Identity { site, line, machine, device, tag }
+}
+
+/// The reading of a row; `None` for a row without a value.
+fn reading(point: Point) -> Option<Reading> {
+    let Point { timestamp, value, available_at, .. } = point;
+    value.map(|value| Reading { timestamp, value, available_at })
+}
+
+type Read<T> = fn(&str, &arrow_array::ArrayRef) -> Result<Column<T>, WrongColumn>;
+
+fn optional<T>(
+    batch: &RecordBatch,
+    name: &str,
+    read: Read<T>,
+) -> Result<Option<Column<T>>, SandboxError> {
+    Ok(batch.column_by_name(name).map(|array| read(name, array)).transpose()?)
+}
+
+fn required<T>(batch: &RecordBatch, name: &str, read: Read<T>) -> Result<Column<T>, SandboxError> {
+    let missing = || SandboxError::new(format!("The frame has no column {name:?}."));
+    optional(batch, name, read)?.ok_or_else(missing)
+}
+
+fn at<T: Copy>(column: Option<&Column<T>>, row: usize) -> Option<T> {
+    column.and_then(|column| column[row])
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
+
+    use super::*;
+
+    const MINUTE: i64 = 60 * SECOND;
+
+    fn default_ids() -> Identity {
+        Identity::new("S1", "L1", "M1", "D1", "T1")
+    }
+
+    fn times(times: Vec<Option<i64>>) -> (&'static str, ArrayRef) {
+        ("timestamp", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC")))
+    }
+
+    fn numbers(name: &'static str, values: Vec<Option<f64>>) -> (&'static str, ArrayRef) {
+        (name, Arc::new(Float64Array::from(values)))
+    }
+
+    fn frame(columns: Vec<(&'static str, ArrayRef)>) -> Result<Frame, String> {
+        let mut frame = Frame::new(default_ids());
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        frame.append(&batch).map_err(|error| error.to_string())?;
+        Ok(frame)
+    }
+
+    fn refused(frame: Frame, bucket_seconds: Option<u32>) -> String {
+        frame.into_rows(bucket_seconds).map(|_| ()).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn rows_are_grouped_by_their_ids_and_missing_ids_are_the_defaults() {
+        let ids: ArrayRef = Arc::new(StringArray::from(vec![Some("B"), None, Some("B")]));
+        let lines: ArrayRef = Arc::new(Int64Array::from(vec![7, 7, 7]));
+        let columns = vec![
+            times(vec![Some(0), Some(0), Some(MINUTE)]),
+            numbers("value", vec![Some(1.0), Some(2.0), None]),
+            numbers("maximum", vec![Some(3.0), None, None]),
+            ("site_id", ids),
+            ("line_id", lines),
+        ];
+        let frame = frame(columns).expect("a frame");
+        assert_eq!(frame.rows(), 3);
+        let Ok(Rows::Points(60, series)) = frame.into_rows(None) else { panic!("points of 60 s") };
+        let [(nowhere, one), (site_b, two)] = &series[..] else { panic!("{series:?}") };
+        assert_eq!((&nowhere.site, nowhere.line.as_deref()), (&None, Some("7")));
+        assert_eq!(*site_b, Identity::new("B", "7", "M1", "D1", "T1"));
+        assert_eq!(*one, [Point { value: Some(2.0), ..Point::default() }]);
+        let first = Point { value: Some(1.0), maximum: Some(3.0), ..Point::default() };
+        assert_eq!(*two, [first, Point { timestamp: MINUTE, ..Point::default() }]);
+    }
+
+    #[test]
+    fn batches_are_appended_in_order() {
+        let batch = |time| {
+            let columns = vec![times(vec![Some(time)]), numbers("value", vec![Some(1.0)])];
+            RecordBatch::try_from_iter(columns).expect("a batch")
+        };
+        let mut frame = Frame::new(default_ids());
+        for time in [0, MINUTE] {
+            frame.append(&batch(time)).expect("appended");
+        }
+        let Ok(Rows::Readings(1, series)) = frame.into_rows(Some(1)) else { panic!("readings") };
+        let [(identity, readings)] = &series[..] else { panic!("{series:?}") };
+        assert_eq!(*identity, default_ids());
+        assert_eq!(readings.iter().map(|one| one.timestamp).collect::<Vec<_>>(), [0, MINUTE]);
+    }
+
+    #[test]
+    fn readings_have_a_value_and_need_a_bucket() {
+        let columns = || {
+            let available: ArrayRef =
+                Arc::new(StringArray::from(vec![Some("1970-01-01T00:00:09Z"), None]));
+            let values = numbers("value", vec![Some(1.0), None]);
+            vec![times(vec![Some(5), Some(6)]), values, ("available_at", available)]
+        };
+        let frame_of = || frame(columns()).expect("a frame");
+        assert_eq!(
+            refused(frame_of(), None),
+            "Raw readings (no minimum, maximum or sample_count) need bucket=, such as \"1m\"."
+        );
+        let Ok(Rows::Readings(60, series)) = frame_of().into_rows(Some(60)) else {
+            panic!("readings")
+        };
+        let reading = Reading { timestamp: 5, value: 1.0, available_at: Some(9 * SECOND) };
+        assert_eq!(series, [(default_ids(), vec![reading])]);
+    }
+
+    #[test]
+    fn the_bucket_is_the_widest_grid_of_whole_seconds() {
+        let points = |at: &[i64]| {
+            let at: Vec<_> = at.iter().copied().map(Some).collect();
+            let nothing = vec![None; at.len()];
+            frame(vec![times(at), numbers("value", nothing.clone()), numbers("minimum", nothing)])
+        };
+        for (at, seconds) in [
+            (&[][..], 86_400),
+            (&[0, DAY], 86_400),
+            (&[DAY, DAY + 6 * MINUTE, 2 * DAY + 4 * MINUTE], 120),
+            (&[-SECOND], 1),
+        ] {
+            let rows = points(at).expect("a frame").into_rows(None);
+            assert!(matches!(rows, Ok(Rows::Points(width, _)) if width == seconds), "{at:?}");
+        }
+        let error = refused(points(&[SECOND / 2]).expect("a frame"), None);
+        assert_eq!(error, "The timestamps are not on a grid of whole seconds.");
+    }
+
+    #[test]
+    fn a_frame_needs_its_times_and_values() {
+        for (columns, words) in [
+            (vec![numbers("value", vec![None])], "The frame has no column \"timestamp\"."),
+            (vec![times(vec![Some(0)])], "The frame has no column \"value\"."),
+            (
+                vec![times(vec![None]), numbers("value", vec![None])],
+                "The column \"timestamp\" holds a null.",
+            ),
+            (
+                vec![numbers("timestamp", vec![None]), numbers("value", vec![None])],
+                "The column \"timestamp\" holds Float64, not times with a zone.",
+            ),
+        ] {
+            assert_eq!(frame(columns).expect_err("refused"), words);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! §4.2 to §4.4: discovery, data, cursors and the allowance.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::client::{BOTH, Caller, DATA, DISCOVERY, at, encode, form, points, sign, target};
+use crate::{AsOf, Options, Selection};
+
+/// A query of an hour of one line: six series.
+const HOUR: &str =
+    "siteId=S1&lineId=L2&from=2026-11-01T00:00:00Z&to=2026-11-01T01:00:00Z&pageSize=50";
+
+fn line(site: &str, line: &str) -> Selection {
+    Selection { sites: vec![site.into()], lines: vec![line.into()], ..Selection::default() }
+}
+
+#[test]
+fn discovery_lists_the_hierarchy() {
+    let caller = Caller::new(Options::default());
+    let body = caller.get(DISCOVERY, &caller.token()).json();
+    let sites = body["sites"].as_array().expect("sites");
+    assert_eq!(sites.len(), 2);
+    assert_eq!(sites[0]["siteId"], "S1");
+    let tag = &sites[0]["lines"][1]["machines"][0]["devices"][0]["tags"][0];
+    assert!(tag["tagGuid"].is_string() && tag["unit"].is_string(), "{tag}");
+}
+
+#[test]
+fn each_endpoint_requires_its_scope() {
+    let caller = Caller::new(Options::default());
+    let claims = caller.claims().to_string();
+    let assertion = sign(&caller.header().to_string(), &claims, 0);
+    let reply = caller.exchange_form(&form(&assertion, "customer.data.read"));
+    let body = reply.json();
+    let token = body["access_token"].as_str().expect("a token");
+    assert_eq!(caller.get(&target(HOUR, None), token).status, 200);
+    let reply = caller.get(DISCOVERY, token);
+    assert_eq!(reply.status, 403);
+    assert!(reply.headers["www-authenticate"].contains("insufficient_scope"));
+}
+
+#[test]
+fn requests_without_a_valid_bearer_token_are_challenged() {
+    let caller = Caller::new(Options::default());
+    let basic = [("Authorization", "Basic eDp5"), ("Accept", "application/json")];
+    for headers in [&basic[1..], &basic[..]] {
+        let reply = caller.send("GET", DATA, headers, b"").expect("a reply");
+        assert_eq!(reply.status, 401);
+        assert!(reply.headers["www-authenticate"].starts_with("Bearer"));
+    }
+    assert_eq!(caller.get(DATA, "unknown").status, 401);
+    let token = caller.token();
+    caller.sandbox.forget_tokens();
+    assert_eq!(caller.get(DATA, &token).status, 401);
+    assert_eq!(caller.sandbox.stats().data_requests, 4);
+}
+
+#[test]
+fn a_complete_chain_equals_the_truth() {
+    let caller = Caller::new(Options::default());
+    let pages = caller.chain(HOUR, &caller.token());
+    assert!(pages.len() > 6, "{}", pages.len());
+    let read: Vec<_> = pages.iter().flat_map(points).collect();
+    let range = (Some(at("2026-11-01T00:00:00Z")), Some(at("2026-11-01T01:00:00Z")));
+    for as_of in [AsOf::Now, AsOf::Final] {
+        let truth =
+            caller.sandbox.truth(line("S1", "L2"), range.0, range.1, None, as_of).expect("truth");
+        assert_eq!(read.len(), truth.len());
+        for (at, (identity, timestamp, value)) in read.iter().enumerate() {
+            let series = &truth.series[truth.series_of[at] as usize];
+            let ids = series.members().map(|(_, id)| id.unwrap_or("-")).join("/");
+            assert_eq!(&ids, identity);
+            assert_eq!(super::client::at(timestamp), truth.timestamp[at]);
+            assert_eq!(*value, truth.value[at]);
+        }
+    }
+    assert_eq!(caller.sandbox.stats().points_sent, read.len() as u64);
+}
+
+#[test]
+fn a_cursor_is_bound_to_all_other_parameters_and_to_the_subject() {
+    let caller = Caller::new(Options::default());
+    let token = caller.token();
+    let first = caller.get(&target(HOUR, None), &token).json();
+    let cursor = first["nextCursor"].as_str().expect("a cursor").to_owned();
+    let refused = |query: &str, cursor: &str, token: &str| {
+        caller.get(&target(query, Some(cursor)), token).status == 400
+    };
+    assert!(!refused(HOUR, &cursor, &token));
+    for (from, to) in [
+        ("pageSize=50", "pageSize=51"),
+        ("&pageSize=50", ""),
+        ("siteId=S1&", ""),
+        ("lineId=L2", "lineId=L1"),
+        ("from=2026-11-01T00:00:00Z", "from=2026-11-01T00:00:01Z"),
+        ("from=2026-11-01T00:00:00Z", "from=2026-11-01T00:00:00.0Z"),
+        ("to=2026-11-01T01", "to=2026-11-01T02"),
+        ("siteId", "aggregationIntervalSeconds=60&siteId"),
+        ("siteId", "machineId=M3&siteId"),
+    ] {
+        assert!(refused(&HOUR.replace(from, to), &cursor, &token), "{from} -> {to}");
+    }
+    let mut edited = cursor.clone();
+    edited.replace_range(10..11, if &cursor[10..11] == "A" { "B" } else { "A" });
+    assert!(refused(HOUR, &edited, &token));
+    assert!(refused(HOUR, "", &token));
+    // Without encoding, its + is decoded to a space and its & ends it.
+    assert_eq!(caller.get(&format!("{DATA}?{HOUR}&cursor={cursor}"), &token).status, 400);
+    let (jwk, _) = super::client::public_jwk(0);
+    let other = caller.sandbox.enroll(&jwk, &BOTH.split(' ').collect::<Vec<_>>());
+    let mut claims = caller.claims();
+    claims["iss"] = json!(other.expect("a subject"));
+    claims["sub"] = claims["iss"].clone();
+    let body = caller.exchange(&caller.header(), &claims).json();
+    assert!(refused(HOUR, &cursor, body["access_token"].as_str().expect("a token")));
+    caller.sandbox.forget_cursors();
+    assert!(refused(HOUR, &cursor, &token));
+}
+
+#[test]
+fn bad_queries_are_refused_with_a_json_error() {
+    let caller = Caller::new(Options::default());
+    let token = caller.token();
+    for query in ["pageSize=0", "unknown=1", "from=yesterday", "aggregationIntervalSeconds=15"] {
+        let reply = caller.get(&target(query, None), &token);
+        assert_eq!(reply.status, 400, "{query}");
+        assert_eq!(reply.json()["error"], "invalid_request");
+    }
+    assert_eq!(caller.get("/api/customer/v2/data", &token).status, 404);
+    assert_eq!(caller.send("POST", DATA, &[], b"").expect("a reply").status, 405);
+}
+
+#[test]
+fn filters_accept_several_ids() {
+    let caller = Caller::new(Options::default());
+    let token = caller.token();
+    let machines = |query: &str| {
+        let page = &caller.chain(&format!("{HOUR}0&{query}"), &token)[0];
+        let mut machines: Vec<_> = points(page)
+            .iter()
+            .map(|(identity, ..)| identity.split('/').nth(2).expect("a machine").to_owned())
+            .collect();
+        machines.dedup();
+        machines
+    };
+    assert_eq!(machines("machineId=M3"), ["M3"]);
+    assert_eq!(machines("machineId=M3&machineId=M4"), ["M3", "M4"]);
+    assert!(machines("machineId=M9").is_empty());
+}
+
+#[test]
+fn the_daily_allowance_counts_every_data_request_until_midnight() {
+    let caller = Caller::new(Options { daily_allowance: Some(3), ..Options::default() });
+    caller.sandbox.clock().advance(Duration::from_secs(86_400 - 300));
+    let token = caller.token();
+    assert_eq!(caller.get(&target(HOUR, None), &token).status, 200);
+    assert_eq!(caller.get(&target("bad=1", None), &token).status, 400);
+    assert_eq!(caller.get(DISCOVERY, &token).status, 200);
+    assert_eq!(caller.get(&target(HOUR, None), &token).status, 200);
+    let reply = caller.get(&target(HOUR, None), &token);
+    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "300"));
+    caller.sandbox.clock().advance(Duration::from_secs(300));
+    assert_eq!(caller.get(&target(HOUR, None), &token).status, 200);
+    let stats = caller.sandbox.stats();
+    let days: Vec<_> = stats.data_requests_by_day.values().copied().collect();
+    assert_eq!(days, [4, 1]);
+}
+
+#[test]
+fn the_plant_depends_on_the_seed_alone() {
+    let read = |seed| {
+        let caller = Caller::new(Options { seed, ..Options::default() });
+        caller.chain(HOUR, &caller.token()).iter().flat_map(points).collect::<Vec<_>>()
+    };
+    assert_eq!(read(7), read(7));
+    assert_ne!(read(7), read(8));
+}
+
+#[test]
+fn replies_are_compressed_for_clients_that_accept_gzip() {
+    let caller = Caller::new(Options::default());
+    let token = format!("Bearer {}", caller.token());
+    let headers = [("Authorization", token.as_str()), ("Accept-Encoding", "br, gzip")];
+    let reply = caller.send("GET", &target(HOUR, None), &headers, b"").expect("a reply");
+    assert_eq!(reply.headers["content-encoding"], "gzip");
+    let mut text = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(reply.body.as_slice());
+    std::io::Read::read_to_string(&mut decoder, &mut text).expect("gzip");
+    assert!(text.starts_with("{\"series\":["), "{text}");
+}
+
+#[test]
+fn generated_data_arrive_late_are_revised_and_are_final_after_a_day() {
+    let caller = Caller::new(Options::default());
+    let truth_as_of = |as_of| {
+        let end = Some(at("2026-11-08T00:00:00Z"));
+        let start = Some(at("2026-11-07T00:00:00Z"));
+        caller.sandbox.truth(Selection::default(), start, end, None, as_of).expect("truth")
+    };
+    let (now, settled) = (truth_as_of(AsOf::Now), truth_as_of(AsOf::Final));
+    assert!(now.len() < settled.len());
+    caller.sandbox.clock().advance(Duration::from_secs(86_400));
+    assert_eq!(truth_as_of(AsOf::Now), settled);
+    assert_eq!(truth_as_of(AsOf::Time(at(super::client::NOW))), now);
+}
+
+#[test]
+fn the_log_has_no_cursors_and_the_wire_is_recorded_only_on_request() {
+    let caller = Caller::new(Options { record_wire: true, ..Options::default() });
+    let token = caller.token();
+    let first = caller.get(&target(HOUR, None), &token).json();
+    let cursor = first["nextCursor"].as_str().expect("a cursor");
+    caller.get(&target(HOUR, Some(cursor)), &token);
+    let shown = format!("{:?} {:?}", caller.sandbox.stats(), caller.sandbox);
+    assert!(!shown.contains(&encode(cursor)) && !shown.contains(&token));
+    for misplaced in ["access_token=", "client_assertion=", "%63ursor=", ""] {
+        caller.get(&format!("{DATA}?siteId=S1&{misplaced}{token}"), &token);
+    }
+    let shown = format!("{:?}", caller.sandbox.stats());
+    assert!(!shown.contains(&token) && shown.contains("siteId=S1&access_token=#"), "{shown}");
+    let wire = caller.sandbox.wire();
+    assert_eq!(wire.len(), 7);
+    let last = String::from_utf8(wire[2].clone()).expect("text");
+    assert!(last.contains(&encode(cursor)) && last.contains(&token));
+    assert!(Caller::new(Options::default()).sandbox.wire().is_empty());
+}

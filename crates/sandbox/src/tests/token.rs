@@ -1,0 +1,289 @@
+//! §2.1 and §4.1: the token endpoint accepts what the document requires and nothing else.
+
+use serde_json::{Value, json};
+
+use super::client::{BOTH, Caller, DISCOVERY, TOKEN, encode, form, public_jwk, sign};
+use crate::{ErrorBody, Options};
+use std::time::Duration;
+
+fn changed(mut object: Value, name: &str, value: Value) -> Value {
+    object[name] = value;
+    object
+}
+
+fn without(mut object: Value, name: &str) -> Value {
+    object.as_object_mut().expect("an object").remove(name);
+    object
+}
+
+#[test]
+fn a_valid_assertion_gets_a_token_for_ten_minutes() {
+    let caller = Caller::new(Options::default());
+    let reply = caller.exchange(&caller.header(), &caller.claims());
+    assert_eq!(reply.status, 200);
+    let body = reply.json();
+    assert_eq!(body["token_type"], "Bearer");
+    assert_eq!(body["expires_in"], 600);
+    assert_eq!(body["scope"], BOTH);
+    assert_eq!(body.as_object().expect("an object").len(), 4);
+    assert_eq!(reply.headers["date"], "Sun, 08 Nov 2026 00:00:00 GMT");
+    let token = body["access_token"].as_str().expect("a token").to_owned();
+    caller.sandbox.clock().advance(Duration::from_secs(599));
+    assert_eq!(caller.get(DISCOVERY, &token).status, 200);
+    caller.sandbox.clock().advance(Duration::from_secs(1));
+    let late = caller.get(DISCOVERY, &token);
+    assert_eq!(late.status, 401);
+    assert!(late.headers["www-authenticate"].contains("invalid_token"));
+}
+
+#[test]
+fn a_typ_of_jwt_is_accepted() {
+    let caller = Caller::new(Options::default());
+    let header = changed(caller.header(), "typ", json!("JWT"));
+    assert_eq!(caller.exchange(&header, &caller.claims()).status, 200);
+}
+
+#[test]
+fn a_header_with_any_other_member_is_refused() {
+    let caller = Caller::new(Options::default());
+    let good = caller.header();
+    let headers = [
+        changed(good.clone(), "jku", json!("http://127.0.0.1/keys")),
+        changed(good.clone(), "x5u", json!("http://127.0.0.1/chain")),
+        changed(good.clone(), "x5c", json!([])),
+        changed(good.clone(), "jwk", json!({})),
+        changed(good.clone(), "crit", json!([])),
+        changed(good.clone(), "typ", json!("at+jwt")),
+        changed(good.clone(), "kid", json!("another")),
+        changed(good.clone(), "alg", json!("PS256")),
+        changed(good.clone(), "alg", json!("none")),
+        without(good.clone(), "kid"),
+        without(good, "alg"),
+    ];
+    for header in headers {
+        let reply = caller.exchange(&header, &caller.claims());
+        assert_eq!((reply.status, reply.json()), (401, json!({"error": "invalid_client"})));
+    }
+    assert_eq!(caller.sandbox.stats().refusals.len(), 11);
+    assert_eq!(caller.sandbox.stats().tokens_issued, 0);
+}
+
+#[test]
+fn invalid_claims_are_refused_without_naming_the_claim() {
+    let caller = Caller::new(Options { token_requests_per_minute: 100, ..Options::default() });
+    let good = || caller.claims();
+    let now = caller.sandbox.clock().wall().as_second();
+    let audience = good()["aud"].clone();
+    let cases = [
+        ("iss", json!("another")),
+        ("sub", json!("another")),
+        ("aud", json!([audience])),
+        ("aud", json!(format!("{}/", audience.as_str().expect("text")))),
+        ("aud", json!(caller.sandbox.base_url())),
+        ("iat", json!(now + 31)),
+        ("iat", json!(f64::from(u32::try_from(now).expect("a time")))),
+        ("iat", json!(now.to_string())),
+        ("nbf", json!(now + 31)),
+        ("nbf", json!(now - 61)),
+        ("exp", json!(now)),
+        ("exp", json!(now + 301)),
+        ("exp", json!("2026-11-08T00:02:00Z")),
+        ("jti", json!("")),
+        ("jti", json!("x".repeat(129))),
+        ("jti", json!(7)),
+    ];
+    for (name, value) in cases {
+        let reply = caller.exchange(&caller.header(), &changed(good(), name, value.clone()));
+        assert_eq!(reply.status, 401, "{name} = {value}");
+        assert_eq!(reply.json(), json!({"error": "invalid_client"}));
+    }
+    for name in ["iss", "sub", "aud", "iat", "nbf", "exp", "jti"] {
+        let reply = caller.exchange(&caller.header(), &without(good(), name));
+        assert_eq!(reply.status, 401, "{name} left out");
+    }
+    let old = good();
+    caller.sandbox.clock().advance(Duration::from_secs(120));
+    assert_eq!(caller.exchange(&caller.header(), &old).status, 401, "an old assertion");
+}
+
+#[test]
+fn claims_at_their_limits_are_accepted() {
+    let caller = Caller::new(Options::default());
+    let now = caller.sandbox.clock().wall().as_second();
+    for (name, value) in [
+        ("exp", json!(now + 300)),
+        ("exp", json!(now + 1)),
+        ("nbf", json!(now - 60)),
+        ("nbf", json!(now + 30)),
+        ("jti", json!("ä".repeat(128))),
+    ] {
+        let claims = changed(caller.claims(), name, value.clone());
+        assert_eq!(caller.exchange(&caller.header(), &claims).status, 200, "{name} = {value}");
+    }
+}
+
+#[test]
+fn only_the_enrolled_key_verifies() {
+    let caller = Caller::new(Options::default());
+    let (header, claims) = (caller.header().to_string(), caller.claims().to_string());
+    assert_eq!(caller.exchange_form(&form(&sign(&header, &claims, 1), BOTH)).status, 401);
+    let good = sign(&header, &caller.claims().to_string(), 0);
+    let parts: Vec<_> = good.split('.').collect();
+    let unsigned = format!("{}.{}.", parts[0], parts[1]);
+    assert_eq!(caller.exchange_form(&form(&unsigned, BOTH)).status, 401);
+    let (jwk, thumbprint) = public_jwk(1);
+    caller.sandbox.replace_key(&caller.subject, &jwk).expect("a new key");
+    let header = json!({"alg": "RS256", "kid": thumbprint}).to_string();
+    let assertion = sign(&header, &caller.claims().to_string(), 1);
+    assert_eq!(caller.exchange_form(&form(&assertion, BOTH)).status, 200);
+}
+
+#[test]
+fn a_duplicate_member_is_refused() {
+    let caller = Caller::new(Options::default());
+    let claims = caller.claims().to_string();
+    let twice = claims.replacen('{', &format!(r#"{{"iss":"{}","#, caller.subject), 1);
+    let assertion = sign(&caller.header().to_string(), &twice, 0);
+    assert_eq!(caller.exchange_form(&form(&assertion, BOTH)).status, 401);
+}
+
+#[test]
+fn a_jti_is_spent_by_every_presentation_even_a_failed_one() {
+    let caller = Caller::new(Options::default());
+    let claims = caller.claims();
+    assert_eq!(caller.exchange(&caller.header(), &claims).status, 200);
+    assert_eq!(caller.exchange(&caller.header(), &claims).status, 401);
+    let claims = caller.claims();
+    let assertion = sign(&caller.header().to_string(), &claims.to_string(), 0);
+    let reply = caller.exchange_form(&form(&assertion, "customer.other"));
+    assert_eq!((reply.status, reply.json()), (400, json!({"error": "invalid_scope"})));
+    assert_eq!(caller.exchange(&caller.header(), &claims).status, 401);
+    let stats = caller.sandbox.stats();
+    assert_eq!(stats.jtis.len(), 4);
+    assert!(stats.refusals.last().is_some_and(|reason| reason.contains("jti")));
+}
+
+#[test]
+fn a_jti_is_spent_also_by_an_invalid_request() {
+    let caller = Caller::new(Options::default());
+    let form_type = ("Content-Type", "application/x-www-form-urlencoded");
+    let bearer = ("Authorization", "Bearer something");
+    let json_type = ("Content-Type", "application/json");
+    for (headers, target, extra) in [
+        (vec![form_type, bearer], TOKEN.to_owned(), ""),
+        (vec![json_type], TOKEN.to_owned(), ""),
+        (vec![form_type], format!("{TOKEN}?x=1"), ""),
+        (vec![form_type], TOKEN.to_owned(), "&client_id=x"),
+    ] {
+        let claims = caller.claims();
+        let assertion = sign(&caller.header().to_string(), &claims.to_string(), 0);
+        let body = format!("{}{extra}", form(&assertion, BOTH));
+        let reply = caller.send("POST", &target, &headers, body.as_bytes()).expect("a reply");
+        assert_eq!(reply.status, 400);
+        assert_eq!(caller.exchange(&caller.header(), &claims).status, 401, "{headers:?} {extra}");
+    }
+}
+
+#[test]
+fn the_form_has_exactly_the_four_fields() {
+    let caller = Caller::new(Options::default());
+    let assertion = || sign(&caller.header().to_string(), &caller.claims().to_string(), 0);
+    let good = || form(&assertion(), BOTH);
+    for body in [
+        format!("{}&client_id={}", good(), encode(&caller.subject)),
+        format!("{}&scope=x", good()),
+        good().replace("&scope=customer.discovery.read%20customer.data.read", ""),
+        good().replace("grant_type=", "grant="),
+        good().replace("%3A", "%3"),
+    ] {
+        let reply = caller.exchange_form(&body);
+        assert_eq!((reply.status, reply.json()), (400, json!({"error": "invalid_request"})));
+    }
+    let reply = caller.exchange_form(&good().replace("client_credentials", "password"));
+    assert_eq!(reply.json(), json!({"error": "unsupported_grant_type"}));
+    let reply = caller.exchange_form(&good().replace("jwt-bearer", "saml2-bearer"));
+    assert_eq!(reply.json(), json!({"error": "invalid_request"}));
+    let json_type = ("Content-Type", "application/json");
+    let reply = caller.send("POST", TOKEN, &[json_type], good().as_bytes()).expect("a reply");
+    assert_eq!(reply.status, 400);
+}
+
+#[test]
+fn an_authorization_header_on_the_token_request_is_refused() {
+    let caller = Caller::new(Options::default());
+    let assertion = sign(&caller.header().to_string(), &caller.claims().to_string(), 0);
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Authorization", "Bearer something"),
+    ];
+    let body = form(&assertion, BOTH);
+    let reply = caller.send("POST", TOKEN, &headers, body.as_bytes()).expect("a reply");
+    assert_eq!(reply.status, 400);
+    assert!(caller.sandbox.stats().refusals[0].contains("Authorization"));
+}
+
+#[test]
+fn an_assertion_as_bearer_token_is_refused_and_logged() {
+    let caller = Caller::new(Options::default());
+    let assertion = sign(&caller.header().to_string(), &caller.claims().to_string(), 0);
+    assert_eq!(caller.get(DISCOVERY, &assertion).status, 401);
+    assert!(caller.sandbox.stats().refusals[0].contains("assertion"));
+}
+
+#[test]
+fn token_requests_are_limited_per_integration() {
+    let caller = Caller::new(Options { token_requests_per_minute: 2, ..Options::default() });
+    caller.token();
+    caller.sandbox.clock().advance(Duration::from_secs(20));
+    caller.token();
+    let reply = caller.exchange(&caller.header(), &caller.claims());
+    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "40"));
+    caller.sandbox.clock().advance(Duration::from_secs(40));
+    caller.token();
+}
+
+#[test]
+fn an_integration_waits_for_approval_and_can_lose_it() {
+    let caller = Caller::new(Options { approved: false, ..Options::default() });
+    assert_eq!(caller.exchange(&caller.header(), &caller.claims()).status, 401);
+    caller.sandbox.approve(&caller.subject).expect("approved");
+    let token = caller.token();
+    assert_eq!(caller.get(DISCOVERY, &token).status, 200);
+    caller.sandbox.revoke(&caller.subject).expect("revoked");
+    assert_eq!(caller.get(DISCOVERY, &token).status, 401);
+    assert_eq!(caller.exchange(&caller.header(), &caller.claims()).status, 401);
+}
+
+#[test]
+fn error_statuses_and_bodies_follow_the_options() {
+    let options = Options {
+        invalid_client_status: 400,
+        error_body: ErrorBody::Problem,
+        ..Options::default()
+    };
+    let caller = Caller::new(options);
+    assert_eq!(caller.exchange(&caller.header(), &json!({})).status, 400);
+    let reply = caller.get(DISCOVERY, "unknown");
+    assert_eq!(reply.headers["content-type"], "application/problem+json");
+    assert_eq!((reply.status, reply.json()["status"].as_u64()), (401, Some(401)));
+}
+
+#[test]
+fn r21_a_sandbox_refuses_what_another_with_the_same_key_accepts() {
+    let (one, other) = (Caller::new(Options::default()), Caller::new(Options::default()));
+    assert_eq!(one.thumbprint, other.thumbprint);
+    assert_ne!(one.subject, other.subject);
+    let token = one.token();
+    assert_eq!(other.get(DISCOVERY, &token).status, 401);
+    let named = changed(one.claims(), "aud", other.claims()["aud"].clone());
+    let renamed =
+        changed(changed(one.claims(), "iss", json!(other.subject)), "sub", json!(other.subject));
+    for claims in [one.claims(), named, renamed] {
+        assert_eq!(other.exchange(&other.header(), &claims).status, 401);
+    }
+    let refusals = other.sandbox.stats().refusals;
+    for (refusal, reason) in refusals.iter().zip(["unknown", "no enrolled", "no enrolled", "aud"]) {
+        assert!(refusal.contains(reason), "{refusal}");
+    }
+    assert_eq!((refusals.len(), other.sandbox.stats().tokens_issued), (4, 0));
+}
