@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use self::foreign::{
-    Secret, descriptions, escaped, excerpt, excerpt_of, less_opaque, redacted, shown,
-};
+pub use self::foreign::{escaped, excerpt, shown};
+pub(crate) use self::foreign::{Secret, descriptions, excerpt_of, less_opaque, redacted};
 use crate::system;
 
 /// The result of everything in the core that can fail.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::once::TokenFacts;
+pub(crate) use self::once::TokenFacts;
 use super::ScopeSet;
 use super::access_token::{AccessToken, CachedToken};
 use super::exchange::is_invalid_client;

@@ -24,17 +24,16 @@ use std::io;
 use std::path::Path;
 
 pub(crate) use self::der::{first_element, leading_element, member_tags};
-pub use self::names::{beside, folder_of, unused};
-pub use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
+pub(crate) use self::names::{beside, folder_of, unused};
+pub(crate) use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
 pub use self::text::text_of;
 #[cfg(unix)]
-pub use self::unix::{
-    Owner, Stamp, check, create, create_folder, is_named, open, owner_text,
-};
+pub use self::unix::{check, is_named, open};
+pub(crate) use self::unix::{Owner, Stamp, create, create_folder, owner_text};
 #[cfg(unix)]
 use self::unix::{put_new, sync_names};
 pub use self::wanted::Use;
-pub use self::whole::{read_whole, read_with_metadata};
+pub(crate) use self::whole::{read_whole, read_with_metadata};
 #[cfg(windows)]
 use self::windows::put_new;
 #[cfg(windows)]

@@ -58,7 +58,8 @@ mod tunnel_probe;
 #[cfg(test)]
 pub(crate) mod test_server;
 
-pub use allowance::{AllowanceState, DefaultLedger, MemoryLedger, TimeOfDay};
+pub use allowance::{AllowanceState, TimeOfDay};
+pub(crate) use allowance::{DefaultLedger, MemoryLedger};
 pub use allowance::{
     FileLedger, Integration, Ledger, Lent, Outcome, Permit, Reservation, Terms, Wish,
 };
@@ -72,7 +73,8 @@ pub(crate) use note::PointCount;
 pub use note::{Observer, Recipient, RequestKind, RequestNote};
 pub(crate) use open_note::OpenNote;
 pub(crate) use problem::Problem;
-pub use retry::{Call, RetryQuota};
+pub use retry::{Call};
+pub(crate) use retry::{RetryQuota};
 pub use retry::{Deadline, Policy};
 pub use retry_after::pause;
 pub(crate) use server_verifier::ServerVerifier;

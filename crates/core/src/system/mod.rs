@@ -7,5 +7,6 @@ mod limits;
 mod refusal;
 mod threads;
 
-pub use self::refusal::{advice, exhausted_files, is_passing, lacks_files, reason};
+pub use self::refusal::{advice, reason};
+pub(crate) use self::refusal::{exhausted_files, is_passing, lacks_files};
 pub use self::threads::{Refused, begin, no_thread, on_thread, start};

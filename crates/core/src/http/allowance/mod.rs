@@ -50,12 +50,12 @@ mod time_of_day;
 mod token_counts;
 
 pub use self::count::Terms;
-pub use self::default::DefaultLedger;
+pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;
 pub use self::lend::{Lent, Wish};
-pub use self::memory::MemoryLedger;
+pub(crate) use self::memory::MemoryLedger;
 pub use self::outcome::{Outcome, Permit, Reservation};
 pub use self::state::AllowanceState;
-pub use self::state::exhausted;
+pub(crate) use self::state::exhausted;
 pub use self::time_of_day::TimeOfDay;
