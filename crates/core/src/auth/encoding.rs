@@ -3,7 +3,7 @@
 
 use pkcs8::der::asn1::UintRef;
 use pkcs8::der::{Reader as _, SecretDocument, SliceReader, Tag};
-use pkcs8::{EncryptedPrivateKeyInfo, ObjectIdentifier, PrivateKeyInfo, pkcs5};
+use pkcs8::{EncryptedPrivateKeyInfoRef, ObjectIdentifier, PrivateKeyInfoRef, pkcs5};
 use zeroize::Zeroizing;
 
 use super::components::Components;
@@ -87,7 +87,7 @@ fn read_der(der: &[u8], passphrase: Option<&[u8]>) -> Result<Components> {
 fn read_pkcs1(der: &[u8]) -> Result<Components> {
     let mut reader = SliceReader::new(der).map_err(|_| damaged())?;
     reader
-        .sequence(|members| {
+        .sequence(|members| -> pkcs8::der::Result<_> {
             let mut next = || members.decode::<UintRef<'_>>().map(|number| number.as_bytes());
             // A multi-prime key (version 1) has another member and is refused as damaged.
             let _version = next()?;
@@ -108,9 +108,9 @@ fn read_pkcs1(der: &[u8]) -> Result<Components> {
 }
 
 fn read_pkcs8(der: &[u8]) -> Result<Components> {
-    let info = PrivateKeyInfo::try_from(der).map_err(|_| damaged())?;
+    let info = PrivateKeyInfoRef::try_from(der).map_err(|_| damaged())?;
     match algorithm_name(info.algorithm.oid) {
-        None => read_pkcs1(info.private_key),
+        None => read_pkcs1(info.private_key.as_bytes()),
         Some(other) => Err(not_rsa(other)),
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn decrypt(der: &[u8], passphrase: Option<&[u8]>) -> Result<SecretDoc
             .with_hint("Give it as passphrase=, from a vault or an environment variable."));
     };
     key_cost::check(der)?;
-    let encrypted = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| unknown_encryption())?;
+    let encrypted = EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| unknown_encryption())?;
     let opened = encrypted.decrypt(passphrase).map_err(|error| match error {
         pkcs8::Error::EncryptedPrivateKey(
             pkcs5::Error::NoPbes1CryptSupport

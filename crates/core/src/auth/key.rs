@@ -14,7 +14,7 @@ use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
 use futures_util::future::BoxFuture;
 use pkcs8::der::SecretDocument;
 use pkcs8::pkcs5::pbes2;
-use pkcs8::{LineEnding, PrivateKeyInfo};
+use pkcs8::{LineEnding, PrivateKeyInfoRef};
 use zeroize::Zeroizing;
 
 use super::components::Components;
@@ -249,8 +249,9 @@ fn encrypted(pkcs8: &[u8], passphrase: &[u8]) -> Option<SecretDocument> {
     let (mut salt, mut vector) = ([0; 16], [0; 16]);
     rand::fill(&mut salt).ok()?;
     rand::fill(&mut vector).ok()?;
-    let parameters = pbes2::Parameters::pbkdf2_sha256_aes256cbc(ITERATIONS, &salt, &vector).ok()?;
-    PrivateKeyInfo::try_from(pkcs8).ok()?.encrypt_with_params(parameters, passphrase).ok()
+    let parameters =
+        pbes2::Parameters::generate_pbkdf2_sha256_aes256cbc(ITERATIONS, &salt, vector).ok()?;
+    PrivateKeyInfoRef::try_from(pkcs8).ok()?.encrypt_with_params(parameters, passphrase).ok()
 }
 
 /// Creates a file that must not exist, and removes it if writing fails.

@@ -23,22 +23,22 @@ const WITH_ROUNDS: [&str; 2] = ["1.2.840.113549.1.5.", "1.2.840.113549.1.12.1."]
 
 /// One DER element.
 #[derive(Clone, Copy)]
-pub(super) struct Element<'a> {
+struct Element<'a> {
     tag: Tag,
-    pub(super) content: &'a [u8],
-    pub(super) whole: &'a [u8],
+    content: &'a [u8],
+    whole: &'a [u8],
 }
 
 /// Splits the bytes into consecutive DER elements. Returns `None` if they are not valid DER.
-pub(super) fn elements(bytes: &[u8]) -> Option<Vec<Element<'_>>> {
+fn elements(bytes: &[u8]) -> Option<Vec<Element<'_>>> {
     let (mut found, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
         let whole = SliceReader::new(rest).ok()?.tlv_bytes().ok()?;
         let mut inside = SliceReader::new(whole).ok()?;
         let header = Header::decode(&mut inside).ok()?;
         found.push(Element {
-            tag: header.tag,
-            content: inside.read_slice(header.length).ok()?,
+            tag: header.tag(),
+            content: inside.read_slice(header.length()).ok()?,
             whole,
         });
         rest = &rest[whole.len()..];
@@ -130,7 +130,7 @@ fn check_mac(der: &[u8]) -> Result<()> {
 }
 
 /// Reads an integer as an unsigned number. A value that does not fit into 128 bits returns `u128::MAX`.
-pub(super) fn number_of(element: &Element<'_>) -> Option<u128> {
+fn number_of(element: &Element<'_>) -> Option<u128> {
     if element.tag != Tag::Integer {
         return None;
     }

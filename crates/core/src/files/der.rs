@@ -19,7 +19,7 @@ pub(crate) fn leading_element(bytes: &[u8]) -> Option<&[u8]> {
 pub(crate) fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
     let mut reader = SliceReader::new(der).ok()?;
     reader
-        .sequence(|members| {
+        .sequence(|members| -> pkcs8::der::Result<_> {
             let mut tags = Vec::new();
             while !members.is_finished() {
                 tags.push(members.peek_tag()?);

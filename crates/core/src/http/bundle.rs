@@ -214,7 +214,7 @@ fn certificate_set(der: &[u8]) -> x509_cert::der::Result<Option<Vec<u8>>> {
         let set = inside.tlv_bytes()?;
         let mut set = SliceReader::new(set)?;
         let header = x509_cert::der::Header::decode(&mut set)?;
-        Ok(Some(set.read_slice(header.length)?.to_vec()))
+        Ok(Some(set.read_slice(header.length())?.to_vec()))
     })
 }
 

@@ -221,10 +221,11 @@ fn seen(connection: &ClientConnection) -> Handshake {
 }
 
 fn issuer_and_end(der: &CertificateDer<'_>) -> Option<(String, Timestamp)> {
-    let body = CertificateInner::<Raw>::from_der(der).ok()?.tbs_certificate;
-    let end = body.validity.not_after.to_unix_duration().as_secs();
+    let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
+    let body = certificate.tbs_certificate();
+    let end = body.validity().not_after.to_unix_duration().as_secs();
     let end = Timestamp::from_second(i64::try_from(end).ok()?).ok()?;
-    Some((crate::error::excerpt(&body.issuer.to_string()), end))
+    Some((crate::error::excerpt(&body.issuer().to_string()), end))
 }
 
 #[cfg(test)]

@@ -125,15 +125,17 @@ fn verify_itself(
 ) -> std::result::Result<ServerCertVerified, Tls> {
     let certificate = ParsedCertificate::try_from(der)?;
     let read = CertificateInner::<Raw>::from_der(der).map_err(|_| CertificateError::BadEncoding)?;
-    let body = read.tbs_certificate;
-    let (not_before, not_after) = (unix(body.validity.not_before), unix(body.validity.not_after));
+    let body = read.tbs_certificate();
+    let (not_before, not_after) =
+        (unix(body.validity().not_before), unix(body.validity().not_after));
     if now < not_before {
         return Err(CertificateError::NotValidYetContext { time: now, not_before }.into());
     }
     if now > not_after {
         return Err(CertificateError::ExpiredContext { time: now, not_after }.into());
     }
-    let usage = body.get::<ExtendedKeyUsage>().map_err(|_| CertificateError::BadEncoding)?;
+    let usage =
+        body.get_extension::<ExtendedKeyUsage>().map_err(|_| CertificateError::BadEncoding)?;
     let is_for_servers = usage.is_none_or(|(_, usage)| {
         usage.0.iter().any(|purpose| FOR_SERVERS.contains(&purpose.to_string().as_str()))
     });

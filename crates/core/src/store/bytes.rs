@@ -135,30 +135,33 @@ impl<'a> Source<'a> {
 
 /// The checksum of a row: over the name of its table, then its columns in order.
 #[derive(Debug, Clone)]
-pub(super) struct Checksum(crc32fast::Hasher);
+pub(super) struct Checksum(u32);
 
 impl Checksum {
     pub(super) fn new(table: &str) -> Self {
-        Self(crc32fast::Hasher::new()).bytes(table.as_bytes())
+        Self(0).bytes(table.as_bytes())
     }
 
-    pub(super) fn number(mut self, number: i64) -> Self {
-        self.0.update(&number.to_le_bytes());
-        self
+    pub(super) fn number(self, number: i64) -> Self {
+        self.update(&number.to_le_bytes())
     }
 
     pub(super) fn numbers(self, numbers: &[i64]) -> Self {
         numbers.iter().fold(self, |sum, number| sum.number(*number))
     }
 
-    pub(super) fn bytes(mut self, bytes: &[u8]) -> Self {
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
-        self
+    pub(super) fn bytes(self, bytes: &[u8]) -> Self {
+        self.update(&(bytes.len() as u64).to_le_bytes()).update(bytes)
+    }
+
+    fn update(self, bytes: &[u8]) -> Self {
+        let mut crc = libdeflater::Crc::with_initial(self.0);
+        crc.update(bytes);
+        Self(crc.sum())
     }
 
     /// The value that the column `check` stores.
     pub(super) fn value(self) -> i64 {
-        i64::from(self.0.finalize())
+        i64::from(self.0)
     }
 }

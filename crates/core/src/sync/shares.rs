@@ -160,7 +160,7 @@ fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
         QueryInput { start: None, end: None, page_size: None, ..asked.query.input().clone() };
     // Text and numbers always serialise.
     let exact = serde_json::to_string(&(asked.service, input)).unwrap_or_default();
-    format!("{} #{:08x}", shown.collect::<String>(), crc32fast::hash(exact.as_bytes()))
+    format!("{} #{:08x}", shown.collect::<String>(), libdeflater::crc32(exact.as_bytes()))
 }
 
 fn plain_name(query: &Query) -> String {

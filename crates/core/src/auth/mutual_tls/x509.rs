@@ -37,14 +37,14 @@ impl Certificate {
     pub(super) fn read(der: &CertificateDer<'_>) -> Result<Self> {
         let read = || {
             let certificate = CertificateInner::<Raw>::from_der(der).ok()?;
-            let body = certificate.tbs_certificate;
+            let body = certificate.tbs_certificate();
             Some(Self {
-                subject: subject(&body)
+                subject: subject(body)
                     .unwrap_or_else(|| format!("certificate {}", thumbprint(der))),
-                not_before: timestamp(body.validity.not_before)?,
-                not_after: timestamp(body.validity.not_after)?,
-                is_for_clients: is_for_clients(&body)?,
-                names: [body.subject.to_der().ok()?, body.issuer.to_der().ok()?],
+                not_before: timestamp(body.validity().not_before)?,
+                not_after: timestamp(body.validity().not_after)?,
+                is_for_clients: is_for_clients(body)?,
+                names: [body.subject().to_der().ok()?, body.issuer().to_der().ok()?],
             })
         };
         read().ok_or_else(|| {
@@ -60,10 +60,10 @@ pub(super) fn thumbprint(der: &CertificateDer<'_>) -> String {
 }
 
 fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
-    if !body.subject.0.is_empty() {
-        return Some(body.subject.to_string());
+    if !body.subject().is_empty() {
+        return Some(body.subject().to_string());
     }
-    let (_, names) = body.get::<SubjectAltName>().ok()??;
+    let (_, names) = body.get_extension::<SubjectAltName>().ok()??;
     names.0.iter().find_map(|name| match name {
         GeneralName::UniformResourceIdentifier(uri) => Some(uri.to_string()),
         GeneralName::DnsName(host) => Some(host.to_string()),
@@ -74,7 +74,7 @@ fn subject(body: &TbsCertificateInner<Raw>) -> Option<String> {
 
 /// `None` for an extension that cannot be read.
 fn is_for_clients(body: &TbsCertificateInner<Raw>) -> Option<bool> {
-    let usage = body.get::<ExtendedKeyUsage>().ok()?;
+    let usage = body.get_extension::<ExtendedKeyUsage>().ok()?;
     Some(usage.is_none_or(|(_, usage)| {
         let mut written = String::new();
         usage.0.iter().any(|purpose| {

@@ -103,7 +103,7 @@ pub(super) fn write(count: &Count, integration: &str) -> String {
         recent.count,
         padded(recent.until),
     );
-    format!("{text}{CHECK}{:08x}\n", crc32fast::hash(text.as_bytes()))
+    format!("{text}{CHECK}{:08x}\n", libdeflater::crc32(text.as_bytes()))
 }
 
 /// Parses a text. Every version ends with the checksum, so that a newer version differs from damage.
@@ -111,7 +111,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, TextFault> {
     let text = str::from_utf8(bytes).map_err(|_| TextFault::Damaged)?;
     let split = text.len().checked_sub(CHECK_LINE).ok_or(TextFault::Damaged)?;
     let (body, check) = text.split_at_checked(split).ok_or(TextFault::Damaged)?;
-    if check != format!("{CHECK}{:08x}\n", crc32fast::hash(body.as_bytes())) {
+    if check != format!("{CHECK}{:08x}\n", libdeflater::crc32(body.as_bytes())) {
         return Err(TextFault::Damaged);
     }
     let title = body.lines().next().and_then(|line| line.strip_prefix(TITLE));

@@ -87,7 +87,7 @@ fn s15_a_state_with_more_or_fewer_members_is_read() {
         serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
     let sealed = |value: &serde_json::Value| {
         let line = value.to_string();
-        let text = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+        let text = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
         FeedState::from_bytes(text.as_bytes()).expect("a state")
     };
     // What a later version may add, as this one added `given_up` and `idle`.
@@ -117,7 +117,7 @@ fn s7_a_forged_count_in_a_state_is_refused() {
         let forged = if place.ends_with("restarts") { u32::MAX.into() } else { u64::MAX };
         *value.pointer_mut(place).expect(place) = forged.into();
         let line = value.to_string();
-        let sealed = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+        let sealed = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
         let error = FeedState::from_bytes(sealed.as_bytes()).expect_err(place);
         assert_eq!(error.kind(), Kind::StoreCorrupt, "{place}");
     }
@@ -138,7 +138,7 @@ fn s7_a_forged_coverage_in_a_state_is_refused() {
     ] {
         value["coverage"] = coverage;
         let line = value.to_string();
-        let sealed = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+        let sealed = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
         let outcome = FeedState::from_bytes(sealed.as_bytes()).map_err(|error| error.kind());
         assert_eq!(outcome.is_ok(), is_valid, "{}", value["coverage"]);
         assert!(is_valid || outcome == Err(Kind::StoreCorrupt));
@@ -171,13 +171,13 @@ fn s7_every_flipped_bit_of_a_state_is_detected() {
 #[test]
 fn s8_a_state_of_a_newer_siteline_names_its_version() {
     let line = r#"{"version":2,"made_by":"9.1.0","more":true}"#;
-    let bytes = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+    let bytes = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
     let error = FeedState::from_bytes(bytes.as_bytes()).expect_err("newer");
     assert_eq!(error.kind(), Kind::StoreError);
     assert!(error.to_string().contains("made by siteline 9.1.0"), "{error}");
     // There was no version before the first one.
     let line = line.replace(r#""version":2"#, r#""version":0"#);
-    let bytes = format!("{line}\ncrc32 {:08x}\n", crc32fast::hash(line.as_bytes()));
+    let bytes = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes()));
     let error = FeedState::from_bytes(bytes.as_bytes()).expect_err("no version");
     assert_eq!(error.kind(), Kind::StoreCorrupt);
 }

@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKeyChain};
+use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKey, PrivateKeyChain};
 
 use super::*;
 use crate::auth::Proof;
@@ -20,11 +20,8 @@ impl Issued {
         let certificates = std::iter::once(self).chain(by.iter().copied());
         let certificates =
             certificates.map(|one| Certificate::from_der(&one.der()).expect("a certificate"));
-        KeyStoreEntry::PrivateKeyChain(PrivateKeyChain::new(
-            self.key.serialize_der(),
-            &self.der()[..20],
-            certificates,
-        ))
+        let key = PrivateKey::from_der(&self.key.serialize_der()).expect("a key");
+        KeyStoreEntry::PrivateKeyChain(PrivateKeyChain::new(&self.der()[..20], key, certificates))
     }
 }
 
@@ -71,10 +68,24 @@ fn m6_pkcs12_of_another_method_is_told_from_a_wrong_passphrase() {
     const SHA_256: &[u8] = b"\x60\x86\x48\x01\x65\x03\x04\x02\x01";
     let mut file = pkcs12(vec![Issued::new("plant", None, |_| {}).chain(&[])]);
     let digest = file.windows(SHA_256.len()).rposition(|bytes| bytes == SHA_256).expect("a digest");
-    // SHA-512/224.
-    file[digest + SHA_256.len() - 1] = 5;
+    // SHA3-256.
+    file[digest + SHA_256.len() - 1] = 8;
     let text = unreadable(&file, Some(PASSPHRASE));
     assert!(text.contains("in an old or rare way"), "{text}");
+}
+
+/// The limit of `p12_keystore`, which is lower than that of `key_cost`.
+#[test]
+fn pkcs12_with_too_many_rounds_is_refused() {
+    let mut store = KeyStore::new();
+    store.add_entry("plant", Issued::new("plant", None, |_| {}).chain(&[]));
+    let writer = store.writer(PASSPHRASE).encryption_iterations(100).mac_iterations(0x1_1170);
+    let mut file = writer.write().expect("PKCS#12");
+    let written = b"\x02\x03\x01\x11\x70";
+    let rounds = file.windows(5).rposition(|bytes| bytes == written).expect("the rounds");
+    file[rounds + 2] = 0x11;
+    let text = unreadable(&file, Some(PASSPHRASE));
+    assert!(text.contains("more work than is accepted"), "{text}");
 }
 
 #[tokio::test]
