@@ -62,7 +62,7 @@ fn check_elements(all: &[Element<'_>], depth: usize) -> Result<()> {
     }
     if let [algorithm, parameters, ..] = all
         && algorithm.tag == Tag::ObjectIdentifier
-        && let Ok(algorithm) = ObjectIdentifier::from_der(algorithm.whole)
+        && let Ok(algorithm) = <ObjectIdentifier>::from_der(algorithm.whole)
     {
         check_algorithm(&algorithm.to_string(), parameters)?;
     }

@@ -11,8 +11,9 @@ pub(crate) fn first_element(bytes: &[u8]) -> Option<&[u8]> {
 
 /// Returns the first DER element if it is a SEQUENCE. Any bytes may follow it.
 pub(crate) fn leading_element(bytes: &[u8]) -> Option<&[u8]> {
-    let element = SliceReader::new(bytes).ok()?.tlv_bytes().ok()?;
-    (element.first() == Some(&u8::from(Tag::Sequence))).then_some(element)
+    let mut reader = SliceReader::new(bytes).ok()?;
+    let is_sequence = Tag::peek(&reader).ok()? == Tag::Sequence;
+    if is_sequence { reader.tlv_bytes().ok() } else { None }
 }
 
 /// Returns the tags of the members of the outer SEQUENCE. They identify the format.
@@ -22,7 +23,7 @@ pub(crate) fn member_tags(der: &[u8]) -> Option<Vec<Tag>> {
         .sequence(|members| -> pkcs8::der::Result<_> {
             let mut tags = Vec::new();
             while !members.is_finished() {
-                tags.push(members.peek_tag()?);
+                tags.push(Tag::peek(members)?);
                 members.tlv_bytes()?;
             }
             Ok(tags)

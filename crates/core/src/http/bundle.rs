@@ -208,7 +208,7 @@ fn certificate_set(der: &[u8]) -> x509_cert::der::Result<Option<Vec<u8>>> {
         for _ in 0..3 {
             inside.tlv_bytes()?;
         }
-        if inside.is_finished() || !inside.peek_tag()?.is_context_specific() {
+        if inside.is_finished() || !Tag::peek(&inside)?.is_context_specific() {
             return Ok(None);
         }
         let set = inside.tlv_bytes()?;
