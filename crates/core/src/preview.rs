@@ -26,7 +26,7 @@ pub struct Preview {
 
 /// One series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Line {
+pub struct Line {
     /// Its five ids.
     pub ids: Ids,
     /// The number of its points, including those without a value.

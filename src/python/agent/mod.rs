@@ -8,19 +8,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use zeroize::Zeroizing;
 
-use siteline_core::agent::{
-    Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps, give_all_back,
-};
-use siteline_core::client::ClientLessor;
-use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind, escaped};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::process::{attached, detached, guarded, without_fork};
 use crate::bridge::runtime::{block_on, step};
 use crate::client::PyClient;
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::dict;
+use siteline_base::clock::Clock;
+use siteline_base::lock::Mutex;
+use siteline_core::agent::{
+    Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps, give_all_back,
+};
+use siteline_core::client::ClientLessor;
+use siteline_core::error::{Error, Kind, escaped};
 use siteline_core::settings::{AGENT, AGENT_SECRET, Environment};
 
 /// The token and the allowance of one client, for many processes (§5.4).
@@ -83,12 +85,12 @@ impl PyAgent {
         let listen = match listen {
             None => Listen::Unix(own_socket()),
             Some("systemd") => Listen::Inherited,
-            Some(text) => match (Place::parse(text)?, tls_certificate, tls_key) {
+            Some(text) => match (Place::parse(text).or_raise()?, tls_certificate, tls_key) {
                 (Place::Unix(path), ..) => Listen::Unix(path),
                 (Place::Tls { host, port }, Some(certificate), Some(key)) => {
                     Listen::Tls(TlsListen { host, port, certificate, key, client_authority, names })
                 }
-                (Place::Tls { .. }, ..) => return Err(without_certificate().into()),
+                (Place::Tls { .. }, ..) => return Err(without_certificate().into_py_err()),
             },
         };
         let secret = Environment::of_process().agent(AGENT_SECRET).map(Zeroizing::new);
@@ -102,7 +104,8 @@ impl PyAgent {
             take_step: Arc::new(move |step| without_fork(|| records.run(step))),
         };
         let client = client.client.clone();
-        let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))??;
+        let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
+            .or_raise()?;
         let address = agent.address().to_string();
         let secret = agent.secret().map(|secret| Zeroizing::new(secret.to_owned()));
         Ok(Self { agent: Mutex::new(Some(Arc::new(agent))), address, secret, logs })
@@ -130,7 +133,8 @@ impl PyAgent {
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let closed = || Error::new(Kind::ClosedError, "the agent was closed");
-        let state = step(py, || self.agent.lock().clone().ok_or_else(closed)?.state())??;
+        let state =
+            step(py, || self.agent.lock().clone().ok_or_else(closed)?.state())?.or_raise()?;
         self.logs.flush(py)?;
         dict(py, &state)
     }

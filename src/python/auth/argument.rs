@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 
 use super::credential::PyCredential;
 use super::mutual_tls::PyMutualTls;
-use siteline_core::auth::Authentication;
 use crate::convert::values::described;
+use siteline_core::auth::Authentication;
 
 /// What `credential=` names.
 ///

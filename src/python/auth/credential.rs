@@ -8,17 +8,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 
-use siteline_core::auth::{Checked, Credential, KeyChoice, PublicJwk};
-use siteline_core::error::escaped;
 use crate::auth::key_place::{DeferredKey, KeyPlace, Opener};
 use crate::auth::passphrase::words;
 use crate::auth::private_key::{Passphrase, Source, read};
 use crate::auth::signer::PySigner;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{Reduced, copies_are_itself, dict, json_text, reduce, restore};
 use crate::convert::values::{Text, described, octets, value_of};
+use siteline_core::auth::{Checked, Credential, KeyChoice, PublicJwk};
+use siteline_core::error::escaped;
 use siteline_core::settings::{Key, KeySource, PassphraseSource};
 
 /// The subject that enrollment returned, and the key that signs its assertions (§2.1).
@@ -96,7 +97,9 @@ impl PyCredential {
     ) -> PyResult<Self> {
         let kid = kid.map(|kid| kid.0);
         let given = (private_key, signer.map(PySigner::new).transpose()?, public_jwk);
-        match KeyChoice::of_arguments(given, passphrase.is_some(), password_command.is_some())? {
+        match KeyChoice::of_arguments(given, passphrase.is_some(), password_command.is_some())
+            .or_raise()?
+        {
             KeyChoice::Private(source) => {
                 let opener = password_command.map(words).transpose()?.map(Opener::Command);
                 let source = Source::of(source)?;
@@ -104,7 +107,7 @@ impl PyCredential {
             }
             KeyChoice::Signer(signer, public_jwk) => {
                 let public = read_public_jwk(public_jwk)?;
-                let checked = guarded(|| Ok(signer.credential(subject.0, public, kid)?))?;
+                let checked = guarded(|| signer.credential(subject.0, public, kid).or_raise())?;
                 Self::checked(py, checked, Err("its signer is code of this process"))
             }
         }
@@ -145,14 +148,14 @@ impl PyCredential {
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = state.py();
         let CredentialState { subject, public_jwk, key: place } = restore(state)?;
-        let public = PublicJwk::parse(&public_jwk.to_string())?;
+        let public = PublicJwk::parse(&public_jwk.to_string()).or_raise()?;
         let checked = if let Some(opener @ Opener::Command(_)) = &place.opener {
             opener.prepare(py)?;
             let signer = Arc::new(DeferredKey::new(place.clone(), public.thumbprint()));
-            guarded(|| Ok(Credential::with_signer(&subject, signer, public, None)?))?
+            guarded(|| Credential::with_signer(&subject, signer, public, None).or_raise())?
         } else {
             let (key, kid) = (place.read(py)?, public.thumbprint());
-            guarded(|| Ok(Credential::with_key(&subject, key, Some(kid))?))?
+            guarded(|| Credential::with_key(&subject, key, Some(kid)).or_raise())?
         };
         Self::checked(py, checked, Ok(place))
     }
@@ -188,7 +191,7 @@ impl PyCredential {
             None => None,
             Some(PassphraseSource::Variable) => Some(Opener::Variable),
             Some(PassphraseSource::Command(command)) => {
-                warn(py, command.check_file(key.strict)?.as_slice())?;
+                warn(py, command.check_file(key.strict).or_raise()?.as_slice())?;
                 Some(Opener::Command(words(&value_of(py, &command.words)?)?))
             }
         };
@@ -222,7 +225,7 @@ impl PyCredential {
             None => passphrase,
         };
         let key = read(py, source, passphrase, strict)?;
-        Self::checked(py, guarded(|| Ok(Credential::with_key(subject, key, kid)?))?, place)
+        Self::checked(py, guarded(|| Credential::with_key(subject, key, kid).or_raise())?, place)
     }
 
     fn checked(
@@ -248,5 +251,5 @@ fn read_public_jwk(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
             described(value)
         )));
     };
-    Ok(PublicJwk::parse(&text)?)
+    PublicJwk::parse(&text).or_raise()
 }

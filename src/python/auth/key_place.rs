@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use siteline_core::auth::{PrivateKey, Signer, check_kid};
-use siteline_core::error::{Error, Kind, Result};
-use siteline_core::fork::Owned;
-use siteline_base::lock::Mutex;
 use crate::auth::passphrase::printed;
 use crate::auth::private_key::{Passphrase, Source, read};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::error_of;
 use crate::bridge::modules::import_for_commands;
 use crate::bridge::process::attached;
+use siteline_base::lock::Mutex;
+use siteline_core::auth::{PrivateKey, Signer, check_kid};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::fork::Owned;
 use siteline_core::settings::{PASSPHRASE, PRIVATE_KEY, variable_of_pickle};
 
 /// Where a key is. Nothing secret.
@@ -45,7 +46,9 @@ impl Opener {
     pub(super) fn passphrase(&self, py: Python<'_>) -> PyResult<Passphrase> {
         match self {
             Self::Command(words) => Ok(Passphrase(printed(py, words)?)),
-            Self::Variable => Ok(Passphrase::from(variable_of_pickle(PASSPHRASE)?.as_str())),
+            Self::Variable => {
+                Ok(Passphrase::from(variable_of_pickle(PASSPHRASE).or_raise()?.as_str()))
+            }
         }
     }
 }
@@ -54,7 +57,7 @@ impl KeyPlace {
     pub(super) fn read(&self, py: Python<'_>) -> PyResult<PrivateKey> {
         let source = match &self.path {
             Some(path) => Source::Path(path.clone()),
-            None => Source::Variable(variable_of_pickle(PRIVATE_KEY)?),
+            None => Source::Variable(variable_of_pickle(PRIVATE_KEY).or_raise()?),
         };
         let passphrase = self.opener.as_ref().map(|opener| opener.passphrase(py)).transpose()?;
         read(py, &source, passphrase, self.strict)

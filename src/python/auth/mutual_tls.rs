@@ -10,17 +10,21 @@ use pyo3::types::PyString;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use siteline_core::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part, is_key_text};
-use siteline_core::error::{Error, Kind};
 use crate::auth::key_place::Opener;
 use crate::auth::passphrase::words;
 use crate::auth::private_key::{Passphrase, PyPrivateKey};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::{error_of, warn};
 use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::{attached, detached};
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{Reduced, copies_are_itself, reduce, restore};
 use crate::convert::values::{Text, described, octets, value_of};
+use siteline_core::auth::{
+    AskPassphrase, CertificateSource, Checked, MutualTls, Part, is_key_text,
+};
+use siteline_core::error::{Error, Kind};
 use siteline_core::settings::{
     CertificateSettings, KeySource, PRIVATE_KEY, PassphraseSource, variable_of_pickle,
 };
@@ -121,7 +125,7 @@ impl PyMutualTls {
         if passphrase.is_some() && password_command.is_some() {
             let message = "passphrase and password_command are both given.";
             let error = Error::new(Kind::CredentialError, message);
-            return Err(error.with_hint("Omit one: it is ambiguous which to use.").into());
+            return Err(error.with_hint("Omit one: it is ambiguous which to use.").into_py_err());
         }
         let certificate = part(certificate, "certificate")?;
         let key = key.map(|key| part(key, "key")).transpose()?;
@@ -226,7 +230,7 @@ impl PyMutualTls {
             None => None,
             Some(PassphraseSource::Variable) => Some(Opener::Variable),
             Some(PassphraseSource::Command(command)) => {
-                warn(py, command.check_file(strict)?.as_slice())?;
+                warn(py, command.check_file(strict).or_raise()?.as_slice())?;
                 Some(Opener::Command(words(&value_of(py, &command.words)?)?))
             }
         };
@@ -261,15 +265,15 @@ impl PyMutualTls {
         source: CertificateSource,
         place: Result<CertificatePlace, &'static str>,
     ) -> PyResult<Self> {
-        let passphrase = detached(py, || source.ask())??;
+        let passphrase = detached(py, || source.ask())?.or_raise()?;
         let open = move || MutualTls::open(source, passphrase.as_ref().map(|text| text.as_slice()));
-        let Checked { value, warnings } = left_on_interrupt(py, open)??;
+        let Checked { value, warnings } = left_on_interrupt(py, open)?.or_raise()?;
         warn(py, &warnings)?;
         Ok(Self(value, place))
     }
 
     fn details(&self, py: Python<'_>) -> PyResult<(String, Timestamp, Timestamp)> {
-        Ok(detached(py, || self.0.details())??)
+        detached(py, || self.0.details())?.or_raise()
     }
 }
 
@@ -290,7 +294,7 @@ fn asking(opener: Opener) -> Box<AskPassphrase> {
 
 /// The key in `SITELINE_PRIVATE_KEY`.
 fn variable() -> PyResult<Part> {
-    let text = variable_of_pickle(PRIVATE_KEY)?;
+    let text = variable_of_pickle(PRIVATE_KEY).or_raise()?;
     Ok(Part::Bytes(Zeroizing::new(text.as_bytes().to_vec())))
 }
 
@@ -298,7 +302,7 @@ fn variable() -> PyResult<Part> {
 fn part(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Part> {
     let file = |path: PathBuf| Part::File(std::path::absolute(&path).unwrap_or(path));
     if let Ok(key) = value.cast::<PyPrivateKey>() {
-        let pem = key.get().0.to_pkcs8_pem(None)?;
+        let pem = key.get().0.to_pkcs8_pem(None).or_raise()?;
         return Ok(Part::Bytes(Zeroizing::new(pem.as_bytes().to_vec())));
     }
     if let Ok(text) = value.cast::<PyString>() {

@@ -1,6 +1,7 @@
 //! `password_command`: a passphrase that a command prints (`pass show plant`). It runs through
 //! Python's `subprocess`, without a shell; what it prints is neither shown nor kept.
 
+use crate::bridge::errors::IntoPyErr as _;
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
@@ -26,5 +27,5 @@ pub(crate) fn printed(py: Python<'_>, words: &[String]) -> PyResult<Zeroizing<Ve
         "" => "Run it by hand: its first line is the passphrase.".to_owned(),
         said => format!("It said: {}", excerpt(said)),
     };
-    Err(Error::new(Kind::CredentialError, message).with_hint(hint).into())
+    Err(Error::new(Kind::CredentialError, message).with_hint(hint).into_py_err())
 }

@@ -8,14 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use zeroize::Zeroizing;
 
-use siteline_core::auth::{Loaded, PrivateKey, is_key_text};
-use siteline_core::error::Error;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::detached;
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{copies_are_itself, dict, json_text};
 use crate::convert::values::{described, octets, path_of};
+use siteline_core::auth::{Loaded, PrivateKey, is_key_text};
+use siteline_core::error::Error;
 
 type Bytes = Zeroizing<Vec<u8>>;
 
@@ -71,7 +72,7 @@ impl PyPrivateKey {
     #[staticmethod]
     #[pyo3(signature = (bits=3072))]
     fn generate(py: Python<'_>, bits: u32) -> PyResult<Self> {
-        Ok(Self(detached(py, || PrivateKey::generate(bits))??))
+        Ok(Self(detached(py, || PrivateKey::generate(bits))?.or_raise()?))
     }
 
     /// Load a key file. Unlike in ``PrivateKey(path)``, ``path`` is always used as a path.
@@ -117,7 +118,7 @@ impl PyPrivateKey {
     ) -> PyResult<()> {
         let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
         let path = path_of(path, "path")?;
-        Ok(detached(py, || self.0.save(&path, passphrase, overwrite))??)
+        detached(py, || self.0.save(&path, passphrase, overwrite))?.or_raise()
     }
 
     /// The public key to enroll, a ``dict`` with ``kty``, ``n``, ``e``, ``kid``, ``alg`` and
@@ -240,7 +241,7 @@ pub(crate) fn read(
     };
     let loaded = left_on_interrupt(py, load)?;
     let Loaded { key, warnings } =
-        loaded.map_err(|error| if is_framed { framed(error) } else { error })?;
+        loaded.map_err(|error| if is_framed { framed(error) } else { error }).or_raise()?;
     warn(py, &warnings)?;
     Ok(key)
 }

@@ -11,11 +11,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
-use siteline_core::error::{Error, Kind, Result};
 use crate::bridge::coroutine::{Caller, outcome_of};
 use crate::bridge::process::{Inside, attached};
 use crate::convert::values::{described, octets};
+use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
+use siteline_core::error::{Error, Kind, Result};
 
 /// A Python callable, given as `signer=`.
 pub(crate) struct PySigner {

@@ -13,9 +13,9 @@ use pyo3::types::PyWeakrefReference;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
-use siteline_core::fork::Process;
 use crate::bridge::delivery::{Finish, Receiver, TaskResult, deliver, settle};
 use crate::bridge::logging::LogBuffer;
+use siteline_core::fork::Process;
 
 /// Starts `future` on `runtime`, and returns an awaitable that is completed when the future is, after
 /// the records of `buffer` were emitted. Cancelling or dropping the awaitable drops the future, and with

@@ -21,9 +21,9 @@ use pyo3_async_runtimes::{TaskLocals, into_future_with_locals};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use siteline_core::error::{Error, Kind};
 use crate::bridge::process::{Inside, attached};
 use crate::bridge::steps::on_blocking_thread;
+use siteline_core::error::{Error, Kind};
 use siteline_core::system::no_thread;
 
 /// How often a wait checks whether the loop was closed: a loop has no callback for that.

@@ -15,11 +15,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use siteline_core::fork::Owned;
-use siteline_base::lock::Mutex;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::notes::{CallNotes, tell_before};
 use crate::bridge::process::{Inside, attached, panicked, without_fork};
+use siteline_base::lock::Mutex;
+use siteline_core::fork::Owned;
 use siteline_core::system::{self, Refused};
 
 /// Makes the result of a task, a Python object or an exception, with the interpreter held.

@@ -21,10 +21,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict as _;
 use tokio::sync::Notify;
 
-use siteline_core::fork::Owned;
-use siteline_base::lock::Mutex;
 use crate::bridge::notes::{CallNotes, Origin, is_anyone_told};
 use crate::bridge::process::{attached, detached};
+use siteline_base::lock::Mutex;
+use siteline_core::fork::Owned;
 
 /// Most records in a buffer. A full one drops its oldest: memory stays bounded if a handler hangs.
 const MOST: usize = 10_000;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::process::{detached, without_fork};
+use siteline_base::lock::Mutex;
 use siteline_core::error::{Error, Kind};
 use siteline_core::fork::Process;
-use siteline_base::lock::Mutex;
-use crate::bridge::process::{detached, without_fork};
 use siteline_core::system::start;
 
 /// How often a wait checks for Ctrl-C and calls its callback.
@@ -30,9 +32,17 @@ pub(crate) fn long_work<T: Send + 'static>(
         // The one who waits has gone where the process was forked.
         drop(sender.send(catch_unwind(AssertUnwindSafe(|| without_fork(work)))));
     });
-    drop(begun.map_err(|error| {
-        Error::system(Kind::StoreError, "The work on the store needs another thread", &error)
-    })?);
+    drop(
+        begun
+            .map_err(|error| {
+                Error::system(
+                    Kind::StoreError,
+                    "The work on the store needs another thread",
+                    &error,
+                )
+            })
+            .or_raise()?,
+    );
     let (process, mut ended, mut raised) = (Process::current(), Some(ended), None);
     while let Some(waiting) = ended.take() {
         let (waiting, outcome) = detached(py, move || {
@@ -58,7 +68,7 @@ pub(crate) fn long_work<T: Send + 'static>(
             }
         }
     }
-    Err(raised.unwrap_or_else(|| forked().into()))
+    Err(raised.unwrap_or_else(|| forked().into_py_err()))
 }
 
 /// Runs `work` on a thread of its own, which Ctrl-C leaves to itself: it reads a file that may be a pipe
@@ -77,7 +87,7 @@ pub(crate) fn left_on_interrupt<T: Send + 'static>(
     });
     if begun.is_err() {
         let taken = work.lock().take();
-        return taken.map_or_else(|| Err(forked().into()), |work| detached(py, work));
+        return taken.map_or_else(|| Err(forked().into_py_err()), |work| detached(py, work));
     }
     let (process, mut ended) = (Process::current(), ended);
     loop {
@@ -91,11 +101,11 @@ pub(crate) fn left_on_interrupt<T: Send + 'static>(
                 return detached(py, || outcome.unwrap_or_else(|panic| resume_unwind(panic)));
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => return Err(forked().into()),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => return Err(forked().into_py_err()),
         }
         py.check_signals()?;
         if !process.is_current() {
-            return Err(forked().into());
+            return Err(forked().into_py_err());
         }
     }
 }

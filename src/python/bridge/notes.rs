@@ -17,9 +17,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use siteline_base::lock::Mutex;
 use siteline_core::fork::Owned;
 use siteline_core::http::{Observer, Recipient, RequestNote};
-use siteline_base::lock::Mutex;
 
 /// The headers of a call that is traced, as W3C Trace Context names them.
 const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];

@@ -23,11 +23,11 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict as _;
 
-use siteline_core::agent::give_all_back;
-use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind};
 use crate::bridge::errors::raise;
 use crate::bridge::panics::text_and_place_of;
+use siteline_base::clock::Clock;
+use siteline_core::agent::give_all_back;
+use siteline_core::error::{Error, Kind};
 
 /// How long an exit waits for threads that run Python code for the core, such as a signer.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);

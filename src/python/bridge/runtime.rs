@@ -19,12 +19,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use siteline_core::error::{Error, Kind};
-use siteline_core::fork::{Owned, Process};
-use siteline_base::lock::Mutex;
 use crate::bridge::awaitable;
 use crate::bridge::coroutine::{CALLER, Caller};
 use crate::bridge::delivery::{self, Finish};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
 use crate::bridge::panics::text_of;
@@ -32,6 +31,9 @@ use crate::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
 use crate::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
+use siteline_base::lock::Mutex;
+use siteline_core::error::{Error, Kind};
+use siteline_core::fork::{Owned, Process};
 use siteline_core::system::{no_thread, start};
 
 /// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
@@ -46,7 +48,7 @@ fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    Ok(detached(py, || without_fork(own_runtime))??)
+    detached(py, || without_fork(own_runtime))?.or_raise()
 }
 
 /// A forked child gets a new one; the inherited one is leaked, for its threads do not exist in the
@@ -214,7 +216,7 @@ where
         }
         drop(stop);
         let outcome;
-        (steps, outcome) = runtime.block_on(background).map_err(|_| runtime_ended())?;
+        (steps, outcome) = runtime.block_on(background).map_err(|_| runtime_ended()).or_raise()?;
         handled?;
         if let Some(outcome) = outcome {
             return Ok(outcome);
@@ -225,7 +227,7 @@ where
 fn forked_meanwhile() -> PyErr {
     Error::new(Kind::ForkError, "the process forked while this call waited, in a signal handler")
         .with_hint("the parent's call goes on; call again in the child")
-        .into()
+        .into_py_err()
 }
 
 /// Python runs signal handlers in its main thread only.
@@ -269,7 +271,7 @@ pub(crate) fn step_in_runtime<T: Send>(
         let work = || buffer.run(|| step_from_origin(origin, work));
         Ok::<_, Error>(without_fork(work))
     })?;
-    Ok(done?)
+    done.or_raise()
 }
 
 /// As [`step`], on a thread of its own, so that the running asyncio loop is not blocked. Returns an
@@ -283,7 +285,9 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>> {
     let work = on_blocking_thread(move || without_fork(work));
-    spawn(py, Arc::default(), work, move |py, outcome| finish(py, outcome.and_then(|done| done)?))
+    spawn(py, Arc::default(), work, move |py, outcome| {
+        finish(py, outcome.and_then(|done| done).or_raise()?)
+    })
 }
 
 /// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use siteline_core::error::{Error, Kind};
 use crate::bridge::delivery::emit_meanwhile;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::process::without_fork;
+use siteline_core::error::{Error, Kind};
 use siteline_core::system::on_thread;
 
 /// How often a wait checks for Ctrl-C, for pending log records and for the end of the process.

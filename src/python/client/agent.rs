@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::process::detached;
 use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
 use siteline_core::auth::Authentication;
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::http::BaseUrl;
-use crate::bridge::process::detached;
 use siteline_core::settings::{
     AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, CredentialSettings,
     Environment, Settings,
@@ -53,13 +55,13 @@ impl FoundAgent {
         if text.trim().is_empty() {
             return Ok(None);
         }
-        let address = AgentAddress::parse(&text)?;
+        let address = AgentAddress::parse(&text).or_raise()?;
         let is_other = address.base_url.as_deref().zip(base_url);
         if !is_named && is_other.is_some_and(|(its, own)| its != own.as_str()) {
             return Ok(None);
         }
-        let tls = tls(&environment)?;
-        let holder = detached(py, || AgentLink::holder_at(&address, &tls))??;
+        let tls = tls(&environment).or_raise()?;
+        let holder = detached(py, || AgentLink::holder_at(&address, &tls))?.or_raise()?;
         Ok(Some(Self { place: address.place, holder, tls, is_named }))
     }
 
@@ -138,7 +140,7 @@ pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {
             let message = format!("{name}= belongs to the agent, which signs and counts.");
             return Err(Error::new(Kind::ConfigError, message)
                 .with_hint("Set it where the agent is started, and leave it out here.")
-                .into());
+                .into_py_err());
         }
     }
     Ok(())

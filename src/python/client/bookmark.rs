@@ -3,9 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use siteline_core::data::Bookmark;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::convert::values::many;
+use siteline_core::data::Bookmark;
 
 /// The position from which a read continues. Keep it secret: it contains the cursor.
 ///
@@ -28,7 +29,7 @@ impl PyBookmark {
     /// Read a bookmark that ``bytes(bookmark)`` wrote.
     #[classmethod]
     fn from_bytes(_cls: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        guarded(|| Ok(Self(Bookmark::from_bytes(data)?)))
+        guarded(|| Ok(Self(Bookmark::from_bytes(data).or_raise()?)))
     }
 
     /// The bytes of the bookmark, with a checksum; keep them as secret as a password.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pyo3::prelude::*;
 
-use siteline_core::client::Client;
-use siteline_core::error::Result;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{block_on, spawn};
 use crate::client::PyClient;
 use crate::convert::labels::ids;
 use crate::convert::values::discovery;
+use siteline_core::client::Client;
+use siteline_core::error::Result;
 
 /// The `siteline.Catalogue` of a discovery response, and of the series that pages of the client had.
 ///

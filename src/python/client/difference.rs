@@ -5,14 +5,15 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 
-use siteline_core::data::report::PageReport;
-use siteline_core::data::{Comparison, Page, PointColumns};
-use siteline_core::error::{Error, Kind};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
 use crate::client::page::PyPage;
 use crate::convert::arrow_stream::BrokenStream;
 use crate::convert::capsule::stream_reader;
 use crate::convert::values::refuse;
+use siteline_core::data::report::PageReport;
+use siteline_core::data::{Comparison, Page, PointColumns};
+use siteline_core::error::{Error, Kind};
 
 /// The points of a page by what they are beside those that a store has: made by :meth:`Page.against`.
 ///
@@ -42,7 +43,7 @@ impl PyDifference {
                 "stored= is an Arrow stream: a pyarrow or polars table, a DuckDB relation.";
             return Err(refuse(py, Kind::QueryError, message));
         };
-        let mut reader = reader.map_err(broken)?;
+        let mut reader = reader.map_err(broken).or_raise()?;
         let difference = detached(py, || {
             let points = Arc::clone(&of.page.points);
             let mut comparison = Comparison::new(points, of.provenance.query.microseconds());
@@ -50,7 +51,8 @@ impl PyDifference {
             comparison.add(&RecordBatch::new_empty(reader.schema()))?;
             reader.try_for_each(|batch| comparison.add(&batch.map_err(broken)?))?;
             comparison.finish()
-        })??;
+        })?
+        .or_raise()?;
         let part = |points: PointColumns| {
             let report = PageReport {
                 points: points.rows() as u64,

@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 
-use siteline_core::client::table::ReadFailure;
 use crate::bridge::errors::raise;
 use crate::client::bookmark::PyBookmark;
 use crate::convert::table::PyTable;
+use siteline_core::client::table::ReadFailure;
 
 /// The Python exception of a read that failed before its end, with `.bookmark` and `.partial`.
 pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {

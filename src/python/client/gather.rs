@@ -6,11 +6,7 @@ use std::sync::Arc;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use siteline_core::client::collect::Partial;
-use siteline_core::client::gather::{CONCURRENCY, GatherFailure, Gathering};
-use siteline_core::client::progress::Progress;
-use siteline_core::error::{Error, Kind};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::raise;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::notes::ClientNotes;
@@ -22,6 +18,11 @@ use crate::client::progress::event;
 use crate::client::scan::{PyScan, reads};
 use crate::convert::table::PyTable;
 use crate::convert::values::{count, items, refuse};
+use siteline_base::lock::Mutex;
+use siteline_core::client::collect::Partial;
+use siteline_core::client::gather::{CONCURRENCY, GatherFailure, Gathering};
+use siteline_core::client::progress::Progress;
+use siteline_core::error::{Error, Kind};
 
 /// Scans that are being gathered.
 #[pyclass(frozen, name = "_Gathering", module = "siteline._siteline")]
@@ -140,7 +141,7 @@ impl PyClient {
         let most =
             most.transpose()?.map_or(CONCURRENCY, |most| most.try_into().unwrap_or(usize::MAX));
         let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
-        let gathering = guarded(|| Ok(Gathering::new(&self.client, collects, most)?))?;
+        let gathering = guarded(|| Gathering::new(&self.client, collects, most).or_raise())?;
         let (notes, buffer) = (Arc::clone(&self.notes), SharedLogBuffer::default());
         if notes.is_told() {
             notes.told_by(buffer.get().notes());
@@ -160,7 +161,7 @@ impl PyGathering {
     /// ``Progress``; ``None`` if all is read. An interrupt drops the open requests.
     fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
         guarded(|| {
-            let stepped = block_on(py, &self.buffer.get(), self.step(reported)?)?;
+            let stepped = block_on(py, &self.buffer.get(), self.step(reported).or_raise()?)?;
             self.stepped(py, stepped)
         })
     }
@@ -171,7 +172,7 @@ impl PyGathering {
         // An event loop tells of requests at the end of a step.
         let is_told = slf.get().notes.is_told();
         let reported = reported.into_iter().map(|reported| reported || is_told).collect();
-        let step = slf.get().step(reported)?;
+        let step = slf.get().step(reported).or_raise()?;
         spawn(py, slf.get().buffer.get(), step, move |py, stepped| {
             Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
         })

@@ -26,12 +26,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use siteline_core::auth::Authentication;
-use siteline_core::client::Client;
-use siteline_core::error::{Error, Kind};
-use siteline_core::http::{AllowanceState, BaseUrl};
-use siteline_base::lock::Mutex;
 use crate::auth::argument::authentication;
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::modules::import_for_clients;
 use crate::bridge::notes::ClientNotes;
@@ -43,6 +40,11 @@ use crate::convert::clock::PyClock;
 use crate::convert::patching::{Replaced, methods_can_be_replaced};
 use crate::convert::state::copies_are_itself;
 use crate::convert::values::{Text, discovery, html};
+use siteline_base::lock::Mutex;
+use siteline_core::auth::Authentication;
+use siteline_core::client::Client;
+use siteline_core::error::{Error, Kind};
+use siteline_core::http::{AllowanceState, BaseUrl};
 use siteline_core::settings::{Environment, Settings};
 
 const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(base_url, \
@@ -148,10 +150,10 @@ fn agent_for(
     let named = option("agent")?.filter(|given| !given.is_none());
     let named = named.map(|given| given.extract::<Text<'_>>().map(|text| text.0.to_owned()));
     let allow_http = option("allow_http")?.is_some_and(|given| given.is_truthy().unwrap_or(false));
-    let base_url = BaseUrl::parse(base_url, allow_http)?;
+    let base_url = BaseUrl::parse(base_url, allow_http).or_raise()?;
     let found = FoundAgent::find(py, named.transpose()?, Some(&base_url))?;
     let Some(agent) = found else { return Ok(None) };
-    let agent = agent.for_client(&base_url, credential)?;
+    let agent = agent.for_client(&base_url, credential).or_raise()?;
     if let (Some(_), Some(options)) = (&agent, options) {
         refuse_settings(options)?;
     }
@@ -205,7 +207,7 @@ impl PyClient {
             (Some(clock), _) => settings.clock = clock.0.clone(),
             (_, Some(name)) => {
                 let (logs, ledger) = (LogBuffer::for_call(Arc::default()), named_ledger(&pickled)?);
-                logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref()))?;
+                logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref())).or_raise()?;
                 logs.flush(py)?;
             }
             _ => {}
@@ -220,7 +222,7 @@ impl PyClient {
             }
             None => choose_ledger(&mut settings, &pickled)?,
         }
-        let client = guarded(|| Ok(Client::new(settings)?))?;
+        let client = guarded(|| Client::new(settings).or_raise())?;
         let credential = credential.map_or_else(|| py.None(), Bound::unbind);
         let (credential, pickled) = (Mutex::new(credential), pickled.unbind());
         let (sandbox, replaced) = (PyOnceLock::new(), Replaced::nothing());
@@ -338,7 +340,7 @@ impl PyClient {
     /// The daily request allowance, as the ledger counts it: an :class:`Allowance`.
     #[getter]
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let state = detached(py, || self.client.allowance())??;
+        let state = detached(py, || self.client.allowance())?.or_raise()?;
         let AllowanceState {
             used,
             limit,
@@ -389,7 +391,7 @@ impl PyClient {
             let message = "replace_credential() keeps the subject; this credential is for another.";
             let hint =
                 "Make another client with it: each subject has its own ledger and bookmarks.";
-            return Err(Error::new(Kind::ConfigError, message).with_hint(hint).into());
+            return Err(Error::new(Kind::ConfigError, message).with_hint(hint).into_py_err());
         }
         let given = credential.clone().unbind();
         // The old one is dropped after the lock is released, because that may run Python code.
@@ -397,7 +399,8 @@ impl PyClient {
             let mut known = self.credential.lock();
             self.client.replace_credential(new)?;
             Ok::<_, Error>(std::mem::replace(&mut *known, given))
-        })??;
+        })?
+        .or_raise()?;
         Ok(())
     }
 

@@ -8,8 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use siteline_core::error::Error;
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::raise;
 use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::block_on;
@@ -20,6 +19,8 @@ use crate::convert::clock::PyClock;
 use crate::convert::patching::Replaced;
 use crate::convert::state::dict;
 use crate::convert::values::Text;
+use siteline_base::lock::Mutex;
+use siteline_core::error::Error;
 use siteline_core::settings::{Environment, Given, Settings};
 
 /// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
@@ -32,7 +33,7 @@ pub(super) fn _sources<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let name = profile.as_ref().map(|name| name.0);
     let settings = ProfileFile::new(py)
-        .used(|environment| guarded(|| Ok(read(name, environment, Given::default())?)))??;
+        .used(|environment| guarded(|| read(name, environment, Given::default()).or_raise()))??;
     let (file, name) = settings.profile.clone().unzip();
     let told = PyDict::new(py);
     told.set_item("file", file.map(PathBuf::into_os_string))?;
@@ -84,7 +85,7 @@ impl PyClient {
     /// Such a client with the settings, the ledger and the tokens of this one.
     fn _sending_once(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(Self {
-            client: self.client.sending_once()?,
+            client: self.client.sending_once().or_raise()?,
             credential: Mutex::new(self.credential.lock().clone_ref(py)),
             notes: Arc::clone(&self.notes),
             pickled: self.pickled.clone_ref(py),
@@ -115,7 +116,7 @@ impl PyClient {
     /// What the client's agent tells of itself, in the form of :attr:`Agent.state`.
     fn _agent_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let agent = self.client.settings().agent.clone();
-        let state = detached(py, || agent.map(|agent| agent.state()).transpose())??;
+        let state = detached(py, || agent.map(|agent| agent.state()).transpose())?.or_raise()?;
         dict(py, &state)
     }
 
@@ -123,14 +124,14 @@ impl PyClient {
     fn _own_assertion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client.clone();
         let made = block_on(py, &Arc::default(), async move { client.own_assertion().await })?;
-        dict(py, &made?)
+        dict(py, &made.or_raise()?)
     }
 
     /// What is known of the token, by one token request at most; ``None`` if none is needed.
     fn _token_once<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let client = self.client.clone();
         let asked = block_on(py, &Arc::default(), async move { client.token_once().await })?;
-        dict(py, &asked?)
+        dict(py, &asked.or_raise()?)
     }
 
     /// The seconds of the clocks' difference that its measurement may explain.
@@ -140,7 +141,7 @@ impl PyClient {
 
     /// The proxy and the trusted certificates that requests use. Opens nothing.
     fn _planned_path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        dict(py, &guarded(|| Ok(self.client.planned_path()?))?)
+        dict(py, &guarded(|| self.client.planned_path().or_raise())?)
     }
 
     /// How far the way to the service goes, and the exception of the step that failed.
@@ -157,6 +158,6 @@ impl PyClient {
 
     /// Whether the file of the ledger is there; ``None`` if requests are counted in memory.
     fn _look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        Ok(detached(py, || self.client.look_at_ledger())??)
+        detached(py, || self.client.look_at_ledger())?.or_raise()
     }
 }

@@ -6,10 +6,6 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use siteline_core::client::table::Provenance;
-use siteline_core::data::Page;
-use siteline_core::error::Kind;
-use siteline_core::preview::Preview;
 use crate::bridge::process::{detached, guarded};
 use crate::client::bookmark::PyBookmark;
 use crate::client::page_reader::PageReader;
@@ -21,6 +17,10 @@ use crate::convert::rows::PointSource as _;
 use crate::convert::state::dict;
 use crate::convert::table::provenance;
 use crate::convert::values::{html, many, refuse};
+use siteline_core::client::table::Provenance;
+use siteline_core::data::Page;
+use siteline_core::error::Kind;
+use siteline_core::preview::Preview;
 use siteline_core::store::ChainRange;
 
 /// One page of a scan, as the service sent it: not merged, not sorted.

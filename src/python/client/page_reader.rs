@@ -6,16 +6,16 @@ use std::task::Poll;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use siteline_core::client::page_stream::PageStream;
-use siteline_core::client::table::{Provenance, ReadFailure};
-use siteline_core::data::Page;
-use siteline_core::error::Result;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::runtime::{block_on, spawn, step_in_runtime};
 use crate::client::PyClient;
 use crate::client::failure::read_failure;
 use crate::client::progress::{ProgressCallback, finish};
 use crate::convert::rows::{PointSource, Taken};
+use siteline_core::client::page_stream::PageStream;
+use siteline_core::client::table::{Provenance, ReadFailure};
+use siteline_core::data::Page;
+use siteline_core::error::Result;
 
 /// A page stream, and the callback that its pages are reported to. The log records of a page, even if it
 /// is prefetched, are emitted when a caller waits for that page or takes it.

@@ -4,9 +4,9 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::bridge::logging::SharedLogBuffer;
 use siteline_core::client::progress::Progress;
 use siteline_core::http::Deadline;
-use crate::bridge::logging::SharedLogBuffer;
 
 /// The argument `progress=`: `True` or a callable. Each scan has its own reference, which its
 /// `__traverse__` visits.

@@ -5,11 +5,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use siteline_core::data::{Query, QueryInput, bucket_width};
-use siteline_core::error::{Error, Kind};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::convert::state::{Reduced, reduce, restore};
 use crate::convert::values::{count, described, duration, html, optional, refuse, text};
+use siteline_core::data::{Query, QueryInput, bucket_width};
+use siteline_core::error::{Error, Kind};
 
 /// Where a list is given for one text.
 const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \
@@ -74,7 +76,7 @@ impl PyQuery {
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
-        guarded(|| Ok(Self(Query::new(input)?)))
+        guarded(|| Ok(Self(Query::new(input).or_raise()?)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
@@ -128,7 +130,7 @@ pub(crate) fn query_input(
 
 fn interval_seconds(interval: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     let shown = interval.repr()?.to_string();
-    Ok(bucket_width(name, duration(interval, name)?, &shown)?)
+    bucket_width(name, duration(interval, name)?, &shown).or_raise()
 }
 
 fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
@@ -179,7 +181,7 @@ fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let message = format!("{name}= is {}: give text or a whole number{list}.", described(value));
     let error = Error::new(Kind::QueryError, message);
     let is_list = list.is_empty() && value.hasattr(intern!(value.py(), "__iter__"))?;
-    Err(if is_list { error.with_hint(SEVERAL) } else { error }.into())
+    Err(if is_list { error.with_hint(SEVERAL) } else { error }.into_py_err())
 }
 
 /// The names of extra columns.

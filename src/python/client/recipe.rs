@@ -3,10 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use siteline_core::auth::Checked;
-use siteline_core::client::{ReadSettings, ScanInput, start_left_out};
-use siteline_core::data::Shape;
-use siteline_core::error::Kind;
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
 use crate::client::PyClient;
@@ -16,6 +14,10 @@ use crate::client::scan::{PyScan, with_store};
 use crate::client::shape::PyShape;
 use crate::convert::asked_time::asked_range;
 use crate::convert::values::{count, duration, optional};
+use siteline_core::auth::Checked;
+use siteline_core::client::{ReadSettings, ScanInput, start_left_out};
+use siteline_core::data::Shape;
+use siteline_core::error::Kind;
 
 #[pymethods]
 impl PyClient {
@@ -103,7 +105,7 @@ impl PyClient {
         }
         let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
-            let Start::Given(start) = start else { return Err(start_left_out().into()) };
+            let Start::Given(start) = start else { return Err(start_left_out().into_py_err()) };
             let progress = ProgressArg::from_argument(progress)?;
             let range = asked_range(start.as_ref(), end, tz)?;
             let query = query_input([site, line, interval, page_size, filters])?;
@@ -114,7 +116,8 @@ impl PyClient {
             let deadline = optional(deadline, "deadline", duration)?;
             let settings = ReadSettings { max_pages, deadline, keep_raw };
             let input = ScanInput { query, shape, extra_columns, settings };
-            let Checked { value, warnings } = input.scan_from_now(&slf.get().client, range, lag)?;
+            let Checked { value, warnings } =
+                input.scan_from_now(&slf.get().client, range, lag).or_raise()?;
             warn(slf.py(), &warnings)?;
             with_store(slf.py(), PyScan::new(value, slf.clone().unbind(), progress), store)
         })

@@ -9,14 +9,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyString};
 
-use siteline_core::client::ScanInput;
-use siteline_core::client::collect::{CollectOnce, Step};
-use siteline_core::client::scan::{ONTO_HINT, Scan};
-use siteline_core::client::split::Cut;
-use siteline_core::client::table::{ReadFailure, Table};
-use siteline_core::data::{Bookmark, schema};
-use siteline_core::error::{Error, Kind, escaped, excerpt};
-use siteline_core::http::Deadline;
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{block_on, spawn, step_in_runtime};
@@ -34,6 +28,14 @@ use crate::convert::rows::{PointSource, RecordIterator, Taken};
 use crate::convert::state::{copies_are_itself, dict, restore};
 use crate::convert::table::PyTable;
 use crate::convert::values::{count, described, duration, html, many, refuse};
+use siteline_core::client::ScanInput;
+use siteline_core::client::collect::{CollectOnce, Step};
+use siteline_core::client::scan::{ONTO_HINT, Scan};
+use siteline_core::client::split::Cut;
+use siteline_core::client::table::{ReadFailure, Table};
+use siteline_core::data::{Bookmark, schema};
+use siteline_core::error::{Error, Kind, escaped, excerpt};
+use siteline_core::http::Deadline;
 use siteline_core::sync::ThroughStore;
 
 /// A read that has not started: a query, and the settings of its read.
@@ -98,7 +100,7 @@ impl PyScan {
         let Some(_) = &self.through else { return Ok(()) };
         let message =
             format!("{what} is not for a scan with store=: no chain of its own reads it.");
-        Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()).into())
+        Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()).into_py_err())
     }
 
     fn callback(&self, py: Python<'_>) -> PyResult<Option<ProgressCallback>> {
@@ -108,7 +110,7 @@ impl PyScan {
 
     /// A new chain.
     fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
-        let stream = guarded(|| Ok(self.scan().pages()?))?;
+        let stream = guarded(|| self.scan().pages().or_raise())?;
         Ok(PageReader::new(stream, self.callback(py)?, self.client.clone_ref(py)))
     }
 
@@ -149,7 +151,7 @@ impl PyScan {
         bookmark: Bookmark,
         onto: Option<Arc<Table>>,
     ) -> PyResult<Self> {
-        Ok(self.with_scan(py, self.scan().resume(bookmark, onto)?))
+        Ok(self.with_scan(py, self.scan().resume(bookmark, onto).or_raise()?))
     }
 
     fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
@@ -228,7 +230,9 @@ pub(crate) fn with_store<'py>(
     if !store.hasattr("_read_through")? {
         let message = format!("store= is {}, not a siteline.Store.", described(store));
         let error = Error::new(Kind::QueryError, message);
-        return Err(error.with_hint("For a target of yours use client.sync(feed, target).").into());
+        return Err(error
+            .with_hint("For a target of yours use client.sync(feed, target).")
+            .into_py_err());
     }
     store.call_method1("_read_through", (scan,))
 }
@@ -434,7 +438,8 @@ impl PyScan {
         let unread = || {
             Error::new(Kind::QueryError, "onto= is a table that no scan read.").with_hint(ONTO_HINT)
         };
-        let onto = onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose()?;
+        let onto =
+            onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose().or_raise()?;
         guarded(|| self.going_on(py, bookmark.0.clone(), onto))
     }
 
@@ -459,7 +464,7 @@ impl PyScan {
         self.check_own_chain("split()", NO_PARTS)?;
         let cut = cut(by)?;
         guarded(|| {
-            let parts = self.scan().split(cut)?;
+            let parts = self.scan().split(cut).or_raise()?;
             Ok(parts.into_iter().map(|part| self.with_scan(py, part)).collect())
         })
     }
@@ -499,9 +504,9 @@ impl PyScan {
     ) -> PyResult<Bound<'py, PyAny>> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
-            let mut scan = input.scan(&client.get().client)?;
+            let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = scan.resume(bookmark.0.clone(), None)?;
+                scan = scan.resume(bookmark.0.clone(), None).or_raise()?;
             }
             with_store(client.py(), Self::new(scan, client.clone().unbind(), None), store)
         })

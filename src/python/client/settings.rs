@@ -7,17 +7,18 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use siteline_core::auth::{Authentication, ScopeSet};
-use siteline_core::client::ClientSettings;
-use siteline_core::error::Kind;
-use siteline_core::http::{BaseUrl, Trust};
 use crate::auth::credential::PyCredential;
 use crate::auth::mutual_tls::PyMutualTls;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
 use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
+use siteline_core::auth::{Authentication, ScopeSet};
+use siteline_core::client::ClientSettings;
+use siteline_core::error::Kind;
+use siteline_core::http::{BaseUrl, Trust};
 use siteline_core::settings::{
     CredentialSettings, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
@@ -46,10 +47,10 @@ pub(crate) fn from_outside<'py>(
     let agent = agent
         .filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), address.as_deref()));
     let mut settings = match &agent {
-        None => settings?,
+        None => settings.or_raise()?,
         // Without its key.
         Some(agent) => {
-            let mut settings = read(unneeded)??;
+            let mut settings = read(unneeded)?.or_raise()?;
             settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
             settings.options.retain(|(name, _)| !is_of_the_agent(name));
             settings
@@ -129,7 +130,7 @@ pub(crate) fn settings_with<'py>(
     }
     let allow_http = given.iter().find(|(name, _)| *name == "allow_http");
     let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
-    let base = guarded(|| Ok(BaseUrl::parse(base_url, allow_http)?))?;
+    let base = guarded(|| BaseUrl::parse(base_url, allow_http).or_raise())?;
     let mut settings = ClientSettings::new(base, credential);
     settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
     settings.transport.trust.fallback = certifi(py);
@@ -155,7 +156,7 @@ pub(crate) fn choose_ledger(
     let named = named_ledger(pickled)?;
     let default = |name: &str| Environment::of_process().state_file(name);
     let choose = || settings.choose_ledger(named.as_deref(), default);
-    match detached(pickled.py(), choose)?? {
+    match detached(pickled.py(), choose)?.or_raise()? {
         Some(path) => pickled.set_item("ledger", path.as_os_str()),
         None => Ok(()),
     }
@@ -182,7 +183,7 @@ fn set<'py>(
                 Ok(text) => ScopeSet::parse(&text.to_cow()?),
                 Err(_) => ScopeSet::new(given.extract::<Vec<String>>()?),
             };
-            settings.scopes = scopes?;
+            settings.scopes = scopes.or_raise()?;
             settings.scopes.to_string().into_bound_py_any(py)
         }
         "allowance_resets" => {
@@ -236,14 +237,14 @@ fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bou
         _ => octets(given)?.map(|bytes| bytes.to_vec()),
     };
     if let Some(pem) = pem {
-        trust.set_bundle(&pem, None)?;
+        trust.set_bundle(&pem, None).or_raise()?;
         return Ok(PyBytes::new(py, trust.ca_bundle.as_deref().unwrap_or_default()).into_any());
     }
     let path = path_of(given, "ca_bundle")?;
     let path = std::path::absolute(&path).unwrap_or(path);
     let read = path.clone();
-    let bytes = left_on_interrupt(py, move || read_certificates(&read))??;
-    trust.set_bundle(&bytes, Some(&path))?;
+    let bytes = left_on_interrupt(py, move || read_certificates(&read))?.or_raise()?;
+    trust.set_bundle(&bytes, Some(&path)).or_raise()?;
     path.as_os_str().into_bound_py_any(py)
 }
 

@@ -3,10 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use siteline_core::data::Shape;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::convert::keywords::{keywords, record};
 use crate::convert::state::dict;
+use siteline_core::data::Shape;
 
 /// The names and formats of a page that the interface document does not specify (§2.3).
 ///
@@ -44,7 +45,7 @@ impl PyShape {
     ) -> PyResult<Self> {
         let mut shape: Shape = record(py, &keywords(members)?)?;
         shape.identity = identity.unwrap_or(shape.identity);
-        guarded(|| shape.check().map_err(Into::into))?;
+        guarded(|| shape.check().or_raise())?;
         Ok(Self(shape))
     }
 

@@ -5,10 +5,10 @@ use jiff::tz::TimeZone;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use siteline_core::data::{AskedRange, AskedTime, parse_instant_in};
-use siteline_core::error::Kind;
 use crate::convert::values::{instant, prefixed, text};
 use crate::convert::zone::zone;
+use siteline_core::data::{AskedRange, AskedTime, parse_instant_in};
+use siteline_core::error::Kind;
 
 /// A range from the arguments `start`, `end` and `tz`.
 ///

@@ -11,9 +11,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use siteline_core::error::{Error, Kind, Result};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::detached;
 use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
+use siteline_core::error::{Error, Kind, Result};
 
 /// The Arrow stream of batches that are read when the consumer asks for them, as the PyCapsule
 /// interface wants it. It is released once, by the consumer or with the capsule.
@@ -58,9 +59,11 @@ pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| {
-        Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
-    })?;
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref())
+        .map_err(|error| {
+            Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
+        })
+        .or_raise()?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
@@ -83,7 +86,7 @@ pub(crate) fn batch_capsule(
     py: Python<'_>,
     batch: impl FnOnce() -> Result<RecordBatch> + Send,
 ) -> PyResult<Bound<'_, PyCapsule>> {
-    let batch = detached(py, batch)??;
+    let batch = detached(py, batch)?.or_raise()?;
     let schema = batch.schema();
     reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }
@@ -124,7 +127,9 @@ macro_rules! batch_methods {
                 &self,
                 py: Python<'py>,
             ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
-                let schema = $crate::convert::capsule::OneBatch::schema(self)?;
+                let schema = $crate::bridge::errors::OrRaise::or_raise(
+                    $crate::convert::capsule::OneBatch::schema(self),
+                )?;
                 $crate::convert::capsule::schema_capsule(py, &schema)
             }
         }

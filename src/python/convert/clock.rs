@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use pyo3::prelude::*;
 
-use siteline_base::clock::Clock;
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::values::{duration, instant};
+use siteline_base::clock::Clock;
 
 /// A clock that is moved instead of waited for.
 ///

@@ -4,9 +4,9 @@ use arrow_array::{Array as _, Int64Array, TimestampMicrosecondArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
-use siteline_core::data::{COLUMN_NAMES, Codes, LABEL, PointColumns};
 use crate::bridge::process::guarded;
 use crate::convert::memory::Memory;
+use siteline_core::data::{COLUMN_NAMES, Codes, LABEL, PointColumns};
 
 /// The columns of points: name, kind, and what the kind has. `runs`: for each stretch of rows its code
 /// or -1 and its length, and the list of texts. `timestamp`: a [`Memory`], and the zone. `float`: a

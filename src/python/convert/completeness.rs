@@ -7,10 +7,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use siteline_core::client::ListedIds;
-use siteline_core::data::reshape::{Completeness, Expected, LocalGrid, completeness};
-use siteline_core::data::{COLUMN_NAMES, LABEL, PointColumns, spelled};
-use siteline_core::error::{Kind, Result};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::detached;
 use crate::convert::capsule::{OneBatch, batch_methods, fitted};
 use crate::convert::columns::{integers, of_points, timestamps};
@@ -19,6 +16,10 @@ use crate::convert::labels::{ids_of_points, labelled};
 use crate::convert::memory::Memory;
 use crate::convert::rebucketed::RebucketArgs;
 use crate::convert::values::refuse;
+use siteline_core::client::ListedIds;
+use siteline_core::data::reshape::{Completeness, Expected, LocalGrid, completeness};
+use siteline_core::data::{COLUMN_NAMES, LABEL, PointColumns, spelled};
+use siteline_core::error::{Kind, Result};
 
 /// The columns of counts, after ids, time and share.
 const COUNTS: [&str; 4] = ["buckets", "missing", "unread", "expected"];
@@ -64,7 +65,7 @@ impl PyCompleteness {
     ) -> PyResult<Self> {
         let RebucketArgs { interval: period, zone: (zone, rules), origin, .. } = args;
         let mut grid = LocalGrid::new(rules, period, origin);
-        let found = detached(py, || completeness(points, expected, &mut grid))??;
+        let found = detached(py, || completeness(points, expected, &mut grid))?.or_raise()?;
         Ok(Self { found, period, zone, provenance, listed })
     }
 

@@ -4,9 +4,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict};
 
-use siteline_core::error::{Error, Kind, Result};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::convert::zone::zone;
+use siteline_core::error::{Error, Kind, Result};
 
 /// `siteline.frames.NAME`.
 pub(crate) fn frames<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -34,7 +35,7 @@ impl<'a, 'py> FrameArgs<'a, 'py> {
     /// # Errors
     /// `QueryError` for a `gaps=` that is none.
     pub(crate) fn shown(&self) -> PyResult<Option<Shown<'a, 'py>>> {
-        let gaps = is_explicit(self.gaps)?;
+        let gaps = is_explicit(self.gaps).or_raise()?;
         let labels = self.labels.filter(|labels| !is_without(labels));
         Ok((gaps || labels.is_some()).then_some(Shown { labels, gaps }))
     }

@@ -87,11 +87,11 @@ macro_rules! frame_methods {
 macro_rules! point_methods {
     ($class:ident, $($points:ident).+) => {
         impl $crate::convert::capsule::OneBatch for $class {
-            fn schema(&self) -> $siteline_core::error::Result<::arrow_schema::SchemaRef> {
+            fn schema(&self) -> ::siteline_core::error::Result<::arrow_schema::SchemaRef> {
                 Ok(self.$($points).+.schema())
             }
 
-            fn batch(&self) -> $siteline_core::error::Result<::arrow_array::RecordBatch> {
+            fn batch(&self) -> ::siteline_core::error::Result<::arrow_array::RecordBatch> {
                 self.$($points).+.batch()
             }
         }
@@ -111,7 +111,7 @@ macro_rules! point_methods {
             /// An iterator of ``bytes``, which joined are one Arrow IPC stream.
             fn _ipc(&self) -> PyResult<$crate::convert::ipc::IpcStream> {
                 let points = ::std::sync::Arc::clone(&self.$($points).+);
-                Ok($crate::convert::ipc::IpcStream::of_points(points)?)
+                $crate::bridge::errors::OrRaise::or_raise($crate::convert::ipc::IpcStream::of_points(points))
             }
 
             /// The series that have points, for :class:`Catalogue`.

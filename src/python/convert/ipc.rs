@@ -9,11 +9,12 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use siteline_core::data::PointColumns;
-use siteline_core::error::{Error, Kind, Result};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
+use siteline_base::lock::Mutex;
+use siteline_core::data::PointColumns;
+use siteline_core::error::{Error, Kind, Result};
 
 /// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;
@@ -86,7 +87,7 @@ impl IpcStream {
     /// With the interpreter released while it reads; signals are handled between two batches.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         py.check_signals()?;
-        let part = step(py, || self.next_part())??;
+        let part = step(py, || self.next_part())?.or_raise()?;
         part.map(|buffers| guarded(|| joined(py, &buffers))).transpose()
     }
 }

@@ -8,8 +8,8 @@ use serde::de::value::MapDeserializer;
 use serde::de::{self, DeserializeOwned, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use siteline_core::error::{Kind, excerpt};
 use crate::convert::values::{octets, refuse};
+use siteline_core::error::{Kind, excerpt};
 
 /// At least this similar, a known keyword is offered for an unknown one.
 const SIMILAR: f64 = 0.7;

@@ -5,11 +5,11 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyTuple};
 
+use crate::convert::capsule::{OneBatch, batch_methods, fitted};
+use crate::convert::columns::of_points;
 use siteline_core::client::ListedIds;
 use siteline_core::data::{Identity, PointColumns};
 use siteline_core::error::Result;
-use crate::convert::capsule::{OneBatch, batch_methods, fitted};
-use crate::convert::columns::of_points;
 use siteline_core::store::{CHANGES, change_column, with_change};
 
 /// The five ids of a series, as Python has them.

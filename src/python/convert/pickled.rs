@@ -14,7 +14,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use siteline_core::client::table::{Provenance, StoreShare, Table};
-use siteline_core::data::{COLUMN_NAMES, MergeReport, Merged, PointColumns, Query, QueryInput, schema};
+use siteline_core::data::{
+    COLUMN_NAMES, MergeReport, Merged, PointColumns, Query, QueryInput, schema,
+};
 use siteline_core::error::{Error, Kind, Result};
 
 /// Everything of a table but its points.

@@ -10,10 +10,8 @@ use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use siteline_core::client::ListedIds;
-use siteline_core::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
-use siteline_core::data::{COLUMN_NAMES, PointColumns, spelled};
-use siteline_core::error::{Error, Kind, Result, excerpt};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::detached;
 use crate::convert::capsule::{OneBatch, batch_methods, fitted};
 use crate::convert::columns::{integers, of_points, timestamps};
@@ -23,6 +21,10 @@ use crate::convert::plots::{PlotArgs, PlotGrid, call_plot, plot_method};
 use crate::convert::values::{duration, many, refuse, text};
 use crate::convert::wide::PyWide;
 use crate::convert::zone::zone;
+use siteline_core::client::ListedIds;
+use siteline_core::data::reshape::{LocalGrid, Rebucketed, Reduction, rebucket};
+use siteline_core::data::{COLUMN_NAMES, PointColumns, spelled};
+use siteline_core::error::{Error, Kind, Result, excerpt};
 
 const ORIGIN_HINT: &str =
     "Give a time of the day (\"06:00\"), a date, or both, on the clock of tz=.";
@@ -77,7 +79,7 @@ impl RebucketArgs {
         }
         let zone = tz.map_or_else(|| Ok(("UTC".to_owned(), TimeZone::UTC)), zone)?;
         let origin = origin.map(|origin| civil_origin(origin, &zone.1)).transpose()?;
-        let reduction = value.map(Reduction::parse).transpose()?;
+        let reduction = value.map(Reduction::parse).transpose().or_raise()?;
         Ok(Self { interval: width, reduction, zone, origin })
     }
 }
@@ -105,10 +107,12 @@ fn civil_origin(given: &Bound<'_, PyAny>, zone: &TimeZone) -> PyResult<i64> {
         Err(_) if given.hasattr("isoformat")? => given.call_method0("isoformat")?.extract()?,
         Err(_) => given.repr()?.to_string(),
     };
-    let civil = civil_time(named.trim(), zone).ok_or_else(|| {
-        let message = format!("origin={:?} is no local time", excerpt(&named));
-        Error::new(Kind::QueryError, message).with_hint(ORIGIN_HINT)
-    })?;
+    let civil = civil_time(named.trim(), zone)
+        .ok_or_else(|| {
+            let message = format!("origin={:?} is no local time", excerpt(&named));
+            Error::new(Kind::QueryError, message).with_hint(ORIGIN_HINT)
+        })
+        .or_raise()?;
     let instant = civil.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp().as_microsecond());
     instant.map_err(|_| refuse(given.py(), Kind::QueryError, "origin= is out of range."))
 }
@@ -143,7 +147,8 @@ impl PyRebucketed {
         let RebucketArgs { interval, reduction, zone: (zone, rules), origin } = args;
         let own = interval_seconds.map(|seconds| i64::from(seconds) * 1_000_000);
         let mut grid = LocalGrid::new(rules, interval, origin);
-        let rebucketed = detached(py, || rebucket(points, own, &mut grid, reduction))??;
+        let rebucketed =
+            detached(py, || rebucket(points, own, &mut grid, reduction))?.or_raise()?;
         Ok(Self { rebucketed, interval, zone, provenance, listed })
     }
 
@@ -231,7 +236,7 @@ impl PyRebucketed {
             let message = "gaps= is for the buckets that were read.";
             let hint = "completeness(by=...) has a row for each larger bucket; buckets and expected \
                         say how full those are that there are.";
-            return Err(Error::new(Kind::QueryError, message).with_hint(hint).into());
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         }
         let Rebucketed { points, buckets, expected } = &self.rebucketed;
         let points = match labels {

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use siteline_core::data::{COLUMN_NAMES, Identity, PointColumns};
 use crate::convert::frames::frames;
 use crate::convert::values::{datetime_from_microseconds, timedelta};
+use siteline_core::data::{COLUMN_NAMES, Identity, PointColumns};
 
 /// Most times that are kept.
 const TIMES: usize = 1 << 12;

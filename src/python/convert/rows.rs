@@ -7,12 +7,12 @@ use std::sync::Arc;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use siteline_core::data::PointColumns;
-use siteline_core::error::Result;
-use siteline_base::lock::Mutex;
 use crate::bridge::process::{self, guarded};
 use crate::bridge::runtime::spawn;
 use crate::convert::records::{Known, Rows};
+use siteline_base::lock::Mutex;
+use siteline_core::data::PointColumns;
+use siteline_core::error::Result;
 
 /// Points that are made at a time: locking and guarding once for each would double its cost.
 const BATCH: usize = 1 << 6;

@@ -5,12 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use siteline_core::client::ListedIds;
-use siteline_core::client::table::{Provenance, StoreShare, Table, TableReport};
-use siteline_core::data::reshape::{Expected, with_gaps};
-use siteline_core::data::{PointColumns, Query};
-use siteline_core::error::{Error, Kind, Result};
-use siteline_core::preview::Preview;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
 use crate::convert::completeness::PyCompleteness;
 use crate::convert::frames::is_explicit;
@@ -23,6 +18,12 @@ use crate::convert::rebucketed::{PyRebucketed, RebucketArgs};
 use crate::convert::state::{copies_are_itself, dict, restore};
 use crate::convert::values::{html, many};
 use crate::convert::wide::PyWide;
+use siteline_core::client::ListedIds;
+use siteline_core::client::table::{Provenance, StoreShare, Table, TableReport};
+use siteline_core::data::reshape::{Expected, with_gaps};
+use siteline_core::data::{PointColumns, Query};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::preview::Preview;
 
 /// What `frame.attrs["siteline"]` says.
 pub(crate) fn provenance<'py>(
@@ -99,8 +100,8 @@ impl PyTable {
 
     /// With a row for each bucket that is missing.
     fn filled(&self, py: Python<'_>) -> PyResult<PointColumns> {
-        let expected = self.expected()?;
-        Ok(detached(py, || with_gaps(&self.points, &expected))??)
+        let expected = self.expected().or_raise()?;
+        detached(py, || with_gaps(&self.points, &expected))?.or_raise()
     }
 
     /// What the discovery responses of its client listed.
@@ -201,7 +202,7 @@ impl PyTable {
     ) -> PyResult<PyWide> {
         guarded(|| {
             let provenance = self.provenance(py)?.unbind();
-            let filled = if is_explicit(gaps)? { Some(self.filled(py)?) } else { None };
+            let filled = if is_explicit(gaps).or_raise()? { Some(self.filled(py)?) } else { None };
             let points = filled.as_ref().unwrap_or(&self.points);
             let wide = PyWide::new(py, points, value, "UTC", provenance)?;
             wide.labelled(labels, self.listed().map(|listed| &**listed))
@@ -274,7 +275,7 @@ impl PyTable {
     ) -> PyResult<PyCompleteness> {
         guarded(|| {
             let args = RebucketArgs::by(py, by, tz, origin)?;
-            let (expected, listed) = (self.expected()?, self.listed().cloned());
+            let (expected, listed) = (self.expected().or_raise()?, self.listed().cloned());
             let provenance = self.provenance(py)?.unbind();
             PyCompleteness::new(py, &self.points, &expected, args, provenance, listed)
         })
@@ -283,10 +284,12 @@ impl PyTable {
     /// Makes the table again for ``pickle``.
     #[staticmethod]
     fn _restore(py: Python<'_>, points: &[u8], state: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let points = detached(py, || read_points(points))??;
+        let points = detached(py, || read_points(points))?.or_raise()?;
         guarded(|| match state {
             None => Ok(Self::unread(points)),
-            Some(state) => Ok(Self::new(Arc::new(restore::<TableState>(state)?.table(points)?))),
+            Some(state) => {
+                Ok(Self::new(Arc::new(restore::<TableState>(state)?.table(points).or_raise()?)))
+            }
         })
     }
 
@@ -294,7 +297,7 @@ impl PyTable {
     /// failed is pickled without what ``resume(..., onto=)`` needs.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<PickledTable<'py>> {
         let (py, table) = (slf.py(), slf.get());
-        let points = detached(py, || write_points(&table.points))??;
+        let points = detached(py, || write_points(&table.points))?.or_raise()?;
         let state = table.origin.as_deref().map(TableState::from);
         let state = state.map(|state| dict(py, &state)).transpose()?;
         let restore = slf.get_type().getattr("_restore")?;
@@ -306,7 +309,7 @@ impl PyTable {
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn _together(py: Python<'_>, tables: Vec<Bound<'_, Self>>) -> PyResult<Self> {
         let tables: Vec<_> = tables.iter().filter_map(|one| one.get().origin.clone()).collect();
-        Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))??)))
+        Ok(Self::new(Arc::new(detached(py, || Table::concat(&tables))?.or_raise()?)))
     }
 
     /// The same with names, or rows for gaps, for one frame.

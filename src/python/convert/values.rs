@@ -17,11 +17,12 @@ use pyo3::types::{
 };
 use zeroize::Zeroizing;
 
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::raise;
 use siteline_core::data::{OUT_OF_RANGE, parse_instant};
 use siteline_core::duration::parse_duration;
 use siteline_core::error::{Error, Kind};
 use siteline_core::http::TimeOfDay;
-use crate::bridge::errors::raise;
 use siteline_core::settings::Value;
 
 const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
@@ -100,8 +101,10 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
     number.filter(|number| *number > 0).ok_or_else(|| {
         let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
-        let message =
-            format!("{name}={} is not a whole number of 1 or more.", siteline_core::error::excerpt(&shown));
+        let message = format!(
+            "{name}={} is not a whole number of 1 or more.",
+            siteline_core::error::excerpt(&shown)
+        );
         refuse(value.py(), kind, message)
     })
 }
@@ -114,7 +117,7 @@ pub(crate) fn many(count: u64, what: &str) -> String {
 /// The `siteline.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
     let class = py.import("siteline.discovery")?.getattr("Discovery")?;
-    class.call_method1("_of_client", (&body?[..],))
+    class.call_method1("_of_client", (&body.or_raise()?[..],))
 }
 
 /// What a notebook shows: `siteline._display.html.NAME(shown)`.

@@ -5,16 +5,17 @@ use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyTuple};
 
-use siteline_core::client::ListedIds;
-use siteline_core::data::PointColumns;
-use siteline_core::data::reshape::{Measure, Wide};
-use siteline_core::error::Result;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::detached;
 use crate::convert::capsule::{OneBatch, batch_methods};
 use crate::convert::frames::{FrameArgs, call_frames, is_without};
 use crate::convert::labels::{column_names, ids};
 use crate::convert::memory::Memory;
 use crate::convert::values::many;
+use siteline_core::client::ListedIds;
+use siteline_core::data::PointColumns;
+use siteline_core::data::reshape::{Measure, Wide};
+use siteline_core::error::Result;
 
 /// Points with a column for each series and a row for each bucket: made by :meth:`Table.wide`.
 ///
@@ -47,8 +48,8 @@ impl PyWide {
         zone: &str,
         provenance: Py<PyDict>,
     ) -> PyResult<Self> {
-        let measure = Measure::parse(value)?;
-        let wide = detached(py, || Wide::new(points, measure, zone))??;
+        let measure = Measure::parse(value).or_raise()?;
+        let wide = detached(py, || Wide::new(points, measure, zone))?.or_raise()?;
         Ok(Self { wide, provenance })
     }
 
@@ -186,7 +187,7 @@ impl PyWide {
 
     /// The names of the columns.
     fn _names(&self) -> PyResult<Vec<String>> {
-        Ok(self.wide.names()?)
+        self.wide.names().or_raise()
     }
 
     fn _provenance(&self, py: Python<'_>) -> Py<PyDict> {

@@ -9,6 +9,7 @@ use super::integration::CLIENT;
 use crate::auth::credential::PyCredential;
 use crate::auth::mutual_tls::PyMutualTls;
 use crate::auth::private_key::PyPrivateKey;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::runtime::step;
 use crate::client::PyClient;
 use crate::convert::values::{Text, instant, optional};
@@ -80,14 +81,14 @@ impl PySandbox {
     fn env<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut variables = vec![
             ("SITELINE_BASE_URL", self.sandbox.base_url().to_owned()),
-            ("SITELINE_SANDBOX_CLOCK", self.sandbox.shared_clock()?),
+            ("SITELINE_SANDBOX_CLOCK", self.sandbox.shared_clock().or_raise()?),
         ];
         if let Ok(ca) = self.sandbox.ca() {
-            variables.push(("SSL_CERT_FILE", self.sandbox.shared_file("ca.pem", ca)?));
+            variables.push(("SSL_CERT_FILE", self.sandbox.shared_file("ca.pem", ca).or_raise()?));
         }
         if let Some(mode) = self.sandbox.mutual_tls() {
             let certificate = self.integration.certificate(&self.sandbox)?;
-            let file = self.sandbox.shared_file("client.pem", &certificate)?;
+            let file = self.sandbox.shared_file("client.pem", &certificate).or_raise()?;
             variables.push(("SITELINE_CERTIFICATE_FILE", file));
             if mode == MutualMode::Token {
                 variables.push(("SITELINE_CLIENT_ID", CLIENT.to_owned()));
@@ -95,7 +96,8 @@ impl PySandbox {
         } else {
             let (key, subject) = self.integration.credential(py, &self.sandbox)?;
             variables.push(("SITELINE_SUBJECT", subject));
-            variables.push(("SITELINE_PRIVATE_KEY", key.to_pkcs8_pem(None)?.to_string()));
+            variables
+                .push(("SITELINE_PRIVATE_KEY", key.to_pkcs8_pem(None).or_raise()?.to_string()));
         }
         variables.into_py_dict(py)
     }
@@ -106,7 +108,7 @@ impl PySandbox {
     /// Without, it raises :class:`ConfigError`.
     #[getter]
     fn ca<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.sandbox.ca()?.as_bytes()))
+        Ok(PyBytes::new(py, self.sandbox.ca().or_raise()?.as_bytes()))
     }
 
     /// Issue a client certificate, for :class:`MutualTls`: PEM ``bytes`` with its private key.
@@ -154,14 +156,14 @@ impl PySandbox {
             registered,
             chain,
         };
-        let pem = step(py, || self.sandbox.certificate(name, &request))??;
+        let pem = step(py, || self.sandbox.certificate(name, &request))?.or_raise()?;
         Ok(PyBytes::new(py, pem.as_bytes()))
     }
 
     /// Forget all certificates of a name: requests with them get 401, and so do tokens that are bound to
     /// them.
     fn unregister(&self, name: Text<'_>) -> PyResult<()> {
-        Ok(self.sandbox.unregister(name.0)?)
+        self.sandbox.unregister(name.0).or_raise()
     }
 
     /// Enroll a public RSA key and return the subject (§1).
@@ -177,22 +179,22 @@ impl PySandbox {
     ) -> PyResult<String> {
         let scopes = scopes.unwrap_or_else(|| DEFAULT_SCOPES.map(str::to_owned).to_vec());
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        Ok(self.sandbox.enroll(&json_text(public_jwk)?, &scopes)?)
+        self.sandbox.enroll(&json_text(public_jwk)?, &scopes).or_raise()
     }
 
     /// Approve an integration of a sandbox that was made with ``approved=False`` (§1).
     fn approve(&self, subject: Text<'_>) -> PyResult<()> {
-        Ok(self.sandbox.approve(subject.0)?)
+        self.sandbox.approve(subject.0).or_raise()
     }
 
     /// Revoke the approval: no new token is issued, and tokens that were issued are refused.
     fn revoke(&self, subject: Text<'_>) -> PyResult<()> {
-        Ok(self.sandbox.revoke(subject.0)?)
+        self.sandbox.revoke(subject.0).or_raise()
     }
 
     /// Replace the enrolled public key; tokens that were issued stay valid.
     fn replace_key(&self, subject: Text<'_>, public_jwk: &Bound<'_, PyAny>) -> PyResult<()> {
-        Ok(self.sandbox.replace_key(subject.0, &json_text(public_jwk)?)?)
+        self.sandbox.replace_key(subject.0, &json_text(public_jwk)?).or_raise()
     }
 }
 

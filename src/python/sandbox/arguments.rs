@@ -6,12 +6,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 use serde_json::{Map, Value};
 
-use siteline_core::error::{Error, Kind};
-use siteline_core::system;
 use crate::bridge::errors::IntoPyErr;
+use crate::bridge::errors::OrRaise as _;
 use crate::convert::keywords::{Keyword, keywords, record, unexpected};
 use crate::convert::state;
 use crate::convert::values::{duration, instant};
+use siteline_core::error::{Error, Kind};
+use siteline_core::system;
 use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 
 /// A failure of the sandbox is a wrong setting of the test that uses it.
@@ -65,7 +66,7 @@ pub(super) fn faults(
         }
     }
     let keywords: FaultArgs = record(py, &keywords)?;
-    Ok(FaultArgs { members, ..keywords }.faults(on)?)
+    FaultArgs { members, ..keywords }.faults(on).or_raise()
 }
 
 /// The members of a dict, by way of Python's JSON text: serde refuses NaN in it, pythonize would make it
@@ -76,7 +77,7 @@ fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
     let json = value.py().import("json")?;
     let text: String = json.call_method1("dumps", (members,))?.extract()?;
     let members = serde_json::from_str(&text);
-    Ok(members.map_err(|_| SandboxError::new("members= holds something that is not JSON."))?)
+    members.map_err(|_| SandboxError::new("members= holds something that is not JSON.")).or_raise()
 }
 
 /// The series that the keywords name; each has a default.
@@ -106,7 +107,7 @@ pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u3
     let seconds = u32::try_from(length.as_secs()).ok().filter(|seconds| *seconds > 0);
     let whole = seconds.filter(|_| length.subsec_nanos() == 0);
     let refused = || SandboxError::new(format!("{name}= is not a whole number of seconds."));
-    Ok(whole.ok_or_else(refused)?)
+    whole.ok_or_else(refused).or_raise()
 }
 
 /// An instant as microseconds since the Unix epoch.

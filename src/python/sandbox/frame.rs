@@ -12,6 +12,8 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::detached;
 use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
 use crate::convert::capsule::stream_reader;
@@ -33,7 +35,8 @@ pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     detached(py, || {
         let mut batches = iter::once(Ok(first)).chain(further.into_iter().flatten());
         batches.try_for_each(|batch| frame.append(&batch.map_err(broken)?))
-    })??;
+    })?
+    .or_raise()?;
     Ok(frame)
 }
 
@@ -46,9 +49,9 @@ fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
     let Some(reader) = stream_reader(frame)? else {
         let kind = frame.get_type().name()?;
         let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");
-        return Err(SandboxError::new(text).into());
+        return Err(SandboxError::new(text).into_py_err());
     };
-    Ok(reader.map_err(broken)?)
+    reader.map_err(broken).or_raise()
 }
 
 /// The columns of a pandas frame, from `siteline._pandas_load`; `None` for anything else.
@@ -63,7 +66,7 @@ fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
         Ok((name, array))
     });
     let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
-    Ok(Some(RecordBatch::try_from_iter(arrays).map_err(SandboxError::from)?))
+    Ok(Some(RecordBatch::try_from_iter(arrays).map_err(SandboxError::from).or_raise()?))
 }
 
 fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
@@ -80,7 +83,7 @@ fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef
             let places = places.map(|place| (place >= 0).then_some(place));
             let texts = Arc::new(LargeStringArray::from(texts));
             let array = DictionaryArray::<Int64Type>::try_new(places.collect(), texts);
-            Arc::new(array.map_err(SandboxError::from)?)
+            Arc::new(array.map_err(SandboxError::from).or_raise()?)
         }
         _ => {
             let times = values.extract::<Vec<Option<Bound<'_, PyAny>>>>()?.into_iter();
@@ -109,7 +112,7 @@ fn iso_text(column: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     };
     if !value.hasattr("utcoffset")? {
         // Readings at dates have lost their times.
-        return Err(wrong(()).into());
+        return Err(wrong(()).into_py_err());
     }
-    Ok(instant(value, column).map_err(|_| wrong(()))?.to_string())
+    Ok(instant(value, column).map_err(|_| wrong(())).or_raise()?.to_string())
 }

@@ -2,10 +2,11 @@
 
 use pyo3::prelude::*;
 
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::runtime::step;
+use siteline_base::lock::Mutex;
 use siteline_core::auth::PrivateKey;
 use siteline_core::error::{Error, Kind, Result};
-use siteline_base::lock::Mutex;
-use crate::bridge::runtime::step;
 use siteline_sandbox::{CertificateRequest, DEFAULT_SCOPES, Sandbox};
 
 /// The name of the certificate of a sandbox's own clients.
@@ -36,7 +37,8 @@ impl Integration {
             let subject =
                 subject.map_err(|error| Error::new(Kind::InternalError, error.to_string()))?;
             Ok(known.insert((key, subject)).clone())
-        })??)
+        })?
+        .or_raise()?)
     }
 
     /// The client certificate with its key (PEM), valid for as long as any clock shows.
@@ -50,7 +52,7 @@ impl Integration {
             lifetime_seconds: u32::MAX,
             ..CertificateRequest::default()
         };
-        let pem = sandbox.certificate(CLIENT, &request)?;
+        let pem = sandbox.certificate(CLIENT, &request).or_raise()?;
         Ok(known.insert(pem).clone())
     }
 }

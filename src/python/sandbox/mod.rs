@@ -9,7 +9,7 @@ mod truth;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyTuple};
 
-use siteline_base::clock::Clock;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{attached, detached, without_fork};
 use crate::bridge::runtime::step;
 use crate::convert::clock::PyClock;
@@ -17,6 +17,7 @@ use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::dict;
 use crate::convert::table::PyTable;
 use crate::convert::values::{instant, optional};
+use siteline_base::clock::Clock;
 use siteline_sandbox::{AsOf, Point, Sandbox};
 
 use arguments::{identity, microseconds, whole_seconds};
@@ -97,7 +98,7 @@ impl PySandbox {
         let clock = optional(now, "now", instant)?.map_or_else(Clock::running, Clock::frozen_at);
         let mut options = arguments::options(py, settings)?;
         options.take_step = |step| without_fork(step);
-        let sandbox = Sandbox::start(options, clock.clone())?;
+        let sandbox = Sandbox::start(options, clock.clone()).or_raise()?;
         let clock = Py::new(py, PyClock(clock))?;
         Ok(Self { sandbox, clock, integration: Integration::default() })
     }
@@ -156,7 +157,7 @@ impl PySandbox {
         let ids = identity(ids)?;
         let bucket = optional(bucket, "bucket", whole_seconds)?;
         let frame = frame::read(frame, ids)?;
-        Ok(step(py, || self.sandbox.load_frame(frame, bucket))??)
+        step(py, || self.sandbox.load_frame(frame, bucket))?.or_raise()
     }
 
     /// Change the values of a loaded point, or add a point.
@@ -190,7 +191,7 @@ impl PySandbox {
             sample_count: sample_count.or(value.map(|_| 1)),
             available_at: optional(at, "at", microseconds)?,
         };
-        Ok(self.sandbox.revise(&identity(ids)?, point)?)
+        self.sandbox.revise(&identity(ids)?, point).or_raise()
     }
 
     /// Remove a loaded point, at ``at`` or now: the pages of an older cursor then omit a point
@@ -208,7 +209,7 @@ impl PySandbox {
     ) -> PyResult<()> {
         let timestamp = microseconds(timestamp, "timestamp")?;
         let at = optional(at, "at", microseconds)?;
-        Ok(self.sandbox.withdraw(&identity(ids)?, timestamp, at)?)
+        self.sandbox.withdraw(&identity(ids)?, timestamp, at).or_raise()
     }
 
     /// The correct result of a read, as a :class:`Table`, computed without requests.
@@ -238,8 +239,9 @@ impl PySandbox {
         let end = optional(end, "end", microseconds)?;
         let interval = optional(interval, "interval", whole_seconds)?;
         let as_of = optional(at, "at", truth::as_of)?.unwrap_or(AsOf::Now);
-        let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))??;
-        Ok(PyTable::unread(truth::points(&truth)?))
+        let truth =
+            step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?.or_raise()?;
+        Ok(PyTable::unread(truth::points(&truth).or_raise()?))
     }
 
     /// Counts and logs of the requests so far: a new dict each time, :class:`SandboxStats`.

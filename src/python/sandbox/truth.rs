@@ -1,5 +1,6 @@
 //! `sandbox.truth(...)`: its filters and its points.
 
+use crate::bridge::errors::IntoPyErr as _;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -24,7 +25,9 @@ pub(super) fn selection(
     for item in filters.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
         let (name, ids): (String, Bound<'_, PyAny>) = item.extract()?;
         let Some(accepted) = selection.filter(&name) else {
-            return Err(SandboxError::new(format!("The sandbox has no filter {name:?}.")).into());
+            return Err(
+                SandboxError::new(format!("The sandbox has no filter {name:?}.")).into_py_err()
+            );
         };
         *accepted = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
             vec![text(&ids)?]

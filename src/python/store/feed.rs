@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use siteline_core::error::{Kind, escaped, excerpt};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
 use crate::client::query::{known_filters, query_input};
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{Reduced, reduce, restore};
 use crate::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
+use siteline_core::error::{Kind, escaped, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
 
 /// A named query without an end, and the settings of its syncs (§4.5).
@@ -93,7 +94,7 @@ impl PyFeed {
             audit_pages: audit_pages.map_or(Ok(0), pages)?,
             ..usual
         };
-        let feed = guarded(|| Ok(Feed::new(input)?))?;
+        let feed = guarded(|| Feed::new(input).or_raise())?;
         warn(py, feed.warning().as_slice())?;
         Ok(Self(feed))
     }
@@ -174,7 +175,7 @@ impl PyFeed {
     #[staticmethod]
     fn _restore(state: &Bound<'_, PyAny>) -> PyResult<Self> {
         let input = restore(state)?;
-        guarded(|| Ok(Self(Feed::new(input)?)))
+        guarded(|| Ok(Self(Feed::new(input).or_raise()?)))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use siteline_core::error::Result;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::long_work;
 use crate::bridge::process::guarded;
 use crate::client::progress::module;
@@ -14,6 +14,7 @@ use crate::convert::state::{dict, python_object};
 use crate::convert::values::{instant, path_of};
 use crate::store::PyStore;
 use crate::store::feed::{PyFeed, feed_name};
+use siteline_core::error::Result;
 use siteline_core::store::{Freed, Store, Watch, restore};
 use siteline_core::sync::{compact, forget};
 
@@ -59,7 +60,8 @@ fn watched<T: Send + 'static>(
                     _ => Ok(()),
                 }
             },
-        )??;
+        )?
+        .or_raise()?;
         let (done, _) = watch.progress();
         report.as_ref().map_or(Ok(()), |report| report.call1((done, done, true)).map(drop))?;
         Ok(outcome)

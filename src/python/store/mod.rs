@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-use siteline_core::error::{Kind, Result, escaped};
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::modules::import_for_stores;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
@@ -25,8 +25,11 @@ use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{copies_are_itself, dict, python_object};
 use crate::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::store::feed::{PyFeed, feed_name};
+use siteline_core::error::{Kind, Result, escaped};
 use siteline_core::store::{Delivery, Share, Store, StoreOptions, Target as _};
-use siteline_core::sync::{FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine};
+use siteline_core::sync::{
+    FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine,
+};
 
 /// A store: one file that holds every version of every point of some feeds, and how far each has
 /// been read.
@@ -64,7 +67,7 @@ impl PyStore {
         work: impl FnOnce(&Store) -> Result<T> + Send,
     ) -> PyResult<T> {
         let store = &self.0;
-        guarded(|| Ok(step(py, || work(store))??))
+        guarded(|| step(py, || work(store))?.or_raise())
     }
 
     /// A sequence number that the feed has reached, from a number or a report; `None` for other types.
@@ -114,10 +117,10 @@ impl PyStore {
     ) -> PyResult<Self> {
         import_for_stores(py)?;
         let path = path_of(path, "path")?;
-        let share = share.map(Share::parse).transpose()?;
+        let share = share.map(Share::parse).transpose().or_raise()?;
         let options = StoreOptions { read_only, share };
         let open = || Store::open_with(&absolute(&path).unwrap_or(path), options);
-        guarded(|| Ok(Self(Arc::new(step(py, open)??))))
+        guarded(|| Ok(Self(Arc::new(step(py, open)?.or_raise()?))))
     }
 
     /// The file, a ``pathlib.Path``.
@@ -156,20 +159,21 @@ impl PyStore {
         now: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let now = optional(now, "now", instant)?;
-        let coverage = guarded(|| Ok(FeedCoverage::of_state(&FeedState::from_bytes(state)?, now)))?;
+        let coverage =
+            guarded(|| Ok(FeedCoverage::of_state(&FeedState::from_bytes(state).or_raise()?, now)))?;
         coverage_object(py, coverage)
     }
 
     /// The settled ranges that a state has, ascending and apart, for ``siteline.targets``.
     #[staticmethod]
     fn _settled_of(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
-        guarded(|| Ok(FeedState::from_bytes(state)?.settled_ranges()))
+        guarded(|| Ok(FeedState::from_bytes(state).or_raise()?.settled_ranges()))
     }
 
     /// A state without its cursors, for ``siteline.dlt``: chains that have not ended begin again.
     #[staticmethod]
     fn _without_cursors(state: &[u8]) -> PyResult<Vec<u8>> {
-        guarded(|| Ok(FeedState::from_bytes(state)?.without_cursors().to_bytes()))
+        guarded(|| Ok(FeedState::from_bytes(state).or_raise()?.without_cursors().to_bytes()))
     }
 
     /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
@@ -181,7 +185,8 @@ impl PyStore {
     /// The lateness that a state shows, for ``Lateness.from_state``.
     #[staticmethod]
     fn _lateness_of<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        let lateness = guarded(|| Ok(FeedLateness::of_state(&FeedState::from_bytes(state)?)))?;
+        let lateness =
+            guarded(|| Ok(FeedLateness::of_state(&FeedState::from_bytes(state).or_raise()?)))?;
         lateness_object(py, &lateness)
     }
 

@@ -7,10 +7,8 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString, PyTuple};
 
-use siteline_core::data::PointColumns;
-use siteline_core::data::reshape::Measure;
-use siteline_core::error::{Error, Kind};
-use siteline_core::preview::Preview;
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::{raise, warn};
 use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::step;
@@ -33,6 +31,10 @@ use crate::store::feed::feed_name;
 use crate::store::scan::PyBatches;
 use crate::store::series::{SeriesArgs, series_filter};
 use crate::store::snapshot::{BatchStream, PySnapshot, StoredPoints, next_batch};
+use siteline_core::data::PointColumns;
+use siteline_core::data::reshape::Measure;
+use siteline_core::error::{Error, Kind};
+use siteline_core::preview::Preview;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{ReadSpec, Snapshot, Unread, fixed_range, read_state};
 
@@ -79,7 +81,7 @@ impl PyPoints {
     /// Opens a snapshot, and warns of what is missing from it.
     fn open(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let store = &*self.store.get().0;
-        let snapshot = step(py, || self.spec.open(store))??;
+        let snapshot = step(py, || self.spec.open(store))?.or_raise()?;
         warn(py, snapshot.warning.as_slice())?;
         Ok(snapshot)
     }
@@ -117,7 +119,9 @@ impl PyPoints {
                 let message =
                     "changes are a part of the points: a picture would show gaps that are none.";
                 let error = Error::new(Kind::QueryError, message);
-                return Err(error.with_hint("Plot store.points(...) of their range.").into());
+                return Err(error
+                    .with_hint("Plot store.points(...) of their range.")
+                    .into_py_err());
             }
             let [start, end] = [spec.start, spec.end].map(|at| at.map(Timestamp::as_microsecond));
             let snapshot = Bound::new(py, slf.get().snapshot(py)?)?;
@@ -137,13 +141,14 @@ methods_can_be_replaced!(PyPoints);
 impl PyPoints {
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let mut batches = self.batches(py)?;
-        Ok(step(py, || batches.count_points())??)
+        step(py, || batches.count_points())?.or_raise()
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let store = &*self.store.get().0;
         let coverage = step(py, || self.spec.coverage(store));
-        let read = coverage.and_then(|coverage| Ok(coverage.map(|read| format!("; {read}"))?));
+        let read =
+            coverage.and_then(|coverage| coverage.map(|read| format!("; {read}")).or_raise());
         format!("<Points {}{}>", self.spec, read.unwrap_or_default())
     }
 
@@ -164,8 +169,8 @@ impl PyPoints {
         gaps: Option<&str>,
     ) -> PyResult<PyWide> {
         guarded(|| {
-            Measure::parse(value)?;
-            let (gaps, snapshot) = (is_explicit(gaps)?, self.snapshot(py)?);
+            Measure::parse(value).or_raise()?;
+            let (gaps, snapshot) = (is_explicit(gaps).or_raise()?, self.snapshot(py)?);
             let points = if gaps { snapshot.filled(py)? } else { snapshot.points(py)? };
             PyWide::new(py, &points, value, "UTC", snapshot.provenance(py))?.labelled(labels, None)
         })
@@ -187,7 +192,9 @@ impl PyPoints {
             if matches!(self.spec.view, View::ChangedSince(_)) {
                 let message = "changes are a part of the points: a larger bucket of them is wrong.";
                 let error = Error::new(Kind::QueryError, message);
-                return Err(error.with_hint("Rebucket store.points(...) of their range.").into());
+                return Err(error
+                    .with_hint("Rebucket store.points(...) of their range.")
+                    .into_py_err());
             }
             let args = RebucketArgs::new(interval, "interval", value, (tz, origin))?;
             let snapshot = self.snapshot(py)?;
@@ -224,7 +231,7 @@ impl PyPoints {
         guarded(|| {
             let args = RebucketArgs::by(py, by, tz, origin)?;
             let snapshot = self.snapshot(py)?;
-            let (expected, points) = (snapshot.expected()?, snapshot.points(py)?);
+            let (expected, points) = (snapshot.expected().or_raise()?, snapshot.points(py)?);
             PyCompleteness::new(py, &points, &expected, args, snapshot.provenance(py), None)
         })
     }
@@ -243,7 +250,7 @@ impl PyPoints {
     /// these one by one, how many they are, whether there are more, what has been read, and whether that is all.
     fn _preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let store = &*self.store.get().0;
-        let snapshot = step(py, || self.spec.without_error().open(store))??;
+        let snapshot = step(py, || self.spec.without_error().open(store))?.or_raise()?;
         let (read, wholly) = (snapshot.coverage.to_string(), snapshot.coverage.complete);
         let (range, width) = (self.spec.bounds(), snapshot.feed.input().interval_seconds);
         let mut batches = BatchStream::new(snapshot);
@@ -288,7 +295,7 @@ impl PyPoints {
     fn _ipc(&self, py: Python<'_>) -> PyResult<IpcStream> {
         let mut batches = self.batches(py)?;
         let schema = Arc::clone(&batches.schema);
-        Ok(IpcStream::new(&schema, Box::new(move |rows| batches.next_batch(rows)))?)
+        IpcStream::new(&schema, Box::new(move |rows| batches.next_batch(rows))).or_raise()
     }
 
     /// A snapshot for ``siteline._lazy``.
@@ -311,10 +318,11 @@ fn points(
     (flagged, unread): (&str, &str),
 ) -> PyResult<PyPoints> {
     let asked = asked_range(start, end, tz)?;
-    let (flagged, unread) = (Flagged::parse(flagged)?, Unread::parse(unread)?);
+    let (flagged, unread) =
+        (Flagged::parse(flagged).or_raise()?, Unread::parse(unread).or_raise()?);
     let series = series_filter(series)?;
     let range = store.get().work(store.py(), |store| fixed_range(store, &feed, asked, view))?;
-    let spec = ReadSpec { flagged, unread, series, ..ReadSpec::new(feed, range, view)? };
+    let spec = ReadSpec { flagged, unread, series, ..ReadSpec::new(feed, range, view).or_raise()? };
     Ok(PyPoints { store: store.clone().unbind(), spec })
 }
 

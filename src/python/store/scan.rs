@@ -7,15 +7,16 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use siteline_core::data::{Identity, schema};
-use siteline_core::error::{Error, Kind, Result};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use crate::convert::capsule::reader_capsule;
 use crate::store::PyStore;
 use crate::store::feed::feed_name;
 use crate::store::snapshot::BatchStream;
+use siteline_base::lock::Mutex;
+use siteline_core::data::{Identity, schema};
+use siteline_core::error::{Error, Kind, Result};
 
 /// A snapshot that is read batch by batch, of series that are picked once it is open: which series there
 /// are, and their points, are of one state of the store.
@@ -32,7 +33,7 @@ impl PyBatches {
 impl PyBatches {
     /// An Arrow stream of the five ids of each series of the feed.
     fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule(py, step(py, || series_batch(self.0.lock().identities()))??)
+        capsule(py, step(py, || series_batch(self.0.lock().identities()))?.or_raise()?)
     }
 
     /// Reads these alone of the series that :meth:`series` lists. Called before :meth:`next`.
@@ -51,7 +52,8 @@ impl PyBatches {
         let batch = step(py, move || -> Result<Option<RecordBatch>> {
             let batch = self.0.lock().next_batch(rows)?;
             batch.map(|batch| batch.project(&columns).map_err(|error| refused(&error))).transpose()
-        })??;
+        })?
+        .or_raise()?;
         batch.map(|batch| capsule(py, batch)).transpose()
     }
 }

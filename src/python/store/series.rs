@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
-use siteline_core::error::Kind;
 use crate::convert::values::{described, refuse, text};
+use siteline_core::error::Kind;
 use siteline_core::store::{SeriesFilter, SeriesIds};
 
 /// `machine=`, `device=`, `tag=` and `series=` as they are given.

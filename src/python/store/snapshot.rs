@@ -11,10 +11,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-use siteline_core::data::reshape::{Expected, with_gaps};
-use siteline_core::data::{Identity, PointColumns};
-use siteline_core::error::{Error, Kind, Result};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, without_fork_anywhere};
 use crate::bridge::runtime::step;
 use crate::convert::capsule::reader_capsule;
@@ -23,6 +20,10 @@ use crate::convert::labels::{FramePoints, changes_for_frames};
 use crate::convert::rows::{PointSource, Taken};
 use crate::convert::state::dict;
 use crate::convert::values::refuse;
+use siteline_base::lock::Mutex;
+use siteline_core::data::reshape::{Expected, with_gaps};
+use siteline_core::data::{Identity, PointColumns};
+use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Reader, SeriesIds, ShownPoints, View};
 use siteline_core::sync::{ReadSpec, Snapshot};
 
@@ -146,7 +147,7 @@ pub(crate) fn next_batch(
     rows: usize,
 ) -> PyResult<Option<RecordBatch>> {
     py.check_signals()?;
-    Ok(step(py, || batches.next_batch(rows))??)
+    step(py, || batches.next_batch(rows))?.or_raise()
 }
 
 /// All points, each column in memory of its final size from the start: batches that are concatenated
@@ -155,15 +156,15 @@ fn read_all(
     py: Python<'_>,
     batches: &mut BatchStream,
 ) -> PyResult<(PointColumns, Option<Vec<u8>>)> {
-    step(py, || batches.find_blocks())??;
+    step(py, || batches.find_blocks())?.or_raise()?;
     let shown = step(py, || batches.allocate())?;
     let shown = shown.map_err(|_| PyMemoryError::new_err("no memory for so many points"))?;
     let mut shown =
         shown.ok_or_else(|| refuse(py, Kind::InternalError, "a snapshot was read twice"))?;
     loop {
         py.check_signals()?;
-        if !step(py, || batches.read_into(&mut shown))?? {
-            return Ok(step(py, || shown.finish())??);
+        if !step(py, || batches.read_into(&mut shown))?.or_raise()? {
+            return step(py, || shown.finish())?.or_raise();
         }
     }
 }
@@ -242,8 +243,8 @@ impl PySnapshot {
     /// # Errors
     /// As [`PySnapshot::expected`] and [`with_gaps`].
     pub(crate) fn filled(&self, py: Python<'_>) -> PyResult<PointColumns> {
-        let (expected, points) = (self.expected()?, self.points(py)?);
-        Ok(detached(py, || with_gaps(&points, &expected))??)
+        let (expected, points) = (self.expected().or_raise()?, self.points(py)?);
+        detached(py, || with_gaps(&points, &expected))?.or_raise()
     }
 
     /// All points.
@@ -328,7 +329,8 @@ impl PointSource for StoredPoints {
                 *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);
             }
             Ok(())
-        })??;
+        })?
+        .or_raise()?;
         Ok(())
     }
 }

@@ -9,10 +9,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use siteline_core::client::Client;
-use siteline_core::error::{Error, Kind, Result};
 use crate::bridge::awaitable;
 use crate::bridge::coroutine::{Caller, serving};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{spawn, spawn_step, step};
 use crate::client::progress::{ProgressArg, ProgressCallback};
@@ -21,6 +21,8 @@ use crate::convert::values::{count, duration, instant, items, optional, refuse};
 use crate::store::PyStore;
 use crate::store::feed::PyFeed;
 use crate::sync::target::PyTarget;
+use siteline_core::client::Client;
+use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::Target;
 use siteline_core::sync::{Batch, Feed, Run, SyncSettings};
 
@@ -94,7 +96,7 @@ impl SyncTarget {
         work: impl FnOnce() -> Result<T> + Send,
     ) -> PyResult<T> {
         match &self.python {
-            None => Ok(step(py, work)??),
+            None => step(py, work)?.or_raise(),
             Some(python) => python.outcome(py, work()),
         }
     }
@@ -145,7 +147,7 @@ impl RunArgs {
         let wait = optional(wait.as_ref(), "wait", duration)?;
         let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
-            return Err(Error::new(Kind::ClosedError, "the client is closed").into());
+            return Err(Error::new(Kind::ClosedError, "the client is closed").into_py_err());
         }
         let feeds = feeds(given, "a siteline.Feed, or a list of them")?;
         let progress = ProgressArg::from_argument(progress.as_ref())?;

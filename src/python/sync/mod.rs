@@ -15,8 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use siteline_core::error::{Error, Kind};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::notes::{ClientNotes, tell_before};
 use crate::bridge::process::guarded;
@@ -26,6 +25,8 @@ use crate::client::progress::{ProgressCallback, event, finish};
 use crate::sync::arguments::{Begin, SyncArgs, SyncTarget};
 use crate::sync::pull::PySyncPages;
 use crate::sync::report::report_object;
+use siteline_base::lock::Mutex;
+use siteline_core::error::{Error, Kind};
 use siteline_core::sync::Run;
 
 /// A run of a sync, for `siteline.aio`.
@@ -53,14 +54,16 @@ impl PyRun {
 
     fn run(&self) -> PyResult<Arc<Run>> {
         let run = self.run.lock().clone();
-        Ok(run.ok_or_else(|| Error::new(Kind::ClosedError, "this run is over"))?)
+        run.ok_or_else(|| Error::new(Kind::ClosedError, "this run is over")).or_raise()
     }
 
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            Ok::<_, PyErr>(block_on(py, &self.buffer.get(), async move { run.fetch().await })??)
+            Ok::<_, PyErr>(
+                block_on(py, &self.buffer.get(), async move { run.fetch().await })?.or_raise()?,
+            )
         };
         let applied = || {
             let is_pending = fetched()?;
@@ -126,7 +129,7 @@ impl PyRun {
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let run = self.run()?;
         spawn(py, self.buffer.get(), async move { run.fetch().await }, |py, more| {
-            Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
+            Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
 
@@ -209,7 +212,7 @@ impl PyClient {
         guarded(|| {
             let run = match begin {
                 Begin::AtOnce(begin) => target.step(py, begin)?,
-                Begin::WhenFree(begin) => block_on(py, &Arc::default(), begin)??,
+                Begin::WhenFree(begin) => block_on(py, &Arc::default(), begin)?.or_raise()?,
             };
             let run = PyRun::new(target, run, callback, Arc::clone(&self.notes));
             let report = run.finish(py);
@@ -280,7 +283,7 @@ impl PyClient {
         match begin {
             Begin::AtOnce(begin) => shared.spawn(py, begin, finish),
             Begin::WhenFree(begin) => {
-                spawn(py, Arc::default(), begin, move |py, run| finish(py, run?))
+                spawn(py, Arc::default(), begin, move |py, run| finish(py, run.or_raise()?))
             }
         }
     }

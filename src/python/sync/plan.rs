@@ -3,9 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use siteline_core::client::Client;
-use siteline_core::client::collect::CollectOnce;
-use siteline_core::error::{Error, Kind};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use crate::client::PyClient;
@@ -14,6 +13,9 @@ use crate::convert::state::{dict, python_object};
 use crate::convert::values::{items, refuse};
 use crate::store::PyStore;
 use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
+use siteline_core::client::Client;
+use siteline_core::client::collect::CollectOnce;
+use siteline_core::error::{Error, Kind};
 use siteline_core::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
 
 const PLAN: (&str, &str) = ("siteline.sync", "Plan");
@@ -29,7 +31,7 @@ fn plan_feeds(
     let feeds = feeds(given, known)?;
     let Some(store) = store else {
         let error = Error::new(Kind::QueryError, "plan() of feeds needs the store.");
-        return Err(error.with_hint("client.plan(feeds, store)").into());
+        return Err(error.with_hint("client.plan(feeds, store)").into_py_err());
     };
     let target = SyncTarget::new(store, &feeds, client)?;
     target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
@@ -86,7 +88,7 @@ impl PyClient {
             let scans = scans.iter().map(Py::get);
             let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
-            let plan = step(py, || plan_scans(&self.client, store, &scans))??;
+            let plan = step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?;
             python_object(py, PLAN, (dict(py, &plan)?, "scan"))
         })
     }

@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::sync::Notify;
 
-use siteline_core::error::{Error, Kind, Result};
-use siteline_base::lock::Mutex;
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::process::{attached, guarded};
 use crate::bridge::runtime::{block_on, drop_detached, spawn, step};
@@ -24,6 +24,8 @@ use crate::client::progress::{ProgressCallback, finish};
 use crate::sync::arguments::RunArgs;
 use crate::sync::report::report_object;
 use crate::sync::target::{SyncedPages, bytes_or_none};
+use siteline_base::lock::Mutex;
+use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Applied, Delivery, Target};
 use siteline_core::sync::{NextWrite, Run, SyncReport};
 
@@ -99,17 +101,17 @@ impl PySyncPages {
             RunArgs::new("sync_pages", core, feeds, options)?;
         if wait.is_some() {
             let message = "wait= is for a siteline.Store: sync_pages() locks nothing.";
-            return Err(Error::new(Kind::ConfigError, message).into());
+            return Err(Error::new(Kind::ConfigError, message).into_py_err());
         }
         if settings.batch.is_some() {
             let message = "batch= is for a store: of sync_pages() you store as many pages as you like in \
                            one transaction, each feed's state with its last.";
-            return Err(Error::new(Kind::ConfigError, message).into());
+            return Err(Error::new(Kind::ConfigError, message).into_py_err());
         }
         let names = feeds.iter().map(siteline_core::sync::Feed::name);
         let known = states.map_or_else(|| Ok(HashMap::new()), |states| known(states, names))?;
         let begin = || Run::begin(core, Arc::new(KnownStates(known)), &feeds, settings);
-        let run = guarded(|| Ok(step(py, begin)??))?;
+        let run = guarded(|| step(py, begin)?.or_raise())?;
         Ok(Self {
             run: Mutex::new(Some(Arc::new(run))),
             pages: SyncedPages::new(&feeds, core),
@@ -129,7 +131,7 @@ impl PySyncPages {
 
     /// What was handed over is stored.
     fn store(&self, py: Python<'_>, run: &Arc<Run>) -> PyResult<()> {
-        run.check_process()?;
+        run.check_process().or_raise()?;
         let (handed, counts) = {
             let mut place = self.place.lock();
             (place.handed.take(), place.counts.take())
@@ -152,13 +154,13 @@ impl PySyncPages {
         if is_more && let Some(write) = run.next_write() {
             let delivery = write.delivery();
             let page = delivery.map(|delivery| self.pages.page(write.feed(), &delivery));
-            let handed = (page.transpose()?, state(py, write.feed(), &write.state())?);
+            let handed = (page.transpose().or_raise()?, state(py, write.feed(), &write.state())?);
             let mut place = self.place.lock();
             (place.handed, place.counts) = (Some(write), None);
             return Ok(Some(handed));
         }
         if !self.is_read() {
-            let new = step(py, || run.new_states())??;
+            let new = step(py, || run.new_states())?.or_raise()?;
             self.place.lock().last = Some(new.into());
         }
         let last = self.place.lock().last.as_mut().and_then(VecDeque::pop_front);
@@ -196,7 +198,7 @@ impl PySyncPages {
         self.store(py, &run)?;
         // If the page has arrived already, no wait handles signals.
         py.check_signals()?;
-        let is_more = block_on(py, &self.buffer.get(), self.fetch(run))??;
+        let is_more = block_on(py, &self.buffer.get(), self.fetch(run))?.or_raise()?;
         self.hand_over(py, is_more)
     }
 
@@ -229,7 +231,7 @@ impl PySyncPages {
         })?;
         let reported = report.map(|report| self.place.lock().report = Some(report));
         finish(py, self.callback.as_ref()).and(told).and(ended)?;
-        Ok(reported?)
+        reported.or_raise()
     }
 
     /// Tells how many points the run has revised, where its caller said so.
@@ -306,8 +308,10 @@ impl PySyncPages {
         let known = self.place.lock().report.clone();
         let report = match (known, self.run()) {
             (Some(report), _) => report,
-            (None, Some(run)) => guarded(|| Ok(step(py, || run.report())??))?,
-            (None, None) => return Err(Error::new(Kind::ClosedError, "this sync is over").into()),
+            (None, Some(run)) => guarded(|| step(py, || run.report())?.or_raise())?,
+            (None, None) => {
+                return Err(Error::new(Kind::ClosedError, "this sync is over").into_py_err());
+            }
         };
         report_object(py, &report)
     }
@@ -331,10 +335,10 @@ impl PySyncPages {
     /// is more.
     fn _fetch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let over = || Error::new(Kind::ClosedError, "this sync is over");
-        let run = self.run().ok_or_else(over)?;
+        let run = self.run().ok_or_else(over).or_raise()?;
         guarded(|| self.store(py, &run))?;
         spawn(py, self.buffer.get(), self.fetch(run), |py, more| {
-            Ok(more?.into_pyobject(py)?.to_owned().into_any().unbind())
+            Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
         })
     }
 

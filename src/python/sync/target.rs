@@ -13,14 +13,14 @@ use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use siteline_core::client::table::Provenance;
-use siteline_core::client::{Client, ListedIds};
-use siteline_core::error::{Error, Kind, Result};
-use siteline_base::lock::Mutex;
 use crate::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::bridge::errors::raise;
 use crate::bridge::process::{Inside, attached};
 use crate::client::page::{PyPage, Synced};
+use siteline_base::lock::Mutex;
+use siteline_core::client::table::Provenance;
+use siteline_core::client::{Client, ListedIds};
+use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Applied, Delivery, Target};
 use siteline_core::sync::Feed;
 

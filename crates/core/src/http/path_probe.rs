@@ -55,7 +55,7 @@ pub struct Path {
 
 /// What a verified handshake showed.
 #[derive(Debug, Serialize)]
-pub(crate) struct Handshake {
+pub struct Handshake {
     /// `TLS 1.2` or `TLS 1.3`.
     pub version: &'static str,
     /// Who issued the service's certificate.

@@ -104,7 +104,7 @@ pub async fn on_thread<T: Send + 'static>(
 }
 
 /// Work for which no thread could be started, and the error.
-pub struct Refused(pub(crate) Box<dyn FnOnce() + Send>, pub(crate) io::Error);
+pub struct Refused(pub Box<dyn FnOnce() + Send>, pub io::Error);
 
 /// Starts work on a thread of the pool, within the caller's runtime.
 ///

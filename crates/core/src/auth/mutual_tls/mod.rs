@@ -89,10 +89,7 @@ impl MutualTls {
     ///
     /// # Errors
     /// As [`MutualTls::load`].
-    pub fn open(
-        source: CertificateSource,
-        passphrase: Option<&[u8]>,
-    ) -> Result<Checked<Self>> {
+    pub fn open(source: CertificateSource, passphrase: Option<&[u8]>) -> Result<Checked<Self>> {
         check_client_id(source.client_id.as_deref())?;
         let files = source.files();
         let Checked { value: loaded, warnings } = source.open(passphrase)?;
