@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub(crate) use self::foreign::{Secret, descriptions, excerpt_of, less_opaque, redacted};
-pub use self::foreign::{escaped, excerpt, shown};
+pub(crate) use self::foreign::{Secret, descriptions, excerpt_of, less_opaque, redacted, shown};
+pub use self::foreign::{escaped, excerpt};
 use crate::system;
 
 /// The result of everything in the core that can fail.
@@ -293,7 +293,7 @@ impl Error {
 
     /// Removes the secrets from all texts of the error.
     #[must_use]
-    pub fn without(self, secrets: &[Secret<'_>]) -> Self {
+    pub(crate) fn without(self, secrets: &[Secret<'_>]) -> Self {
         self.with(|context| {
             let Context { message, hint, path, code, detail, request_id, missing, .. } = context;
             let others = [hint, path, code, detail, request_id].into_iter().flatten();

@@ -27,7 +27,7 @@ impl Integration {
         py: Python<'_>,
         sandbox: &Sandbox,
     ) -> PyResult<(PrivateKey, String)> {
-        Ok(step(py, || -> Result<_> {
+        step(py, || -> Result<_> {
             let mut known = self.enrolled.lock();
             if let Some(known) = &*known {
                 return Ok(known.clone());
@@ -38,7 +38,7 @@ impl Integration {
                 subject.map_err(|error| Error::new(Kind::InternalError, error.to_string()))?;
             Ok(known.insert((key, subject)).clone())
         })?
-        .or_raise()?)
+        .or_raise()
     }
 
     /// The client certificate with its key (PEM), valid for as long as any clock shows.

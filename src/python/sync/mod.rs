@@ -61,9 +61,7 @@ impl PyRun {
         let run = self.run()?;
         let fetched = || {
             let run = Arc::clone(&run);
-            Ok::<_, PyErr>(
-                block_on(py, &self.buffer.get(), async move { run.fetch().await })?.or_raise()?,
-            )
+            block_on(py, &self.buffer.get(), async move { run.fetch().await })?.or_raise()
         };
         let applied = || {
             let is_pending = fetched()?;

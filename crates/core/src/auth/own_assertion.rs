@@ -30,7 +30,7 @@ impl OwnAssertion {
     ///
     /// # Errors
     /// As [`assertion::make`].
-    pub async fn make(
+    pub(crate) async fn make(
         credential: &Credential,
         settings: &AssertionSettings,
         now: Timestamp,

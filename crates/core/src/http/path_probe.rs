@@ -79,7 +79,7 @@ pub(crate) fn planned(transport: &Transport) -> Result<Path> {
 }
 
 /// Goes the way, and says how far it came; with the error of the step that failed.
-pub async fn walk(
+pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
 ) -> (Path, Option<Error>) {

@@ -292,7 +292,7 @@ impl Store {
     }
 
     /// The turns at its feeds of the reads of this process.
-    pub fn turns(&self) -> &Turns {
+    pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 

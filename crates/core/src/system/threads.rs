@@ -34,7 +34,7 @@ pub(crate) struct NoThread {
 
 impl NoThread {
     /// Creates the error with the current limits.
-    pub fn now() -> Self {
+    pub(super) fn now() -> Self {
         Self { user: limits::threads_of_user(), container: limits::threads_of_container() }
     }
 }
@@ -80,6 +80,7 @@ pub fn start<T: Send + 'static>(
 }
 
 /// Creates the I/O error for a thread that the system refused.
+#[must_use] 
 pub fn no_thread() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
 }

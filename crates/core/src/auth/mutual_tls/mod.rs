@@ -138,7 +138,7 @@ impl MutualTls {
     ///
     /// # Errors
     /// `CredentialError` if it is out of its time at `now`, and those of [`MutualTls::load`].
-    pub async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
+    pub(crate) async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
         let loaded = if let Some(known) = self.known(Some(now)) {
             known
         } else {

@@ -33,7 +33,7 @@ impl TokenSource {
     ///
     /// # Errors
     /// Those of the exchange.
-    pub async fn once(&self, issuer: &impl Issuer) -> Result<TokenFacts> {
+    pub(crate) async fn once(&self, issuer: &impl Issuer) -> Result<TokenFacts> {
         let flight = self.flight();
         let _flight = flight.lock().await;
         if let Some(cached) = self.usable() {
