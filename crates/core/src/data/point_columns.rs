@@ -116,6 +116,7 @@ impl PointColumns {
     }
 
     /// The same points with a column of names: one for each series.
+    #[must_use]
     pub fn with_labels(&self, labels: Vec<String>) -> Self {
         Self { labels: Some(labels.into()), batch: OnceLock::new(), ..self.clone() }
     }
