@@ -1,4 +1,4 @@
-//! The Python layer: thin. It converts arguments and results, and waits through one crossing
+//! The extension `siteline._siteline`: thin. It converts arguments and results, and waits through one crossing
 //! ([`bridge`]); everything else is in the core.
 //!
 //! A folder knows only those above it in this list:
