@@ -143,7 +143,7 @@ impl From<Error> for ReadFailure {
 
 impl Table {
     /// A table that another process read. It cannot be resumed onto.
-    #[must_use] 
+    #[must_use]
     pub fn restored(merged: Merged, provenance: Provenance, is_partial: bool) -> Self {
         Self { merged, unfinished: None, is_partial, provenance }
     }

@@ -33,7 +33,7 @@ impl From<[Option<Arc<str>>; 5]> for Identity {
 
 impl Identity {
     /// Whether both are the same in memory, which is faster to tell than whether they are equal.
-    #[must_use] 
+    #[must_use]
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -80,7 +80,7 @@ pub fn start<T: Send + 'static>(
 }
 
 /// Creates the I/O error for a thread that the system refused.
-#[must_use] 
+#[must_use]
 pub fn no_thread() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
 }
