@@ -404,14 +404,14 @@ release-files:
 	@$(PYTHON) .ci/release.py files target/dist $(RESULTS)/bill
 
 format: $(VENV)/ready
-	cargo fmt
+	cargo fmt --all
 	cargo fmt --manifest-path benches/core/Cargo.toml
 	cargo fmt --manifest-path tests/fuzz/Cargo.toml
 	$(BIN)/ruff check --quiet --select I --fix $(PYTHON_TREES)
 	$(BIN)/ruff format $(PYTHON_TREES)
 
 format-check: $(VENV)/ready
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo fmt --check --manifest-path benches/core/Cargo.toml
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(BIN)/ruff format --check $(PYTHON_TREES)

@@ -7,10 +7,10 @@ use std::future::ready;
 
 use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, ring};
+use siteline_base::clock::Clock;
 use siteline_core::Result;
 use siteline_core::auth::{Credential, PrivateKey};
 use siteline_core::client::{Client, ClientSettings, DATA_PATH, Spending};
-use siteline_base::clock::Clock;
 use siteline_core::http::{BaseUrl, Deadline};
 use siteline_sandbox::{DEFAULT_SCOPES, Options, Sandbox, TlsOption};
 

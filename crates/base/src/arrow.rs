@@ -32,6 +32,9 @@ fn wrong_type(name: &str, array: &ArrayRef, wanted: &str) -> WrongColumn {
 }
 
 /// Numbers of any type as doubles; NaN becomes null.
+///
+/// # Errors
+/// Returns an error if the column has another type or contains another value.
 #[expect(clippy::cast_precision_loss, reason = "a value is a double in the interface")]
 pub fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, WrongColumn> {
     let values: Column<f64> = match array.data_type() {
@@ -48,6 +51,9 @@ pub fn doubles(name: &str, array: &ArrayRef) -> Result<Column<f64>, WrongColumn>
 }
 
 /// Integers of any type. A value above the largest `i64` becomes that.
+///
+/// # Errors
+/// Returns an error if the column has another type or contains another value.
 pub fn integers(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     downcast_integer_array!(
         array => {
@@ -73,6 +79,9 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// Timestamps with a zone, of any unit, or ISO text with one, as microseconds since the Unix epoch.
+///
+/// # Errors
+/// Returns an error if the column has another type or contains another value.
 pub fn times(name: &str, array: &ArrayRef) -> Result<Column<i64>, WrongColumn> {
     match array.data_type() {
         DataType::Timestamp(_, None) => {
@@ -126,6 +135,9 @@ fn iso_time(name: &str, text: &str) -> Result<i64, WrongColumn> {
 }
 
 /// Ids: text, or integers as text. Equal ids share their memory.
+///
+/// # Errors
+/// Returns an error if the column has another type or contains another value.
 pub fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, WrongColumn> {
     let mut known: HashSet<Arc<str>> = HashSet::new();
     let mut shared = |text: &str| {
@@ -143,6 +155,9 @@ pub fn ids(name: &str, array: &ArrayRef) -> Result<Column<Arc<str>>, WrongColumn
 }
 
 /// The texts of a string array, plain or dictionary-encoded.
+///
+/// # Errors
+/// Returns an error if the column has another type or contains another value.
 pub fn texts<'a>(name: &str, array: &'a ArrayRef) -> Result<Column<&'a str>, WrongColumn> {
     Ok(match array.data_type() {
         DataType::Null => vec![None; array.len()],

@@ -202,6 +202,7 @@ pub struct Skew {
 impl Skew {
     /// The largest difference that the measurement itself may explain: `Date` has whole seconds, and
     /// either way of the round trip may have taken all of its time.
+    #[must_use]
     pub fn error(self) -> SignedDuration {
         LEAST_ERROR.max(SignedDuration::from_secs(1) + self.round_trip / 2)
     }
@@ -213,6 +214,7 @@ impl Skew {
     }
 
     /// Whether times are corrected for it at all.
+    #[must_use]
     pub fn is_correctable(self) -> bool {
         self.estimate.abs() <= CORRECTED_SKEW
     }
@@ -263,6 +265,7 @@ impl ServiceTime {
     }
 
     /// The last measurement.
+    #[must_use]
     pub fn measured(&self) -> Option<Skew> {
         *self.measured.lock()
     }
@@ -278,6 +281,7 @@ impl ServiceTime {
 
     /// The skew for which the next assertion is corrected. One up to 5 seconds is not, until
     /// [`ServiceTime::be_strict`].
+    #[must_use]
     pub fn assertion_skew(&self) -> Option<Skew> {
         let is_strict = self.is_strict.load(Ordering::Relaxed);
         self.measured().filter(|skew| {

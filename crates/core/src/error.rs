@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use self::foreign::{escaped, excerpt, shown};
-pub(crate) use self::foreign::{Secret, descriptions, excerpt_of, less_opaque, redacted};
+pub(crate) use self::foreign::{Secret, descriptions, excerpt_of, less_opaque, redacted, shown};
+pub use self::foreign::{escaped, excerpt};
 use crate::system;
 
 /// The result of everything in the core that can fail.
@@ -279,10 +279,7 @@ impl Error {
     /// Adds the foreign error that caused the failure. siteline never shows its text; the Python
     /// layer uses it to raise a user's own exception again.
     #[must_use]
-    pub fn with_source(
-        mut self,
-        source: impl std::error::Error + Send + Sync + 'static,
-    ) -> Self {
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
@@ -296,7 +293,7 @@ impl Error {
 
     /// Removes the secrets from all texts of the error.
     #[must_use]
-    pub fn without(self, secrets: &[Secret<'_>]) -> Self {
+    pub(crate) fn without(self, secrets: &[Secret<'_>]) -> Self {
         self.with(|context| {
             let Context { message, hint, path, code, detail, request_id, missing, .. } = context;
             let others = [hint, path, code, detail, request_id].into_iter().flatten();

@@ -12,11 +12,13 @@ pub struct Process(u32);
 
 impl Process {
     /// The process that this code runs in.
+    #[must_use]
     pub fn current() -> Self {
         Self(number())
     }
 
     /// False in a child that was forked later.
+    #[must_use]
     pub fn is_current(self) -> bool {
         self.0 == number()
     }
@@ -41,6 +43,7 @@ struct Slot<T> {
 
 impl<T> Owned<T> {
     /// Without a value in any process.
+    #[must_use]
     pub const fn empty() -> Self {
         Self { first: OnceLock::new() }
     }

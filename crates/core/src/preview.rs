@@ -26,7 +26,7 @@ pub struct Preview {
 
 /// One series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Line {
+pub struct Line {
     /// Its five ids.
     pub ids: Ids,
     /// The number of its points, including those without a value.
@@ -39,7 +39,7 @@ pub(crate) struct Line {
 
 /// The lowest and the highest value of one pixel, scaled from 0 (the series' lowest) to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Pixel {
+pub struct Pixel {
     /// Position from the left, less than [`WIDTH`].
     pub x: usize,
     /// The lowest.
@@ -118,7 +118,7 @@ struct Axis {
 
 /// The lowest and highest value of a pixel, and whether a gap precedes it.
 #[derive(Clone, Copy)]
-struct PixelRange {
+pub struct PixelRange {
     values: (f64, f64),
     after_gap: bool,
 }

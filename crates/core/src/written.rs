@@ -23,7 +23,7 @@ pub(crate) fn trimmed(value: &str) -> &str {
 /// Returns why a one-line value is invalid, or `None` if it is valid. A value is invalid if it contains a
 /// control character or is not UTF-8 text, or has a quotation mark at only one end.
 #[must_use]
-pub fn fault(value: &str) -> Option<&'static str> {
+pub(crate) fn fault(value: &str) -> Option<&'static str> {
     let is_mark = |c: char| c == '"' || c == '\'';
     if value.chars().any(char::is_control) {
         return Some("it has a line break or another control character in it");

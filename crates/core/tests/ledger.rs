@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use jiff::civil::date;
+use siteline_base::clock::Clock;
 use siteline_core::auth::{Credential, PrivateKey};
 use siteline_core::client::{Client, ClientSettings, DATA_PATH, Spending};
-use siteline_base::clock::Clock;
 use siteline_core::http::{BaseUrl, Deadline, FileLedger, Integration, Ledger, Terms};
-use siteline_sandbox::{DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, When};
 use siteline_core::{Kind, Result};
+use siteline_sandbox::{DEFAULT_SCOPES, Effect, Endpoint, Fault, Options, Sandbox, When};
 
 const QUERY: &str = "siteId=S1&from=2026-11-01T00%3A00%3A00Z&to=2026-11-02T00%3A00%3A00Z\
                      &aggregationIntervalSeconds=3600&pageSize=100";
@@ -29,7 +29,8 @@ impl Harness {
     fn new(name: &str, now: &str) -> Self {
         let clock = Clock::frozen_at(now.parse().expect("a timestamp"));
         let sandbox = Sandbox::start(Options::default(), clock).expect("a sandbox");
-        let key = PrivateKey::parse(include_bytes!("../../../tests/keys/pkcs8.pem"), None).expect("a key");
+        let key = PrivateKey::parse(include_bytes!("../../../tests/keys/pkcs8.pem"), None)
+            .expect("a key");
         let jwk = key.public_jwk().to_json();
         let subject = sandbox.enroll(&jwk, &DEFAULT_SCOPES).expect("a subject");
         let credential = Credential::with_key(&subject, key, None).expect("a credential").value;

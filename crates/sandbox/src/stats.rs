@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::fault::Endpoint;
 
 /// The most entries in the logs of requests and of refusals: a sandbox may run for days.
-pub const LOG_LENGTH: usize = 10_000;
+pub(crate) const LOG_LENGTH: usize = 10_000;
 
 /// A copy of the counts and the log since the sandbox started.
 #[derive(Debug, Clone, Default, Serialize)]

@@ -27,6 +27,7 @@ impl BootTime {
 
     /// From an earlier time of the same start to this one, in nanoseconds; negative where that was
     /// later. `None` for times of different starts.
+    #[must_use]
     pub fn since(self, earlier: Self) -> Option<i128> {
         let nanoseconds = |time: Self| i128::try_from(time.elapsed.as_nanos()).unwrap_or(i128::MAX);
         (self.start == earlier.start).then(|| nanoseconds(self) - nanoseconds(earlier))

@@ -38,6 +38,7 @@ pub struct Reading {
 impl Reading {
     /// What the `Date` of a reply says. `None` if the reply took over ten seconds: the date may be as
     /// old.
+    #[must_use]
     pub fn of_reply(date: Timestamp, sent: Moment, received: Moment) -> Option<Self> {
         let took = received.boot.since(sent.boot)?;
         let quick = took <= i128::try_from(LEARNING_ROUND_TRIP.as_nanos()).unwrap_or(i128::MAX);
@@ -45,12 +46,14 @@ impl Reading {
     }
 
     /// What another process read so long before `now`, or longer.
+    #[must_use]
     pub fn seen_before(service: Timestamp, ago: Duration, now: Moment) -> Self {
         let elapsed = now.boot.elapsed.saturating_sub(ago);
         Self { service, boot: BootTime { elapsed, ..now.boot } }
     }
 
     /// The time since then. `None` where that is not known.
+    #[must_use]
     pub fn age(&self, now: Moment) -> Option<Duration> {
         let passed = now.boot.since(self.boot)?;
         Some(Duration::from_nanos(u64::try_from(passed.max(0)).unwrap_or(u64::MAX)))
@@ -58,6 +61,7 @@ impl Reading {
 
     /// The service's time then: by this reading and the time that has passed. `None` where that is
     /// not known: the machine was started since, or it is another one.
+    #[must_use]
     pub fn service_at(&self, boot: BootTime) -> Option<Timestamp> {
         let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
         // Never later than it is: this machine may have counted too fast.
@@ -65,6 +69,7 @@ impl Reading {
     }
 
     /// The latest that the service's time may be then, as [`Reading::service_at`] is the earliest.
+    #[must_use]
     pub fn latest_at(&self, boot: BootTime) -> Option<Timestamp> {
         let passed = boot.since(self.boot).filter(|passed| *passed > -OVERTAKEN)?;
         let drift = passed.max(0) / DRIFT + NOTICED_SKEW.as_nanos();
@@ -72,6 +77,7 @@ impl Reading {
     }
 
     /// Whether a reading of the same start shows the same clock.
+    #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let Some(passed) = other.boot.since(self.boot) else { return false };
         let drift = nanoseconds(passed.abs() / DRIFT);
@@ -81,6 +87,7 @@ impl Reading {
 
 impl Moment {
     /// Whether the wall clock shows this time.
+    #[must_use]
     pub fn shows(&self, time: Timestamp) -> bool {
         is_close(self.wall, time, SignedDuration::ZERO)
     }

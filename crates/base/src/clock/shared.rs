@@ -66,6 +66,7 @@ impl Clock {
     }
 
     /// Whether the clock shows the system time: it is not manual, or it runs and was never moved.
+    #[must_use]
     pub fn shows_system_time(&self) -> bool {
         self.0.manual.as_ref().is_none_or(|manual| {
             let mut manual = manual.lock();

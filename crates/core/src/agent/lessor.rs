@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::http::Ledger;
 
 /// Has the key and the count that others use.
-pub(crate) trait Lessor: Send + Sync {
+pub trait Lessor: Send + Sync {
     /// The address of the service.
     fn base_url(&self) -> String;
 

@@ -113,7 +113,7 @@ pub(crate) struct Seen {
 
 impl PageOutcome {
     /// What is said now of an outcome.
-    pub fn new(outcome: Outcome, now: Moment) -> Self {
+    pub(super) fn new(outcome: Outcome, now: Moment) -> Self {
         match outcome {
             Outcome::Unsent => Self::Unsent,
             Outcome::Lost => Self::Lost,
@@ -128,7 +128,7 @@ impl PageOutcome {
     }
 
     /// The same as heard now. The message took its time: so the reading is not too late.
-    pub fn outcome(self, now: Moment) -> Outcome {
+    pub(super) fn outcome(self, now: Moment) -> Outcome {
         match self {
             Self::Unsent => Outcome::Unsent,
             Self::Lost => Outcome::Lost,
@@ -155,7 +155,7 @@ pub(crate) struct Return {
 
 /// A token was refused by the service: the next lease has another.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Refused {
+pub(super) struct Refused {
     #[serde(flatten)]
     pub holder: Holder,
     pub scopes: String,

@@ -128,11 +128,13 @@ impl Agent {
     }
 
     /// The value of `SITELINE_AGENT`.
+    #[must_use]
     pub fn address(&self) -> &AgentAddress {
         &self.address
     }
 
     /// The value of `SITELINE_AGENT_SECRET`, where clients need one.
+    #[must_use]
     pub fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(|secret| secret.as_str())
     }

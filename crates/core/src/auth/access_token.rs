@@ -27,7 +27,7 @@ static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 /// A bearer token (§2.2). It cannot be printed.
 #[derive(Clone)]
-pub(crate) struct AccessToken {
+pub struct AccessToken {
     authorization: HeaderValue,
     generation: u64,
     obtained: Duration,

@@ -42,7 +42,7 @@ impl AssertionSettings {
     /// # Errors
     /// [`Kind::ConfigError`] for a lifetime or tolerance out of range or not of whole seconds, and for
     /// an audience that is empty or has spaces around it or control characters.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let audience = self.audience.as_str();
         if audience.is_empty()
             || audience.trim() != audience
@@ -82,7 +82,7 @@ fn check_seconds(name: &str, given: Duration, least: Duration, most: Duration) -
 
 /// A signed assertion for one request. Not `Clone`; [`into_form_value`](Self::into_form_value)
 /// consumes it.
-pub struct Assertion {
+pub(super) struct Assertion {
     text: Zeroizing<String>,
     jti: String,
 }

@@ -211,12 +211,7 @@ impl PrivateKey {
     ///
     /// # Errors
     /// [`Kind::CredentialError`] with the path if it exists without `overwrite`, or cannot be written.
-    pub fn save(
-        &self,
-        path: &Path,
-        passphrase: Option<&[u8]>,
-        overwrite: bool,
-    ) -> Result<()> {
+    pub fn save(&self, path: &Path, passphrase: Option<&[u8]>, overwrite: bool) -> Result<()> {
         let text = self.to_pkcs8_pem(passphrase)?;
         let written = if !overwrite && path.symlink_metadata().is_ok() {
             Err(io::ErrorKind::AlreadyExists.into())

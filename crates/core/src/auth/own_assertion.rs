@@ -14,7 +14,7 @@ use crate::{Error, Kind, Result};
 
 /// The parts of an assertion that was made and not sent.
 #[derive(Debug, Serialize)]
-pub(crate) struct OwnAssertion {
+pub struct OwnAssertion {
     /// The header.
     pub header: Map<String, Value>,
     /// All claims but `jti`.
@@ -30,7 +30,7 @@ impl OwnAssertion {
     ///
     /// # Errors
     /// As [`assertion::make`].
-    pub async fn make(
+    pub(crate) async fn make(
         credential: &Credential,
         settings: &AssertionSettings,
         now: Timestamp,

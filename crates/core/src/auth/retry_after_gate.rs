@@ -23,7 +23,7 @@ struct Pause {
 
 impl RetryAfterGate {
     /// Closes for the pause that this error requests, if any. The later end counts.
-    pub fn close(&self, clock: &Clock, error: &Error) {
+    pub(crate) fn close(&self, clock: &Clock, error: &Error) {
         let Some(asked) = error.context().retry_after else { return };
         let until = clock.monotonic().saturating_add(asked.min(LONGEST_PAUSE));
         let mut pause = self.0.lock();
@@ -33,7 +33,7 @@ impl RetryAfterGate {
     }
 
     /// The rest of the pause, and the error that requested it; `None` without a pause.
-    pub fn closed(&self, clock: &Clock) -> Option<(Duration, Error)> {
+    pub(crate) fn closed(&self, clock: &Clock) -> Option<(Duration, Error)> {
         let mut pause = self.0.lock();
         let now = clock.monotonic();
         if pause.as_ref().is_some_and(|pause| pause.until <= now) {

@@ -93,7 +93,7 @@ impl TokenSource {
     /// The source for this key in this process: a second client with the same credential uses the
     /// token of the first. Only clients with the same clock share a source.
     #[must_use]
-    pub fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
+    pub(crate) fn shared(key: TokenKey, clock: &Clock) -> Arc<Self> {
         let mut registry = REGISTRY.lock();
         if let Some(known) = registry.iter().find(|s| s.key == key && s.clock.is_same(clock)) {
             return Arc::clone(known);

@@ -251,7 +251,8 @@ impl AsyncSigner for AwaitedVault {
 
 async fn awaited(answers: Vec<Answer>) -> (Harness, Arc<AwaitedVault>) {
     let mut harness = Harness::new(vec![]).await;
-    let key = crate::auth::PrivateKey::parse(include_bytes!("../../../../tests/keys/pkcs8.pem"), None);
+    let key =
+        crate::auth::PrivateKey::parse(include_bytes!("../../../../tests/keys/pkcs8.pem"), None);
     let key = key.expect("a key");
     let public = key.public_jwk();
     let (answers, is_reachable) = (Mutex::new(answers), AtomicBool::new(true));

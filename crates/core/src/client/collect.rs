@@ -30,7 +30,7 @@ pub struct CollectOnce {
 }
 
 /// Reads the whole of a scan, step by step, in another way than by one chain.
-pub(crate) trait WholeRead: Debug + Send + Sync {
+pub trait WholeRead: Debug + Send + Sync {
     /// As [`CollectOnce::step`]; it is called by one caller at a time. Where it is dropped, or fails, the
     /// next step goes on with what was read.
     ///

@@ -64,7 +64,7 @@ impl Density {
         reason = "estimates, not negative; a cast of a float saturates"
     )]
     #[must_use]
-    pub fn pages(&self, seconds: i64) -> Option<u64> {
+    pub(crate) fn pages(&self, seconds: i64) -> Option<u64> {
         let points = self.rate? * seconds as f64;
         match self.full {
             Some(full) => Some(((points / full).ceil() as u64).max(1)),
@@ -81,7 +81,7 @@ impl Density {
 
     /// Records that the service refused a range. The limit is not documented (§8): half of the range
     /// is used next, until that is refused too.
-    pub fn refuse(&mut self, seconds: i64) {
+    pub(crate) fn refuse(&mut self, seconds: i64) {
         self.allowed = Some(self.allowed.unwrap_or(i64::MAX).min(seconds / 2));
     }
 }
@@ -107,7 +107,7 @@ impl QueryDensities {
     }
 
     /// The expected number of pages of the query, if the same query was read over any range.
-    pub fn pages(&self, query: &Query) -> Option<u64> {
+    pub(crate) fn pages(&self, query: &Query) -> Option<u64> {
         let unbounded = query.over(None, None).ok()?;
         self.0.lock().get(&unbounded)?.pages(seconds(query)?)
     }

@@ -165,7 +165,7 @@ impl PageRequest {
 /// may not prefetch a page that its reserve or `until=` forbids, it records the time before each
 /// request, and a page counts only when it has been applied.
 #[derive(Debug, Clone)]
-pub struct Sender {
+pub(crate) struct Sender {
     /// The client.
     pub client: Client,
     /// The deadline of the sync.
@@ -179,7 +179,7 @@ pub(crate) type PageReply = BoxFuture<'static, (Result<Decoded>, Timestamp)>;
 
 impl Sender {
     /// The requests of the chain so far.
-    pub fn requests(&self) -> u64 {
+    pub(crate) fn requests(&self) -> u64 {
         self.spending.requests.load(Ordering::Relaxed)
     }
 

@@ -68,6 +68,7 @@ impl ScanInput {
 }
 
 /// The error of a scan whose start was left out (K16): `None` must be written on purpose.
+#[must_use]
 pub fn start_left_out() -> Error {
     let message = "start= is left out: without it the service decides where the points begin.";
     Error::new(Kind::QueryError, message).with_hint(

@@ -10,7 +10,7 @@ const MOST: usize = 1 << 20;
 
 /// The series that the pages of a client had.
 #[derive(Debug, Default)]
-pub(crate) struct SeenSeries(Mutex<State>);
+pub struct SeenSeries(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {

@@ -233,11 +233,13 @@ impl Client {
     }
 
     /// What the newest discovery response listed.
+    #[must_use]
     pub fn listed(&self) -> &Arc<ListedIds> {
         &self.0.listed
     }
 
     /// The series that its pages had.
+    #[must_use]
     pub fn seen(&self) -> &SeenSeries {
         &self.0.seen
     }

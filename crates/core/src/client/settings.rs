@@ -155,11 +155,7 @@ impl ClientSettings {
     /// # Errors
     /// `ConfigError` where the file cannot be read; and with a ledger, if the sandbox's clock was moved
     /// or stands still.
-    pub fn take_sandbox_clock(
-        &mut self,
-        sandbox: &str,
-        ledger: Option<&Path>,
-    ) -> Result<()> {
+    pub fn take_sandbox_clock(&mut self, sandbox: &str, ledger: Option<&Path>) -> Result<()> {
         let Some((address, file)) = sandbox.split_once('#') else { return Ok(()) };
         if address != self.base_url.as_str() || !self.base_url.is_loopback_address() {
             return Ok(());

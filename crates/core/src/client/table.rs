@@ -72,7 +72,7 @@ pub struct StoreShare {
 
 /// What in a query may mean something else than it seems (K17, K19).
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct QueryReport<'a> {
+pub struct QueryReport<'a> {
     /// The bounds at which no bucket begins: `start`, `end`.
     pub bounds_off_grid: Vec<&'static str>,
     /// The ids that the discovery response did not list.
@@ -143,6 +143,7 @@ impl From<Error> for ReadFailure {
 
 impl Table {
     /// A table that another process read. It cannot be resumed onto.
+    #[must_use]
     pub fn restored(merged: Merged, provenance: Provenance, is_partial: bool) -> Self {
         Self { merged, unfinished: None, is_partial, provenance }
     }

@@ -112,7 +112,7 @@ impl SeriesList {
 impl Merger {
     /// An empty table with these extra columns.
     #[must_use]
-    pub fn new(extra_columns: &[String]) -> Self {
+    pub(crate) fn new(extra_columns: &[String]) -> Self {
         Self {
             extra_columns: extra_columns.to_vec(),
             columns: PagedColumns::new(extra_columns.len()),
@@ -129,7 +129,7 @@ impl Merger {
     /// # Errors
     /// `Kind::InternalError` for a page with other columns, `Kind::BodyTooLarge` for one of billions of
     /// points.
-    pub fn push(&mut self, page: &Page) -> Result<()> {
+    pub(crate) fn push(&mut self, page: &Page) -> Result<()> {
         let points = &page.points;
         self.check_columns(points)?;
         if !self.sequences.insert(page.sequence) {
@@ -199,7 +199,7 @@ impl Merger {
 
     /// Pages merged so far.
     #[must_use]
-    pub fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.report.pages
     }
 
@@ -213,7 +213,7 @@ impl Merger {
     ///
     /// # Errors
     /// `Kind::BodyTooLarge` if an extra column exceeds 2 GiB of text.
-    pub fn finish(mut self) -> Result<Merged> {
+    pub(crate) fn finish(mut self) -> Result<Merged> {
         let (order, mut runs, ends) = self.runs_by_series();
         let mut plan: Vec<CopyRange> = Vec::with_capacity(runs.len());
         let (mut series, mut envelopes) = (Vec::new(), Vec::new());

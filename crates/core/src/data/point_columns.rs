@@ -33,6 +33,7 @@ impl From<[Option<Arc<str>>; 5]> for Identity {
 
 impl Identity {
     /// Whether both are the same in memory, which is faster to tell than whether they are equal.
+    #[must_use]
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -115,6 +116,7 @@ impl PointColumns {
     }
 
     /// The same points with a column of names: one for each series.
+    #[must_use]
     pub fn with_labels(&self, labels: Vec<String>) -> Self {
         Self { labels: Some(labels.into()), batch: OnceLock::new(), ..self.clone() }
     }

@@ -119,6 +119,7 @@ impl Query {
     }
 
     /// Its range in microseconds since the epoch; without bounds where they were not set.
+    #[must_use]
     pub fn microseconds(&self) -> Range<i64> {
         let [start, end] = [self.start(), self.end()].map(|at| at.map(Timestamp::as_microsecond));
         start.unwrap_or(i64::MIN)..end.unwrap_or(i64::MAX)

@@ -44,12 +44,7 @@ impl TableBuilder {
     /// Adds a point: microseconds UTC; value, minimum and maximum; the count. The next call of
     /// [`TableBuilder::series`] gives its series.
     #[inline]
-    pub fn push(
-        &mut self,
-        timestamp: i64,
-        numbers: [Option<f64>; 3],
-        sample_count: Option<i64>,
-    ) {
+    pub fn push(&mut self, timestamp: i64, numbers: [Option<f64>; 3], sample_count: Option<i64>) {
         let mut row = PointRow::new(timestamp);
         for (index, number) in numbers.into_iter().enumerate() {
             if let Some(number) = number {

@@ -27,7 +27,7 @@ impl Owner {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         let mode = metadata.mode() & 0o777;
         Ok(Self { user: metadata.uid(), group: metadata.gid(), mode })
@@ -180,7 +180,7 @@ impl Stamp {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         let changed =
             [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];

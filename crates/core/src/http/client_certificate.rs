@@ -18,13 +18,13 @@ impl ClientCertificate {
     /// `thumbprint` tells certificates apart: the SHA-256 of the certificate in base64url (RFC 8705
     /// §3.1).
     #[must_use]
-    pub fn new(key: CertifiedKey, thumbprint: String) -> Self {
+    pub(crate) fn new(key: CertifiedKey, thumbprint: String) -> Self {
         Self { key: Arc::new(key), thumbprint }
     }
 
     /// The SHA-256 of the certificate in base64url.
     #[must_use]
-    pub fn thumbprint(&self) -> &str {
+    pub(crate) fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 

@@ -127,7 +127,7 @@ impl PointCount {
     }
 
     /// So many points were read, where somebody wants to know.
-    pub fn set(&self, points: usize) {
+    pub(crate) fn set(&self, points: usize) {
         if let Some(count) = &self.0 {
             count.store(points as u64, Ordering::Relaxed);
         }

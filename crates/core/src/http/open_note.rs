@@ -26,7 +26,7 @@ struct Open {
 
 impl OpenNote {
     /// The note of the next attempt, if an observer wants it. `describe` completes it.
-    pub fn new(
+    pub(crate) fn new(
         observer: Option<&dyn Observer>,
         clock: &Clock,
         kind: RequestKind,
@@ -49,7 +49,7 @@ impl OpenNote {
     }
 
     /// Before the request is sent: the headers that it has for its caller.
-    pub fn begin(&mut self, url: &Url) -> Option<Arc<HeaderMap>> {
+    pub(crate) fn begin(&mut self, url: &Url) -> Option<Arc<HeaderMap>> {
         let open = self.0.as_mut()?;
         let mut url = url.clone();
         url.set_query(None);
@@ -76,14 +76,14 @@ impl OpenNote {
     }
 
     /// What is left of the allowance, which is asked for only if somebody gets the note.
-    pub fn allowance_left(&mut self, left: impl FnOnce() -> Option<u64>) {
+    pub(crate) fn allowance_left(&mut self, left: impl FnOnce() -> Option<u64>) {
         if let Some(open) = &mut self.0 {
             open.note.allowance_left = left();
         }
     }
 
     /// The attempt has failed.
-    pub fn failed(mut self, error: &Error) {
+    pub(crate) fn failed(mut self, error: &Error) {
         if let Some(open) = &mut self.0 {
             open.fail(error);
         }

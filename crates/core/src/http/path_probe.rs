@@ -55,7 +55,7 @@ pub struct Path {
 
 /// What a verified handshake showed.
 #[derive(Debug, Serialize)]
-pub(crate) struct Handshake {
+pub struct Handshake {
     /// `TLS 1.2` or `TLS 1.3`.
     pub version: &'static str,
     /// Who issued the service's certificate.
@@ -79,7 +79,7 @@ pub(crate) fn planned(transport: &Transport) -> Result<Path> {
 }
 
 /// Goes the way, and says how far it came; with the error of the step that failed.
-pub async fn walk(
+pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
 ) -> (Path, Option<Error>) {

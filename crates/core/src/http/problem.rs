@@ -49,7 +49,7 @@ pub(crate) struct Problem {
 impl Problem {
     /// Reads a body and redacts the `secrets` that the service echoes.
     #[must_use]
-    pub fn read(body: &[u8], secrets: &[Secret<'_>]) -> Self {
+    pub(crate) fn read(body: &[u8], secrets: &[Secret<'_>]) -> Self {
         let json = (body.len() <= LONGEST_JSON)
             .then(|| serde_json::from_slice::<Value>(without_mark(body)).ok())
             .flatten();
@@ -90,7 +90,7 @@ impl Problem {
 
     /// An error with this content and the details in the reply's headers.
     #[must_use]
-    pub fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
+    pub(crate) fn error(&self, kind: Kind, message: &str, reply: &Reply, now: Timestamp) -> Error {
         let code = self.code.as_ref().map_or_else(String::new, |code| format!(", {code}"));
         let detail = match &self.detail {
             Some(detail) => format!(": {detail}"),

@@ -155,7 +155,7 @@ struct Level {
 impl RetryQuota {
     /// A full quota.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Mutex::new(Level { tokens: QUOTA, at: Duration::ZERO }))
     }
 
@@ -206,7 +206,7 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     #[must_use]
-    pub fn begin(
+    pub(crate) fn begin(
         clock: &'a Clock,
         policy: &'a Policy,
         quota: &'a RetryQuota,
@@ -268,7 +268,7 @@ impl<'a> Call<'a> {
     }
 
     /// The note of the next attempt, for whoever observes the client.
-    pub fn note(&self, observer: Option<&dyn Observer>, kind: RequestKind) -> OpenNote {
+    pub(crate) fn note(&self, observer: Option<&dyn Observer>, kind: RequestKind) -> OpenNote {
         OpenNote::new(observer, self.clock, kind, |note| {
             note.attempt = u32::try_from(self.attempts.len() + 1).unwrap_or(u32::MAX);
             if let Some(earlier) = self.attempts.last() {

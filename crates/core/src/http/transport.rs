@@ -73,7 +73,7 @@ pub struct Reply {
     /// Whether its connection had a client certificate to present.
     pub presented: bool,
     /// Where whoever reads a page says how many points it has.
-    pub points: PointCount,
+    pub(crate) points: PointCount,
 }
 
 impl Reply {
@@ -126,7 +126,7 @@ impl Transport {
     /// # Errors
     /// `ConfigError` for an application name that is not valid in a header, an invalid proxy address,
     /// or a bundle without a certificate.
-    pub fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
+    pub(crate) fn new(base: BaseUrl, settings: TransportSettings) -> Result<Self> {
         settings.check()?;
         Ok(Self {
             base,
@@ -140,7 +140,7 @@ impl Transport {
     }
 
     #[must_use]
-    pub fn base_url(&self) -> &BaseUrl {
+    pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.base
     }
 
@@ -151,7 +151,7 @@ impl Transport {
 
     /// Who is told of each request.
     #[must_use]
-    pub fn observer(&self) -> Option<&dyn Observer> {
+    pub(crate) fn observer(&self) -> Option<&dyn Observer> {
         self.settings.observer.as_deref()
     }
 
@@ -160,7 +160,7 @@ impl Transport {
     ///
     /// # Errors
     /// None: it is a `Result` for those who bound it by a deadline.
-    pub async fn slot(&self) -> Result<Slot> {
+    pub(crate) async fn slot(&self) -> Result<Slot> {
         let all = self.settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
         let slots = self.slots.get_or_init(|| Arc::new(Semaphore::new(all)));
         // An error would say that it is closed, which it never is.
@@ -177,7 +177,7 @@ impl Transport {
     /// `TransportError`, `TransportTimeout` (with its phase), `TlsError`, `ProxyError`,
     /// `RedirectRefused`, and `ProtocolError` for broken framing of the headers. `unsent` says that no
     /// byte of the request was sent.
-    pub async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
+    pub(crate) async fn send(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let method = if request.form.is_some() { "POST" } else { "GET" };
         let path = request.url.path().to_owned();
         let began = time.clock().monotonic();

@@ -19,7 +19,7 @@ const LARGEST_BUNDLE: u64 = 1 << 24;
 
 /// The platform, which determines the folders of configuration files and of state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Platform {
+pub enum Platform {
     /// `$XDG_CONFIG_HOME`, else `~/.config`; `$XDG_STATE_HOME`, else `~/.local/state`.
     Unix,
     /// `~/Library/Application Support` for both. Not tested.

@@ -25,7 +25,7 @@ pub enum PassphraseSource {
 }
 
 /// A command that prints a passphrase.
-pub(crate) struct PasswordCommand {
+pub struct PasswordCommand {
     /// A text to split into words, or the words.
     pub words: Value,
     /// The file of profiles that names it. Whoever can write to that file chooses what runs.

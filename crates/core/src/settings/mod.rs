@@ -30,17 +30,20 @@ use zeroize::Zeroizing;
 
 use self::credential::FoundCredential;
 pub use self::credential::{CertificateSettings, CredentialSettings};
-pub use self::environment::{
-    Environment, read_certificates, read_profiles, variable_of_pickle,
-};
+pub use self::environment::{Environment, read_certificates, read_profiles, variable_of_pickle};
+pub(crate) use self::key::PasswordCommand;
 pub use self::key::{Key, KeySource, PassphraseSource};
-pub(crate) use self::key::{PasswordCommand};
 pub use self::options::{OPTIONS, Options, Value};
 use self::profile::Profile;
 pub use self::profile::profile_members;
 pub use self::sources::Source;
-pub use self::variables::{AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, PASSPHRASE, PRIVATE_KEY};
-pub(crate) use self::variables::{AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND, PRIVATE_KEY_FILE, PROFILE, SCOPES};
+pub use self::variables::{
+    AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, PASSPHRASE, PRIVATE_KEY,
+};
+pub(crate) use self::variables::{
+    AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND, PRIVATE_KEY_FILE, PROFILE,
+    SCOPES,
+};
 use crate::error::{Error, Kind, Result};
 
 /// The profile that is read if none is named.
@@ -155,11 +158,7 @@ impl Settings {
     ///
     /// # Errors
     /// `ConfigError` for a missing or invalid file or profile, and if a required setting is missing.
-    pub fn from_profile(
-        name: &str,
-        environment: &Environment<'_>,
-        given: Given,
-    ) -> Result<Self> {
+    pub fn from_profile(name: &str, environment: &Environment<'_>, given: Given) -> Result<Self> {
         let mut profile = Profile::find(name, environment, true)?;
         let written = profile.written();
         let base_url = profile.text("base_url");

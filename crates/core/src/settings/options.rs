@@ -33,7 +33,7 @@ pub type Options = Vec<(&'static str, Value)>;
 
 /// The form of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// Text.
     Text,
     /// Text that is split at spaces, or a list of texts.

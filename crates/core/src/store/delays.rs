@@ -36,7 +36,7 @@ impl Age {
 
     /// The end of the step, in seconds.
     #[must_use]
-    pub fn seconds(self) -> f64 {
+    pub(crate) fn seconds(self) -> f64 {
         self.within(1.0)
     }
 

@@ -32,13 +32,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError` for an unknown feed, and where it was stopped; the others.
-    pub fn forget(
-        &self,
-        feed: &str,
-        before: i64,
-        state: &[u8],
-        watch: &Watch,
-    ) -> Result<Freed> {
+    pub fn forget(&self, feed: &str, before: i64, state: &[u8], watch: &Watch) -> Result<Freed> {
         let numbers = self.write(|writer| forget::begin(writer, feed, before, state))?;
         watch.expect(numbers.len() as u64);
         let mut removed = Freed::default();
@@ -53,12 +47,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::forget`].
-    pub fn compact(
-        &self,
-        feed: &str,
-        ranges: &[(i64, i64)],
-        watch: &Watch,
-    ) -> Result<Freed> {
+    pub fn compact(&self, feed: &str, ranges: &[(i64, i64)], watch: &Watch) -> Result<Freed> {
         let ranges: Vec<_> =
             ranges.iter().map(|range| i128::from(range.0)..i128::from(range.1)).collect();
         let numbers = self.write(|writer| compact::begin(writer, feed, &ranges))?;

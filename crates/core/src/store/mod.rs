@@ -77,8 +77,8 @@ pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub use self::shown::{CHANGES, ShownPoints, change_column};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::turns::{Turn};
-pub(crate) use self::turns::{Turns};
+pub use self::turns::Turn;
+pub(crate) use self::turns::Turns;
 pub use self::view::with_change;
 pub use self::view::{Choice, Flagged, PointFilter, View};
 pub use self::watch::Watch;
@@ -292,7 +292,7 @@ impl Store {
     }
 
     /// The turns at its feeds of the reads of this process.
-    pub fn turns(&self) -> &Turns {
+    pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 

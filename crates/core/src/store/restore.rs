@@ -14,7 +14,7 @@ use crate::files::{self, unused};
 
 /// The outcome of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Restored {
+pub struct Restored {
     /// Whether the backup replaced an existing store.
     pub replaced: bool,
 }

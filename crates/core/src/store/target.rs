@@ -104,6 +104,7 @@ impl Applied {
     }
 
     /// How many points are not as they were.
+    #[must_use]
     pub fn changed(self) -> u64 {
         self.inserted.saturating_add(self.revised).saturating_add(self.flagged)
     }

@@ -18,7 +18,7 @@ pub type Turn = OwnedMutexGuard<()>;
 
 impl Turns {
     /// Waits for the turn at a feed.
-    pub async fn take(&self, feed: &str) -> Turn {
+    pub(crate) async fn take(&self, feed: &str) -> Turn {
         let turns = self.0.get_or_init(Mutex::default);
         let turn = Arc::clone(turns.lock().entry(feed.to_owned()).or_default());
         turn.lock_owned().await

@@ -35,6 +35,7 @@ impl View {
 }
 
 /// The schema of points with a last column `change`, how each of them changed.
+#[must_use]
 pub fn with_change(points: &Schema) -> SchemaRef {
     let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
     let change = Arc::new(Field::new("change", text, false));

@@ -46,16 +46,19 @@ pub struct NextWrite {
 
 impl NextWrite {
     /// The name of its feed.
+    #[must_use]
     pub fn feed(&self) -> &str {
         self.state.feed().name()
     }
 
     /// The state after it, encoded.
+    #[must_use]
     pub fn state(&self) -> Vec<u8> {
         self.state.to_bytes()
     }
 
     /// The page; `None` where only the state changes.
+    #[must_use]
     pub fn delivery(&self) -> Option<Delivery<'_>> {
         self.pending.delivery(&self.state)
     }

@@ -208,7 +208,7 @@ pub(crate) fn ceil(at: i64, step: i64) -> i64 {
 
 /// The instant of a second, clamped to the range of [`Timestamp`].
 #[must_use]
-pub fn instant(second: i64) -> Timestamp {
+pub(super) fn instant(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second.is_negative() {
         Timestamp::MIN
     } else {

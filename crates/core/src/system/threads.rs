@@ -34,7 +34,7 @@ pub(crate) struct NoThread {
 
 impl NoThread {
     /// Creates the error with the current limits.
-    pub fn now() -> Self {
+    pub(super) fn now() -> Self {
         Self { user: limits::threads_of_user(), container: limits::threads_of_container() }
     }
 }
@@ -80,6 +80,7 @@ pub fn start<T: Send + 'static>(
 }
 
 /// Creates the I/O error for a thread that the system refused.
+#[must_use]
 pub fn no_thread() -> io::Error {
     io::Error::new(io::ErrorKind::WouldBlock, NoThread::now())
 }
@@ -104,7 +105,7 @@ pub async fn on_thread<T: Send + 'static>(
 }
 
 /// Work for which no thread could be started, and the error.
-pub struct Refused(pub(crate) Box<dyn FnOnce() + Send>, pub(crate) io::Error);
+pub struct Refused(pub Box<dyn FnOnce() + Send>, pub io::Error);
 
 /// Starts work on a thread of the pool, within the caller's runtime.
 ///

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use siteline_core::Kind;
 use siteline_base::clock::Clock;
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_core::Kind;
 use siteline_core::sync::{Feed, FeedInput, SyncReport};
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 

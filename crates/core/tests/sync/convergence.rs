@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use siteline_core::Kind;
 use siteline_base::clock::Clock;
+use siteline_core::Kind;
 use siteline_core::data::{MissingCursor, Shape};
+use siteline_core::sync::{Feed, FeedInput, SyncSettings};
 use siteline_sandbox::{
     Effect, Endpoint, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
 };
-use siteline_core::sync::{Feed, FeedInput, SyncSettings};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::model::Model;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use siteline_base::clock::Clock;
 use siteline_core::auth::{Credential, PrivateKey};
 use siteline_core::client::{Client, ClientSettings};
-use siteline_base::clock::Clock;
 use siteline_core::data::Identity;
 use siteline_core::http::BaseUrl;
-use siteline_sandbox::{AsOf, DEFAULT_SCOPES, Options, Sandbox, Selection};
 use siteline_core::store::Target;
 use siteline_core::sync::{
     Feed, FeedInput, FeedState, Run, SyncReport, SyncSettings, Window, WindowState,
 };
 use siteline_core::{Kind, Result, sync};
+use siteline_sandbox::{AsOf, DEFAULT_SCOPES, Options, Sandbox, Selection};
 
 use crate::model::Model;
 use crate::target::{Key, TestTarget, Values};

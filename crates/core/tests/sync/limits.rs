@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use siteline_base::clock::Clock;
-use siteline_sandbox::{AsOf, Options};
 use siteline_core::store::{Applied, Delivery, Target, View};
 use siteline_core::sync::{FeedInput, FeedState, ReadSpec, Run, SyncSettings};
 use siteline_core::{Error, Kind, Result};
+use siteline_sandbox::{AsOf, Options};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::target::Stored;

@@ -1,9 +1,9 @@
 //! Runs that may ask for so many pages: what they ask for, what they leave, and that the next one goes on.
 
-use siteline_core::Kind;
 use siteline_base::clock::Clock;
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
+use siteline_core::Kind;
 use siteline_core::sync::{EndedBy, Feed, FeedInput, SyncReport};
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{HOUR, Harness, at, input};
 

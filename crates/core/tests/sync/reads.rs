@@ -6,11 +6,11 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::TimestampMicrosecondType;
 use jiff::Timestamp;
 use siteline_core::Kind;
-use siteline_sandbox::Options;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{
     FeedCoverage, FeedLateness, Range, ReadSpec, Snapshot, Unread, WindowState, read_state,
 };
+use siteline_sandbox::Options;
 
 use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
 use crate::target::Stored;

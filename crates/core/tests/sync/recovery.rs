@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use siteline_core::Kind;
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 use siteline_core::sync::{FeedInput, FeedState};
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, at, client_of, input, seconds};
 

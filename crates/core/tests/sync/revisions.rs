@@ -1,7 +1,7 @@
 //! Points that arrive, are revised or are withdrawn after a read (§4.4.6, §4.5.4, §4.5.5).
 
-use siteline_sandbox::{AsOf, Identity, Options, Point};
 use siteline_core::sync::{Feed, FeedInput, WindowState};
+use siteline_sandbox::{AsOf, Identity, Options, Point};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 use siteline_core::store::{Applied, Delivery, Target, View};
-use siteline_core::sync::{Batch, FeedInput, ReadSpec, SetAside, SyncReport, SyncSettings, WindowState};
+use siteline_core::sync::{
+    Batch, FeedInput, ReadSpec, SetAside, SyncReport, SyncSettings, WindowState,
+};
 use siteline_core::{Error, Kind};
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, at, input, seconds};
 use crate::target::{Key, Stored, TestTarget, Values};

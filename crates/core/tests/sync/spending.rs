@@ -1,11 +1,11 @@
 //! How much of the daily allowance a run spends, in which order, and what it reserves (§4.5.6, §8).
 
 use jiff::Timestamp;
+use siteline_base::clock::Clock;
 use siteline_core::Kind;
 use siteline_core::client::ClientSettings;
-use siteline_base::clock::Clock;
-use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 use siteline_core::sync::{Feed, FeedInput, Why};
+use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input};
 
@@ -117,11 +117,13 @@ async fn filling_reserves_the_pages_of_windows_that_become_due_today() {
     let since = at("2026-10-20T00:00:00Z");
     let older = FeedInput { name: "older".to_owned(), since, ..input() };
     let feeds = [harness.feed.clone(), Feed::new(older).expect("a feed")];
-    let plan = siteline_core::sync::plan(&harness.client, &*harness.target, &feeds, &harness.settings);
+    let plan =
+        siteline_core::sync::plan(&harness.client, &*harness.target, &feeds, &harness.settings);
     let reserve = plan.expect("a plan").reserve;
     assert!((4..=16).contains(&reserve), "{reserve}");
     let target = std::sync::Arc::clone(&harness.target);
-    let run = siteline_core::sync::Run::begin(&harness.client, target, &feeds, harness.settings.clone());
+    let run =
+        siteline_core::sync::Run::begin(&harness.client, target, &feeds, harness.settings.clone());
     let report = run.expect("a run").finish().await.expect("it returns");
     assert!(!report.complete);
     assert!(report.todo.iter().all(|task| task.why == Why::Fill || task.why == Why::Resume));

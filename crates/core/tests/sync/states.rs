@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use jiff::SignedDuration;
-use siteline_core::Kind;
 use siteline_base::clock::Clock;
+use siteline_core::Kind;
 use siteline_core::data::Identity;
-use siteline_sandbox::{AsOf, Options};
 use siteline_core::sync::{Feed, FeedInput, FeedState, Run, SyncSettings, WindowState};
+use siteline_sandbox::{AsOf, Options};
 
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 

@@ -10,7 +10,9 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, RecordBatch, StringArray};
 use siteline_core::data::Identity;
-use siteline_core::store::{Applied, Delivery, Flagged, PointFilter, SeriesFilter, Store, Target, View};
+use siteline_core::store::{
+    Applied, Delivery, Flagged, PointFilter, SeriesFilter, Store, Target, View,
+};
 use siteline_core::{Error, Kind, Result};
 
 /// A series and a bucket timestamp in microseconds.

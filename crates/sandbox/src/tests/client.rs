@@ -15,8 +15,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use siteline_base::clock::Clock;
 use crate::{DEFAULT_SCOPES, Options, Sandbox};
+use siteline_base::clock::Clock;
 
 pub(super) const NOW: &str = "2026-11-08T00:00:00Z";
 pub(super) const TOKEN: &str = "/api/customer/oauth/token";

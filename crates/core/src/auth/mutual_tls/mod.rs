@@ -89,10 +89,7 @@ impl MutualTls {
     ///
     /// # Errors
     /// As [`MutualTls::load`].
-    pub fn open(
-        source: CertificateSource,
-        passphrase: Option<&[u8]>,
-    ) -> Result<Checked<Self>> {
+    pub fn open(source: CertificateSource, passphrase: Option<&[u8]>) -> Result<Checked<Self>> {
         check_client_id(source.client_id.as_deref())?;
         let files = source.files();
         let Checked { value: loaded, warnings } = source.open(passphrase)?;
@@ -141,7 +138,7 @@ impl MutualTls {
     ///
     /// # Errors
     /// `CredentialError` if it is out of its time at `now`, and those of [`MutualTls::load`].
-    pub async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
+    pub(crate) async fn current(&self, now: Timestamp) -> Result<Arc<ClientCertificate>> {
         let loaded = if let Some(known) = self.known(Some(now)) {
             known
         } else {

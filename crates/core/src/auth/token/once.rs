@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// What is known of a token, without the token.
 #[derive(Debug, Serialize)]
-pub(crate) struct TokenFacts {
+pub struct TokenFacts {
     /// Whether it was there already, so that nothing was sent.
     pub was_cached: bool,
     /// The granted scopes; `None` if the service did not name them.
@@ -33,7 +33,7 @@ impl TokenSource {
     ///
     /// # Errors
     /// Those of the exchange.
-    pub async fn once(&self, issuer: &impl Issuer) -> Result<TokenFacts> {
+    pub(crate) async fn once(&self, issuer: &impl Issuer) -> Result<TokenFacts> {
         let flight = self.flight();
         let _flight = flight.lock().await;
         if let Some(cached) = self.usable() {

@@ -19,11 +19,8 @@ pub struct Expected {
 
 impl Expected {
     /// Buckets of this many seconds that begin in these ranges. Ranges that touch or overlap are one.
-    pub fn new(
-        interval_seconds: u32,
-        asked: Vec<Range<i64>>,
-        read: Vec<Range<i64>>,
-    ) -> Self {
+    #[must_use]
+    pub fn new(interval_seconds: u32, asked: Vec<Range<i64>>, read: Vec<Range<i64>>) -> Self {
         let width = i64::from(interval_seconds) * 1_000_000;
         Self { width, asked: joined(asked), read: joined(read) }
     }

@@ -33,6 +33,7 @@ struct Stretch {
 
 impl LocalGrid {
     /// `origin` in microseconds of the local clock since 1970-01-01T00:00.
+    #[must_use]
     pub fn new(zone: TimeZone, width: i64, origin: Option<i64>) -> Self {
         let default = if width % WEEK == 0 { MONDAY } else { 0 };
         let phase = origin.unwrap_or(default).rem_euclid(width);

@@ -63,6 +63,7 @@ impl Measure {
     }
 
     /// The name of its column in the long table.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Number(place) => COLUMN_NAMES[6 + place],

@@ -38,7 +38,7 @@ impl DefaultLedger {
     ///
     /// # Errors
     /// `ConfigError` if there is a limit and the file cannot be made; those of a file that is damaged.
-    pub fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Result<Self> {
+    pub(crate) fn new(path: Option<&Path>, integration: Integration, terms: Terms) -> Result<Self> {
         let ledger = Self::unopened(path, integration, terms);
         if terms.limit.is_some() {
             let file = ledger.file.as_ref().ok_or_else(|| cannot_be_kept(NO_HOME))?;

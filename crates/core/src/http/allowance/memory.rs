@@ -24,7 +24,7 @@ pub(crate) struct MemoryLedger {
 impl MemoryLedger {
     /// An empty ledger with these terms. Without a limit it counts and refuses nothing.
     #[must_use]
-    pub fn new(terms: Terms) -> Self {
+    pub(crate) fn new(terms: Terms) -> Self {
         Self { terms, count: Mutex::default() }
     }
 }

@@ -173,7 +173,8 @@ fn s7_a_damaged_store_of_the_first_schema_is_not_brought_up_to_date() {
         "DELETE FROM feeds",
     ] {
         let folder = Folder::new();
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept/0.2.0/plant.siteline");
+        let kept =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept/0.2.0/plant.siteline");
         std::fs::copy(kept, folder.file()).unwrap();
         Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
         let error = Store::open(&folder.file()).unwrap_err();

@@ -1,0 +1,137 @@
+//! Signers that the user writes in Python. A plain function runs on a separate thread, an async function
+//! on the event loop of the call that needs the token.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::ready;
+use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::asyncio::CancelledError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::bridge::coroutine::{Caller, outcome_of};
+use crate::bridge::process::{Inside, attached};
+use crate::convert::values::{described, octets};
+use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
+use siteline_core::error::{Error, Kind, Result};
+
+/// A Python callable, given as `signer=`.
+pub(crate) struct PySigner {
+    function: Arc<Py<PyAny>>,
+    is_async: bool,
+}
+
+impl PySigner {
+    /// # Errors
+    /// `TypeError` if it is not callable.
+    pub(crate) fn new(signer: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if !signer.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "signer= is a callable that takes the bytes to sign and returns the signature; this \
+                 is {}.",
+                described(signer)
+            )));
+        }
+        let _inside = Inside::enter(signer.py());
+        let helpers = signer.py().import("siteline._awaiting")?;
+        let is_async = helpers.call_method1("is_async", (signer,))?.is_truthy()?;
+        Ok(Self { function: Arc::new(signer.clone().unbind()), is_async })
+    }
+
+    /// A credential whose assertions this callable signs.
+    ///
+    /// # Errors
+    /// As [`Credential::with_signer`].
+    pub(crate) fn credential(
+        self,
+        subject: &str,
+        public: PublicJwk,
+        kid: Option<&str>,
+    ) -> Result<Checked<Credential>> {
+        if self.is_async {
+            Credential::with_async_signer(subject, Arc::new(self), public, kid)
+        } else {
+            Credential::with_signer(subject, Arc::new(self), public, kid)
+        }
+    }
+}
+
+impl Signer for PySigner {
+    fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
+        let signed = attached(|py| {
+            signature(py, self.function.bind(py).call1((PyBytes::new(py, signing_input),)))
+        });
+        signed.unwrap_or_else(|| {
+            let message = "Python is shutting down: the signer cannot be called.";
+            Err(Error::new(Kind::ClosedError, message))
+        })
+    }
+}
+
+impl AsyncSigner for PySigner {
+    fn check(&self) -> Result<()> {
+        Caller::current().map(drop).ok_or_else(cannot_await)
+    }
+
+    fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
+        let Some(caller) = Caller::current() else {
+            return ready(Err(cannot_await())).boxed();
+        };
+        let function = Arc::clone(&self.function);
+        async move {
+            let call = move |py: Python<'_>| {
+                let arguments = (&*function, PyBytes::new(py, &signing_input));
+                py.import(intern!(py, "siteline._awaiting"))?
+                    .call_method1(intern!(py, "Call"), arguments)
+                    .map(Bound::unbind)
+            };
+            let signed = outcome_of(caller, call, signature).await;
+            signed.unwrap_or_else(|lost| Err(lost.error("The signer")))
+        }
+        .boxed()
+    }
+}
+
+fn cannot_await() -> Error {
+    let message = "The signer of this credential is an async function, which this client cannot \
+                   await; nothing was sent.";
+    let hint = "Use siteline.AsyncClient, or pass a plain function as signer=; it may block.";
+    Error::new(Kind::ConfigError, message).with_hint(hint)
+}
+
+/// The signature that the callable returned, or the error for what it returned or raised instead.
+fn signature(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> Result<Vec<u8>> {
+    let answer = answer.map_err(|raised| signer_raised(py, raised))?;
+    match octets(&answer) {
+        Ok(Some(signature)) => Ok(signature.to_vec()),
+        Ok(None) => Err(signer_returned(&answer)),
+        Err(raised) => Err(signer_raised(py, raised)),
+    }
+}
+
+/// The error for an exception of the signer. The exception becomes its cause; the message does not repeat
+/// its text, which may be secret.
+fn signer_raised(py: Python<'_>, raised: PyErr) -> Error {
+    if raised.is_instance_of::<CancelledError>(py) {
+        // The call whose signer was cancelled raises `CancelledError` itself.
+        return Error::new(Kind::ClosedError, "The signer was cancelled.").with_source(raised);
+    }
+    let name = raised.get_type(py).name().map_or_else(|_| "an exception".into(), |n| n.to_string());
+    Error::new(Kind::CredentialError, format!("The signer raised {name}; nothing was sent."))
+        .with_hint("The signer's exception is the __cause__ of this error.")
+        .with_source(raised)
+}
+
+fn signer_returned(answer: &Bound<'_, PyAny>) -> Error {
+    let found = described(answer);
+    let hint = if answer.hasattr("__await__").unwrap_or_default() {
+        "It is a plain function that returns an awaitable. Pass the async function itself, or one that \
+         awaits it (async def sign(data): return await ...)."
+    } else {
+        "It must return the bytes of the signature: no base64 text, no other object."
+    };
+    let message = format!("The signer returned {found} where bytes were expected.");
+    Error::new(Kind::CredentialError, message).with_hint(hint)
+}

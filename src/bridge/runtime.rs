@@ -1,0 +1,324 @@
+//! The one crossing between Python and the core. Whatever Python waits for goes through
+//! [`block_on`], or through [`spawn`] in asyncio: both take the same future of the core. Whatever
+//! keeps a processor busy goes through [`detached`]. Nothing else in this crate releases the
+//! interpreter or blocks on a future.
+
+#![expect(clippy::disallowed_methods, reason = "the one crossing")]
+
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::available_parallelism;
+
+use futures_util::future::BoxFuture;
+use pyo3::intern;
+use pyo3::prelude::*;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use crate::bridge::awaitable;
+use crate::bridge::coroutine::{CALLER, Caller};
+use crate::bridge::delivery::{self, Finish};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::logging::LogBuffer;
+use crate::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
+use crate::bridge::panics::text_of;
+use crate::bridge::process::{
+    Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
+};
+use crate::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
+use siteline_base::lock::Mutex;
+use siteline_core::error::{Error, Kind};
+use siteline_core::fork::{Owned, Process};
+use siteline_core::system::{no_thread, start};
+
+/// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
+/// cores; other calls run on the threads that wait for them.
+const DRIVER_THREADS: [usize; 2] = [2, 8];
+
+static RUNTIME: Owned<Runtime> = Owned::empty();
+
+/// The runtime of this process. The interpreter is released while it is made: a thread that is about to
+/// fork waits until no step is running, and may need the interpreter before that.
+fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    detached(py, || without_fork(own_runtime))?.or_raise()
+}
+
+/// A forked child gets a new one; the inherited one is leaked, for its threads do not exist in the
+/// child and dropping it would wait for them.
+fn own_runtime() -> Result<&'static Runtime, Error> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let [fewest, most] = DRIVER_THREADS;
+    let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
+    let made =
+        delivery::start().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
+    let made = made.map_err(|error| not_started(&error))?;
+    // Another thread may have been faster.
+    Ok(RUNTIME.get_or_init(|| made))
+}
+
+fn not_started(error: &io::Error) -> Error {
+    Error::system(Kind::TransportError, "siteline could not start its threads", error)
+        .with(|context| context.unsent = true)
+}
+
+/// Refuses early where the system starts fewer threads: tokio would go on with those that it gets, and
+/// never start the others.
+fn check_threads(threads: usize) -> io::Result<()> {
+    let (sender, end) = sync_channel::<()>(0);
+    let end = Arc::new(Mutex::new(end));
+    let begun: io::Result<Vec<_>> = (0..threads)
+        .map(|_| {
+            let end = Arc::clone(&end);
+            start("siteline", move || end.lock().recv().is_ok())
+        })
+        .collect();
+    drop(sender);
+    begun.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
+}
+
+/// tokio panics if the system refuses the first of its threads.
+fn build(threads: usize) -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads).thread_name("siteline").enable_all();
+    catch_unwind(AssertUnwindSafe(|| builder.build())).unwrap_or_else(|panic| {
+        if text_of(&*panic).contains("can't spawn worker thread") {
+            return Err(no_thread());
+        }
+        resume_unwind(panic)
+    })
+}
+
+/// Waits for `future` with the interpreter released; its log records go to `buffer`, whose notes are told
+/// here meanwhile. Ctrl-C ends the wait with the exception that the signal handler raised, and so does
+/// what is raised by what is told; the future is dropped, and with it its request. A panic surfaces as
+/// `InternalError`.
+pub(crate) fn block_on<F>(py: Python<'_>, buffer: &Arc<LogBuffer>, future: F) -> PyResult<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let _inside = Inside::enter(py);
+    buffer.begin(py)?;
+    buffer.set_awaited(false);
+    let runtime = runtime(py)?;
+    let handles_signals = is_main_thread(py)?;
+    let process = Process::current();
+    let outcome = py.detach(|| {
+        let future = from_origin(buffer.origin(), future);
+        let steps = Steps::new(future, Arc::clone(buffer));
+        let outcome = waited_for(runtime, steps, handles_signals, buffer);
+        stay_if_ending();
+        outcome
+    });
+    let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
+    // A child that was forked meanwhile leaves the records to its parent.
+    if process.is_current() {
+        buffer.flush(py)?;
+        return tell_before(py, buffer.notes_to_tell(), outcome);
+    }
+    outcome
+}
+
+/// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
+/// a Python object or an exception of the outcome. Log records go to `buffer`. Cancelling the awaitable
+/// drops the future, and with it its request.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn<F>(
+    py: Python<'_>,
+    buffer: Arc<LogBuffer>,
+    future: F,
+    finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let _inside = Inside::enter(py);
+    buffer.begin(py)?;
+    let future = CALLER.scope(Some(Caller::running(py)?), future);
+    if is_ending_here() {
+        // No other thread may attach to the interpreter, so this thread waits for the outcome.
+        let outcome = block_on(py, &buffer, future)?;
+        return awaitable::done(py, finish(py, outcome));
+    }
+    buffer.set_awaited(true);
+    let runtime = runtime(py)?;
+    let future = from_origin(buffer.origin(), future);
+    let steps = Steps::new(future, Arc::clone(&buffer));
+    awaitable::start(py, runtime, buffer, async move {
+        let outcome = steps.complete().await;
+        let finish: Finish = Box::new(move |py| match outcome {
+            Ok(outcome) => finish(py, outcome),
+            Err(panic) => Err(panicked(py, &*panic)),
+        });
+        finish
+    })
+}
+
+/// The [`Spawner`](siteline_core::client::background::Spawner) of a client: a task that is run step by step like
+/// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
+///
+/// A panic is not reported here: the call that waits for the task gets an error.
+pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
+    if is_ending_here() {
+        return None;
+    }
+    let work = CALLER.scope(Caller::current(), from_origin(current_origin(), work));
+    let steps = Steps::new(work, LogBuffer::current());
+    Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
+}
+
+/// Polls the future on this thread, and handles signals and tells notes between two polls. That is code of
+/// the user, which may itself use siteline, and may fork: so this thread leaves the runtime while it runs.
+/// It may wait for what this call has locked, a scan or the token: so the future runs in the background
+/// meanwhile.
+fn waited_for<F>(
+    runtime: &Runtime,
+    mut steps: Steps<F>,
+    handles_signals: bool,
+    buffer: &LogBuffer,
+) -> PyResult<Outcome<F::Output>>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    // Dropping the future may start a task, which needs the runtime's context.
+    let _entered = runtime.enter();
+    let process = Process::current();
+    loop {
+        if let Some(outcome) = runtime.block_on(steps.for_a_while()) {
+            return Ok(outcome);
+        }
+        stay_if_ending();
+        let notes = buffer.notes_to_tell().filter(|notes| notes.is_due());
+        if !handles_signals && notes.is_none() {
+            continue;
+        }
+        let (stop, stopped) = oneshot::channel();
+        let background = runtime.spawn(steps.until(stopped));
+        let handled = Python::attach(|py| {
+            py.check_signals()?;
+            notes.map_or(Ok(()), |notes| notes.tell(py))
+        });
+        if !process.is_current() {
+            // No thread runs the runtime in the child, and the connections are the parent's.
+            std::mem::forget((stop, background));
+            return Err(handled.err().unwrap_or_else(forked_meanwhile));
+        }
+        drop(stop);
+        let outcome;
+        (steps, outcome) = runtime.block_on(background).map_err(|_| runtime_ended()).or_raise()?;
+        handled?;
+        if let Some(outcome) = outcome {
+            return Ok(outcome);
+        }
+    }
+}
+
+fn forked_meanwhile() -> PyErr {
+    Error::new(Kind::ForkError, "the process forked while this call waited, in a signal handler")
+        .with_hint("the parent's call goes on; call again in the child")
+        .into_py_err()
+}
+
+/// Python runs signal handlers in its main thread only.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?;
+    let here = threading.call_method0(intern!(py, "get_ident"))?;
+    main.getattr(intern!(py, "ident"))?.eq(here)
+}
+
+/// Drops a value that has open requests, and with it the requests.
+pub(crate) fn drop_detached<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    // Dropping a future may start a task.
+    detached(py, move || {
+        let _entered = runtime.enter();
+        without_fork(|| drop(held));
+    })
+}
+
+/// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
+/// released; no fork cuts through it.
+pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    detached(py, || without_fork(work))
+}
+
+/// As [`step`], within the runtime, so that it may start tasks, and with its log records in `buffer`. If
+/// the buffer's calls come from asyncio, the tasks are for the loop that runs in this thread.
+pub(crate) fn step_in_runtime<T: Send>(
+    py: Python<'_>,
+    buffer: &Arc<LogBuffer>,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    let _inside = Inside::enter(py);
+    let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
+    let origin = buffer.origin();
+    let buffer = LogBuffer::for_call(Arc::clone(buffer));
+    let done = detached(py, || {
+        let _entered = without_fork(own_runtime)?.enter();
+        let work = || CALLER.sync_scope(caller, work);
+        let work = || buffer.run(|| step_from_origin(origin, work));
+        Ok::<_, Error>(without_fork(work))
+    })?;
+    done.or_raise()
+}
+
+/// As [`step`], on a thread of its own, so that the running asyncio loop is not blocked. Returns an
+/// awaitable. Once begun, the step completes, even if the awaitable is cancelled.
+///
+/// # Errors
+/// `RuntimeError` where no asyncio loop is running in this thread.
+pub(crate) fn spawn_step<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Bound<'_, PyAny>> {
+    let work = on_blocking_thread(move || without_fork(work));
+    spawn(py, Arc::default(), work, move |py, outcome| {
+        finish(py, outcome.and_then(|done| done).or_raise()?)
+    })
+}
+
+/// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without
+/// debug assertions.
+#[cfg(debug_assertions)]
+pub(crate) mod panic {
+    use pyo3::prelude::*;
+
+    use super::{Arc, block_on, spawn};
+    use crate::bridge::process::{detached, guarded};
+
+    fn defect<T>() -> PyResult<T> {
+        panic!("a panic for a test")
+    }
+
+    #[pyfunction]
+    fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
+        let buffer = Arc::default();
+        match at {
+            "wait" => {
+                block_on(py, &buffer, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
+            }
+            "await" => spawn(py, buffer, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "result" => spawn(py, buffer, async {}, |_, ()| defect()),
+            "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
+            _ => guarded(defect),
+        }
+    }
+
+    /// Adds `_panic`, past `add_function`, which would list it in `__all__`.
+    pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.as_any().setattr("_panic", wrap_pyfunction!(_panic, module)?)
+    }
+}

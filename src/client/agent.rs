@@ -1,0 +1,170 @@
+//! Which agent a client uses: that of `agent=`, or of the variable, if it has the tokens of the client's
+//! service and subject.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::process::detached;
+use siteline_core::agent::{AgentAddress, AgentLink, ClientTls, Holder, Place};
+use siteline_core::auth::Authentication;
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::http::BaseUrl;
+use siteline_core::settings::{
+    AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, CredentialSettings,
+    Environment, Settings,
+};
+
+/// The options that an agent decides for its clients.
+const OF_THE_AGENT: [&str; 7] = [
+    "audience",
+    "daily_allowance",
+    "allowance_resets",
+    "ledger",
+    "assertion_lifetime",
+    "clock_tolerance",
+    "typ",
+];
+
+/// An agent that was found, and whose tokens it has.
+pub(crate) struct FoundAgent {
+    pub(crate) place: Place,
+    pub(crate) holder: Holder,
+    pub(crate) tls: ClientTls,
+    /// Whether it was named by `agent=` or a profile, and not by the variable.
+    is_named: bool,
+}
+
+impl FoundAgent {
+    /// The agent of this keyword, else that of the variable; an empty keyword is none. Asks it for its
+    /// holder, if need be: not where it is of another service than this one.
+    ///
+    /// # Errors
+    /// `ConfigError` for a wrong address; `AgentUnavailable`.
+    pub(crate) fn find(
+        py: Python<'_>,
+        named: Option<String>,
+        base_url: Option<&BaseUrl>,
+    ) -> PyResult<Option<Self>> {
+        let environment = Environment::of_process();
+        let is_named = named.is_some();
+        let Some(text) = named.or_else(|| environment.agent(AGENT)) else { return Ok(None) };
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        let address = AgentAddress::parse(&text).or_raise()?;
+        let is_other = address.base_url.as_deref().zip(base_url);
+        if !is_named && is_other.is_some_and(|(its, own)| its != own.as_str()) {
+            return Ok(None);
+        }
+        let tls = tls(&environment).or_raise()?;
+        let holder = detached(py, || AgentLink::holder_at(&address, &tls))?.or_raise()?;
+        Ok(Some(Self { place: address.place, holder, tls, is_named }))
+    }
+
+    /// The agent, if it is for a client of this address, which names this credential.
+    ///
+    /// # Errors
+    /// `ConfigError` for a named agent of another service, and for a credential of its own subject.
+    pub(crate) fn for_client(
+        self,
+        base_url: &BaseUrl,
+        credential: Option<&Authentication>,
+    ) -> Result<Option<Self>> {
+        let (address, holder) = (&self.place, &self.holder);
+        let is_other = holder.base_url != base_url.as_str();
+        if is_other && self.is_named {
+            let message = format!(
+                "The agent at {address} has tokens for {}, not for {}.",
+                holder.base_url,
+                base_url.as_str()
+            );
+            return Err(Error::new(Kind::ConfigError, message)
+                .with_hint("Leave agent= out, or make the client with the agent's own base_url."));
+        }
+        match credential {
+            _ if is_other => Ok(None),
+            None => Ok(Some(self)),
+            Some(given) if given.subject() != holder.subject && !self.is_named => Ok(None),
+            Some(_) => {
+                let message = format!(
+                    "The client has a credential, and the agent at {address} has one for {}.",
+                    holder.subject
+                );
+                Err(Error::new(Kind::ConfigError, message).with_hint(
+                    "Leave credential= out, so that the agent counts and signs; or unset \
+                     SITELINE_AGENT (leave agent= out), so that this client does.",
+                ))
+            }
+        }
+    }
+
+    /// The link to it.
+    pub(crate) fn link(self, clock: siteline_base::clock::Clock) -> std::sync::Arc<AgentLink> {
+        AgentLink::new(self.place, self.holder, self.tls, clock)
+    }
+
+    /// Whether these settings, of variables or a profile, are those of its service and subject. Their key
+    /// is not read then. `lenient`: what there is of settings of which some are missing.
+    pub(crate) fn serves(
+        &self,
+        settings: Option<&Settings>,
+        lenient: Option<&Settings>,
+        base_url: Option<&str>,
+    ) -> bool {
+        let found = settings.or(lenient).and_then(|settings| settings.base_url.as_deref());
+        let is_own = base_url.or(found).is_none_or(|address| {
+            BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
+        });
+        let is_subject = match settings.and_then(|settings| settings.credential.as_ref()) {
+            Some(CredentialSettings::Assertion(subject, _)) => {
+                subject.trim() == self.holder.subject
+            }
+            Some(CredentialSettings::MutualTls(_)) => false,
+            None => true,
+        };
+        is_own && (is_subject || self.is_named)
+    }
+}
+
+/// Refuses keywords that only the agent can obey.
+///
+/// # Errors
+/// `ConfigError`.
+pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {
+    for name in OF_THE_AGENT {
+        if options.get_item(name)?.is_some_and(|value| !value.is_none()) {
+            let message = format!("{name}= belongs to the agent, which signs and counts.");
+            return Err(Error::new(Kind::ConfigError, message)
+                .with_hint("Set it where the agent is started, and leave it out here.")
+                .into_py_err());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a variable or profile may set an option for a client of an agent.
+pub(crate) fn is_of_the_agent(option: &str) -> bool {
+    OF_THE_AGENT.contains(&option)
+}
+
+/// What proves this process to an agent over TLS.
+///
+/// # Errors
+/// `ConfigError` for a certificate without its key.
+fn tls(environment: &Environment<'_>) -> Result<ClientTls> {
+    let path = |name: &str| environment.agent(name).map(PathBuf::from);
+    let identity = match (path(AGENT_CERTIFICATE_FILE), path(AGENT_KEY_FILE)) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => {
+            let message = format!("{AGENT_CERTIFICATE_FILE} and {AGENT_KEY_FILE} belong together.");
+            return Err(Error::new(Kind::ConfigError, message));
+        }
+    };
+    let secret = environment.agent(AGENT_SECRET).map(Into::into);
+    Ok(ClientTls { authority: path(AGENT_CA), identity, secret })
+}

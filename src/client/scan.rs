@@ -1,0 +1,540 @@
+//! `siteline.Scan`: a query, and the settings of a read that has not started.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCapsule, PyString};
+
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::{block_on, spawn, step_in_runtime};
+use crate::client::PyClient;
+use crate::client::bookmark::PyBookmark;
+use crate::client::failure::read_failure;
+use crate::client::page::PageIterator;
+use crate::client::page_reader::PageReader;
+use crate::client::progress::{ProgressArg, ProgressCallback, PyCollecting, event};
+use crate::client::query::PyQuery;
+use crate::convert::capsule::schema_capsule;
+use crate::convert::holder::frame_methods;
+use crate::convert::patching::{Replaced, methods_can_be_replaced};
+use crate::convert::rows::{PointSource, RecordIterator, Taken};
+use crate::convert::state::{copies_are_itself, dict, restore};
+use crate::convert::table::PyTable;
+use crate::convert::values::{count, described, duration, html, many, refuse};
+use siteline_core::client::ScanInput;
+use siteline_core::client::collect::{CollectOnce, Step};
+use siteline_core::client::scan::{ONTO_HINT, Scan};
+use siteline_core::client::split::Cut;
+use siteline_core::client::table::{ReadFailure, Table};
+use siteline_core::data::{Bookmark, schema};
+use siteline_core::error::{Error, Kind, escaped, excerpt};
+use siteline_core::http::Deadline;
+use siteline_core::sync::ThroughStore;
+
+/// A read that has not started: a query, and the settings of its read.
+///
+/// Making one sends no request. ``collect()`` reads once, merges and remembers the table.
+/// ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and
+/// ``duckdb.sql("from scan")`` use it, and ``records()`` after it, so that no request is sent twice by
+/// accident. ``pages()`` always starts a new chain and pays for each page. ``split()`` makes parts that
+/// :meth:`Client.gather` reads concurrently. Before DuckDB, call ``collect()``: DuckDB replaces our
+/// exception with its own, without ``.bookmark`` and ``.partial``.
+///
+/// >>> scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
+/// ...                    end="2026-11-01T01:00:00Z", interval="1m")
+/// >>> len(scan.to_pandas().columns)
+/// 10
+#[pyclass(frozen, weakref, name = "Scan", module = "siteline")]
+pub(crate) struct PyScan {
+    client: Py<PyClient>,
+    pub(crate) collect: Arc<CollectOnce>,
+    /// The complete table: one object for all callers.
+    table: PyOnceLock<Py<PyTable>>,
+    progress: Option<ProgressArg>,
+    /// The store that it is read through.
+    through: Option<Through>,
+    replaced: Replaced,
+}
+
+/// A `siteline.Store`, and the read through it.
+struct Through {
+    store: Py<PyAny>,
+    read: Arc<ThroughStore>,
+}
+
+impl PyScan {
+    pub(crate) fn new(scan: Scan, client: Py<PyClient>, progress: Option<ProgressArg>) -> Self {
+        let (collect, table) = (Arc::new(CollectOnce::new(scan)), PyOnceLock::new());
+        Self { client, collect, table, progress, through: None, replaced: Replaced::nothing() }
+    }
+
+    /// The same scan, read through a store.
+    pub(crate) fn through(
+        &self,
+        py: Python<'_>,
+        store: Py<PyAny>,
+        read: Arc<ThroughStore>,
+    ) -> Self {
+        let collect = CollectOnce::new(self.scan().clone()).read_by(Arc::clone(&read) as _);
+        let through = Some(Through { store, read });
+        Self { collect: Arc::new(collect), through, ..self.with_scan(py, self.scan().clone()) }
+    }
+
+    /// What reads it through a store.
+    pub(crate) fn read_through(&self) -> Option<&ThroughStore> {
+        self.through.as_ref().map(|through| &*through.read)
+    }
+
+    /// Refuses what only a chain of its own has.
+    ///
+    /// # Errors
+    /// `QueryError` for a scan that is read through a store.
+    fn check_own_chain(&self, what: &str, hint: &str) -> PyResult<()> {
+        let Some(_) = &self.through else { return Ok(()) };
+        let message =
+            format!("{what} is not for a scan with store=: no chain of its own reads it.");
+        Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()).into_py_err())
+    }
+
+    fn callback(&self, py: Python<'_>) -> PyResult<Option<ProgressCallback>> {
+        let Some(progress) = &self.progress else { return Ok(None) };
+        progress.callback(py, &self.scan().query().title())
+    }
+
+    /// A new chain.
+    fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
+        let stream = guarded(|| self.scan().pages().or_raise())?;
+        Ok(PageReader::new(stream, self.callback(py)?, self.client.clone_ref(py)))
+    }
+
+    pub(crate) fn scan(&self) -> &Scan {
+        self.collect.scan()
+    }
+
+    /// The complete table, which is remembered: one object for all callers.
+    pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyTable>> {
+        let table = self.table.get_or_try_init(py, || Py::new(py, PyTable::new(table)));
+        table.map(|table| table.clone_ref(py))
+    }
+
+    /// The Python object for the outcome of a step: a `Progress`, or the table.
+    fn stepped(&self, py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
+        match step {
+            Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
+            Ok(Step::Whole(table)) => self.remembered(py, table).map(Py::into_any),
+            Err(failure) => Err(read_failure(py, failure)),
+        }
+    }
+
+    fn step(&self, deadline: Deadline) -> impl Future<Output = Result<Step, ReadFailure>> + use<> {
+        let collect = Arc::clone(&self.collect);
+        async move { collect.step(deadline).await }
+    }
+
+    /// Its `progress=`, unless it has been read, and the title of a bar.
+    pub(crate) fn wants_progress(&self, py: Python<'_>) -> (Option<Py<PyAny>>, String) {
+        let progress = self.progress.as_ref().filter(|_| self.table.get(py).is_none());
+        (progress.map(|progress| progress.0.clone_ref(py)), self.scan().query().title())
+    }
+
+    /// The same scan with the same `progress=`, continuing from a bookmark.
+    pub(crate) fn going_on(
+        &self,
+        py: Python<'_>,
+        bookmark: Bookmark,
+        onto: Option<Arc<Table>>,
+    ) -> PyResult<Self> {
+        Ok(self.with_scan(py, self.scan().resume(bookmark, onto).or_raise()?))
+    }
+
+    fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
+        let progress = self.progress.as_ref().map(|progress| ProgressArg(progress.0.clone_ref(py)));
+        Self::new(scan, self.client.clone_ref(py), progress)
+    }
+}
+
+/// The argument `by` of `split()`.
+fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
+    let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
+    if is_length {
+        duration(by, "by").map(Cut::Length)
+    } else if by.hasattr("__index__")? {
+        count(by, "by", Kind::QueryError).map(Cut::Parts)
+    } else {
+        let message = format!(
+            "by={} is neither how many parts to make (a whole number) nor how long each is (text \
+             such as \"1d\", or a timedelta).",
+            excerpt(&by.repr()?.to_string()),
+        );
+        Err(refuse(by.py(), Kind::QueryError, message))
+    }
+}
+
+/// The arguments of `_restore`.
+type ScanArguments<'py> =
+    (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>, Option<Bound<'py, PyAny>>);
+
+const NO_PAGES: &str = "collect() reads through the store. Without store= its pages can be had, and cost a \
+    request each.";
+const NO_RESUME: &str = "Call collect() again: it goes on with what the store has.";
+const NO_PARTS: &str = "What is missing is read in parts that suit the store. Give each range a scan of its \
+    own.";
+
+/// `siteline._reads`: the loops of `collect()` and `gather()`.
+pub(crate) fn reads(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("siteline._reads")
+}
+
+/// The points of a scan that is collected when the first one is waited for.
+struct CollectedPoints {
+    scan: Py<PyScan>,
+    is_given: AtomicBool,
+}
+
+impl PointSource for CollectedPoints {
+    fn take(&self) -> Taken {
+        match self.scan.get().collect.complete() {
+            None => Taken::Nothing,
+            Some(_) if self.is_given.swap(true, Ordering::Relaxed) => Taken::Ended,
+            Some(table) => Taken::Points(Arc::clone(&table.merged.points)),
+        }
+    }
+
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        PyScan::collect(self.scan.bind(py)).map(drop)
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.scan)
+    }
+}
+
+/// The scan, read through a store where there is one.
+///
+/// # Errors
+/// `QueryError` for what is no store, and for a scan that cannot be read through one.
+pub(crate) fn with_store<'py>(
+    py: Python<'py>,
+    scan: PyScan,
+    store: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let scan = Bound::new(py, scan)?;
+    let Some(store) = store.filter(|store| !store.is_none()) else { return Ok(scan.into_any()) };
+    if !store.hasattr("_read_through")? {
+        let message = format!("store= is {}, not a siteline.Store.", described(store));
+        let error = Error::new(Kind::QueryError, message);
+        return Err(error
+            .with_hint("For a target of yours use client.sync(feed, target).")
+            .into_py_err());
+    }
+    store.call_method1("_read_through", (scan,))
+}
+
+frame_methods!(PyScan);
+copies_are_itself!(PyScan);
+
+methods_can_be_replaced!(PyScan, replaced);
+
+#[pymethods]
+impl PyScan {
+    /// The query: immutable, printable, hashable.
+    #[getter]
+    fn query(&self) -> PyQuery {
+        PyQuery(self.scan().query().clone())
+    }
+
+    /// What in the query may mean something else than it seems, a dict: :class:`ScanReport`. Sends no
+    /// request. The report of the table has the same, and more.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, &self.scan().report())
+    }
+
+    fn __repr__(&self) -> String {
+        let resumed = match self.scan().resumed_after_pages() {
+            0 => String::new(),
+            before => format!(", going on after {}", many(before, "page")),
+        };
+        let through = self.read_through().map_or_else(String::new, |read| {
+            format!(", through {}", escaped(&read.store().path().to_string_lossy()))
+        });
+        format!("<Scan {}{resumed}{through}>", self.scan().query())
+    }
+
+    /// What notebooks show.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        html(slf.as_any(), "scan")
+    }
+
+    /// The table, if it has been read.
+    #[pyo3(name = "_known")]
+    fn known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
+        self.table.get(py).map(|table| table.clone_ref(py))
+    }
+
+    /// Read page by page, on a new chain: an iterator of :class:`Page`.
+    ///
+    /// Each call costs a request for each page, also after ``collect()``, which keeps points, not pages.
+    ///
+    /// From the second page on, the next page is prefetched while you work on the current one. If you
+    /// stop early, at most one request was made for a page that you have not seen, and none if you took
+    /// only the first page. A request that is ended by Ctrl-C, a cancelled task or the end of the process
+    /// stays counted. The error of a page is raised, and its log records are emitted, when you take it.
+    ///
+    /// A :class:`QueryError` for a scan with ``store=``.
+    fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
+        self.check_own_chain("pages()", NO_PAGES)?;
+        self.reader(py).map(PageIterator)
+    }
+
+    /// Read point by point: an iterator of plain dicts.
+    ///
+    /// The keys are the column names, times are aware datetimes, nulls are ``None``. With
+    /// ``named=True`` each point is a :class:`Record` tuple of the ten columns instead, without
+    /// ``extra_columns``.
+    ///
+    /// Once ``collect()`` has read all pages, its points come from memory, without a request or
+    /// ``progress=``: merged, by series, then time, those of ``onto`` included. Before that, also after a
+    /// ``collect()`` that failed or was interrupted, and always with ``fresh=True``, a new chain costs a
+    /// request for each page, as :meth:`pages` does: points come as the pages bring them, unmerged, and
+    /// of a resumed scan those after its bookmark. A scan with ``store=`` is collected first, and has no
+    /// ``fresh=True``.
+    ///
+    /// >>> table = scan.collect()
+    /// >>> used = client.allowance.used
+    /// >>> len(list(scan.records())), client.allowance.used - used
+    /// (72, 0)
+    /// >>> len(list(scan.records(fresh=True))), client.allowance.used - used
+    /// (72, 3)
+    #[pyo3(signature = (*, named=false, fresh=false))]
+    fn records(slf: &Bound<'_, Self>, named: bool, fresh: bool) -> PyResult<RecordIterator> {
+        let scan = slf.get();
+        match scan.collect.complete() {
+            Some(whole) if !fresh => {
+                Ok(RecordIterator::over(Arc::clone(&whole.merged.points), named))
+            }
+            _ if slf.get().through.is_some() => {
+                if fresh {
+                    scan.check_own_chain("records(fresh=True)", NO_PAGES)?;
+                }
+                let points = CollectedPoints { scan: slf.clone().unbind(), is_given: false.into() };
+                Ok(RecordIterator::reading(Box::new(points), named))
+            }
+            _ => Ok(RecordIterator::reading(Box::new(scan.reader(slf.py())?), named)),
+        }
+    }
+
+    /// Read the complete range once and merge it: a :class:`Table`, which is remembered.
+    ///
+    /// A read that fails, or is interrupted (Ctrl-C, a cancelled task, an exception of ``progress=``),
+    /// keeps its pages: the next call continues after them, or begins again where their cursor cannot be
+    /// used (:class:`CursorRejected`). The error has ``.bookmark`` and ``.partial``.
+    ///
+    /// With ``store=`` what the store has settled is read from it, and what the service sends is stored page
+    /// by page: the next call goes on after a failure. Errors have neither bookmark nor partial table. ``report["through"]`` says which ranges came from where.
+    fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
+        let (py, scan) = (slf.py(), slf.get());
+        if let Some(table) = scan.known(py) {
+            return Ok(table);
+        }
+        guarded(|| {
+            if let Some(callback) = scan.callback(py)? {
+                let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
+                return Ok(table.cast_into()?.unbind());
+            }
+            let (collect, buffer) = (Arc::clone(&scan.collect), SharedLogBuffer::default());
+            if scan.is_told() {
+                scan.client.get().notes.told_by(buffer.get().notes());
+            }
+            let read = block_on(py, &buffer.get(), async move { collect.table().await })?;
+            scan.remembered(py, read.map_err(|failure| read_failure(py, failure))?)
+        })
+    }
+
+    /// As ``collect()``, an awaitable of the running asyncio loop.
+    fn _collect<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (collect, this) = (Arc::clone(&slf.get().collect), slf.clone().unbind());
+        spawn(slf.py(), Arc::default(), async move { collect.table().await }, move |py, read| {
+            this.get().stepped(py, read.map(Step::Whole))
+        })
+    }
+
+    /// Whether its records come after a read of the whole that is still to be made, for ``siteline.aio``.
+    fn _is_collected_first(&self) -> bool {
+        self.through.is_some() && self.collect.complete().is_none()
+    }
+
+    /// The callback of a read that begins now, or ``None``.
+    fn _progress_callback(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let callback = if self.table.get(py).is_some() { None } else { self.callback(py)? };
+        Ok(callback.map(|callback| callback.0))
+    }
+
+    /// Whether somebody is told of the requests of its client.
+    #[pyo3(name = "_is_told")]
+    fn is_told(&self) -> bool {
+        self.client.get().notes.is_told()
+    }
+
+    /// A read that begins now, for ``_wait()`` and ``_step()``.
+    fn _collecting(&self) -> PyCollecting {
+        PyCollecting { deadline: self.scan().deadline(), buffer: SharedLogBuffer::default() }
+    }
+
+    /// Reads one more page: its ``Progress``, or the table if it was the last one.
+    fn _wait(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<Py<PyAny>> {
+        guarded(|| {
+            let step = self.step(collecting.deadline);
+            let step = block_on(py, &collecting.buffer.get(), step)?;
+            self.stepped(py, step)
+        })
+    }
+
+    /// As ``_wait()``, an awaitable of the running asyncio loop.
+    fn _step<'py>(
+        slf: &Bound<'py, Self>,
+        collecting: &PyCollecting,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (step, this) = (slf.get().step(collecting.deadline), slf.clone().unbind());
+        let buffer = collecting.buffer.get();
+        spawn(slf.py(), buffer, step, move |py, step| this.get().stepped(py, step))
+    }
+
+    /// After the last step: drops the request for the page that is prefetched.
+    fn _end(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<()> {
+        collecting.buffer.end();
+        step_in_runtime(py, &collecting.buffer.get(), || self.collect.stop_prefetch())
+    }
+
+    /// The same scan, continuing from a bookmark.
+    ///
+    /// ``onto`` adds the points that were read before the bookmark. It must be the ``.partial`` of the
+    /// error that had the bookmark: a :class:`QueryError` otherwise. Without it the result has only the
+    /// rest, and ``report["resumed_after_pages"]`` and ``frame.attrs["siteline"]`` say how many pages
+    /// are not in it (0 for a complete result). A bookmark of another query, host or subject is a
+    /// :class:`BookmarkError`.
+    ///
+    /// >>> first = next(client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
+    /// ...                          page_size=100).pages())
+    /// >>> rest = client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
+    /// ...                    page_size=100).resume(first.bookmark)
+    /// >>> rest.collect().report["resumed_after_pages"]
+    /// 1
+    #[pyo3(signature = (bookmark, *, onto=None))]
+    fn resume(
+        &self,
+        py: Python<'_>,
+        bookmark: &PyBookmark,
+        onto: Option<&PyTable>,
+    ) -> PyResult<Self> {
+        self.check_own_chain("resume()", NO_RESUME)?;
+        let unread = || {
+            Error::new(Kind::QueryError, "onto= is a table that no scan read.").with_hint(ONTO_HINT)
+        };
+        let onto =
+            onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose().or_raise()?;
+        guarded(|| self.going_on(py, bookmark.0.clone(), onto))
+    }
+
+    /// Split into scans of consecutive ranges, in order of time, for :meth:`Client.gather`.
+    ///
+    /// - ``by``: the number of parts, as equal as whole buckets allow; or the length of a part, as text
+    ///   (``"1d"``) or a ``timedelta``: a multiple of the interval; the last part may be shorter
+    ///
+    /// Each part has the settings of this scan. The ranges are cut at multiples of the interval from
+    /// ``start``. Splitting sends no request, but each part costs at least one page, and its last page
+    /// is only partly filled: :meth:`Client.plan` shows the cost. Scans are never split automatically. A
+    /// scan without ``start`` or ``interval``, or with a bookmark, and more parts than buckets are a
+    /// :class:`QueryError`.
+    ///
+    /// >>> [str(part.query.start.time()) for part in scan.split(3)]
+    /// ['00:00:00', '02:00:00', '04:00:00']
+    /// >>> len(scan.split("1h"))
+    /// 6
+    #[pyo3(text_signature = "($self, by, /)")]
+    fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        let py = by.py();
+        self.check_own_chain("split()", NO_PARTS)?;
+        let cut = cut(by)?;
+        guarded(|| {
+            let parts = self.scan().split(cut).or_raise()?;
+            Ok(parts.into_iter().map(|part| self.with_scan(py, part)).collect())
+        })
+    }
+
+    /// The Arrow PyCapsule interface: reads as :meth:`collect` does.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        slf: &Bound<'py, Self>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let table = Self::collect(slf)?;
+        table.bind(slf.py()).call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+
+    /// Reads as :meth:`collect` does: the names are of the series that came.
+    fn _shown<'py>(
+        slf: &Bound<'py, Self>,
+        labels: Option<&Bound<'py, PyAny>>,
+        gaps: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::collect(slf)?.bind(slf.py()).call_method1("_shown", (labels, gaps))
+    }
+
+    /// The Arrow PyCapsule interface: sends no request.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &schema(&self.scan().decode_settings().extra_columns))
+    }
+
+    /// Makes the scan again for ``pickle``.
+    #[staticmethod]
+    #[pyo3(signature = (client, state, bookmark=None, store=None))]
+    fn _restore<'py>(
+        client: &Bound<'py, PyClient>,
+        state: &Bound<'py, PyAny>,
+        bookmark: Option<&PyBookmark>,
+        store: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let input: ScanInput = restore(state)?;
+        guarded(|| {
+            let mut scan = input.scan(&client.get().client).or_raise()?;
+            if let Some(bookmark) = bookmark {
+                scan = scan.resume(bookmark.0.clone(), None).or_raise()?;
+            }
+            with_store(client.py(), Self::new(scan, client.clone().unbind(), None), store)
+        })
+    }
+
+    /// The pickle has the query, the settings of the read and the client, but not what was read.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, ScanArguments<'py>)> {
+        let (py, scan) = (slf.py(), slf.get().scan());
+        if scan.has_partial() {
+            return Err(PyTypeError::new_err(
+                "A scan that continues a partial table (onto=) is not pickled, because the table is \
+                 not: keep partial.to_pandas(), and resume(bookmark) without onto= there.",
+            ));
+        }
+        let (client, state) =
+            (slf.get().client.bind(py).clone(), dict(py, &ScanInput::from(scan))?);
+        let bookmark = scan.bookmark().cloned().map(PyBookmark);
+        let store = slf.get().through.as_ref().map(|through| through.store.bind(py).clone());
+        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark, store)))
+    }
+
+    /// For the garbage collector: ``progress=`` may be a method of an object that keeps the scan.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        visit.call(self.through.as_ref().map(|through| &through.store))?;
+        visit.call(self.progress.as_ref().map(|progress| &progress.0))
+    }
+}

@@ -1,0 +1,259 @@
+//! The settings of a client: from its keywords, from variables and profiles, and for `pickle`.
+
+use std::path::PathBuf;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::auth::credential::PyCredential;
+use crate::auth::mutual_tls::PyMutualTls;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::long_work::left_on_interrupt;
+use crate::bridge::process::{detached, guarded};
+use crate::client::agent::{FoundAgent, is_of_the_agent};
+use crate::client::profile_file::ProfileFile;
+use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
+use siteline_core::auth::{Authentication, ScopeSet};
+use siteline_core::client::ClientSettings;
+use siteline_core::error::Kind;
+use siteline_core::http::{BaseUrl, Trust};
+use siteline_core::settings::{
+    CredentialSettings, Environment, Given, OPTIONS, Settings, Value, read_certificates,
+};
+
+/// What `make` makes of the settings that `read` finds, a client; keywords override them.
+pub(crate) fn from_outside<'py>(
+    make: &Bound<'py, PyAny>,
+    options: Option<&Bound<'py, PyDict>>,
+    read: impl Fn(&Environment<'_>, Given) -> siteline_core::Result<Settings>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = make.py();
+    let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
+    let given = Given {
+        base_url: options.contains("base_url")?,
+        credential: options.contains("credential")?,
+    };
+    let file = ProfileFile::new(py);
+    let read = |given| file.used(|environment| guarded(|| Ok(read(environment, given)))).flatten();
+    let settings = read(given)?;
+    // Where an agent has them, neither credential nor address need be there.
+    let unneeded = Given { base_url: true, credential: true };
+    let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
+    let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
+    let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
+    let address = options.get_item("base_url")?.map(|text| text.extract::<String>()).transpose()?;
+    let agent = agent
+        .filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), address.as_deref()));
+    let mut settings = match &agent {
+        None => settings.or_raise()?,
+        // Without its key.
+        Some(agent) => {
+            let mut settings = read(unneeded)?.or_raise()?;
+            settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
+            settings.options.retain(|(name, _)| !is_of_the_agent(name));
+            settings
+        }
+    };
+    if given.base_url {
+        settings.base_url = None;
+    }
+    let call = || {
+        let keywords = PyDict::new(py);
+        if let Some(base_url) = settings.base_url {
+            keywords.set_item("base_url", base_url)?;
+        }
+        match settings.credential {
+            None => {}
+            Some(CredentialSettings::Assertion(subject, key)) => {
+                keywords.set_item("credential", PyCredential::from_settings(py, &subject, key)?)?;
+            }
+            Some(CredentialSettings::MutualTls(certificate)) => {
+                keywords.set_item("credential", PyMutualTls::from_settings(py, certificate)?)?;
+            }
+        }
+        for (name, value) in &settings.options {
+            keywords.set_item(name, value_of(py, value)?)?;
+        }
+        keywords.update(options.as_mapping())?;
+        make.call((), Some(&keywords))
+    };
+    call().inspect_err(|error| {
+        if let Some((file, name)) = &settings.profile
+            && error.is_instance_of::<PyValueError>(py)
+        {
+            add_note(py, error, &format!("The profile {name:?} of {} was read.", file.display()));
+        }
+    })
+}
+
+/// The agent that a keyword names, else the profile.
+fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResult<Option<String>> {
+    match options.get_item("agent")?.filter(|given| !given.is_none()) {
+        Some(given) => given.extract().map(Some),
+        None => Ok(settings.and_then(|settings| {
+            settings.options.iter().find_map(|(name, value)| match (*name, value) {
+                ("agent", Value::Text(text)) => Some(text.clone()),
+                _ => None,
+            })
+        })),
+    }
+}
+
+/// Adds a note to the exception, if that is possible.
+fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
+    let _ = error.value(py).call_method1("add_note", (note,));
+}
+
+/// The settings of a client with these keywords, without its ledger; and the keywords in the form that is
+/// pickled.
+///
+/// # Errors
+/// `TypeError` for an unknown keyword or a value of another type, `ConfigError` for a wrong value.
+pub(crate) fn settings_with<'py>(
+    py: Python<'py>,
+    base_url: &str,
+    credential: Authentication,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<(ClientSettings, Bound<'py, PyDict>)> {
+    let mut given = Vec::new();
+    for (name, value) in options.into_iter().flatten() {
+        let Some((name, _)) = OPTIONS.iter().find(|(known, _)| name.eq(known).unwrap_or(false))
+        else {
+            let message = format!("Client() got an unexpected keyword argument {}", name.repr()?);
+            return Err(PyTypeError::new_err(message));
+        };
+        if !value.is_none() {
+            given.push((*name, value));
+        }
+    }
+    let allow_http = given.iter().find(|(name, _)| *name == "allow_http");
+    let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
+    let base = guarded(|| BaseUrl::parse(base_url, allow_http).or_raise())?;
+    let mut settings = ClientSettings::new(base, credential);
+    settings.transport.trust = Trust::from_variables(|name| std::env::var_os(name));
+    settings.transport.trust.fallback = certifi(py);
+    let pickled = PyDict::new(py);
+    for (name, value) in given {
+        let set = set(&mut settings, name, &value).inspect_err(|error| {
+            if error.is_instance_of::<PyTypeError>(py) {
+                // As pyo3 does for an argument that the signature lists.
+                add_note(py, error, &format!("while processing '{name}'"));
+            }
+        });
+        pickled.set_item(name, set?)?;
+    }
+    settings.hold_for_tokens();
+    Ok((settings, pickled))
+}
+
+/// Opens the ledger that the keywords name, and makes its path absolute in them; or the default ledger.
+pub(crate) fn choose_ledger(
+    settings: &mut ClientSettings,
+    pickled: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let named = named_ledger(pickled)?;
+    let default = |name: &str| Environment::of_process().state_file(name);
+    let choose = || settings.choose_ledger(named.as_deref(), default);
+    match detached(pickled.py(), choose)?.or_raise()? {
+        Some(path) => pickled.set_item("ledger", path.as_os_str()),
+        None => Ok(()),
+    }
+}
+
+/// The ledger that the keywords name.
+pub(crate) fn named_ledger(pickled: &Bound<'_, PyDict>) -> PyResult<Option<PathBuf>> {
+    pickled.get_item("ledger")?.map(|path| path.extract()).transpose()
+}
+
+/// Sets one option, and returns its value in the form that is pickled.
+fn set<'py>(
+    settings: &mut ClientSettings,
+    name: &str,
+    given: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    let (transport, retry) = (&mut settings.transport, &mut settings.retry);
+    let duration = || duration_or(given, name, Kind::ConfigError);
+    let whole = || count(given, name, Kind::ConfigError);
+    match name {
+        "scopes" => {
+            let scopes = match given.cast::<PyString>() {
+                Ok(text) => ScopeSet::parse(&text.to_cow()?),
+                Err(_) => ScopeSet::new(given.extract::<Vec<String>>()?),
+            };
+            settings.scopes = scopes.or_raise()?;
+            settings.scopes.to_string().into_bound_py_any(py)
+        }
+        "allowance_resets" => {
+            let time = settings.allowance_resets.insert(time_of_day(given, name)?);
+            time.to_string().into_bound_py_any(py)
+        }
+        "audience" => keep(py, &mut settings.audience, Some(given.extract()?)),
+        "daily_allowance" => keep(py, &mut settings.daily_allowance, Some(whole()?)),
+        "settle_lag" => keep(py, &mut settings.settle_lag, duration()?),
+        "assertion_lifetime" => keep(py, &mut settings.assertion_lifetime, duration()?),
+        "clock_tolerance" => keep(py, &mut settings.assertion_tolerance, duration()?),
+        "typ" => keep(py, &mut settings.assertion_typ, given.extract()?),
+        "max_retry_after" => keep(py, &mut retry.max_retry_after, duration()?),
+        "tries" => keep(py, &mut retry.tries, u32::try_from(whole()?).unwrap_or(u32::MAX)),
+        "connect_timeout" => keep(py, &mut transport.connect_timeout, duration()?),
+        "response_timeout" => keep(py, &mut transport.response_timeout, duration()?),
+        "idle_timeout" => keep(py, &mut transport.idle_timeout, duration()?),
+        "max_connections" => {
+            let most = usize::try_from(whole()?).unwrap_or(usize::MAX);
+            keep(py, &mut transport.max_connections, most)
+        }
+        "max_body_bytes" => {
+            keep(py, &mut transport.body_cap, usize::try_from(whole()?).unwrap_or(usize::MAX))
+        }
+        "application" => keep(py, &mut transport.application, Some(given.extract()?)),
+        "proxy" => keep(py, &mut transport.proxy, Some(given.extract()?)),
+        "ca_bundle" => set_bundle(&mut transport.trust, given),
+        "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
+        "agent" => given.extract::<String>()?.into_bound_py_any(py),
+        // `allow_http` is a setting of the address.
+        _ => given.extract::<bool>()?.into_bound_py_any(py),
+    }
+}
+
+fn keep<'py, T: Clone + IntoPyObject<'py>>(
+    py: Python<'py>,
+    setting: &mut T,
+    value: T,
+) -> PyResult<Bound<'py, PyAny>> {
+    setting.clone_from(&value);
+    value.into_bound_py_any(py)
+}
+
+/// The path of a file of certificates, PEM text, or its bytes.
+fn set_bundle<'py>(trust: &mut Trust, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    let pem = match given.cast::<PyString>() {
+        Ok(text) if text.to_cow()?.contains("-----BEGIN") => {
+            Some(text.to_cow()?.as_bytes().to_vec())
+        }
+        _ => octets(given)?.map(|bytes| bytes.to_vec()),
+    };
+    if let Some(pem) = pem {
+        trust.set_bundle(&pem, None).or_raise()?;
+        return Ok(PyBytes::new(py, trust.ca_bundle.as_deref().unwrap_or_default()).into_any());
+    }
+    let path = path_of(given, "ca_bundle")?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let read = path.clone();
+    let bytes = left_on_interrupt(py, move || read_certificates(&read))?.or_raise()?;
+    trust.set_bundle(&bytes, Some(&path)).or_raise()?;
+    path.as_os_str().into_bound_py_any(py)
+}
+
+/// The path of certifi's certificates, if the package is installed. It is not imported, and the file is
+/// read only when it is needed.
+fn certifi(py: Python<'_>) -> Option<PathBuf> {
+    let find = || -> PyResult<PathBuf> {
+        let util = py.import("importlib.util")?;
+        util.call_method1("find_spec", ("certifi",))?.getattr("origin")?.extract()
+    };
+    Some(find().ok()?.with_file_name("cacert.pem"))
+}

@@ -1,0 +1,295 @@
+//! Times and durations between Python and the core. Naive times are refused: a range in the wrong
+//! zone reads the wrong hours without any error (§4.3).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use pyo3::PyClass;
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDateTime, PyDelta, PyMemoryView, PyString, PyTime, PyTzInfo,
+};
+use zeroize::Zeroizing;
+
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::raise;
+use siteline_core::data::{OUT_OF_RANGE, parse_instant};
+use siteline_core::duration::parse_duration;
+use siteline_core::error::{Error, Kind};
+use siteline_core::http::TimeOfDay;
+use siteline_core::settings::Value;
+
+const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
+    \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
+const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
+/// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
+const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
+
+/// The argument is refused: a `QueryError` where it belongs to a query, a `ConfigError` where it is
+/// a setting.
+pub(crate) fn refuse(py: Python<'_>, kind: Kind, message: impl Into<String>) -> PyErr {
+    raise(py, &Error::new(kind, message))
+}
+
+/// The text of an argument. A text that is no Unicode (half a surrogate pair) is refused.
+pub(crate) fn text(value: &Bound<'_, PyString>, name: &str, kind: Kind) -> PyResult<String> {
+    value.to_cow().map(std::borrow::Cow::into_owned).map_err(|_| {
+        let message = format!("{name}= holds half a surrogate pair: it is no Unicode text.");
+        refuse(value.py(), kind, message)
+    })
+}
+
+/// An argument that is text; the error for anything else names its type.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a>(pub(crate) &'a str);
+
+impl<'a> FromPyObject<'a, '_> for Text<'a> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, '_, PyAny>) -> PyResult<Self> {
+        if given.is_instance_of::<PyString>() {
+            let message = "this holds half a surrogate pair: it is no Unicode text.";
+            let refused = |_| refuse(given.py(), Kind::QueryError, message);
+            return given.extract().map(Self).map_err(refused);
+        }
+        Err(PyTypeError::new_err(format!("this is {}, not text", described(&given))))
+    }
+}
+
+/// An argument that may be left out.
+pub(crate) fn optional<'py, T>(
+    value: Option<&Bound<'py, PyAny>>,
+    name: &str,
+    read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    value.map(|value| read(value, name)).transpose()
+}
+
+/// The items of an iterable that holds nothing but objects of this class; `None` for anything else.
+pub(crate) fn items<T: PyClass>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<T>>>> {
+    if given.is_instance_of::<PyString>() {
+        return Ok(None);
+    }
+    let Ok(iterator) = given.try_iter() else { return Ok(None) };
+    let mut items = Vec::new();
+    for item in iterator {
+        let Ok(item) = item?.cast_into::<T>() else { return Ok(None) };
+        items.push(item.unbind());
+    }
+    Ok(Some(items))
+}
+
+/// The path of a file: text, or an `os.PathLike`; `~` is expanded.
+pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
+    let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
+    if !is_path {
+        let what = described(given);
+        let message = format!("{name}= is the path of a file; this is {what}.");
+        return Err(PyTypeError::new_err(message));
+    }
+    given.py().import("os.path")?.call_method1("expanduser", (given,))?.extract()
+}
+
+/// A whole number of 1 or more.
+pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<u64> {
+    let number = if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() };
+    number.filter(|number| *number > 0).ok_or_else(|| {
+        let shown = value.repr().map_or_else(|_| "this".to_owned(), |repr| repr.to_string());
+        let message = format!(
+            "{name}={} is not a whole number of 1 or more.",
+            siteline_core::error::excerpt(&shown)
+        );
+        refuse(value.py(), kind, message)
+    })
+}
+
+/// A count and its noun, for a `repr`: `1 page`, `2 pages`.
+pub(crate) fn many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The `siteline.Discovery` of a reply.
+pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
+    let class = py.import("siteline.discovery")?.getattr("Discovery")?;
+    class.call_method1("_of_client", (&body.or_raise()?[..],))
+}
+
+/// What a notebook shows: `siteline._display.html.NAME(shown)`.
+pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    shown.py().import("siteline._display.html")?.getattr(name)?.call1((shown,))
+}
+
+/// What a notebook shows of a sync: `siteline._display.sync_html.NAME(shown)`.
+pub(crate) fn html_sync<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    shown.py().import("siteline._display.sync_html")?.getattr(name)?.call1((shown,))
+}
+
+/// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.
+pub(crate) fn datetime_from_microseconds(
+    py: Python<'_>,
+    microseconds: i64,
+) -> PyResult<Bound<'_, PyAny>> {
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let epoch = EPOCH.get_or_try_init(py, || -> PyResult<_> {
+        let utc = PyTzInfo::utc(py)?.to_owned();
+        Ok(PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc))?.into_any().unbind())
+    })?;
+    epoch.bind(py).add(timedelta(py, microseconds)?)
+}
+
+/// A `timedelta` of so many microseconds.
+pub(crate) fn timedelta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
+    let days = microseconds.div_euclid(86_400_000_000);
+    let rest = microseconds.rem_euclid(86_400_000_000);
+    let days = i32::try_from(days).unwrap_or(i32::MAX);
+    let seconds = i32::try_from(rest / 1_000_000).unwrap_or_default();
+    let micros = i32::try_from(rest % 1_000_000).unwrap_or_default();
+    PyDelta::new(py, days, seconds, micros, false)
+}
+
+/// An instant from an ISO 8601 string with a zone, an aware `datetime`, a pandas `Timestamp`, or a date,
+/// which is a day in UTC: the parser of every instant that a user gives (K18).
+///
+/// `name` is the argument, for the error's text. Errors: `QueryError` for a naive time, a time that
+/// does not exist in its zone (the gap when clocks are set forward), or anything else.
+pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
+    let py = value.py();
+    if let Ok(string) = value.cast::<PyString>() {
+        return parse_instant(&text(string, name, Kind::QueryError)?)
+            .map_err(|error| prefixed(py, &format!("{name}="), error));
+    }
+    let refused = |what: &str| {
+        let message = format!("{name}= {what}");
+        raise(py, &Error::new(Kind::QueryError, message).with_hint(INSTANT_HINT))
+    };
+    let nanoseconds = plain(value, "nanoseconds", |what| refused(what))?;
+    Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))
+}
+
+/// `siteline._arguments.NAME(value)`; `refused` makes the error where it says what is wrong.
+fn plain<'py, T: FromPyObjectOwned<'py>>(
+    value: &Bound<'py, PyAny>,
+    name: &str,
+    refused: impl FnOnce(&str) -> PyErr,
+) -> PyResult<T> {
+    let py = value.py();
+    let found = py.import("siteline._arguments")?.getattr(name)?.call1((value,));
+    let found = found.map_err(|error| {
+        let is_refused = error.get_type(py).is(py.get_type::<PyValueError>());
+        if is_refused { refused(&error.value(py).to_string()) } else { error }
+    })?;
+    found.extract().map_err(Into::into)
+}
+
+/// The exception of an error, with the argument's name before its message.
+pub(crate) fn prefixed(py: Python<'_>, prefix: &str, error: Error) -> PyErr {
+    let message = format!("{prefix}{}", error.context().message);
+    raise(py, &error.with(|context| context.message = message))
+}
+
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "thing".to_owned(), |name| name.to_string())
+}
+
+/// A duration from seconds, a `timedelta`, or text such as `"1m"`, as an argument of a query.
+///
+/// Errors: `QueryError` for anything else, a negative one, or one of more than 10,000 years.
+pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
+    duration_or(value, name, Kind::QueryError)
+}
+
+/// As [`duration`], with the kind of error that a wrong one is.
+pub(crate) fn duration_or(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResult<Duration> {
+    let py = value.py();
+    let refused = |what: &str| {
+        let message = format!("{name}={what}");
+        raise(py, &Error::new(kind, message).with_hint(DURATION_HINT))
+    };
+    let length = if let Ok(string) = value.cast::<PyString>() {
+        parse_duration(&text(string, name, kind)?)
+            .map_err(|error| prefixed(py, &format!("{name}="), error.into_kind(kind)))?
+    } else {
+        let Some(seconds) = seconds(value)? else {
+            return Err(refused(&format!(" is a {}, not a duration.", type_name(value))));
+        };
+        if seconds.is_nan() {
+            return Err(refused(" is no number, so no duration."));
+        }
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            refused(&format!("{seconds} is not a duration: it is 0 or more, and ends."))
+        })?
+    };
+    if length > LONGEST {
+        return Err(refused(" is longer than 10,000 years."));
+    }
+    Ok(length)
+}
+
+/// Seconds, where the value is a number or a `timedelta`. `NaT` and NaN give NaN.
+fn seconds(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let py = value.py();
+    if value.hasattr(intern!(py, "total_seconds"))? {
+        return value.call_method0(intern!(py, "total_seconds"))?.extract().map(Some);
+    }
+    Ok(if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() })
+}
+
+/// The type of a value, without its content.
+pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
+    if value.is_none() {
+        return "None (is an environment variable unset?)".to_owned();
+    }
+    format!("an object of type {}", type_name(value))
+}
+
+/// The bytes of a bytes-like object, `None` for anything else.
+pub(crate) fn octets(value: &Bound<'_, PyAny>) -> PyResult<Option<Zeroizing<Vec<u8>>>> {
+    let bytes = if let Ok(bytes) = value.cast::<PyBytes>() {
+        bytes.as_bytes().to_vec()
+    } else if let Ok(bytes) = value.cast::<PyByteArray>() {
+        bytes.to_vec()
+    } else if value.is_instance_of::<PyMemoryView>() {
+        value.call_method0(intern!(value.py(), "tobytes"))?.extract()?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Zeroizing::new(bytes)))
+}
+
+/// A value of a profile as Python has it.
+pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Text(text) => text.into_pyobject(py)?.into_any(),
+        Value::Words(words) => words.into_pyobject(py)?.into_any(),
+        Value::Whole(number) => number.into_pyobject(py)?.into_any(),
+        Value::Number(number) => number.into_pyobject(py)?.into_any(),
+        Value::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        Value::Path(path) => path.as_os_str().into_pyobject(py)?.into_any(),
+    })
+}
+
+/// A time of day: text with a zone, or an aware `datetime.time`.
+pub(crate) fn time_of_day(given: &Bound<'_, PyAny>, name: &str) -> PyResult<TimeOfDay> {
+    let py = given.py();
+    let named = |error| prefixed(py, &format!("{name}= "), error);
+    if let Ok(written) = given.cast::<PyString>() {
+        return TimeOfDay::parse(&text(written, name, Kind::ConfigError)?).map_err(named);
+    }
+    if !given.is_instance_of::<PyTime>() {
+        let what = described(given);
+        return Err(PyTypeError::new_err(format!(
+            "{name}= is text such as \"06:00Z\" or an aware datetime.time; this is {what}."
+        )));
+    }
+    let (seconds, ahead) = plain(given, "time_of_day", |what| {
+        let hint = "Write when the service's day begins as \"06:00Z\", or with an offset.";
+        named(Error::new(Kind::ConfigError, what).with_hint(hint))
+    })?;
+    TimeOfDay::new(seconds, ahead).map_err(named)
+}

@@ -1,0 +1,99 @@
+//! The extension `siteline._siteline`: thin. It converts arguments and results, and waits through one crossing
+//! ([`bridge`]); everything else is in the core.
+//!
+//! A folder knows only those above it in this list:
+//!
+//! | folder | holds |
+//! |---|---|
+//! | [`bridge`] | the crossing: runtime, signals, fork, exit, logs, exceptions |
+//! | [`convert`] | values, tables, records and columns, from and to Python |
+//! | [`auth`] | keys and credentials |
+//! | [`client`] | the client, its scans and their pages |
+//! | [`store`] | a store and its points |
+//! | [`sync`] | a sync and its plan |
+//! | [`agent`] | the agent, which serves a client to other processes |
+//! | [`sandbox`] | the service on loopback |
+
+#![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
+
+mod agent;
+mod auth;
+mod bridge;
+mod client;
+mod convert;
+#[cfg(feature = "sandbox")]
+mod sandbox;
+mod store;
+mod sync;
+
+use pyo3::prelude::*;
+
+/// The core of siteline. Everything public is exported by the package ``siteline``.
+#[pymodule(gil_used = false)]
+mod _siteline {
+    #[pymodule_export]
+    use super::agent::PyAgent;
+    #[pymodule_export]
+    use super::auth::credential::PyCredential;
+    #[pymodule_export]
+    use super::auth::mutual_tls::PyMutualTls;
+    #[pymodule_export]
+    use super::auth::private_key::PyPrivateKey;
+    #[pymodule_export]
+    use super::client::PyClient;
+    #[pymodule_export]
+    use super::client::bookmark::PyBookmark;
+    #[pymodule_export]
+    #[pymodule_export]
+    use super::client::difference::PyDifference;
+    #[pymodule_export]
+    use super::client::page::{PageIterator, PyPage};
+    #[pymodule_export]
+    use super::client::query::PyQuery;
+    #[pymodule_export]
+    use super::client::scan::PyScan;
+    #[pymodule_export]
+    use super::client::shape::PyShape;
+    #[pymodule_export]
+    use super::convert::clock::PyClock;
+    #[pymodule_export]
+    use super::convert::completeness::PyCompleteness;
+    #[pymodule_export]
+    use super::convert::rebucketed::PyRebucketed;
+    #[pymodule_export]
+    use super::convert::rows::RecordIterator;
+    #[pymodule_export]
+    use super::convert::table::PyTable;
+    #[pymodule_export]
+    use super::convert::wide::PyWide;
+    #[cfg(feature = "sandbox")]
+    #[pymodule_export]
+    use super::sandbox::PySandbox;
+    #[pymodule_export]
+    use super::store::PyStore;
+    #[pymodule_export]
+    use super::store::feed::PyFeed;
+    #[pymodule_export]
+    use super::store::points::PyPoints;
+    #[pymodule_export]
+    use super::sync::pull::PySyncPages;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", siteline_core::VERSION)?;
+        module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
+        super::bridge::panics::keep_places();
+        super::bridge::logging::install();
+        super::bridge::notes::export(module)?;
+        super::bridge::refusals::export(module)?;
+        super::bridge::process::watch(module)?;
+        super::agent::export(module)?;
+        super::client::own_files::export(module)?;
+        super::store::maintenance::export(module)?;
+        #[cfg(debug_assertions)]
+        super::bridge::runtime::panic::export(module)?;
+        Ok(())
+    }
+}

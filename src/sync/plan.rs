@@ -1,0 +1,95 @@
+//! `client.plan`: what a sync, or scans, would read and cost.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::process::guarded;
+use crate::bridge::runtime::step;
+use crate::client::PyClient;
+use crate::client::scan::PyScan;
+use crate::convert::state::{dict, python_object};
+use crate::convert::values::{items, refuse};
+use crate::store::PyStore;
+use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
+use siteline_core::client::Client;
+use siteline_core::client::collect::CollectOnce;
+use siteline_core::error::{Error, Kind};
+use siteline_core::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
+
+const PLAN: (&str, &str) = ("siteline.sync", "Plan");
+
+/// What a sync of these feeds would read.
+fn plan_feeds(
+    client: &Client,
+    given: &Bound<'_, PyAny>,
+    store: Option<&Bound<'_, PyAny>>,
+    settings: &SyncSettings,
+) -> PyResult<Plan> {
+    let known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other";
+    let feeds = feeds(given, known)?;
+    let Some(store) = store else {
+        let error = Error::new(Kind::QueryError, "plan() of feeds needs the store.");
+        return Err(error.with_hint("client.plan(feeds, store)").into_py_err());
+    };
+    let target = SyncTarget::new(store, &feeds, client)?;
+    target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
+}
+
+/// The scans to plan: one, or those of a list of scans; none where feeds are given.
+fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
+    match given.cast::<PyScan>() {
+        Ok(scan) => Ok(vec![scan.clone().unbind()]),
+        Err(_) => Ok(items(given)?.unwrap_or_default()),
+    }
+}
+
+#[pymethods]
+impl PyClient {
+    /// What the next sync, or a scan, would read and cost: a :class:`Plan`. Costs no request.
+    ///
+    /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
+    ///   their pages are known where this client has read the same query over another range, or a
+    ///   feed of the ``store`` has that query. What a scan remembers costs nothing; of one that is read
+    ///   through a store, what is not settled there has a task for each chain
+    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; only with feeds
+    ///
+    /// Raises :class:`QueryError`; with feeds also :class:`FeedChanged` and the errors of the store.
+    #[pyo3(signature = (feeds, store=None, **options),
+        text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
+    fn plan<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &Bound<'py, PyAny>,
+        store: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = keywords("plan", ["until", "now", "reread"], options)?;
+        guarded(|| {
+            // The items of an iterator are kept: they are read twice.
+            let is_iterator = feeds.hasattr("__next__")?;
+            let list = is_iterator.then(|| py.get_type::<PyList>().call1((feeds,))).transpose()?;
+            let feeds = list.as_ref().unwrap_or(feeds);
+            let scans = given_scans(feeds)?;
+            if scans.is_empty() {
+                let plan = plan_feeds(&self.client, feeds, store, &plan_settings(options)?)?;
+                return python_object(py, PLAN, (dict(py, &plan)?, "sync"));
+            }
+            let refused = |message| refuse(py, Kind::QueryError, message);
+            if options.iter().any(Option::is_some) {
+                let message =
+                    "until=, now= and reread= belong to plans of feeds: a scan has a range.";
+                return Err(refused(message));
+            }
+            let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
+            let store = store.map(|store| store.cast::<PyStore>()).transpose();
+            let store = store.map_err(|_| refused(message))?.map(|store| &*store.get().0);
+            let scans = scans.iter().map(Py::get);
+            let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
+                scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
+            let plan = step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?;
+            python_object(py, PLAN, (dict(py, &plan)?, "scan"))
+        })
+    }
+}
