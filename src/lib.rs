@@ -76,6 +76,8 @@
 pub mod agent;
 mod arrow;
 pub mod auth;
+#[cfg(test)]
+mod campaign;
 pub mod client;
 pub mod clock;
 pub mod data;
