@@ -1,4 +1,4 @@
-"""tests/faults.py must reject a row whose test is missing, did not run or failed."""
+"""tests/faults.py must reject a row if its test is missing, did not run or failed."""
 
 import runpy
 import sys
