@@ -104,7 +104,7 @@ fn s21_the_estimate_is_of_the_data_and_not_of_the_settings() {
             }),
         ),
     ];
-    // A sync in each hour takes most of the time.
+    // The simulation of a sync in each hour takes most of the time.
     let runs = [(DAY, 6 * HOUR), (3 * DAY, 24 * HOUR), (6 * HOUR, HOUR)];
     let runs = if crate::campaign::is_long() { &runs[..] } else { &runs[..2] };
     for (name, service) in &distributions {
