@@ -4,7 +4,7 @@
 # make test-python  the wheel alone; PYTEST_ARGS="-k store" passes options to pytest
 # make test-pythons the wheel on the other interpreters that are found, or on those of PYTHONS
 # make test-newest  the same on the newest of them alone
-# make faults       compare tests/FAULTS.md with the rows that both runs proved; FAULTS=--write updates it
+# make faults       check that the tests that docs/faults.md names ran and passed in both runs
 # make faults-long  the fault rows again with many more trials, on a machine that does nothing else
 # make size         lines of each folder next to its budget
 # make develop      editable install: Python from the source tree, Rust built incrementally
@@ -163,11 +163,11 @@ $(NO_SANDBOX)/ready: $(VENV)/base $(SOURCES)
 test-no-sandbox: $(VENV)/ready $(VENV)/installed $(NO_SANDBOX)/ready
 	$(BIN)/python -m pytest --quiet -p no:cacheprovider tests/no_sandbox.py
 
-# The table of proven rows must list what these two runs proved.
+# Writes the result of each fault row to $(RESULTS)/faults.md.
 faults: test-rust test-python
-	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
+	$(BIN)/python tests/faults.py --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
 
-# The rows of LONGER in tests/faults.py with their full figures: half an hour. The table says so.
+# The same with all trials of the campaigns: half an hour.
 faults-long:
 	SITELINE_LONG=1 $(MAKE) faults
 

@@ -24,7 +24,6 @@ PAGES = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
-    "tests/FAULTS.md": "project/proof.md",
     "README.md": "project/readme.md",
 }
 # Files that are shown as they are, and those that are handed out as they are.

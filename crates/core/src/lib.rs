@@ -62,6 +62,8 @@
 
 pub mod agent;
 pub mod auth;
+#[cfg(test)]
+mod campaign;
 pub mod client;
 pub mod data;
 pub mod duration;

@@ -24,26 +24,6 @@ async fn t27_the_date_of_a_plain_http_reply_from_another_host_is_ignored() {
 }
 
 #[tokio::test]
-async fn h24_with_plain_http_too_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
-    let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
-    let mut proxy = TestServer::start(move |_| act.clone()).await;
-    let base = BaseUrl::parse("http://customer.example.com", true).expect("a base URL");
-    let settings = TransportSettings {
-        proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
-        ..patient()
-    };
-    for (why, down) in [("(407)", false), ("connection refused", true)] {
-        if down {
-            proxy.stop_listening().await;
-        }
-        let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
-        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
-        assert_eq!((error.kind(), error.context().unsent), (Kind::ProxyError, true), "{error}");
-        assert!(error.to_string().contains(why), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn a_forked_process_opens_new_connections() {
     let server = TestServer::start(|_| Act::json(200, "{}")).await;
     let transport = Transport::new(server.base_url(), patient()).expect("settings");
@@ -259,24 +239,6 @@ async fn m1_h27_an_alert_is_about_the_client_certificate_or_about_the_handshake(
         assert_eq!((error.kind(), error.context().unsent), (kind, true), "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
-}
-
-#[tokio::test]
-async fn p4_the_longest_url_is_sent_and_one_byte_more_is_not() {
-    let server = TestServer::start(|_| Act::json(200, "{}")).await;
-    let base = server.base_url();
-    let transport = Transport::new(base.clone(), patient()).expect("settings");
-    let others = base.join("/data", Some("")).as_str().len();
-    for (length, is_sent) in [(65_534, true), (65_535, false)] {
-        let url = base.join("/data", Some(&"a".repeat(length - others)));
-        assert_eq!(url.as_str().len(), length);
-        let outcome = transport.send(Request { url, ..get(&base) }, &frozen()).await;
-        match outcome {
-            Ok(reply) => assert!(is_sent && reply.status == 200),
-            Err(error) => assert!(!is_sent && error.context().unsent, "{error}"),
-        }
-    }
-    assert_eq!(server.requests().len(), 1);
 }
 
 fn cut(status: u16) -> Reply {

@@ -420,18 +420,20 @@ async fn h23_without_certificates_the_first_https_request_fails_with_a_hint() {
 async fn h24_a_proxy_that_refuses_or_is_down_is_a_proxy_error() {
     let act = Act::ReplyAndClose(http(407, &["Proxy-Authenticate: Basic"], b""));
     let mut proxy = TestServer::start(move |_| act.clone()).await;
-    let base = BaseUrl::parse("https://customer.example.com", false).expect("a base URL");
+    let bases = ["https://customer.example.com", "http://customer.example.com"]
+        .map(|base| BaseUrl::parse(base, true).expect("a base URL"));
     let settings = TransportSettings {
         proxy: Some(format!("http://user:hunter2@127.0.0.1:{}", proxy.port())),
         trust: certificate(),
         ..patient()
     };
-    for down in [false, true] {
-        if down {
+    for (base, down) in [(0, false), (1, false), (0, true), (1, true)] {
+        if down && base == 0 {
             proxy.stop_listening().await;
         }
+        let base = &bases[base];
         let transport = Transport::new(base.clone(), settings.clone()).expect("settings");
-        let error = transport.send(get(&base), &frozen()).await.expect_err("no way through");
+        let error = transport.send(get(base), &frozen()).await.expect_err("no way through");
         assert_eq!((error.kind(), error.context().unsent), (Kind::ProxyError, true), "{error}");
         assert!(!format!("{error:?}").contains("hunter2"));
         assert!(error.to_string().contains(&format!("http://127.0.0.1:{}", proxy.port())));

@@ -11,6 +11,7 @@ use siteline_sandbox::{
     Effect, Endpoint, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
 };
 
+use crate::campaign::trials;
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::model::Model;
 use crate::target::{Stored, TestTarget};
@@ -204,60 +205,39 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
 
-/// Fifty of the two hundred seeds, each with a new target.
+/// Runs fifty of the two hundred seeds, each with a new target.
 fn fifty(first: u64, target: impl Fn() -> Arc<dyn TestTarget>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    for seed in first..first + 50 {
+    for seed in first..first + u64::from(trials(50)) {
         eprintln!("seed {seed}");
         runtime.block_on(converges(seed, target()));
     }
 }
 
-fn model() -> Arc<dyn TestTarget> {
-    Arc::new(Model::default())
-}
-
-fn store() -> Arc<dyn TestTarget> {
-    Arc::new(Stored::new())
-}
-
 #[test]
-fn p10_whatever_happened_before_the_target_equals_the_truth_seeds_0_to_49() {
-    fifty(0, model);
-}
-
-#[test]
-fn p10_whatever_happened_before_the_target_equals_the_truth_seeds_50_to_99() {
-    fifty(50, model);
-}
-
-#[test]
-fn p10_whatever_happened_before_the_target_equals_the_truth_seeds_100_to_149() {
-    fifty(100, model);
-}
-
-#[test]
-fn p10_whatever_happened_before_the_target_equals_the_truth_seeds_150_to_199() {
-    fifty(150, model);
+fn p10_whatever_happened_before_the_target_equals_the_truth() {
+    for first in [0, 50, 100, 150] {
+        fifty(first, || Arc::new(Model::default()));
+    }
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_0_to_49() {
-    fifty(0, store);
+    fifty(0, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_50_to_99() {
-    fifty(50, store);
+    fifty(50, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_100_to_149() {
-    fifty(100, store);
+    fifty(100, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_150_to_199() {
-    fifty(150, store);
+    fifty(150, || Arc::new(Stored::new()));
 }

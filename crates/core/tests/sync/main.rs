@@ -2,6 +2,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "each test has its own runtime")]
 
+#[expect(dead_code, reason = "the unit tests use more of it")]
+#[path = "../../src/campaign.rs"]
+mod campaign;
 mod concurrency;
 mod convergence;
 mod harness;

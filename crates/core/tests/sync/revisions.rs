@@ -3,6 +3,7 @@
 use siteline_core::sync::{Feed, FeedInput, WindowState};
 use siteline_sandbox::{AsOf, Identity, Options, Point};
 
+use crate::campaign::trials;
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 
 fn point(timestamp: &str, value: f64) -> Point {
@@ -90,7 +91,7 @@ async fn p10_the_overlap_brings_slightly_late_points() {
 
 #[tokio::test]
 async fn p10_points_that_move_between_pages_are_correct_after_the_lateness() {
-    for seed in 0..20 {
+    for seed in 0..u64::from(trials(20)) {
         let mut harness = Harness::new(Options { seed, ..Options::default() }, input());
         // The service's data change during the chain: time passes with each page.
         let run = harness.begin().expect("a run");

@@ -191,9 +191,6 @@ fn k3_old_encryption_is_refused_with_the_command_that_converts_it() {
 fn k4_a_key_of_1024_bits_is_refused() {
     let text = refusal(fixture!("rsa1024.pem"), None);
     assert!(text.contains("1024 bits") && text.contains("2048"), "{text}");
-    for bits in [0, 1024, 2047, 3000, 8192] {
-        assert!(PrivateKey::generate(bits).is_err(), "{bits}");
-    }
 }
 
 #[test]
@@ -396,7 +393,7 @@ fn a_key_is_generated_in_each_size() {
     for bits in [2_048, 3_072, 4_096] {
         assert_eq!(PrivateKey::generate(bits).expect("a key").public_jwk().bits(), bits);
     }
-    for bits in [1_024, 2_047, 8_192] {
+    for bits in [0, 1_024, 2_047, 3_000, 8_192] {
         let error = PrivateKey::generate(bits).expect_err("refused");
         assert!(error.to_string().contains(&bits.to_string()), "{error}");
     }

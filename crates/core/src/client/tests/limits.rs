@@ -143,36 +143,6 @@ async fn b5_the_allowance_limits_retries_too_and_discovery_does_not_count() {
     bench.client.discover(None).await.expect("discovery still works");
 }
 
-#[tokio::test]
-async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
-    let faults = [
-        Act::close(),
-        Act::reset(),
-        Act::with_headers(503, &[], ""),
-        refused(),
-        Act::with_headers(429, &[], ""),
-        Act::json(200, r#"{"nextCur"#),
-    ];
-    let data = (0..100)
-        .map(
-            |page| {
-                if page % 10 == 0 { faults[page / 10 % 6].clone() } else { Act::json(200, "{}") }
-            },
-        )
-        .collect();
-    let bench = Bench::new(data).await;
-    for _ in 0..100 {
-        bench.get().await.expect("a page");
-        bench.clock().advance(Duration::from_secs(60));
-    }
-    let served = bench.server.other_requests().len() as u64;
-    assert!(served > 100);
-    assert_eq!(
-        (bench.client.allowance().expect("memory").used, bench.client.data_requests()),
-        (served, served)
-    );
-}
-
 /// A cursor that makes the URL of its request almost as long as the longest one.
 fn long_cursor() -> String {
     "~.-_aZ09".repeat(8_000)
@@ -216,12 +186,19 @@ async fn p4_the_longest_url_is_sent_and_one_that_is_a_byte_longer_is_not() {
 }
 
 #[tokio::test]
-async fn b6_the_count_equals_that_of_the_service_with_cursors_of_64_and_100_kb() {
-    let faults = [Act::close(), Act::with_headers(503, &[], ""), Act::json(200, r#"{"nextCur"#)];
+async fn b6_the_count_equals_that_of_the_service_after_any_fault() {
+    let faults = [
+        Act::close(),
+        Act::reset(),
+        Act::with_headers(503, &[], ""),
+        refused(),
+        Act::with_headers(429, &[], ""),
+        Act::json(200, r#"{"nextCur"#),
+    ];
     let data = (0..100)
         .map(
             |page| {
-                if page % 10 == 0 { faults[page / 10 % 3].clone() } else { Act::json(200, "{}") }
+                if page % 10 == 0 { faults[page / 10 % 6].clone() } else { Act::json(200, "{}") }
             },
         )
         .collect();
@@ -337,14 +314,21 @@ async fn a_deadline_limits_waits_requests_and_the_token_in_total() {
 
 #[tokio::test]
 async fn h4_all_attempts_of_a_page_in_total_have_a_limit() {
-    let bench = Bench::with(vec![], vec![Act::hang()], |settings| {
-        settings.retry = Policy { call_limit: Duration::from_millis(50), ..Policy::data() };
-    })
-    .await;
-    let error = bench.error().await;
-    assert_eq!(error.kind(), Kind::TransportTimeout);
-    assert_eq!(error.context().phase, Some(crate::error::Phase::Page));
-    assert_eq!(bench.server.other_requests().len(), 1);
+    // A busy machine may need longer than a short limit to send the request.
+    for milliseconds in [50, 500, 5_000, 50_000] {
+        let bench = Bench::with(vec![], vec![Act::hang()], |settings| {
+            let call_limit = Duration::from_millis(milliseconds);
+            settings.retry = Policy { call_limit, ..Policy::data() };
+        })
+        .await;
+        let error = bench.error().await;
+        assert_eq!(error.kind(), Kind::TransportTimeout);
+        assert_eq!(error.context().phase, Some(crate::error::Phase::Page));
+        if bench.server.other_requests().len() == 1 {
+            return;
+        }
+    }
+    panic!("no request was sent");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod background_call;
 mod gather;
+#[cfg(unix)]
 mod growth;
 mod limits;
 mod notes;

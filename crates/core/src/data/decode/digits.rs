@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn digits_are_parsed_up_to_the_first_other_byte() {
         let mut random = fastrand::Rng::with_seed(1);
-        for _ in 0..200_000 {
+        for _ in 0..crate::campaign::trials(200_000) {
             let mut bytes: [u8; 16] = std::array::from_fn(|_| random.u8(b'0'..=b'9'));
             let count = random.usize(0..=16);
             for byte in &mut bytes[count..] {

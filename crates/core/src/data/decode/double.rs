@@ -139,8 +139,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::campaign::trials;
 
-    const RANDOM_NUMBERS: usize = 300_000;
+    const RANDOM_NUMBERS: u32 = 300_000;
 
     fn expected(mantissa: u64, exponent: i32) -> u64 {
         format!("{mantissa}e{exponent}").parse::<f64>().unwrap().to_bits()
@@ -156,7 +157,7 @@ mod tests {
     fn j7_the_nearest_double_is_bit_equal_to_that_of_the_standard_library_or_none() {
         let mut random = fastrand::Rng::with_seed(11);
         let mut certain = 0;
-        for _ in 0..RANDOM_NUMBERS {
+        for _ in 0..trials(RANDOM_NUMBERS) {
             let mantissa = random.u64(..) >> random.u32(0..64);
             let exponent = random.i32(-45..=45);
             if let Some(value) = nearest(mantissa, exponent) {
@@ -164,13 +165,13 @@ mod tests {
                 certain += 1;
             }
         }
-        assert!(certain > RANDOM_NUMBERS * 8 / 10, "{certain}");
+        assert!(certain > trials(RANDOM_NUMBERS) * 8 / 10, "{certain}");
     }
 
     #[test]
     fn j7_numbers_at_or_near_the_middle_between_two_doubles_are_bit_equal() {
         let mut random = fastrand::Rng::with_seed(12);
-        for _ in 0..RANDOM_NUMBERS / 4 {
+        for _ in 0..trials(RANDOM_NUMBERS / 4) {
             // A significand of 54 bits that ends in one is in the middle between two of 53.
             let half = (1 << 53) | (random.u64(..) >> 11) | 1;
             let power = random.u32(0..=10);

@@ -223,6 +223,8 @@ fn lacks_values(tree: &Value) -> bool {
 }
 
 proptest! {
+    #![proptest_config(crate::campaign::cases(256))]
+
     #[test]
     fn j18_a_page_in_any_layout_is_read_as_serde_json_reads_it(body in page()) {
         let tree: Value = serde_json::from_str(&body).unwrap();
@@ -272,7 +274,7 @@ proptest! {
 
 proptest! {
     // Few cases, because each page is cut at every byte.
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(crate::campaign::cases(48))]
 
     #[test]
     fn h8_a_page_in_any_layout_is_truncated_wherever_it_is_cut(body in page()) {

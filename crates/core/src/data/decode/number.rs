@@ -217,9 +217,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::campaign::trials;
 
     /// The number of doubles for J7; the Python tests compare a million more with `json.loads`.
-    const RANDOM_DOUBLES: usize = 200_000;
+    const RANDOM_DOUBLES: u32 = 200_000;
 
     fn value(text: &str) -> Option<f64> {
         Number::parse(text).unwrap().to_f64()
@@ -235,7 +236,7 @@ mod tests {
     #[test]
     fn j7_random_doubles_are_bit_equal_in_every_notation() {
         let mut random = fastrand::Rng::with_seed(7);
-        for _ in 0..RANDOM_DOUBLES {
+        for _ in 0..trials(RANDOM_DOUBLES) {
             let double = f64::from_bits(random.u64(..));
             if !double.is_finite() {
                 continue;

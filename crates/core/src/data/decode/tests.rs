@@ -4,14 +4,13 @@ use arrow_array::{Array, Float64Array};
 
 use super::settings::MOST_EXTRA_COLUMNS;
 use super::*;
+use crate::campaign::trials;
 use crate::data::{Cursor, MissingCursor, Shape};
 
 const LAYOUT_A: &str = include_str!("../../../../../tests/pages/layout_a.json");
 const LAYOUT_B: &str = include_str!("../../../../../tests/pages/layout_b.json");
 /// The number of bodies with changed bytes for J21.
-/// `make faults-long` sets `SITELINE_LONG`.
-const FLIPPED_BODIES: std::ops::Range<u64> = 0..20_000;
-const FLIPPED_BODIES_LONG: std::ops::Range<u64> = 0..100_000;
+const FLIPPED_BODIES: u32 = 100_000;
 
 const IDS: &str = r#""siteId":"S","lineId":"L","machineId":"M","deviceId":"D","tagGuid":"T""#;
 
@@ -368,8 +367,7 @@ fn j20_many_points_and_long_names_work() {
 fn j21_a_flipped_byte_gives_a_result_or_an_error_and_never_a_panic() {
     let extra_columns = vec!["quality".to_owned()];
     let settings = DecodeSettings { extra_columns, ..settings() };
-    let is_long = std::env::var_os("SITELINE_LONG").is_some_and(|value| !value.is_empty());
-    for seed in if is_long { FLIPPED_BODIES_LONG } else { FLIPPED_BODIES } {
+    for seed in 0..u64::from(trials(FLIPPED_BODIES)) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut body = Vec::from(if seed % 2 == 0 { LAYOUT_A } else { LAYOUT_B });
         for _ in 0..random.usize(1..4) {

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::count::{Count, Terms};
 use super::outcome::{Outcome, Permit, Reservation};
 use super::text;
+use crate::campaign::trials;
 use crate::clock::{BootTime, Moment, Reading};
 
 const LIMIT: u64 = 12;
@@ -278,7 +279,7 @@ impl World {
 #[test]
 fn b14_b15_b16_b17_b19_the_services_count_never_passes_the_limit() {
     let mut most = 0;
-    for seed in 0..1_500 {
+    for seed in 0..u64::from(trials(1_500)) {
         let mut world = World::new(seed, false);
         for step in 0..300 {
             world.step();
@@ -294,7 +295,7 @@ fn b14_b15_b16_b17_b19_the_services_count_never_passes_the_limit() {
 #[test]
 fn b6_b7_the_ledger_of_a_machine_counts_what_the_service_counts_and_no_more_than_those_killed() {
     let mut most = 0;
-    for seed in 0..500 {
+    for seed in 0..u64::from(trials(500)) {
         let mut world = World::new(seed, true);
         for step in 0..300 {
             world.step();

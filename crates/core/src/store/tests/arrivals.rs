@@ -62,7 +62,7 @@ pub(super) fn assert_agree(store: &Store) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(crate::campaign::cases(60))]
 
     #[test]
     fn arrivals_are_what_counting_the_blocks_gives_in_whatever_order_pages_arrive(

@@ -45,6 +45,11 @@ proptest! {
         rows.dedup_by_key(|row| (row.timestamp, row.version));
         prop_assert_eq!(decode(&encode(&rows)), Some(rows));
     }
+}
+
+proptest! {
+    // Each case decodes all prefixes of its bytes.
+    #![proptest_config(crate::campaign::cases(256))]
 
     #[test]
     fn recent_points_are_decoded_bit_for_bit(
@@ -57,7 +62,9 @@ proptest! {
         prop_assert!((0..bytes.len()).all(|length| recent::decode(&bytes[..length]).is_none()));
         prop_assert_eq!(recent::decode(&bytes), Some(points));
     }
+}
 
+proptest! {
     #[test]
     fn a_number_of_any_size_is_decoded(number: u64, signed: i64) {
         let mut sink = Sink::default();

@@ -1,6 +1,7 @@
 //! Damage (S7): with any one bit flipped in a closed store, a read gives the right points or fails.
 
 use super::*;
+use crate::campaign;
 
 /// Everything that can be read from a store.
 #[derive(Debug, PartialEq)]
@@ -83,7 +84,7 @@ fn s7_one_flipped_bit_is_detected_or_changes_nothing() {
     let others: Vec<usize> = (0..1_500).map(|_| random.usize(0..bytes.len() * 8)).collect();
     let used: Vec<usize> =
         (0..bytes.len() * 8).filter(|bit| bytes[bit / 8] != 0 && random.u8(..) < 4).collect();
-    for bit in header.chain(others).chain(used) {
+    for bit in header.chain(others).chain(used).step_by(campaign::step()) {
         flip(&bytes, &folder.file(), bit, &truth);
     }
 }
@@ -194,7 +195,7 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
     let header = 0..32 * 8;
     let others: Vec<usize> = (0..400).map(|_| random.usize(0..log.len() * 8)).collect();
     let (mut newest, mut older, mut refused) = (0, 0, 0);
-    for bit in header.chain(others).map(Some).chain([None]) {
+    for bit in header.chain(others).step_by(campaign::step()).map(Some).chain([None]) {
         let mut flipped = log.clone();
         if let Some(bit) = bit {
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -222,5 +223,8 @@ fn s7_one_flipped_bit_in_the_log_of_a_store_left_open_costs_at_most_the_newest_p
             }
         }
     }
-    assert!(newest > 0 && older > 50 && refused > 0, "{newest} {older} {refused}");
+    assert!(
+        newest > 0 && older > campaign::trials(50) && refused > 0,
+        "{newest} {older} {refused}"
+    );
 }

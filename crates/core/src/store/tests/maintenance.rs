@@ -93,7 +93,7 @@ fn work() -> impl Strategy<Value = Work> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(crate::campaign::cases(60))]
 
     #[test]
     fn s22_what_is_kept_is_shown_as_before_whatever_was_forgotten_or_compacted_and_where_it_stopped(

@@ -169,7 +169,7 @@ pub(super) fn requests(series: u8) -> impl Strategy<Value = Vec<Request>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(crate::campaign::cases(40))]
 
     #[test]
     fn a_store_agrees_with_the_model_in_every_view(

@@ -290,7 +290,7 @@ fn s7_a_missing_or_an_outdated_row_of_recent_points_is_detected() {
         assert!(failed.iter().all(|error| error.kind() == Kind::StoreCorrupt), "{failed:?}");
     }
     let mut random = fastrand::Rng::with_seed(3);
-    for _ in 0..500 {
+    for _ in 0..crate::campaign::trials(500) {
         let mut flipped = bytes.clone();
         let bit = random.usize(0..bytes.len() * 8);
         flipped[bit / 8] ^= 1 << (bit % 8);

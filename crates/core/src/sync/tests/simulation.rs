@@ -87,7 +87,7 @@ fn to_horizon(state: &FeedState, now: i64) -> Range {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(crate::campaign::cases(200))]
 
     #[test]
     fn a_run_leaves_no_gap_and_nothing_to_do(
