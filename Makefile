@@ -71,7 +71,7 @@ demo: $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/quick) ## run
 # Two jobs: the download of packages runs next to the compiler, and Rust tests next to the wheel.
 test: ## run all tests: the Rust crates, and the wheel under pytest
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
-	$(BIN)/python tests/faults.py --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
+	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
 
 test-rust: ## run the Rust tests
 	@mkdir -p $(RESULTS)

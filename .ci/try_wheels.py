@@ -64,7 +64,7 @@ def contents(wheel: Path) -> list[str]:
 
 def tool(name: str, *arguments: str) -> tuple[list[str], str]:
     """Runs a tool. Returns what is wrong, and what the tool printed."""
-    command = [Path(sys.executable).parent / name, *arguments]
+    command: list[str | Path] = [Path(sys.executable).parent / name, *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     printed = " ".join((done.stdout + done.stderr).split())
     return ([f"{name}: {printed}"] if done.returncode else []), printed
@@ -95,12 +95,12 @@ def try_on(python: str, dist: Path, text: str) -> None:
     place = wheels.ROOT / "target" / "try-wheel"
     subprocess.run([python, "-m", "venv", "--clear", place], check=True)
     own = place / ("Scripts" if os.name == "nt" else "bin") / "python"
-    pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    only = ["--no-deps", "--no-index", "--only-binary=:all:", "--find-links", dist]
+    pip: list[str | Path] = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    only: list[str | Path] = ["--no-deps", "--no-index", "--only-binary=:all:", "--find-links", dist]
     subprocess.run([*pip, *only, f"siteline=={wheels.version()}"], check=True)
     subprocess.run([*pip, "pandas>=2.2"], check=True)
     with tempfile.TemporaryDirectory() as folder:
-        command = [own, "-I", "-c", text]
+        command: list[str | Path] = [own, "-I", "-c", text]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     if "[5 rows x 10 columns]" not in done.stdout or "<Allowance 6 used" not in done.stdout:
         raise ValueError(f"{python} printed {done.stdout!r}")

@@ -25,7 +25,8 @@ DIST = ROOT / "target" / "dist"
 BIN = Path(sys.executable).parent
 FILES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md",
          "LICENSE", "LICENSE-MIT", "LICENSE-APACHE", licences.FILE)  # fmt: skip
-TREES = (".cargo", "src", "crates", "python")
+# Cargo reads all members of the workspace; maturin leaves out tests/ring.
+TREES = (".cargo", "src", "crates", "python", "tests/ring")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]+)\)")
 OPTIONAL = "[project.optional-dependencies]"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 from documentation.joined import public_names, typed
@@ -42,7 +43,7 @@ def shown_names(site: Path) -> dict[str, tuple[str, str]]:
             whole = page[heading.start() : end]
             signature, _, text = whole.partition('<div class="doc doc-contents')
             text = text.partition('<div class="doc doc-children">')[0].partition(">")[2]
-            found[heading[1]] = (TAG.sub("", signature), TAG.sub("", text))
+            found[heading[1]] = (unescape(TAG.sub("", signature)), TAG.sub("", text))
     return found
 
 
