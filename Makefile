@@ -12,8 +12,9 @@ RESULTS := target/results
 PYTHON_TREES := python tests examples benches .ci
 # The crates whose tests need no Python. tests/ring needs other features of the dependencies.
 CRATES  := --workspace --exclude siteline-ring
-# Locked versions only, each file with its hash.
-LOCKED  := -m pip install --quiet --disable-pip-version-check --require-hashes --requirement
+# Locked versions only, each file with its hash. uv takes a sixth of pip's processor time.
+LOCKED  := -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement
+UV      := $(BIN)/uv pip install --quiet --system-certs
 # The wheel of this checkout without dependencies.
 ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall
 BUILD    = $(BIN)/maturin build --quiet --locked --interpreter $(BIN)/python
@@ -38,7 +39,7 @@ $(VENV)/base: .ci/locks/demo.txt
 	touch $@
 
 $(VENV)/ready: $(VENV)/base .ci/locks/test.txt .ci/locks/lint.txt
-	$(BIN)/python $(LOCKED) .ci/locks/test.txt --requirement .ci/locks/lint.txt
+	$(UV) --python $(BIN)/python --require-hashes --requirement .ci/locks/test.txt --requirement .ci/locks/lint.txt
 	touch $@
 
 # An environment of its own for each other lock.

@@ -96,8 +96,8 @@ def try_on(python: str, dist: Path, text: str) -> None:
     subprocess.run([python, "-m", "venv", "--clear", place], check=True)
     own = place / ("Scripts" if os.name == "nt" else "bin") / "python"
     pip: list[str | Path] = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    only: list[str | Path] = ["--no-deps", "--no-index", "--only-binary=:all:", "--find-links", dist]
-    subprocess.run([*pip, *only, f"siteline=={wheels.version()}"], check=True)
+    only: list[str | Path] = ["--no-deps", "--no-index", "--only-binary=:all:"]
+    subprocess.run([*pip, *only, "--find-links", dist, f"siteline=={wheels.version()}"], check=True)
     subprocess.run([*pip, "pandas>=2.2"], check=True)
     with tempfile.TemporaryDirectory() as folder:
         command: list[str | Path] = [own, "-I", "-c", text]
