@@ -84,7 +84,7 @@ test-python: $(VENV)/ready $(VENV)/installed ## run the Python tests; PYTEST_ARG
 	$(BIN)/python -m pytest -m "not campaign" --numprocesses=$(WORKERS) --dist=loadfile --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
 
 check: ## run what CI runs for each change: test, lint, types, smoke, docs, deny, size
-	@$(MAKE) --no-print-directory --jobs=2 test
+	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types smoke docs deny size
 
 develop: $(VENV)/ready $(COMPLETIONS) ## install editable: Python from the source tree, Rust built incrementally
