@@ -1,6 +1,6 @@
 """Writes the shell completions into the package, for the wheel and the source distribution.
 
-The parser is imported from the source tree. A stand-in replaces the compiled module, so this needs
+The parser is imported from the source tree. A substitute replaces the compiled module, so this needs
 no build, only shtab.
 """
 

@@ -24,7 +24,7 @@ SYSTEMS = ("linux", "darwin", "win32")
 TOGETHER = ("demo", "test", "lint")
 # An environment of its own for each.
 ALONE = ("smoke", "torture", "spark", "wheels", "audit", "docs")
-# The extras whose lowest versions `make smoke` tries. Sail is large and accepts one PySpark only.
+# `make smoke` tries the lowest versions of these extras. Sail is large, and accepts one PySpark.
 LOWEST = ("pandas", "polars", "pyarrow", "duckdb", "postgres", "delta", "dlt", "progress", "otel")
 PIN = re.compile(r"^(?P<name>[\w.-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+)(?: ; (?P<marker>[^\\]+))?")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
@@ -81,7 +81,7 @@ def required(name: str) -> list[str]:
 
 
 def faults(text: str, requirements: list[str]) -> list[str]:
-    """What is wrong with a lock, one sentence each."""
+    """Returns the faults of a lock, one sentence each."""
     from packaging.markers import Marker
     from packaging.requirements import Requirement
 

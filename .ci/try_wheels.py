@@ -46,7 +46,7 @@ def description(wheel: Path) -> str:
 
 
 def contents(wheel: Path) -> list[str]:
-    """What is wrong with the contents of a wheel."""
+    """Returns the faults of the contents of a wheel."""
     wrong = []
     with zipfile.ZipFile(wheel) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
@@ -63,7 +63,7 @@ def contents(wheel: Path) -> list[str]:
 
 
 def tool(name: str, *arguments: str) -> tuple[list[str], str]:
-    """Runs a tool. Returns what is wrong, and what the tool printed."""
+    """Runs a tool. Returns its complaint, if it failed, and its output."""
     command: list[str | Path] = [Path(sys.executable).parent / name, *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     printed = " ".join((done.stdout + done.stderr).split())
@@ -71,7 +71,7 @@ def tool(name: str, *arguments: str) -> tuple[list[str], str]:
 
 
 def check(made: list[Path], sdists: list[Path]) -> list[str]:
-    """What is wrong with the files."""
+    """Returns the faults of the files."""
     wrong = tool("twine", "check", "--strict", *map(str, [*made, *sdists]))[0]
     for sdist in sdists:
         with tarfile.open(sdist) as archive:

@@ -4,7 +4,7 @@
 unpacks it and builds a wheel for each Rust target, by default for this machine. On Linux zig is the
 linker, so that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2.
 
-The library contains no path of this machine. All times are those of the commit.
+The library contains no path of this machine. Every file has the time of the commit.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def run(command: list[str | Path], folder: Path, **variables: str) -> None:
 
 
 def output_of(*command: str) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
