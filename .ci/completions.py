@@ -1,7 +1,7 @@
 """Writes the shell completions into the package, for the wheel and the source distribution.
 
-The parser is imported from the source tree. A substitute replaces the compiled module, so this needs
-no build, only shtab.
+The parser is imported from the source tree. A substitute replaces the compiled module, so this
+needs no build, only shtab.
 """
 
 from __future__ import annotations

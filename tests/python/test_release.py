@@ -73,9 +73,7 @@ def test_a_faulty_wheel_is_refused(wheel, entries, trouble):
 
 
 def test_paths_without_a_folder_of_the_builder_are_accepted(wheel):
-    paths = (
-        b"/crates/rustls-0.23.46/src/lib.rs /rustc/5980/core/src/fmt/mod.rs src/trust.rs"
-    )
+    paths = b"/crates/rustls-0.23.46/src/lib.rs /rustc/5980/core/src/fmt/mod.rs src/trust.rs"
     assert try_wheels.contents(wheel(**{LIBRARY: paths})) == []
 
 
