@@ -106,7 +106,7 @@ def outdated(root: Path) -> str:
     current = third_parties(root)
     if path.exists() and path.read_text(encoding="utf-8") == current:
         return ""
-    return f"{FILE} is not that of Cargo.lock: make licences"
+    return f"{FILE} is not that of Cargo.lock: run `python .ci/licences.py make`"
 
 
 def main() -> int:

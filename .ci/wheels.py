@@ -1,114 +1,111 @@
-"""Make the source distribution, and wheels from it.
+"""Builds the source distribution, and wheels from it.
 
-``python .ci/wheels.py sdist`` writes ``target/dist/siteline-VERSION.tar.gz``; ``wheel [TARGET]``
-unpacks the one that is there and builds a wheel for a target of Rust, by default this machine's;
-``again [TARGET]`` builds that once more in another folder, and compares the bytes. For Linux zig is
-the linker, so that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2. Where this machine's
-Rust has no standard library of the target and its packages are Debian's, the compiler comes from
-there.
+``python .ci/wheels.py sdist`` writes ``target/dist/siteline-VERSION.tar.gz``. ``wheel [TARGET...]``
+unpacks it and builds a wheel for each Rust target, by default for this machine. On Linux zig is the
+linker, so that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2.
 
-No folder of this machine is in what is made, and all times are that of the commit of the source
-distribution: the same commit and tools give the same bytes.
+The library contains no path of this machine. Every file has the time of the commit.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
-import time
 from pathlib import Path
 
-import bill
-import debian
-import source
+import licences
 
-ROOT = source.ROOT
-TARGET = ROOT / "target"
+ROOT = Path(__file__).resolve().parents[1]
+DIST = ROOT / "target" / "dist"
 BIN = Path(sys.executable).parent
-DEBIAN_SUITE = "trixie"
+FILES = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md",
+         "LICENSE", "LICENSE-MIT", "LICENSE-APACHE", licences.FILE)  # fmt: skip
+TREES = (".cargo", "src", "crates", "python")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)]+)\)")
+OPTIONAL = "[project.optional-dependencies]"
+
+
+def version() -> str:
+    """The version in Cargo.toml, which is also the version of the package."""
+    found = re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    if not found:
+        sys.exit("Cargo.toml has no version")
+    return found[1]
+
+
+def for_an_index_page(readme: str, repository: str) -> str:
+    """The README with absolute links. Without a repository, a link becomes its text."""
+
+    def replace(link: re.Match[str]) -> str:
+        picture, text, target = link.groups()
+        if not repository:
+            return "" if picture else text
+        kind = "raw" if picture else "blob"
+        return f"{picture}[{text}]({repository}/{kind}/v{version()}/{target})"
+
+    return LINK.sub(replace, readme)
+
+
+def with_addresses(pyproject: str, repository: str) -> str:
+    """pyproject.toml with the project's addresses."""
+    if not repository:
+        return pyproject
+    urls = f'Repository = "{repository}"\nIssues = "{repository}/issues"\n'
+    urls += f'Changelog = "{repository}/blob/v{version()}/CHANGELOG.md"\n'
+    if pyproject.count(OPTIONAL) != 1:
+        raise ValueError(f"pyproject.toml must contain {OPTIONAL} once")
+    return pyproject.replace(OPTIONAL, f"[project.urls]\n{urls}\n{OPTIONAL}")
+
+
+def stage(folder: Path, repository: str) -> None:
+    """Writes the files of the source distribution into an empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in FILES:
+        shutil.copyfile(ROOT / name, folder / name)
+    unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.py[co]", "target")
+    for name in filter(lambda name: (ROOT / name).exists(), TREES):
+        shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+    readme, pyproject = folder / "README.md", folder / "pyproject.toml"
+    readme.write_text(for_an_index_page(readme.read_text(), repository))
+    pyproject.write_text(with_addresses(pyproject.read_text(), repository))
 
 
 def run(command: list[str | Path], folder: Path, **variables: str) -> None:
-    """Run a command, and end here if it fails."""
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **variables})
-    if done.returncode:
+    """Runs a command. Ends this program if it fails."""
+    if subprocess.run(command, cwd=folder, env={**os.environ, **variables}).returncode:
         sys.exit(f"{Path(command[0]).name} {command[1]} failed")
 
 
-def make_sdist(dist: Path, repository: str) -> Path:
-    """Write the source distribution, and give its path."""
-    staged = TARGET / "sdist"
-    source.stage(staged, repository)
-    command: list[str | Path] = [BIN / "maturin", "sdist", "--out", dist]
-    run(command, staged, SOURCE_DATE_EPOCH=source.committed_at())
-    made = dist / f"siteline-{source.version()}.tar.gz"
-    print(f"{made.name}: {made.stat().st_size / 1e6:.2f} MB", flush=True)
-    return made
+def output_of(*command: str) -> str:
+    """Returns the output of a command."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
-def unpacked(sdist: Path, build: Path) -> Path:
-    """The sources in a source distribution, unpacked anew in a folder."""
-    shutil.rmtree(build / "source", ignore_errors=True)
-    with tarfile.open(sdist) as archive:
-        archive.extractall(build / "source", filter="data")
-    (folder,) = (build / "source").iterdir()
-    return folder
+def make_sdist(repository: str) -> None:
+    """Writes the source distribution."""
+    staged = ROOT / "target" / "sdist"
+    stage(staged, repository.rstrip("/"))
+    time = os.environ.get("SOURCE_DATE_EPOCH") or output_of("git", "log", "-1", "--format=%ct")
+    run([BIN / "maturin", "sdist", "--out", DIST], staged, SOURCE_DATE_EPOCH=time)
 
 
-def made_at(sdist: Path) -> int:
-    """The time of the files in a source distribution: that of its commit, in seconds since 1970."""
-    with tarfile.open(sdist) as archive:
-        # Where the times of a zip begin: 1980.
-        return max(int(archive.getmembers()[0].mtime), 315619200)
-
-
-def own_target() -> str:
-    """This machine's target of Rust."""
-    done = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True)
-    return next(line[6:] for line in done.stdout.splitlines() if line.startswith("host: "))
-
-
-def sysroot(rustc: str) -> Path:
-    """Where a compiler has its standard libraries."""
-    command = [rustc, "--print", "sysroot"]
-    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-
-
-def compiler(target: str) -> str:
-    """A compiler that has the standard library of a target.
-
-    Ends with what to do if there is none.
-    """
-    rustc = os.environ.get("RUSTC", "rustc")
-    if (sysroot(rustc) / "lib/rustlib" / target / "lib").is_dir():
-        return rustc
-    architecture = debian.ARCHITECTURES.get(target.partition("-")[0])
-    if architecture and target.endswith("-linux-gnu"):
-        packages = ["rustc-web", f"libstd-rust-web-dev:{architecture}"]
-        try:
-            root = debian.unpack(TARGET / "debian/rust", DEBIAN_SUITE, packages)
-            return str(root.wrapper("usr/bin/rustc", "--sysroot", str(root.path / "usr")))
-        except debian.Unavailable as error:
-            print(error, file=sys.stderr)
-    sys.exit(f"This machine's Rust cannot build for {target}: rustup target add {target}")
-
-
-def remapped(folder: Path, build: Path, rustc: str, target: str) -> dict[str, str]:
-    """Variables that keep the folders of this machine out of the library."""
+def without_paths(folder: Path, build: Path, target: str) -> dict[str, str]:
+    """Environment variables for the compilers, so that the library contains no path."""
     home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
-    registry = home / "registry/src"
-    # Of several that fit the last wins: the crates of a registry, without its name.
-    places = {str(build): "build", str(folder): "siteline"}
-    places |= {str(home): "cargo", str(sysroot(rustc)): "rust"}
-    places |= {str(index): "crates" for index in registry.glob("*")}
+    # The last match wins.
+    places = {build: "build", folder: "siteline", home: "cargo"}
+    places[Path(output_of("rustc", "--print", "sysroot"))] = "rust"
+    places |= dict.fromkeys((home / "registry/src").glob("*"), "crates")
     flags = [f"--remap-path-prefix={path}=/{name}" for path, name in places.items()]
     if target.endswith("musl"):
-        # A library that an interpreter loads shares that interpreter's musl.
+        # The library uses the musl of the interpreter that loads it.
         flags.append("-Ctarget-feature=-crt-static")
     variables = {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags)}
     if not target.endswith("msvc"):
@@ -117,74 +114,52 @@ def remapped(folder: Path, build: Path, rustc: str, target: str) -> dict[str, st
     return variables
 
 
-def make_wheel(sdist: Path, target: str, dist: Path, build: Path) -> Path:
-    """Build a wheel for a target from the source distribution, and give its path.
-
-    :param build: the folder for the sources and for what is compiled, which is kept
-    """
-    folder, rustc = unpacked(sdist, build), compiler(target)
-    # Their folder must be known before the first is compiled.
+def make_wheel(sdist: Path, target: str) -> None:
+    """Builds a wheel for a target from the source distribution."""
+    build = ROOT / "target" / "wheel-build"
+    shutil.rmtree(build / "source", ignore_errors=True)
+    with tarfile.open(sdist) as archive:
+        time = archive.getmembers()[0].mtime
+        archive.extractall(build / "source", filter="data")
+    (folder,) = (build / "source").iterdir()
+    # The folder of the crates must exist before the first crate is compiled.
     run(["cargo", "fetch", "--quiet", "--locked"], folder)
     command: list[str | Path] = [
         BIN / "maturin", "build", "--release", "--locked", "--quiet", "--target", target,
-        "--interpreter", sys.executable, "--out", folder / "dist",
+        "--interpreter", sys.executable, "--out", DIST,
     ]  # fmt: skip
     if "-linux-" in target:
         libc = "musllinux_1_2" if target.endswith("musl") else "manylinux2014"
         command += ["--zig", "--compatibility", libc]
-    time_of_all = made_at(sdist)
-    variables = {
-        "RUSTC": rustc,
-        "CARGO_TARGET_DIR": str(build / "target"),
-        "CARGO_INCREMENTAL": "0",
-        "SOURCE_DATE_EPOCH": str(time_of_all),
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        **remapped(folder, build, rustc, target),
-    }
-    run(command, folder, **variables)
-    (built,) = (folder / "dist").glob("*.whl")
-    bill.rewrite(built, time.gmtime(time_of_all)[:6])
-    made = Path(shutil.move(built, dist / built.name))
-    print(f"{made.name}: {made.stat().st_size / 1e6:.2f} MB", flush=True)
-    return made
+    run(
+        command,
+        folder,
+        CARGO_TARGET_DIR=str(build / "target"),
+        CARGO_INCREMENTAL="0",
+        SOURCE_DATE_EPOCH=str(int(time)),
+        PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        **without_paths(folder, build, target),
+    )
 
 
-def make_again(sdist: Path, target: str, dist: Path) -> None:
-    """Build a wheel in another folder, from nothing, and compare it with the one in ``dist``."""
-    with tempfile.TemporaryDirectory(prefix="again-") as elsewhere:
-        place = Path(elsewhere).resolve()
-        again = make_wheel(sdist, target, place, place / "another-folder")
-        before = dist / again.name
-        if not before.exists():
-            sys.exit(f"{before} is missing: make wheel")
-        if differing := bill.differences(before, again):
-            sys.exit(f"two builds of {again.name} differ: {', '.join(differing)}")
-        print(f"{again.name}: the same bytes from another folder", flush=True)
-
-
-def main() -> int:
-    """Make what the command names."""
+def main() -> None:
+    """Builds what the command names."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["sdist", "wheel", "again"])
-    parser.add_argument("target", nargs="?", help="a target of Rust, by default this machine's")
-    parser.add_argument("--dist", type=Path, default=TARGET / "dist")
+    parser.add_argument("what", choices=["sdist", "wheel"])
+    parser.add_argument("targets", nargs="*", help="Rust targets")
     parser.add_argument("--repository", default="", help="the address of the repository's page")
     options = parser.parse_args()
-    dist = options.dist.resolve()
-    dist.mkdir(parents=True, exist_ok=True)
-    if options.what == "sdist":
-        make_sdist(dist, options.repository)
-        return 0
-    sdist = dist / f"siteline-{source.version()}.tar.gz"
-    if not sdist.exists():
-        make_sdist(dist, options.repository)
-    target = options.target or own_target()
-    if options.what == "again":
-        make_again(sdist, target, dist)
-    else:
-        make_wheel(sdist, target, dist, TARGET / "wheel-build")
-    return 0
+    DIST.mkdir(parents=True, exist_ok=True)
+    sdist = DIST / f"siteline-{version()}.tar.gz"
+    if options.what == "sdist" or not sdist.exists():
+        make_sdist(options.repository)
+    if options.what == "wheel":
+        own = re.search("^host: (.+)$", output_of("rustc", "-vV"), re.MULTILINE)
+        for target in options.targets or [own[1] if own else ""]:
+            make_wheel(sdist, target)
+    for made in sorted(DIST.iterdir()):
+        print(f"{made.name}: {made.stat().st_size / 1e6:.2f} MB", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

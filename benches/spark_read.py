@@ -1,6 +1,6 @@
 """How long Spark takes for what one scan reads: local[2], warm, two weeks of a site by the minute.
 
-Run it in the environment of ``make spark``: ``PYTHONPATH=tests/python target/spark-venv/bin/python
+Run it in the environment of ``make campaigns ONLY=spark``: ``PYTHONPATH=tests/python target/spark-venv/bin/python
 benches/spark_read.py``. The sandbox has a process of its own, as a service has.
 """
 

@@ -44,7 +44,6 @@ mod _siteline {
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;
     #[pymodule_export]
-    #[pymodule_export]
     use super::client::difference::PyDifference;
     #[pymodule_export]
     use super::client::page::{PageIterator, PyPage};

@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable
 from itertools import takewhile
 
-from documentation.sections import by_reference
-
 # What a role names, seen from the docstring: its full public path, or None where there is none.
 Resolve = Callable[[str], "str | None"]
 
@@ -95,14 +93,13 @@ def _spaced(lines: list[str]) -> list[str]:
 
 
 def _inline(text: str, resolve: Resolve) -> str:
-    """Prose with links for roles and sections; nothing inside of literals is changed."""
+    """Prose with links for roles; nothing inside of literals is changed."""
     parts = LITERAL.split(text)
     for at, part in enumerate(parts):
         if at % 2:
             parts[at] = f"`{' '.join(part.split())}`"
         else:
-            roles = ROLE.sub(lambda match: _link(match["name"], resolve), part)
-            parts[at] = by_reference(roles)
+            parts[at] = ROLE.sub(lambda match: _link(match["name"], resolve), part)
     return "".join(parts)
 
 

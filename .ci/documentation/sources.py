@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 
 from documentation.docstrings import ITEM
 from documentation.public import by_reference
-from documentation.sections import by_address
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,7 +78,6 @@ def make(folder: Path) -> None:
 def page(text: str, path: str, known: dict[str, str]) -> str:
     """A page of the repository as one of the site."""
     place = PurePosixPath(known[path])
-    interface = os.path.relpath("interface.md", place.parent)
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -94,8 +92,8 @@ def page(text: str, path: str, known: dict[str, str]) -> str:
         if ITEM.match(line) and before.strip() and not (ITEM.match(before) or before[0] == " "):
             lines.append("")
         line = WHOLE_LINK.sub(lambda match: _link(match, path, place, known), line)
-        is_prose = not line.startswith(("#", "    ")) and path != "docs/interface.md"
-        lines.append(by_reference(by_address(line, interface)) if is_prose else line)
+        is_prose = not line.startswith(("#", "    "))
+        lines.append(by_reference(line) if is_prose else line)
     return "\n".join(lines)
 
 

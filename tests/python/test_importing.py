@@ -120,3 +120,21 @@ def test_pytest_lists_the_fixtures_and_the_mark(tmp_path):
     assert "siteline_sandbox" in fixtures
     assert "siteline_client" in fixtures
     assert "@pytest.mark.siteline_sandbox" in run_pytest(tmp_path, "", "--markers")
+
+
+def test_importing_siteline_loads_no_drawing_until_something_is_drawn():
+    script = """
+        import sys
+        import siteline
+
+        def loaded():
+            return {name for name in sys.modules if name.startswith("siteline._display")}
+
+        for name in siteline.__all__:
+            getattr(siteline, name)
+        assert not loaded(), loaded()
+        feed = siteline.Feed("line-2", site="S1", since="2026-11-15T00:00Z")
+        assert "Feed" in feed._repr_html_()
+        assert "siteline._display.sync_html" in loaded()
+    """
+    run_script(script)

@@ -1,111 +1,178 @@
-"""Which tags and files .ci/release.py lets through."""
+"""The faults in a wheel or a release that .ci refuses, and the environment of .ci/run."""
 
-import runpy
+import os
+import random
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from kit import systems
 
-SCRIPT = Path(__file__).resolve().parents[2] / ".ci" / "release.py"
-RELEASE = runpy.run_path(str(SCRIPT), run_name="release")
-CHANGELOG = """# Changelog
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / ".ci"))
 
-## 0.2.0 - 2026-12-01
+import licences  # noqa: E402
+import release  # noqa: E402
+import try_wheels  # noqa: E402
+import wheels  # noqa: E402
 
-### Added
-- Wheels.
+pytestmark = pytest.mark.once
 
-## 0.1.0 - 2026-11-01
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+INFO = "siteline-1.0.0.dist-info"
+LIBRARY = "siteline/_siteline.abi3.so"
 
-- The first.
-"""
-WHEELS = [
-    f"siteline-0.2.0-{python}-{system}.whl"
-    for python, musl in (("cp311-abi3", True), ("cp314-cp314t", False))
-    for system in (
+
+@pytest.fixture
+def wheel(tmp_path):
+    """Makes a wheel with the entries that each wheel has, and others."""
+
+    def make(**more):
+        entries = {
+            LIBRARY: b"library",
+            "siteline/py.typed": b"",
+            "siteline/cli/completions/bash": b"complete",
+            f"{INFO}/METADATA": b"Name: siteline\n\n[docs](https://git.example/docs)\n",
+            f"{INFO}/sboms/siteline.cyclonedx.json": b"{}",
+            **{f"{INFO}/licenses/{name}": b"text" for name in ("LICENSE-MIT", "LICENSE-APACHE")},
+            f"{INFO}/licenses/{licences.FILE}": b"text",
+            **more,
+        }
+        path = tmp_path / "siteline-1.0.0-cp311-abi3-win_amd64.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in entries.items():
+                if data is not None:
+                    archive.writestr(name, data)
+        return path
+
+    return make
+
+
+def test_a_complete_wheel_is_accepted(wheel):
+    assert try_wheels.contents(wheel()) == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "trouble"),
+    [
+        ({LIBRARY: b"None/home/ci/.cargo/registry/src/index-1949/rustls-0.23/src/x.rs"}, "rustls"),
+        ({LIBRARY: b"/__w/siteline/aws-lc/crypto/mem.c"}, "names /__w/siteline/aws-lc"),
+        ({LIBRARY: b"C:\\Users\\ada\\siteline\\src\\lib.rs"}, "names C:"),
+        ({f"{INFO}/licenses/{licences.FILE}": None}, "is missing"),
+        ({f"{INFO}/sboms/siteline.cyclonedx.json": None}, "sboms/ is missing"),
+        ({"siteline/cli/completions/bash": None}, "completions/bash is missing"),
+        ({f"{INFO}/METADATA": b"[docs](docs/sync.md)"}, "relative link"),
+        ({"siteline/big": random.Random(7).randbytes(8_000_001)}, "are more than 8"),
+    ],
+)
+def test_a_faulty_wheel_is_refused(wheel, entries, trouble):
+    (found,) = try_wheels.contents(wheel(**entries))
+    assert trouble in found
+
+
+def test_paths_without_a_folder_of_the_builder_are_accepted(wheel):
+    paths = b"/crates/rustls-0.23.46/src/lib.rs /rustc/5980/core/src/fmt/mod.rs src/trust.rs"
+    assert try_wheels.contents(wheel(**{LIBRARY: paths})) == []
+
+
+@pytest.mark.parametrize("repository", ["", "https://git.example/plant/siteline"])
+def test_the_description_has_no_relative_link(repository):
+    text = wheels.for_an_index_page(README, repository)
+    assert not try_wheels.RELATIVE.search(text)
+    assert try_wheels.BLOCK.search(text)[1] == try_wheels.BLOCK.search(README)[1]
+    assert (f"/blob/v{wheels.version()}/docs/sync.md)" in text) == bool(repository)
+
+
+def test_licence_texts_come_from_a_crate_and_its_c_sources(tmp_path):
+    for name, text in {
+        "LICENSE-MIT": "MIT, by Ada",
+        "LICENSE-APACHE": "Apache",
+        "src/license.rs": "no licence",
+        "sqlite/COPYING": "of the C sources",
+        "sqlite/tests/LICENSE": "of code that is not linked",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    both = {"LICENSE-MIT": "MIT, by Ada", "sqlite/COPYING": "of the C sources"}
+    assert licences.texts(tmp_path) == both
+    (tmp_path / "LICENSE-MIT").unlink()
+    assert licences.texts(tmp_path)["LICENSE-APACHE"] == "Apache"
+
+
+CHANGELOG = "# Changelog\n\n## 0.2.0 - 2026-12-01\n\nWheels.\n\n## 0.1.0 - 2026-11-01\n\nFirst.\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "locked", "changelog", "faults"),
+    [
+        ("v0.2.0", "0.2.0", CHANGELOG, 0),
+        ("v0.2.1", "0.2.0", CHANGELOG, 1),
+        ("0.2.0", "0.2.0", CHANGELOG, 1),
+        ("v0.2.0", "0.1.0", CHANGELOG, 1),
+        ("v0.2.0", "0.2.0", "## Unreleased\n" + CHANGELOG, 1),
+        ("v0.2.0", "0.2.0", "## 0.2.0\n", 1),
+        ("v0.2.1", "0.1.0", "", 3),
+    ],
+)
+def test_a_tag_must_agree_with_versions_and_changelog(tag, locked, changelog, faults):
+    lock = f'[[package]]\nname = "siteline"\nversion = "{locked}"\n'
+    assert len(release.disagreements(tag, "0.2.0", lock, changelog)) == faults
+
+
+def test_the_notes_are_the_newest_section():
+    assert release.notes(CHANGELOG) == "Wheels.\n"
+    assert release.notes("## 0.2.0 - 2026-12-01\nAll.") == "All.\n"
+
+
+def test_a_release_has_every_file_once():
+    both = [
         "manylinux_2_17_x86_64.manylinux2014_x86_64",
         "manylinux_2_17_aarch64.manylinux2014_aarch64",
         "macosx_10_12_x86_64",
         "macosx_11_0_arm64",
         "win_amd64",
-        *(["musllinux_1_2_x86_64", "musllinux_1_2_aarch64"] if musl else []),
-    )
-]
-FILES = ["siteline-0.2.0.tar.gz", *WHEELS]
-
-
-@pytest.fixture
-def project(tmp_path):
-    def write(version="0.2.0", locked="0.2.0", changelog=CHANGELOG):
-        package = f'name = "siteline"\nversion = "{version}"\n'
-        (tmp_path / "Cargo.toml").write_text(f"[package]\n{package}")
-        other = '[[package]]\nname = "other"\nversion = "9.0.0"\n'
-        lock = f'[[package]]\nname = "siteline"\nversion = "{locked}"\n{other}'
-        (tmp_path / "Cargo.lock").write_text(lock)
-        (tmp_path / "CHANGELOG.md").write_text(changelog)
-        return tmp_path
-
-    return write
-
-
-@pytest.mark.parametrize("heading", ["0.2.0 - 2026-12-01", "[0.2.0] - 2026-12-01"])
-def test_a_tag_is_the_version_and_the_newest_heading(project, heading):
-    changelog = CHANGELOG.replace("0.2.0 - 2026-12-01", heading)
-    assert RELEASE["check"]("v0.2.0", project(changelog=changelog)) == []
-
-
-@pytest.mark.parametrize(
-    ("tag", "of", "fault"),
-    [
-        ("v0.2.1", {}, 'The tag is "v0.2.1", and the version in Cargo.toml is 0.2.0.'),
-        ("0.2.0", {}, 'The tag is "0.2.0", and the version in Cargo.toml is 0.2.0.'),
-        ("v0.2.0", {"locked": "0.1.0"}, "Cargo.lock has another version of siteline"),
-        (
-            "v0.3.0",
-            {"version": "0.3.0"},
-            "CHANGELOG.md begins with 0.2.0, and Cargo.toml has 0.3.0.",
-        ),
-        (
-            "v0.2.0",
-            {"changelog": "## Unreleased\n" + CHANGELOG},
-            'The newest heading of CHANGELOG.md is "Unreleased"',
-        ),
-        (
-            "v0.2.0",
-            {"changelog": "## 0.2.0\n"},
-            'The newest heading of CHANGELOG.md is "0.2.0"',
-        ),
-        ("v0.2.0", {"changelog": ""}, 'The newest heading of CHANGELOG.md is ""'),
-    ],
-)
-def test_a_tag_that_disagrees_is_refused(project, tag, of, fault):
-    found = RELEASE["check"](tag, project(**of))
-    assert any(sentence.startswith(fault) for sentence in found), found
-
-
-def test_the_notes_are_the_newest_section(project):
-    assert RELEASE["notes"](project()) == "### Added\n- Wheels.\n"
-    assert RELEASE["notes"](project(changelog="## 0.2.0 - 2026-12-01\nAll.")) == "All.\n"
-
-
-def test_a_release_has_every_file_once_and_no_other():
-    assert RELEASE["incomplete"](FILES, "0.2.0") == []
-    for name in FILES:
-        without = [other for other in FILES if other != name]
-        assert len(RELEASE["incomplete"](without, "0.2.0")) == 1, name
+    ]
+    abi3 = [*both, "musllinux_1_2_x86_64", "musllinux_1_2_aarch64"]
+    tags = [*(f"cp311-abi3-{one}" for one in abi3), *(f"cp314-cp314t-{one}" for one in both)]
+    files = ["siteline-0.2.0.tar.gz", *(f"siteline-0.2.0-{tag}.whl" for tag in tags)]
+    assert release.incomplete(files, "0.2.0") == []
+    for name in files:
+        without = [other for other in files if other != name]
+        assert len(release.incomplete(without, "0.2.0")) == 1, name
     stray = "siteline-0.2.0-cp311-abi3-linux_x86_64.whl"
-    assert RELEASE["incomplete"]([*FILES, stray], "0.2.0") == [f"{stray} is no file of 0.2.0"]
-    second = "siteline-0.2.0-cp311-abi3-macosx_12_0_arm64.whl"
-    assert len(RELEASE["incomplete"]([*FILES, second], "0.2.0")) == 1
-    assert RELEASE["incomplete"](FILES, "0.2.1")
+    assert release.incomplete([*files, stray], "0.2.0") == [f"{stray} is no file of 0.2.0"]
+    assert release.incomplete(files, "0.2.1")
 
 
-def test_the_bill_of_materials_of_each_wheel_is_copied_out(tmp_path):
-    for name, inside in ((WHEELS[0], "siteline-0.2.0.dist-info/sboms/x.json"), (WHEELS[1], "a.py")):
-        with zipfile.ZipFile(tmp_path / name, "w") as archive:
-            archive.writestr(inside, "{}")
-    bills = tmp_path / "bills"
-    found = RELEASE["copy_bills"](tmp_path, bills)
-    assert found == [f"{WHEELS[1]} has 0 bills of materials"]
-    assert [path.read_text() for path in bills.iterdir()] == ["{}"]
-    assert (bills / WHEELS[0].replace(".whl", ".cdx.json")).exists()
+@systems.MODES
+def test_ci_runs_in_an_empty_environment(tmp_path):
+    program = tmp_path / "make"
+    program.write_text('#!/bin/sh\nenv; stat -c MODE=%a "$HOME"; echo "TARGETS=$*"; exit 3\n')
+    program.chmod(0o755)
+    given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": "true", "CARGO_HOME": "/cargo"}
+    surroundings = {"PYTHONUNBUFFERED": "1", "TZ": "Asia/Kolkata", "LC_ALL": "C", "HOME": "/h"}
+    done = subprocess.run(
+        ["bash", ROOT / ".ci" / "run"],
+        env={**given, **surroundings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    printed = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    home = printed.pop("HOME")
+    for name in ("_", "PWD", "SHLVL", "OLDPWD"):  # set by the shells
+        printed.pop(name, None)
+    assert printed == {
+        **given,
+        "RUSTUP_HOME": "/h/.rustup",
+        "LANG": "C.UTF-8",
+        "CARGO_INCREMENTAL": "0",
+        "MODE": "700",
+        "TARGETS": "check",
+    }
+    assert done.returncode == 3
+    assert not Path(home).exists()

@@ -1,21 +1,51 @@
-"""A build without the sandbox, against the sandbox of the usual build in this process.
+"""The package with an extension that has no sandbox, against a sandbox in this process.
 
-`make test-no-sandbox` makes that build, unpacks it into `FOLDER`, and runs these tests. The usual
-run leaves them out.
+`make lint` compiles that extension. Here a finder removes the sandbox from the usual one.
 """
 
 import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "target" / "no-sandbox" / "installed"
-"""On the path of the processes below, before the usual build."""
+import pytest
+
+pytestmark = pytest.mark.once
+
+# Python imports it before anything else.
+WITHOUT = """
+import importlib.abc, importlib.machinery, sys
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name not in ("siteline._siteline", "siteline._core"):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            module.HAS_SANDBOX = False
+            for one in [one for one in vars(module) if one.startswith("Sandbox")]:
+                delattr(module, one)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _folder(tmp_path_factory):
+    """Puts the finder on the path of the processes."""
+    global FOLDER
+    FOLDER = tmp_path_factory.mktemp("without")
+    (FOLDER / "sitecustomize.py").write_text(WITHOUT)
 
 
 def run(*arguments, variables=None):
-    """Run the interpreter with the build without the sandbox."""
+    """Runs the interpreter without the sandbox."""
     environment = {**os.environ, "PYTHONPATH": str(FOLDER), **(variables or {})}
     command = [sys.executable, *arguments]
     return subprocess.run(
@@ -24,15 +54,10 @@ def run(*arguments, variables=None):
 
 
 def run_script(script, variables=None):
-    """Its output; it must end well."""
+    """Returns the output. The script must succeed."""
     done = run("-W", "error", "-c", textwrap.dedent(script), variables=variables)
     assert not done.stderr, done.stderr
     return done.stdout.split()
-
-
-def test_the_build_is_the_one_without_the_sandbox():
-    script = "import siteline; print(siteline.__file__)"
-    assert Path(*run_script(script)).is_relative_to(FOLDER)
 
 
 def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
