@@ -51,16 +51,6 @@ def test_the_body_is_printed_as_it_came_and_costs_no_data_request(sandbox):
     assert (stats["discovery_requests"], stats["data_requests"]) == (3, 0)
 
 
-def test_the_first_time_there_is_nothing_to_compare_with(discover):
-    document = discover(plant(L1), "--diff")
-    assert document["resources"] == plant(L1)
-    assert document["since"] is None
-    assert document["come"] == document["gone"] == document["changed"] == []
-    done = discover(plant(L2), "--diff", how=run_command)
-    assert "L2" in done.stdout
-    assert done.stderr == ""
-
-
 def test_what_came_and_went_is_told_by_its_ids(discover):
     discover(plant(L1, total=1))
     now = plant({**L2, "name": "varnish"}, total=2)
@@ -88,13 +78,6 @@ def test_a_resource_that_is_gone_is_said_to_be_no_longer_authorised(discover):
     again = discover(plant(L1), "--diff", how=run_command).stdout
     assert again.startswith("Nothing has changed since ")
     assert "lineId" not in again
-
-
-def test_every_run_is_remembered_and_only_after_it_was_compared(discover):
-    discover(plant(L1))
-    discover(plant(L2))
-    assert len(discover(plant(L1, L2), "--diff")["come"]) == 1
-    assert discover(plant(L1, L2), "--diff")["come"] == []
 
 
 def test_another_subject_has_a_memory_of_its_own(discover, sandbox, key, tmp_path, state):
@@ -268,14 +251,3 @@ def test_values_of_other_types_are_changes(before, after):
     found = differences({"a": before}, {"a": after})
     assert found.changed == [{"path": "/a", "before": before, "after": after}]
     assert found.come == found.gone == []
-
-
-def test_an_id_that_becomes_a_text_is_a_change_and_no_other_item():
-    found = differences({"sites": [{"siteId": 1}]}, {"sites": [{"siteId": "1"}]})
-    assert paths(found.changed) == ["/sites/siteId=1/siteId"]
-    assert found.come == found.gone == []
-
-
-def test_what_is_gone_is_told_once_at_its_highest_level():
-    found = differences(plant(L1), {"sites": []})
-    assert paths(found.gone) == ["/sites/siteId=S1"]

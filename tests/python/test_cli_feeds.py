@@ -58,11 +58,6 @@ def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_pat
     assert second.interval == timedelta(minutes=1)
 
 
-def test_a_file_without_a_profile_and_defaults_is_enough(tmp_path):
-    file = read(tmp_path, "[feeds.a]\nsince = 2026-01-01\n")
-    assert (file.profile, [feed.name for feed in file.feeds]) == (None, ["a"])
-
-
 def test_a_file_of_an_editor_of_windows_is_read(tmp_path):
     path = tmp_path / "feeds.toml"
     path.write_bytes(b"\xef\xbb\xbf" + FEEDS.replace("\n", "\r\n").encode())

@@ -78,18 +78,6 @@ def test_a_sync_as_process_1_is_ended(sandbox, tmp_path, name, status):
     run_command("sync", feeds, store, env=sandbox.env())
 
 
-@pytest.mark.parametrize(("name", "status"), ENDS)
-def test_a_pull_as_process_1_is_ended(sandbox, tmp_path, name, status):
-    words = ["pull", "-o", tmp_path / "day.csv", *QUERY]
-    with waiting_for_a_page(sandbox, *words) as (namespace, process):
-        os.kill(process, getattr(signal, name))
-        told = namespace.communicate(timeout=60)[1]
-    assert namespace.returncode == status, told
-    assert "Traceback" not in told
-    run_command(*words, "--resume", env=sandbox.env())
-    assert (tmp_path / "day.csv").read_text(encoding="utf-8").count("\n") > 200
-
-
 def test_a_pull_to_stdout_as_process_1_leaves_no_points(sandbox, tmp_path):
     env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
     sandbox.fault(on="data", hang=True, skip=2, times=1)

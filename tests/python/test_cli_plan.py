@@ -45,22 +45,6 @@ def test_a_plan_of_feeds_says_what_client_plan_says_and_asks_nothing(synced):
     assert document["allowance"]["resets_at"] == "2026-11-22T00:00:00Z"
 
 
-def test_a_plan_is_narrowed_to_a_feed_and_a_range(synced):
-    sandbox, feeds, path = synced
-    document = run_json(
-        "plan", feeds, path, "--feed", "line-2", "--until", "2026-11-20T12:00Z",
-        "--reread", "2026-11-17/2026-11-18", "--reread", "2026-11-18T06:00Z/2026-11-18T12:00Z",
-        env=sandbox.env(),
-    )  # fmt: skip
-    assert {task["feed"] for task in document["tasks"]} == {"line-2"}
-    assert max(task["end"] for task in document["tasks"]) == "2026-11-20T12:00:00Z"
-    reread = [task for task in document["tasks"] if task["why"] == "reread"]
-    assert [(task["start"], task["end"]) for task in reread] == [
-        ("2026-11-17T00:00:00Z", "2026-11-18T00:00:00Z"),
-        ("2026-11-18T06:00:00Z", "2026-11-18T12:00:00Z"),
-    ]
-
-
 def test_check_exits_with_5_where_the_allowance_is_not_enough(synced):
     sandbox, feeds, path = synced
     poor = {**sandbox.env(), "SITELINE_DAILY_ALLOWANCE": "1"}
@@ -101,16 +85,6 @@ def test_a_plan_only_reads_so_that_who_may_only_read_can_plan(synced, monkeypatc
     assert main(["plan", str(feeds), str(path)]) == 0
     assert "pages expected" in capsys.readouterr().out
     assert opened == [{"read_only": True}]
-
-
-def test_a_plan_makes_no_file_beside_the_store(synced, tmp_path):
-    sandbox, feeds, path = synced
-    with siteline.Store(path, read_only=True) as store:
-        store.backup(tmp_path / "copy.siteline")
-    before = (tmp_path / "copy.siteline").read_bytes()
-    run_command("plan", feeds, tmp_path / "copy.siteline", env=sandbox.env())
-    assert os.listdir(tmp_path) == ["copy.siteline"]
-    assert (tmp_path / "copy.siteline").read_bytes() == before
 
 
 def test_what_is_there_and_is_no_store_is_refused_and_left_as_it_is(synced, tmp_path):

@@ -90,14 +90,6 @@ def test_what_is_in_the_file_stays_byte_for_byte(config, run, existing):
     assert list(tomllib.loads(now.decode("utf-8-sig")))[-1] == "plant-b"
 
 
-def test_a_name_that_is_taken_changes_nothing(config, run):
-    run("init", "plant-a", *GIVEN)
-    before = config.read_bytes()
-    refused = run("init", "plant-a", "--base-url", URL, "--subject", "s-2", status=2)
-    assert 'There is a profile "plant-a" already' in refused.stderr
-    assert config.read_bytes() == before
-
-
 def test_a_name_is_quoted_where_toml_needs_it(config, run):
     names = ["plain", "plant.a", 'the "first"', "Anlage Süd", "back\\slash", "#1"]
     for name in names:
@@ -318,16 +310,6 @@ def test_a_profile_that_is_not_there_is_a_usage_error_that_names_the_others(conf
     assert '"plant-a"' in error["hint"]
 
 
-def test_the_file_is_that_of_the_client(sandbox, key, tmp_path):
-    key.save(tmp_path / "plant.pem")
-    env = {
-        **{"XDG_CONFIG_HOME": str(tmp_path), "APPDATA": str(tmp_path), "HOME": str(tmp_path)},
-        "USERPROFILE": str(tmp_path),
-    }
-    run_command("profile", "init", "default", *GIVEN, env=env, folder=tmp_path)
-    assert run_json("allowance", env=env)["subject"] == "s-1"
-
-
 @pytest.mark.parametrize("value", [b"[" * 3_000, b"9" * 5_000], ids=["nested", "digits"])
 def test_a_value_that_no_profile_has_is_a_usage_error(config, run, value):
     config.parent.mkdir(parents=True)
@@ -335,15 +317,6 @@ def test_a_value_that_no_profile_has_is_a_usage_error(config, run, value):
     for action in (["list"], ["show", "a"], ["init", "b", *GIVEN]):
         found = run(*action, how=run_json, status=2)
         assert found["error"]["type"] == "ConfigError"
-
-
-def test_a_number_that_is_none_is_not_shown_and_keeps_no_profile_out(config, run):
-    config.parent.mkdir(parents=True)
-    config.write_bytes(b"[a]\nsubject = nan\ntries = inf\n")
-    assert run("show", "a", how=run_json)["members"] == {"subject": "(set)", "tries": "(set)"}
-    assert run("list", how=run_json)["profiles"][0]["subject"] == "(set)"
-    run("init", "b", *GIVEN)
-    assert list(written(config)) == ["a", "b"]
 
 
 @systems.MODES

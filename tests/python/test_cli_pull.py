@@ -111,34 +111,12 @@ def test_csv_has_the_points_of_the_service_by_series_then_time(sandbox, tmp_path
     assert document["allowance"]["used"] == PAGES
 
 
-def test_json_lines_have_the_same_points(sandbox, tmp_path):
-    path = tmp_path / "out.jsonl"
-    run_command("pull", "-o", path, *QUERY, env=sandbox.env())
-    assert json_rows(path) == true_rows(sandbox)
-
-
 @pytest.mark.parametrize("without", [[], ["pyarrow"]])
 def test_parquet_has_the_same_points_by_pyarrow_and_by_polars(sandbox, tmp_path, without):
     path = tmp_path / "out.parquet"
     loaded = loaded_by("pull", "-o", path, *QUERY, env=sandbox.env(), without=without)
     assert ("polars" in loaded) == bool(without)
     assert parquet_rows(path) == true_rows(sandbox)
-
-
-def test_arrow_has_the_same_points_as_a_stream(sandbox, tmp_path):
-    import pyarrow as pa
-
-    path = tmp_path / "out.arrow"
-    document = run_json("pull", "-o", path, *QUERY, env=sandbox.env())
-    rows = pa.ipc.open_stream(path.read_bytes()).read_all().to_pylist()
-    assert [{**row, "timestamp": iso(row["timestamp"])} for row in rows] == true_rows(sandbox)
-    assert document["points"] == len(rows)
-
-
-@pytest.mark.parametrize("format", ["csv", "jsonl", "arrow"])
-def test_a_format_that_needs_no_package_loads_none(sandbox, tmp_path, format):
-    path = tmp_path / f"out.{format}"
-    assert loaded_by("pull", "-o", path, *QUERY, env=sandbox.env()) == "[]"
 
 
 def test_parquet_without_a_package_is_refused_before_anything_is_sent(sandbox, tmp_path):
@@ -248,17 +226,6 @@ def test_a_refused_request_is_told_once(sandbox, tmp_path):
     assert kept == "  No page was read, and nothing is kept."
 
 
-def test_what_lies_ahead_of_the_service_is_told_where_this_clock_is_ahead():
-    # The command cannot be given a wrong clock, so without it.
-    now, end = siteline.Clock("2026-11-20T00:00Z").now(), siteline.Clock("2026-11-20T01:00Z").now()
-    wanted = SimpleNamespace(query=SimpleNamespace(end=end))
-    assert read_through(SimpleNamespace(read_through=end), wanted) == end
-    with pytest.warns(siteline.SitelineWarning, match="read up to 2026-11-20T00:00:00Z: 2026-11-2"):
-        assert read_through(SimpleNamespace(read_through=now), wanted) == now
-    with pytest.raises(siteline.QueryError, match="ahead of the service's time"):
-        read_through(SimpleNamespace(read_through=None), wanted)
-
-
 def test_an_end_ahead_of_now_is_read_up_to_now_with_a_warning(sandbox, tmp_path):
     arguments = ["--site", "S1", "--interval", "1h", "--start", "2026-11-19"]
     path = tmp_path / "out.csv"
@@ -348,11 +315,3 @@ def test_a_disk_that_polars_finds_full_is_no_fault_of_siteline(sandbox, tmp_path
         with pytest.raises(OSError, match="/dev/full") as raised:
             parquet._by_polars(store.points("line-2", unread="keep"), COLUMNS, "/dev/full")
     assert status_of(raised.value) is Exit.TEMPORARY
-
-
-def test_an_error_of_polars_without_a_number_is_a_full_disk_where_there_is_no_room(monkeypatch):
-    error = RuntimeError("File out of specification: Invalid thrift: transport error")
-    for free, expected in ((1_000, Exit.TEMPORARY), (1_000_000, Exit.FAULT)):
-        usage = SimpleNamespace(free=free)
-        monkeypatch.setattr(parquet.shutil, "disk_usage", lambda _, usage=usage: usage)
-        assert status_of(parquet._of_system(error, "week.parquet")) is expected

@@ -95,22 +95,6 @@ def test_a_killed_pull_goes_on_at_the_page_that_it_was_at(sandbox):
     assert files() == ["out.csv"]
 
 
-@systems.SIGNALS
-def test_ctrl_c_keeps_what_was_read_and_says_how_to_go_on(sandbox):
-    with hanging(sandbox, "-o", "out.csv", *QUERY, after=4) as process:
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert stdout == ""
-    assert "4 pages. The same command with --resume goes on there." in stderr
-    assert "Traceback" not in stderr
-    assert f"{SPOOL}-run" not in files()
-    document = run_json("pull", "-o", "out.csv", "--resume", env=env_of(sandbox))
-    assert (document["resumed_after_pages"], document["end"]) == (4, "2026-11-08T00:00:00Z")
-    assert document["query"]["page_size"] == 100
-    assert is_complete(sandbox)
-
-
 def test_a_failure_keeps_the_spool_and_says_so_where_nobody_watches(sandbox):
     done = fail_after(sandbox, 3)
     assert "3 pages. The same command with --resume goes on there." in done.stderr
@@ -387,16 +371,3 @@ def test_a_spool_that_is_a_file_of_the_output_is_refused(sandbox, spool):
     document = run_json("pull", *arguments, env=env_of(sandbox), status=2)
     assert document["error"]["message"].startswith(f"--spool {spool} is a file of the output")
     assert (files(), sandbox.stats["token_requests"]) == ([], 0)
-
-
-def test_files_whose_names_only_begin_as_those_of_a_spool_stay(sandbox):
-    with open("week-lockers.csv", "w") as file:
-        file.write("mine")
-    run_command("pull", "-o", "out.csv", "--spool", "week", *QUERY, env=env_of(sandbox))
-    assert files() == ["out.csv", "week-lockers.csv"]
-
-
-def test_the_text_says_what_an_earlier_run_had_read(sandbox):
-    fail_after(sandbox, 3)
-    done = run_command("pull", "-o", "out.csv", "--resume", env=env_of(sandbox))
-    assert f"; {PAGES - 3} pages after 3 of an earlier run; " in done.stdout

@@ -58,19 +58,6 @@ def test_the_document_is_that_of_the_report(sandbox, feeds, store_path):
     assert set(document) == {"schema", "command", "exit", *report.to_dict()}
 
 
-def test_a_sync_is_narrowed_to_a_feed_and_a_time(sandbox, feeds, store_path):
-    document = run_json(
-        "sync", feeds, store_path, "--feed", "line-2", "--until", "2026-11-18", env=sandbox.env()
-    )
-    assert [one["name"] for one in document["feeds"]] == ["line-2"]
-    assert document["read_through"] == "2026-11-18T00:00:00Z"
-    again = run_json(
-        "sync", feeds, store_path, "--feed", "line-2", "--until", "2026-11-18",
-        "--reread", "2026-11-17/2026-11-17T12:00Z", env=sandbox.env(),
-    )  # fmt: skip
-    assert (again["inserted"], again["unchanged"] > 0) == (0, True)
-
-
 def test_status_3_the_service_refuses(sandbox, feeds, store_path):
     env = sandbox.env()
     sandbox.revoke(env["SITELINE_SUBJECT"])
@@ -120,12 +107,6 @@ def test_status_5_the_service_says_that_the_allowance_is_spent(sandbox, feeds, s
     assert document["pages"] == 3
     assert document["resumes_at"] == "2026-11-21T00:00:00Z"
     run_command("sync", feeds, store_path, "--skip-code", "0", env=sandbox.env())
-
-
-def test_a_skip_code_is_for_status_5_alone(sandbox, feeds, store_path):
-    sandbox.fault(on="data", times=4, status=503)
-    run_command("sync", feeds, store_path, "--skip-code", "99", env=sandbox.env(), status=4)
-    run_command("sync", feeds, store_path, "--skip-code", "99", env=sandbox.env())
 
 
 def test_status_6_ranges_are_set_aside(sandbox, feeds, store_path):
@@ -217,34 +198,6 @@ def test_a_feed_with_another_definition_is_refused_without_a_request(sandbox, fe
     document = run_json("sync", feeds, store_path, env=sandbox.env(), status=2)
     assert document["error"]["type"] == "FeedChanged"
     assert sandbox.stats["data_requests"] == before
-
-
-def test_neither_command_loads_what_it_does_not_need(sandbox, feeds, store_path):
-    script = (
-        "import sys; from siteline.cli import main\n"
-        "status = main(sys.argv[1:])\n"
-        "names = ('pandas', 'polars', 'pyarrow', 'numpy', 'asyncio', 'tqdm', 'socket')\n"
-        "print([name for name in names if name in sys.modules])\n"
-        "sys.exit(status)"
-    )
-    for command in ("plan", "sync"):
-        done = subprocess.run(
-            [sys.executable, "-c", script, command, feeds, store_path],
-            env=environment(sandbox.env()), capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_no_text_shows_a_cursor_token_or_key(sandbox, feeds, store_path):
-    env = sandbox.env()
-    sandbox.fault(on="data", skip=2, times=4, status=503)
-    done = run_command("sync", feeds, store_path, "-vv", "--json", env=env, status=4)
-    assert "siteline.http" in done.stderr
-    shown = done.stdout + done.stderr
-    key = "".join(env["SITELINE_PRIVATE_KEY"].splitlines()[1:-1])
-    assert not any(key[at : at + 24] in shown for at in range(0, len(key) - 24))
-    assert "Bearer" not in shown
-    assert json.loads(done.stdout)["error"]["type"] == "ServiceUnavailable"
 
 
 def test_the_stores_time_is_that_of_the_service(sandbox, feeds, store_path):

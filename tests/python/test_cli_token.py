@@ -122,16 +122,3 @@ def test_where_the_certificate_alone_authorises_no_token_is_needed(sandbox, tmp_
     assert document["token_requests"] == 0
     text = run_command("token", "--check", "--profile", "a", env=env).stdout
     assert "none is needed" in text
-
-
-def test_the_listener_leaves_the_logger_as_it_was(sandbox):
-    import logging
-
-    from siteline.cli.token_log import TokenLog
-
-    logger = logging.getLogger("siteline.token")
-    before = (logger.level, [*logger.handlers])
-    with TokenLog() as log:
-        sandbox.client().discover()
-    assert log.lifetime == 600
-    assert (logger.level, logger.handlers) == before

@@ -279,9 +279,3 @@ def test_the_command_says_first_what_it_sends(sandbox):
     )
 
 
-def test_importing_siteline_and_its_command_does_not_load_it():
-    from kit.interpreter import run_script
-
-    script = "import siteline, siteline.cli.parser, sys; print('siteline._doctor' in sys.modules)"
-    assert run_script(script) == "False"
-    assert os.path.basename(siteline.doctor.__code__.co_filename) == "__init__.py"
