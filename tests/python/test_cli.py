@@ -38,7 +38,7 @@ STATUSES = {
     75: "StoreBusy",
 }
 QUERY = ["--site", "S1", "--line", "L2", "--start", "2026-11-18", "--end", "2026-11-19"]
-QUERY += ["--interval", "1h", "--page-size", "100"]
+QUERY += ["--interval", "1h", "--page-size", "30"]
 
 
 def test_each_siteline_error_has_its_status():
@@ -308,8 +308,8 @@ def test_ctrl_c_ends_a_command_with_130(sandbox, tmp_path, command):
     arguments = {"pull": ["-o", "out.csv", *QUERY], "sync": ["feeds.toml", "plant"]}
     write_feeds(tmp_path)
     sandbox.fault(on="discovery", hang=True)
-    sandbox.fault(on="data", hang=True, skip=1, times=9)
-    kind, awaited = ("discovery", 1) if command == "discover" else ("data", 2)
+    sandbox.fault(on="data", hang=True, skip=3, times=9)
+    kind, awaited = ("discovery", 1) if command == "discover" else ("data", 4)
     process = subprocess.Popen(
         [*COMMAND, command, *arguments.get(command, ()), "--json"],
         cwd=tmp_path,
@@ -328,4 +328,4 @@ def test_ctrl_c_ends_a_command_with_130(sandbox, tmp_path, command):
     assert err.endswith("siteline: interrupted\n")
     if command == "pull":
         assert os.path.exists(document["spool"])
-        assert document["pages"] == 1
+        assert document["pages"] > 0

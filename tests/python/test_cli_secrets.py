@@ -32,19 +32,16 @@ CURSOR = re.compile(r"[?&]cursor=([^&\s]+)")
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
+def printed(tmp_path_factory, key):
     """What all commands printed, and the secrets that they used."""
     folder = tmp_path_factory.mktemp("secrets")
-    key = siteline.PrivateKey.generate(2048)
     key.save(folder / "key.pem", passphrase=PASSPHRASE)
     key.save(folder / "plain.pem")
     (folder / "feeds.toml").write_text(FEEDS)
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        subject = sandbox.enroll(key.public_jwk)
-        sandbox.approve(subject)
         env = {
             **sandbox.env(),
-            "SITELINE_SUBJECT": subject,
+            "SITELINE_SUBJECT": sandbox.enroll(key.public_jwk),
             "SITELINE_PRIVATE_KEY_FILE": str(folder / "key.pem"),
             "SITELINE_PASSPHRASE": PASSPHRASE,
             "SITELINE_CONFIG": str(folder / "config.toml"),
@@ -78,6 +75,9 @@ def _outputs(sandbox, env, folder):
     yield from outputs("profile", "list")
     yield from outputs("keygen", "other.pem", "--bits", "2048", "--overwrite")
     yield from outputs("token", "--check")
+    # Another subject has another token.
+    jwk = siteline.PrivateKey(folder / "plain.pem").public_jwk
+    env["SITELINE_SUBJECT"] = sandbox.enroll(jwk)
     yield from _diagnoses(sandbox, outputs, env, folder)
     yield from outputs("discover", "--diff")
     yield from outputs("plan", feeds, store)
@@ -114,6 +114,7 @@ def _diagnoses(sandbox, outputs, env, folder):
     yield from outputs("doctor", "--offline")
     for on, status in (("token", 3), ("discovery", 3), ("data", 4)):
         body = '{"error": "invalid_client", "error_description": "no"}'
+        env["SITELINE_SUBJECT"] = sandbox.enroll(jwk)
         sandbox.fault(on=on, times=2, status=401 if status == 3 else 503, body=body)
         yield from outputs("doctor", status=status)
         sandbox.clear_faults()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from kit import systems
-from kit.command import COMMAND, environment
+from kit.command import COMMAND, environment, run_command
 from kit.pages import DOCS, blocks
 from siteline.cli.exits import Exit
 from siteline.cli.parser import complete_parser
@@ -88,14 +88,15 @@ class Shell:
         key.write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
         key.chmod(0o600)
         self.set_profile()
-        self.variables = {
-            **environment(),
+        self.settings = {
+            "COLUMNS": "80",
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "SITELINE_CONFIG": str(folder / "config.toml"),
             "SITELINE_PROFILE": "plant-a",
             "SITELINE_SANDBOX_CLOCK": given["SITELINE_SANDBOX_CLOCK"],
             "XDG_STATE_HOME": str(folder / "state"),
         }
+        self.variables = environment(self.settings)
 
     def set_profile(self, daily_allowance=5000):
         given = self.sandbox.env()
@@ -108,10 +109,14 @@ class Shell:
 
     def type(self, line, status=0):
         """Run a line, which ends with this status; what it prints."""
-        done = subprocess.run(
-            ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, capture_output=True,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
+        if re.fullmatch(r"siteline (?!agent)[^|;&<>$`]*", line):
+            words = shlex.split(line)[1:]
+            done = run_command(*words, env=self.settings, folder=self.folder, status=status)
+        else:
+            done = subprocess.run(
+                ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, text=True,
+                capture_output=True, check=False,
+            )  # fmt: skip
         assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
         # The page's subject is a longer text than that of the sandbox.
         return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")
