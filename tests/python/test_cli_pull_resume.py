@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from itertools import pairwise
 
 import pytest
 import siteline
@@ -186,24 +185,20 @@ def test_a_spent_allowance_ends_it_and_the_next_days_go_on(sandbox):
 
 
 @systems.SIGNALS
-def test_a_second_pull_of_an_output_is_busy_and_leaves_the_first_alone(sandbox):
-    with hanging(sandbox, "-o", "out.csv", *QUERY, after=4) as first:
-        for more in ([], ["--resume"], ["--restart"], ["--as-read"]):
-            arguments = ["pull", "-o", "out.csv", *QUERY, *more]
-            second = run_json(*arguments, env=env_of(sandbox), status=75)
+def test_a_second_pull_is_busy(sandbox):
+    words = ["--spool", "my.spool", *QUERY]
+    with hanging(sandbox, "-o", "out.csv", *words, after=4) as first:
+        for more in ([], ["--resume"], ["--restart"]):
+            second = pull(sandbox, *words, *more, how=run_json, status=75)
             assert second["error"]["type"] == "StoreBusy"
+        # The spool is busy for another output, too.
+        pull(sandbox, *words, "--restart", output="-", status=75)
         assert sandbox.stats["data_requests"] == 5
+        assert "my.spool" in files()
         first.send_signal(signal.SIGINT)
         assert first.wait(60) == 130
-    assert pull(sandbox, "--resume", how=run_json)["pages"] == PAGES - 4
-
-
-@systems.SIGNALS
-def test_a_second_pull_of_a_spool_is_busy(sandbox):
-    arguments = ["--spool", "my.spool", *QUERY]
-    with hanging(sandbox, "-o", "out.csv", *arguments, after=4):
-        run_command("pull", "-o", "-", "--restart", *arguments, env=env_of(sandbox), status=75)
-        assert "my.spool" in files()
+    rest = pull(sandbox, "--resume", "--spool", "my.spool", how=run_json)
+    assert rest["pages"] + rest["resumed_after_pages"] == PAGES
 
 
 # Runs a command that may write no file longer than some bytes.
@@ -353,16 +348,6 @@ def test_a_terminated_pull_to_stdout_leaves_no_points_in_the_temporary_folder(sa
 def test_a_spool_is_for_its_owner_alone(sandbox):
     fail_after(sandbox, 2)
     assert {os.stat(name).st_mode & 0o077 for name in files()} == {0}
-
-
-def test_the_pages_of_a_resumed_pull_are_those_of_one_chain(sandbox):
-    fail_after(sandbox, 5)
-    pull(sandbox, "--resume", *QUERY)
-    log = [entry for entry in sandbox.stats["log"] if entry["query"] and entry["status"] == 200]
-    queries = [entry["query"].partition("&cursor=") for entry in log]
-    assert len({query for query, _, _ in queries}) == 1
-    assert [cursor == "" for _, _, cursor in queries] == [True, *[False] * (PAGES - 1)]
-    assert all(before != after for before, after in pairwise(queries))
 
 
 @pytest.mark.parametrize(

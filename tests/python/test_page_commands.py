@@ -110,7 +110,7 @@ class Shell:
     def type(self, line, status=0):
         """Run a line, which ends with this status; what it prints."""
         if re.fullmatch(r"siteline (?!agent)[^|;&<>$`]*", line):
-            words = shlex.split(line)[1:]
+            words = shlex.split(line, comments=True)[1:]
             done = run_command(*words, env=self.settings, folder=self.folder, status=status)
         else:
             done = subprocess.run(
@@ -213,28 +213,25 @@ def feeds(shell):
     (shell.folder / "feeds.toml").write_text(PAGE_FEEDS, encoding="utf-8")
 
 
-@pytest.fixture
-def store(shell, sandbox):
-    """The store of the page: one feed is read to its end again and again, of the other a part."""
-    path = shell.folder / "feeds.toml"
-    path.write_text(STORE_FEEDS, encoding="utf-8")
+@pytest.fixture(scope="module")
+def plant(shared_sandbox, tmp_path_factory):
+    """A shell with the store of the page: one feed was read to its end three times, one in part."""
+    shell = Shell(tmp_path_factory.mktemp("plant"), shared_sandbox)
+    (shell.folder / "backups").mkdir()
+    (shell.folder / "feeds.toml").write_text(STORE_FEEDS, encoding="utf-8")
     sync = "siteline sync feeds.toml plant.siteline"
     shell.type(f"{sync} --feed line-2")
     shell.type(f"{sync} --feed line-3 --max-pages 4", Exit.INCOMPLETE)
-    sandbox.clock.advance("1d")
-    shell.type(f"{sync} --feed line-2")
-    sandbox.clock.advance("356m")
-    shell.type(f"{sync} --feed line-2")
+    for time in ("1d", "356m"):
+        shared_sandbox.clock.advance(time)
+        shell.type(f"{sync} --feed line-2")
+    return shell
 
 
 def test_a_word_that_is_gone_from_a_command_is_found():
     assert words("week.csv: 11,652 points; 12 pages; 188.6 kB") == "week.csv: # point; # page; #"
     assert words("  line-1  8 inserted") == words("line-2 1,686 inserted")
     assert unprinted("a 1 kept\nb 2 left", "a 17 kept\nb 2 lost") == ["b 2 left"]
-
-
-def test_help(shell, store):
-    is_typed(shell, "siteline --help")
 
 
 def test_keys_and_profiles(shell, tmp_path):
@@ -317,18 +314,15 @@ def test_a_pull_of_what_is_not_listed(shell):
 
 @pytest.mark.parametrize(
     "first",
-    ["siteline coverage plant.siteline --now", "siteline lateness", "siteline changes",
-     "siteline store check", "siteline store backup", "siteline store info", "siteline allowance"],
+    ["siteline --help", "siteline coverage plant.siteline --now", "siteline lateness", "siteline changes", "siteline store check",
+     "siteline store backup", "siteline store info", "siteline store restore", "siteline allowance"],
 )  # fmt: skip
-def test_what_a_store_has(shell, store, first):
-    (shell.folder / "backups").mkdir()
-    is_typed(shell, first)
-
-
-def test_a_restored_store(shell, store):
-    (shell.folder / "backups").mkdir()
-    shell.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")
-    is_typed(shell, "siteline store restore")
+def test_what_a_store_has(plant, first):
+    if first == "siteline store restore":
+        plant.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")
+    is_typed(plant, first)
+    for backup in (plant.folder / "backups").iterdir():
+        backup.unlink()
 
 
 def test_the_commands_of_the_page_for_operators(shell, feeds):
@@ -341,9 +335,9 @@ def test_the_commands_of_the_page_for_operators(shell, feeds):
     assert all(printed)
 
 
-def test_a_coverage_for_a_monitor(shell, store):
+def test_a_coverage_for_a_monitor(plant):
     [(line, _)] = block("siteline coverage plant.siteline --json")
     command, _, question = line.partition(" | ")
     assert question.startswith("jq -e 'all(.feeds[]; .spans.unread < 7200)")
-    feeds = json.loads(shell.type(f"{command} --now 2026-11-21T06:00Z"))["feeds"]
+    feeds = json.loads(plant.type(f"{command} --now 2026-11-21T06:00Z"))["feeds"]
     assert [feed["spans"]["unread"] < 7200 for feed in feeds] == [True, False]
