@@ -42,7 +42,7 @@ def test_it_runs_until_sigterm(sandbox, words):
         status, _, err = end(process)
     assert first.startswith("2026-11-20 00:00:00 UTC, run 1: complete, ")
     assert "read through 2026-11-19 23:55; next run 2026-11-20 00:00:0" in first
-    assert "read through 2026-11-20 00:55; next run 2026-11-20 01:00:0" in second
+    assert "read through 2026-11-20 00:55; next run 2026-11-20 01:0" in second
     assert (status, err) == (0, "")
     with siteline.Store(words[1]) as store:
         assert len(store.points("line-2")) > 0

@@ -314,8 +314,9 @@ def test_a_pull_of_what_is_not_listed(shell):
 
 @pytest.mark.parametrize(
     "first",
-    ["siteline --help", "siteline coverage plant.siteline --now", "siteline lateness", "siteline changes", "siteline store check",
-     "siteline store backup", "siteline store info", "siteline store restore", "siteline allowance"],
+    ["siteline --help", "siteline coverage plant.siteline --now", "siteline lateness",
+     "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
+     "siteline store restore", "siteline allowance"],
 )  # fmt: skip
 def test_what_a_store_has(plant, first):
     if first == "siteline store restore":
