@@ -1,9 +1,7 @@
 """`repr` of objects, and their HTML for notebooks."""
 
 import asyncio
-import itertools
 import math
-import re
 
 import pandas as pd
 import siteline
@@ -31,6 +29,9 @@ def test_a_client_shows_the_service_the_subject_and_the_allowance(sandbox):
     assert repr(client).endswith(", closed>")
     assert "· closed" in read_html(client).text
     assert read_html(client.allowance).text.startswith("Allowance")
+    unlimited = read_html(sandbox.client().allowance)
+    assert "no daily allowance is set" in unlimited.text
+    assert "svg" not in {tag for tag, _ in unlimited.seen}
 
 
 def test_a_scan_shows_its_query_and_makes_no_request(sandbox):
@@ -113,28 +114,38 @@ def test_missing_points_are_gaps_in_the_line(sandbox):
     assert lines(longer) == [[(0, 33), (50, 99)]]
 
 
-def test_a_table_without_points_and_one_without_values_are_shown(sandbox):
+def test_empty_and_unusual_tables_are_shown(sandbox):
     empty = scan_of(sandbox.client(), site="S1", filters={"tagGuid": "none"}).collect()
     assert "no points" in read_html(empty).text
-    sandbox.load(one_series(3, value=lambda _: None))
-    table = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
-    assert "\N{EN DASH}" in read_html(table.collect()).text
+    query = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z"}
+    sandbox.load(one_series(1, value=lambda _: None))
+    single = sandbox.client().data(**query).collect()
+    assert repr(single) == "<Table 1 point, 1 series, 1 page>"
+    assert "\N{EN DASH}" in read_html(single).text
+    assert "1 points" not in read_html(single).text
+    frame = one_series(3, "T2", value=float)
+    frame["minimum"], frame["maximum"] = 9.0, 1.0
+    sandbox.load(frame)
+    assert "Notes: " in read_html(sandbox.client().data(**query).collect()).text
 
 
 def test_the_size_of_the_html_does_not_grow_with_the_points(sandbox):
-    few, many = one_series(1_000), one_series(50_000)
     sizes = []
-    for frame in (few, many):
-        sandbox.load(frame)
+    for points in (1_000, 20_000):
+        sandbox.load(one_series(points))
         scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z",
                                      end="2026-12-10T00:00Z", lag="1m")  # fmt: skip
         sizes.append(len(scan.collect()._repr_html_()))
     assert max(sizes) < 30_000
 
 
-def test_a_resumed_scan_shows_the_pages_before_it(sandbox):
+def test_pages_and_resumed_scans_are_shown(sandbox):
     scan = scan_of(sandbox.client())
-    first = next(scan.pages())
+    first, *_, last = scan.pages()
+    assert repr(first) == "<Page 1 with 30 points of 5 series>"
+    assert repr(last).endswith(", the last>")
+    for words in ("Page 1", "30 points"):
+        assert words in read_html(first).text
     rest = scan.resume(first.bookmark)
     assert repr(rest).endswith(", going on after 1 page>")
     assert "without 1 earlier page" in read_html(rest.collect()).text
