@@ -1,4 +1,4 @@
-"""`siteline changes`: what has changed in a store, and where the next changes begin."""
+"""`siteline changes`: the changes of a store, and the start of the next changes."""
 
 import csv
 import io

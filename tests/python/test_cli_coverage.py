@@ -1,4 +1,4 @@
-"""`siteline coverage` and `siteline lateness`: what a store knows of its feeds."""
+"""`siteline coverage` and `siteline lateness`: the state of the feeds in a store."""
 
 import os
 from datetime import datetime, timedelta
@@ -57,7 +57,7 @@ def test_coverage_tells_empty_from_unread(path):
     assert {state: timedelta(seconds=span) for state, span in part["spans"].items()} == known.spans
     chosen = run_json("coverage", path, "whole", "part", "whole", "--now", LATER)
     assert chosen["feeds"] == [whole, part]
-    # Without a time it is that of this machine, or of a later read.
+    # Without --now, the time of this machine or of a later read is used.
     assert run_json("coverage", path, "whole")["feeds"][0]["now"] >= NOW
 
 

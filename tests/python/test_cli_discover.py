@@ -1,4 +1,4 @@
-"""``siteline discover``: what may be read, and what has come or gone."""
+"""``siteline discover``: the readable resources, and the changes since the last run."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ def plant(*lines, **more):
 
 @pytest.fixture
 def state(tmp_path):
-    """The folder above that of the memory."""
+    """The parent folder of the memory."""
     return tmp_path / "state"
 
 
@@ -31,7 +31,7 @@ def env(sandbox, state):
 
 @pytest.fixture
 def discover(sandbox, env):
-    """Run it where the service lists these resources."""
+    """Run it while the service lists these resources."""
 
     def discover(resources, *arguments, how=run_json, **options):
         sandbox.fault(on="discovery", status=200, body=json.dumps(resources))
@@ -109,7 +109,7 @@ def test_unread_output_is_not_remembered(discover, sandbox, env):
     ) as process:
         process.stdout.close()
     assert process.returncode == 141
-    # Nor is a refused discovery.
+    # A refused discovery is not remembered either.
     sandbox.fault(on="discovery", status=403, body='{"error": "forbidden"}')
     error = run_json("discover", "--diff", env=env, status=3)["error"]
     assert error["type"] == "ScopeError"
@@ -124,7 +124,7 @@ def test_the_memory_is_private(discover, state, tmp_path):
     path.chmod(0o644)
     discover(plant(L1))
     assert path.stat().st_mode & 0o777 == 0o600
-    # A link is neither read nor followed.
+    # A link is not read and not followed.
     path.rename(kept)
     before = kept.read_bytes()
     path.symlink_to(kept)

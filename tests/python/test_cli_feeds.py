@@ -1,4 +1,4 @@
-"""The file of feeds of `siteline sync` and `siteline plan`: its form, and what it refuses."""
+"""The file of feeds of `siteline sync` and `siteline plan`: its format and its errors."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -15,7 +15,7 @@ SMALL = ("--bits", "2048")
 
 @pytest.fixture
 def made(monkeypatch, key):
-    """Has `keygen` use one key in the place of a new one each time, which takes a second."""
+    """Makes `keygen` use one key, because a new key takes a second."""
 
     class Keys:
         generate = staticmethod(lambda bits: key)
@@ -129,7 +129,7 @@ def test_no_key_without_its_passphrase(tmp_path, arguments):
 
 
 def typing(path, *lines):
-    """Run it on a terminal, where these lines are typed at its prompts; return what that shows."""
+    """Run it on a terminal and type these lines at its prompts; returns the output."""
     spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
     program = [sys.executable, "-c", spawn, *COMMAND, "keygen", path, *SMALL, "--encrypt"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

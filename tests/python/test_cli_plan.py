@@ -1,4 +1,4 @@
-"""`siteline plan`: what a sync or a read would cost. No request is sent, and no file is made."""
+"""`siteline plan`: the cost of a sync or a read. It sends no request and creates no file."""
 
 import os
 

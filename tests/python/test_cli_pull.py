@@ -1,4 +1,4 @@
-"""`siteline pull`: the points, the formats, and what is refused before anything is sent."""
+"""`siteline pull`: the points, the formats, and errors before the first request."""
 
 import csv
 import json

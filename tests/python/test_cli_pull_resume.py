@@ -1,4 +1,4 @@
-"""`siteline pull` that ends early: what is kept, what goes on, and what is left alone."""
+"""`siteline pull` that ends early: the kept pages, and how it continues."""
 
 import contextlib
 import csv
@@ -37,7 +37,7 @@ def env_of(sandbox):
 
 
 def files():
-    """The names in the folder, and in that of temporary files."""
+    """The names in the folder and in the temporary folder."""
     return sorted({*os.listdir(), *os.listdir("tmp")} - {"tmp"})
 
 
@@ -54,7 +54,7 @@ def is_complete(sandbox, path="out.csv"):
 
 @contextlib.contextmanager
 def hanging(sandbox, *arguments, after):
-    """A pull whose next page after so many does not come, so that it waits there."""
+    """A pull that waits for a page after this many pages."""
     sandbox.fault(on="data", hang=True, skip=after, times=1)
     before = sandbox.stats["data_requests"]
     process = subprocess.Popen(
@@ -79,7 +79,7 @@ def pull(sandbox, *arguments, how=run_command, output="out.csv", **options):
 
 
 def fail_after(sandbox, pages, *arguments, **options):
-    """A pull that ends with exit status 4 after so many pages."""
+    """A pull that fails with exit status 4 after this many pages."""
     sandbox.fault(on="data", status=503, skip=pages, times=4)
     done = pull(sandbox, *(arguments or QUERY), status=4, **options)
     sandbox.clear_faults()
@@ -94,7 +94,7 @@ def test_a_killed_pull_can_be_resumed(sandbox):
     assert SPOOL in files()
     assert "out.csv" not in files()
     document = pull(sandbox, "--resume", *QUERY, how=run_json)
-    # The kill may come before the last of the four pages is stored.
+    # The kill may happen before the fourth page is stored.
     kept = document["resumed_after_pages"]
     assert 3 <= kept <= 4
     assert document["pages"] == PAGES - kept
@@ -133,7 +133,7 @@ def test_another_query_is_not_resumed(sandbox, key):
     ):
         told = pull(sandbox, "--resume", *QUERY, name, value, status=2).stderr
         assert f"was begun with another query: {said}." in told
-    # Nor are the pages of another subject.
+    # The pages of another subject are not resumed either.
     key.save("other.pem")
     other = {**env_of(sandbox), "SITELINE_SUBJECT": sandbox.enroll(key.public_jwk)}
     del other["SITELINE_PRIVATE_KEY"]

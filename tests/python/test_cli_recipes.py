@@ -209,7 +209,7 @@ def test_a_recipe_fills_the_store(machine, job):
 @pytest.mark.sandbox(daily_allowance=2)
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.__name__)
 def test_a_spent_allowance_is_no_failure(machine, job):
-    # What each of them takes for a success or a skip.
+    # The status that each scheduler treats as a success or a skip.
     successes = unit("siteline-sync.service")[0]["SuccessExitStatus"].split()
     assert successes == [str(int(one)) for one in (Exit.SPENT, Exit.BUSY)]
     statuses = {systemd: Exit.SPENT, airflow: airflow_task().skip_on_exit_code}
@@ -302,7 +302,7 @@ def asset(machine):
         ScheduleDefinition=recorded("job", "cron_schedule"),
     )
     function = runpy.run_path(str(RECIPES / "dagster_asset.py"))["plant_a"]
-    # The function's own globals: those of the file.
+    # The globals of the file.
     names = function.__globals__
     for name in ("DONE", "TEMPORARY", "SPENT", "INCOMPLETE", "BUSY"):
         assert names[name] == Exit[name]

@@ -29,7 +29,7 @@ pytestmark = systems.SIGNALS
 def serving(*arguments, ended_by="SIGTERM"):
     """Run it until the block ends; its document, and the process, which must end well."""
     command = [*COMMAND, "sandbox", "--json", *map(str, arguments)]
-    # Its first line must come although Python keeps what goes to a pipe until there is more.
+    # The first line must arrive although Python buffers the output to a pipe.
     buffered = {**environment(), "PYTHONUNBUFFERED": ""}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
@@ -53,7 +53,7 @@ def variables_of(path):
 
 
 def in_shell(env_file, script):
-    """What a Python script prints in a shell that was given the file."""
+    """The output of a Python script in a shell that has read the file."""
     line = 'set -a; . "$1"; set +a; exec "$2" -c "$3"'
     command = ["/bin/sh", "-c", line, "sh", str(env_file), sys.executable, script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())

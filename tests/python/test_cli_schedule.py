@@ -1,4 +1,4 @@
-"""When the runs of `siteline sync --every` come: with given times and chance, without waiting."""
+"""The times of the runs of `siteline sync --every`, with a fake clock."""
 
 import signal
 
@@ -24,7 +24,7 @@ DAY = 86_400.0
         # Chance adds at most a tenth.
         (300, 1, [(0, 10, DONE, 330)]),
         (300, 0.5, [(330, 340, DONE, 615)]),
-        # A spent allowance is waited for. A named time comes before the next turn.
+        # A spent allowance is waited for. A named time precedes the next turn.
         (300, 0, [(0, 10, SPENT, 53_588), (53_588, 53_600, DONE, 53_700)]),
         (300, 1, [(0, 10, SPENT, 53_618)]),
         (DAY, 0, [(0, 10, LATER, 610)]),
@@ -90,7 +90,7 @@ class FakeNotifier:
 
 
 class Machine:
-    """A clock that only sleeping moves. After some sleeps a signal comes."""
+    """A clock that only sleeping moves. After some sleeps it sends a signal."""
 
     def __init__(self, sleeps):
         self.now, self.slept, self.left = 0.0, [], sleeps
@@ -104,7 +104,7 @@ class Machine:
 
 
 def go(runs, sleeps, every=300.0, notifier=None):
-    """Run a loop whose runs end like this, until so many sleeps are over."""
+    """Run a loop with these results until this number of sleeps."""
     told, left, machine = [], iter(runs), Machine(sleeps)
 
     def run():
@@ -168,7 +168,7 @@ def test_signals_end_waits_and_runs(monkeypatch):
             assert stop.signal is signal.SIGINT
             with pytest.raises(Stopped):
                 stop.check()
-        # A signal that came before is not forgotten.
+        # An earlier signal is not forgotten.
         assert interrupted(stop.at_once, signal.SIGTERM) == 0
     with Stop() as stop:
         assert interrupted(stop.at_once, signal.SIGTERM) == 1

@@ -33,7 +33,7 @@ CURSOR = re.compile(r"[?&]cursor=([^&\s]+)")
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory, key):
-    """What all commands printed, and the secrets that they used."""
+    """The output of all commands, and the secrets that they used."""
     folder = tmp_path_factory.mktemp("secrets")
     key.save(folder / "key.pem", passphrase=PASSPHRASE)
     key.save(folder / "plain.pem")
@@ -61,7 +61,7 @@ def printed(tmp_path_factory, key):
 
 
 def _outputs(sandbox, env, folder):
-    """What each command prints: as text and as a document, where it succeeds and where it fails."""
+    """The output of each command as text and as a document, with and without an error."""
     feeds, store = folder / "feeds.toml", folder / "plant.siteline"
 
     def outputs(*arguments, status=0):
@@ -107,7 +107,7 @@ def _outputs(sandbox, env, folder):
 
 
 def _diagnoses(sandbox, outputs, env, folder):
-    """What the doctor says and draws, where all is well and where a request is refused."""
+    """The output of the doctor, with and without a refused request."""
     jwk = siteline.PrivateKey(folder / "plain.pem").public_jwk
     (folder / "jwk.json").write_text(json.dumps(jwk))
     yield from outputs("doctor", "--enrolled-jwk", "jwk.json")

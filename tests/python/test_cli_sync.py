@@ -1,4 +1,4 @@
-"""`siteline sync`: what it prints and stores, and its exit status for each way to end."""
+"""`siteline sync`: its output, its store, and its exit statuses."""
 
 import os
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ def test_a_sync_reads_all_feeds(sandbox, feeds, store_path, sync):
     assert [one["name"] for one in first["feeds"]] == ["line-1", "line-2"]
     assert first["inserted"] == sum(one["inserted"] for one in first["feeds"]) > 1_000
     assert first["read_through"] == "2026-11-20T01:25:00Z"
-    # The time is that of the service.
+    # The service sets the time.
     assert datetime.fromisoformat(first["now"]) == datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
     assert (first["resumes_at"], first["todo"]) == (None, [])
     before = sandbox.stats["data_requests"]

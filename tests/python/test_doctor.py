@@ -1,4 +1,4 @@
-"""`siteline.doctor` where all is well: what it sends, what it leaves as it is, what it shows."""
+"""`siteline.doctor` without a fault: its requests and its output."""
 
 import asyncio
 import pickle
@@ -126,7 +126,7 @@ def test_settings_and_file_modes_are_shown(sandbox, key, tmp_path):
     assert [checks[one]["status"] for one in ("settings", "key", "store")] == ["ok", "warn", "warn"]
     assert "0644" in checks["key"]["seen"]
     assert checks["key"]["do"] == f"chmod 600 {tmp_path / 'key.pem'}"
-    # Which variable is in effect, and what the profile gives.
+    # The variable in effect, and the members of the profile.
     seen = checks["settings"]["seen"]
     assert seen.startswith(f"{sandbox.base_url}, subject ")
     assert "; set by SITELINE_BASE_URL; " in seen

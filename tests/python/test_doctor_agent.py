@@ -1,4 +1,4 @@
-"""`siteline doctor` where an agent has the key and the count."""
+"""`siteline doctor` when an agent has the key and the count."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""`siteline doctor` where something is wrong: the first fail names it, with its exit status.
+"""`siteline doctor` finds faults: the first failed check sets the exit status.
 
-What is wrong on the way to the service is in test_doctor_way.py.
+Faults between this machine and the service are in test_doctor_way.py.
 """
 
 import datetime

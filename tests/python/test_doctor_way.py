@@ -1,4 +1,4 @@
-"""`siteline doctor` where something is wrong on the way: name, proxy, TLS."""
+"""`siteline doctor` finds faults of the connection: name, proxy, TLS."""
 
 import os
 import ssl
@@ -31,7 +31,7 @@ def service(authority):
 
 @pytest.fixture
 def settings(service, key, key_file, tmp_path, authority):
-    """Make the variables of a profile that is right but for these members."""
+    """Make the variables of a valid profile with these members."""
 
     def make(**members):
         usual = {

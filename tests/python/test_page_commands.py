@@ -1,7 +1,6 @@
 """The commands on the page of the command, typed into a shell: they end as it says, and print it.
 
-What a command prints is compared with the page by its words: numbers, times and places are those of
-another plant.
+The comparison ignores numbers, times and places, which belong to another plant on the page.
 """
 
 import contextlib
@@ -49,7 +48,7 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
 
 
 def test_each_block_of_the_page_of_the_command_is_typed():
-    """Those of systemctl excepted, which need a systemd."""
+    """Except for systemctl, which needs systemd."""
     text = Path(__file__).read_text(encoding="utf-8")
     typed = [one for one in CONSOLE if one.startswith("$ ")]
     assert len(CONSOLE) - len(typed) == 1
@@ -108,7 +107,7 @@ class Shell:
         )
 
     def type(self, line, status=0):
-        """Run a line, which ends with this status; what it prints."""
+        """Run a line, which must end with this status; returns its output."""
         if re.fullmatch(r"siteline (?!agent)[^|;&<>$`]*", line):
             words = shlex.split(line, comments=True)[1:]
             done = run_command(*words, env=self.settings, folder=self.folder, status=status)
@@ -118,12 +117,12 @@ class Shell:
                 capture_output=True, check=False,
             )  # fmt: skip
         assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
-        # The page's subject is a longer text than that of the sandbox.
+        # The page's subject is longer than the sandbox's.
         return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")
 
     @contextlib.contextmanager
     def serving(self, line):
-        """Run a line that goes on until the block ends; its output."""
+        """Run a line until the block ends; yields its output."""
         with subprocess.Popen(
             ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=self.variables,
             stdout=subprocess.PIPE, text=True,
@@ -140,7 +139,7 @@ def shell(sandbox, tmp_path):
 
 
 def block(first):
-    """The lines that are typed in the block that begins so, each with what the page shows below."""
+    """The typed lines of the block with this beginning, each with the output on the page."""
     [text] = [one for one in CONSOLE if one.startswith(f"$ {first}")]
     typed = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     return [one.partition("\n")[::2] for one in typed]

@@ -24,7 +24,7 @@ def run_command(*arguments, status=0, **options):
     Args:
         arguments: The words of the command line.
         status: The expected exit status.
-        options: `env` (variables of the command besides those of this process), `folder` (its
+        options: `env` (additional environment variables), `folder` (its
             working directory) and `stdin` (a text).
 
     Returns:
