@@ -1,4 +1,4 @@
-"""The command as a whole: exit statuses, stdout and stderr, interrupts, closed pipes."""
+"""The command as a whole: exit statuses, stdout and stderr, interrupts, closed and full streams."""
 
 import errno
 import inspect
@@ -6,130 +6,100 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import pytest
 import siteline
+import siteline.cli.coverage
 from kit import systems
-from kit.command import COMMAND, environment, run_command, run_json
+from kit.command import COMMAND, environment, run_command, run_json, run_process
+from kit.feeds_file import write_feeds
 from kit.interpreter import run_script
 from kit.waiting import wait_until
 from siteline.cli import main
 from siteline.cli.exits import Exit, status_of, table
 from siteline.cli.summaries import SUMMARIES
 
-ERRORS = [
-    thing
-    for name in siteline.errors.__all__
-    if inspect.isclass(thing := getattr(siteline.errors, name))
-    and issubclass(thing, siteline.SitelineError)
-]
-
 STATUSES = {
-    "AgentUnavailable": 4,
-    "AllowanceExhausted": 5,
-    "AuthenticationError": 3,
-    "BodyTooLarge": 7,
-    "BookmarkError": 2,
-    "ClockSkewError": 3,
-    "ClosedError": 1,
-    "ConfigError": 2,
-    "CredentialError": 2,
-    "CursorLoop": 6,
-    "CursorRejected": 6,
-    "DeadlineExceeded": 4,
-    "EndlessChain": 6,
-    "FeedChanged": 2,
-    "ForkError": 1,
-    "InternalError": 1,
-    "ProtocolError": 7,
-    "ProxyError": 2,
-    "QueryError": 2,
-    "RateLimited": 4,
-    "RedirectRefused": 2,
-    "RequestRejected": 3,
-    "ScopeError": 3,
-    "ServiceError": 3,
-    "ServiceUnavailable": 4,
-    "SitelineError": 1,
-    "StoreBusy": 75,
-    "StoreCorrupt": 7,
-    "StoreError": 2,
-    "StoreFull": 4,
-    "TlsError": 2,
-    "TransportError": 4,
-    "TransportTimeout": 4,
-    "TruncatedBody": 4,
-    "UnreadRange": 6,
+    1: "ClosedError ForkError InternalError SitelineError",
+    2: "BookmarkError ConfigError CredentialError FeedChanged ProxyError QueryError "
+    "RedirectRefused StoreError TlsError",
+    3: "AuthenticationError ClockSkewError RequestRejected ScopeError ServiceError",
+    4: "AgentUnavailable DeadlineExceeded RateLimited ServiceUnavailable StoreFull TransportError "
+    "TransportTimeout TruncatedBody",
+    5: "AllowanceExhausted",
+    6: "CursorLoop CursorRejected EndlessChain UnreadRange",
+    7: "BodyTooLarge ProtocolError StoreCorrupt",
+    75: "StoreBusy",
 }
+QUERY = ["--site", "S1", "--line", "L2", "--start", "2026-11-18", "--end", "2026-11-19"]
+QUERY += ["--interval", "1h", "--page-size", "30"]
 
 
-@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
-def test_every_exception_has_its_exit_status(kind):
-    assert status_of(kind("a message")) == STATUSES[kind.__name__]
+def test_each_siteline_error_has_its_status():
+    found = {}
+    for name in siteline.errors.__all__:
+        kind = getattr(siteline.errors, name)
+        if inspect.isclass(kind) and issubclass(kind, siteline.SitelineError):
+            found.setdefault(status_of(kind("a message")), set()).add(name)
+    assert found == {status: set(names.split()) for status, names in STATUSES.items()}
 
 
-def test_exceptions_that_are_not_of_siteline_have_theirs():
+def test_other_errors_have_their_status():
     assert status_of(KeyboardInterrupt()) == 130
     assert status_of(BrokenPipeError()) == 141
-    assert status_of(FileNotFoundError(errno.ENOENT, "no such file", "x")) == 2
-    assert status_of(OSError(errno.ENOSPC, "no space left")) == 4
     assert status_of(ZeroDivisionError()) == 1
-    # A proxy that is down may come up again.
-    assert status_of(siteline.ProxyError("down", retryable=True)) == 4
+    for name in ("ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM"):
+        assert status_of(OSError(getattr(errno, name), "failed", "plant.csv")) == 4
+    for name in ("ENOENT", "EACCES", "EROFS"):
+        assert status_of(OSError(getattr(errno, name), "failed", "plant.csv")) == 2
+    for kind in ("ProxyError", "StoreError", "CredentialError", "ConfigError"):
+        assert status_of(getattr(siteline, kind)("may pass", retryable=True)) == 4
 
 
-def test_the_help_and_the_documentation_have_every_status_with_its_meaning():
+def test_help_and_documentation_list_statuses_and_commands():
     shown = run_command("--help").stdout
-    for line in table().splitlines():
-        assert line in shown
-    assert [int(line.split()[0]) for line in table().splitlines()] == list(Exit)
-
-
-def test_the_page_of_the_command_has_every_status_and_every_command():
+    assert all(line in shown for line in table().splitlines())
     page = (Path(__file__).parents[2] / "docs/command.md").read_text(encoding="utf-8")
-    table_of_all = page[
-        page.index("\n## Exit statuses\n") : page.index("\n## From a key to data\n")
-    ]
-    statuses = re.findall(r"^\| (\d+) \|", table_of_all, re.M)
-    assert [int(one) for one in statuses] == list(Exit)
+    statuses = page[page.index("\n## Exit statuses\n") : page.index("\n## From a key to data\n")]
+    assert [int(one) for one in re.findall(r"^\| (\d+) \|", statuses, re.M)] == list(Exit)
     assert re.findall(r"^\| \[`(\w+)`\]", page, re.M) == list(SUMMARIES)
-    sections = re.findall(r"^## (\w+)$", page, re.M)
-    assert set(SUMMARIES) <= set(sections)
+    assert set(SUMMARIES) <= set(re.findall(r"^## (\w+)$", page, re.M))
 
 
-def test_the_version_is_printed_by_both_names_of_the_command():
+def test_the_version_is_printed():
     expected = f"siteline {siteline.__version__}\n"
-    assert run_command("--version").stdout == expected
-    # With anything beside it the parser prints it.
+    assert run_process("--version").stdout == expected
+    # With any other argument, the parser prints it.
     assert run_command("--version", "allowance").stdout == expected
 
 
 @pytest.mark.parametrize(
     "arguments", [[], ["nothing"], ["allowance", "--profil"], ["allowance", "surplus"]], ids=str
 )
-def test_a_wrong_command_line_is_told_on_stderr_alone(arguments):
+def test_a_wrong_command_line_prints_the_usage(arguments):
     done = run_command(*arguments, status=2)
     assert done.stdout == ""
     assert "usage: siteline" in done.stderr
 
 
-def test_a_failure_is_told_on_stderr_and_in_the_document(tmp_path):
+def test_a_failure_is_reported_once(tmp_path):
     env = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA")}
     done = run_command("allowance", env=env, status=2)
     assert done.stdout == ""
     assert done.stderr.startswith("siteline: The client cannot be created")
-    # The hint stands there once.
     assert done.stderr.count("Looked at: ") == 1
     document = run_json("allowance", env=env, status=2)
-    assert document["command"] == "allowance"
-    assert document["error"]["type"] == "ConfigError"
-    assert document["error"]["retryable"] is False
-    assert "Looked at" not in document["error"]["message"]
-    assert document["error"]["hint"].startswith("Looked at: ")
+    error = document["error"]
+    assert (document["command"], error["type"]) == ("allowance", "ConfigError")
+    assert error["retryable"] is False
+    assert "Looked at" not in error["message"]
+    assert error["hint"].startswith("Looked at: ")
 
 
 def test_a_profile_is_read_by_its_name(sandbox, tmp_path):
@@ -146,101 +116,42 @@ def test_a_profile_is_read_by_its_name(sandbox, tmp_path):
     assert run_json("allowance", "--profile", "plant-b", env=kept, status=2)["error"]
 
 
-def test_the_allowance_is_shown_without_a_request(sandbox):
-    before = sandbox.stats["log"]
-    shown = run_command("allowance", env=sandbox.env()).stdout
-    assert "data requests today  0\n" in shown
-    document = run_json("allowance", env=sandbox.env())
-    assert document["used"] == 0
-    assert document["resets_at"].endswith("T00:00:00Z")
-    assert sandbox.stats["log"] == before
-
-
 @systems.MODES
-def test_a_warning_takes_one_line_on_stderr(sandbox, tmp_path):
-    env = sandbox.env()
+def test_allowance_sends_nothing_and_warns_once(shared_sandbox, tmp_path):
+    before, env = shared_sandbox.stats["log"], shared_sandbox.env()
     key = tmp_path / "key.pem"
     key.write_text(env.pop("SITELINE_PRIVATE_KEY"))
     key.chmod(0o644)
     done = run_command("allowance", env={**env, "SITELINE_PRIVATE_KEY_FILE": str(key)})
     [line] = done.stderr.splitlines()
     assert line.startswith("siteline: warning: ")
-    assert done.stdout.startswith("service ")
+    assert "data requests today  0\n" in done.stdout
+    document = run_json("allowance", env=shared_sandbox.env())
+    assert document["used"] == 0
+    assert document["resets_at"].endswith("T00:00:00Z")
+    assert shared_sandbox.stats["log"] == before
 
 
-@systems.PROC
-def test_a_closed_pipe_ends_the_command_quietly(sandbox):
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        done = subprocess.run(
-            [*COMMAND, "allowance"],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=60,
-            env=environment(sandbox.env()),
-        )
-    finally:
-        os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
+@pytest.mark.parametrize("action", ["ignore", "error"])
+def test_no_filter_changes_a_warning(shared_sandbox, tmp_path, action):
+    wanted = ["--start", "2026-11-19T22:00Z", "--end", "2027-01-01", "--interval", "1h"]
+    with warnings.catch_warnings():
+        warnings.simplefilter(action)
+        done = run_command("pull", "-o", tmp_path / "out.csv", *wanted, env=shared_sandbox.env())
+    assert done.stderr.startswith("siteline: warning: --end 2027-01-01T00:00:00Z lies ahead of now")
 
 
-@systems.PROC
-def test_a_full_disk_behind_stdout_is_told_and_temporary(sandbox):
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*COMMAND, "allowance"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=60,
-            env=environment(sandbox.env()),
-        )
-    assert done.returncode == 4
-    assert done.stderr == "siteline: No space left on device\n"
-
-
-@systems.FORK
-def test_a_command_without_stdout_ends_with_its_status(sandbox):
-    done = subprocess.run(
-        ["/bin/sh", "-c", '"$@" >&-', "sh", *COMMAND, "allowance"],
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        timeout=60,
-        env=environment(sandbox.env()),
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_no_command_loads_what_it_does_not_need():
-    script = """
-        import sys
-        before = set(sys.modules)
-        from siteline.cli import main
-        try:
-            main(["--help"])
-        except SystemExit:
-            pass
-        heavy = {"asyncio", "pandas", "polars", "pyarrow", "numpy", "json", "logging", "duckdb",
-                 "typing_extensions", "email", "http", "sqlite3", "subprocess", "tomllib"}
-        print(sorted(heavy & (set(sys.modules) - before)))
-    """
-    assert run_script(script).splitlines()[-1] == "[]"
-
-
-def test_the_logs_are_told_on_stderr_where_asked(sandbox):
-    once = run_command("discover", "-v", env=sandbox.env())
-    assert "siteline.token: a new access token" in once.stderr
-    assert "GET /api/customer/v1/discovery" not in once.stderr
-    twice = run_command("discover", "-vv", env=sandbox.env())
+def test_verbose_options_show_the_logs(sandbox):
+    env = sandbox.env()
+    once = run_command("discover", "-v", env=env).stderr
+    assert "siteline.token: a new access token" in once
+    assert "GET /api/customer/v1/discovery" not in once
+    twice = run_command("discover", "-vv", "--json", env=env)
     assert "GET /api/customer/v1/discovery: 200" in twice.stderr
-    assert json.loads(run_command("discover", "-vv", "--json", env=sandbox.env()).stdout)
+    assert json.loads(twice.stdout)
 
 
-def test_who_calls_main_finds_warnings_and_loggers_as_they_were(capsys):
+def test_main_restores_warnings_and_loggers(capsys):
     def state():
         loggers = [logging.getLogger(name) for name in ("siteline", "siteline.sync")]
         return [(one.level, list(one.handlers)) for one in loggers], warnings.showwarning
@@ -251,18 +162,170 @@ def test_who_calls_main_finds_warnings_and_loggers_as_they_were(capsys):
     assert "siteline" in capsys.readouterr().out
 
 
+def test_a_bug_has_a_document_and_a_traceback(monkeypatch, capsys):
+    def fail(_options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(siteline.cli.coverage, "_run", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["coverage", "plant", "--json", "-v"])
+    assert json.loads(capsys.readouterr().out)["exit"] == 1
+    assert main(["coverage", "plant"]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+# The commands that need no other package, run in one process.
+LIGHT = """
+import json, sys
+from siteline.cli import main
+before = set(sys.modules)
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+lean = {"json", "logging", "typing_extensions", "email", "http", "sqlite3", "subprocess", "tomllib"}
+heavy = {"asyncio", "pandas", "polars", "pyarrow", "numpy", "duckdb", "tqdm", "socket"}
+print("loaded", sorted((lean | heavy) & (set(sys.modules) - before)))
+for words in json.loads(sys.argv[1]):
+    status = main(words)
+    print("\\nloaded", status, words[:2], sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_commands_import_only_what_they_need(shared_sandbox, tmp_path):
+    feeds, store, copy = write_feeds(tmp_path), tmp_path / "plant", tmp_path / "copy"
+    pulls = [["pull", *QUERY, "-o", tmp_path / f"out.{end}"] for end in ("csv", "jsonl", "arrow")]
+    commands = [
+        *(["plan", feeds, store], ["sync", feeds, store], *pulls),
+        *(["store", "check", store], ["store", "info", store], ["store", "backup", store, copy]),
+        *(["coverage", store, "--json"], ["lateness", store], ["allowance"], ["discover"]),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, json.dumps([[*map(str, words)] for words in commands])],
+        env=environment(shared_sandbox.env()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = [line for line in done.stdout.splitlines() if line.startswith("loaded")]
+    assert loaded == [
+        "loaded []",
+        *(f"loaded 0 {[str(word) for word in words[:2]]} []" for words in commands),
+    ]
+
+
+def test_importing_the_command_leaves_doctor_out():
+    script = "import siteline, siteline.cli.parser, sys; print('siteline._doctor' in sys.modules)"
+    assert run_script(script) == "False"
+
+
+# Streams that are closed, full or gone. These need a process.
+
+CLOSED = "siteline: stdout: it is closed, and the data go there\n"
+FULL = "siteline: No space left on device\n"
+FILE = "siteline: /dev/stdout: is not a regular file; -o - writes to stdout\n"
+
+
+def in_shell(sandbox, line, folder=None):
+    """Run a line in which `siteline` is the command."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", line.replace("siteline", shlex.join(COMMAND), 1)],
+        env=environment(sandbox.env()),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@systems.PROC
+@pytest.mark.parametrize(
+    ("line", "status", "told"),
+    [
+        ("siteline allowance >&-", 0, ""),
+        ("siteline allowance >/dev/full", 4, FULL),
+        ("siteline --version >/dev/full", 4, FULL),
+        (f"siteline pull -o - {shlex.join(QUERY)} >&-", 2, CLOSED),
+        (f"siteline pull -o /dev/stdout --format csv {shlex.join(QUERY)}", 2, FILE),
+        ("siteline discover >&-", 2, CLOSED),
+        ("siteline changes plant line-2 --since 0 >&-", 2, CLOSED),
+    ],
+)
+def test_an_unusable_stdout_is_reported(shared_sandbox, line, status, told):
+    before = shared_sandbox.stats["log"]
+    done = in_shell(shared_sandbox, line)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", told)
+    assert shared_sandbox.stats["log"] == before
+
+
+@systems.PROC
+def test_a_closed_pipe_ends_the_command_quietly(shared_sandbox):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*COMMAND, "allowance"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            env=environment(shared_sandbox.env()),
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 @systems.SIGNALS
-def test_ctrl_c_ends_a_command_with_130(sandbox):
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_a_closed_stderr_leaves_stdout_clean(shared_sandbox, more):
+    done = in_shell(shared_sandbox, f"siteline coverage there-is-none {more} 2>&-")
+    assert done.returncode == 2
+    assert [json.loads(line)["exit"] for line in done.stdout.splitlines()] == [2] * bool(more)
+
+
+@systems.SIGNALS
+def test_a_closed_stdin_has_no_passphrase(shared_sandbox, tmp_path):
+    line = "siteline keygen key.pem --passphrase-file - <&-"
+    done = in_shell(shared_sandbox, line, tmp_path)
+    assert (done.returncode, os.listdir(tmp_path)) == (2, [])
+    assert "Standard input is closed" in done.stderr
+
+
+@systems.SIGNALS
+def test_a_removed_working_folder_is_reported(shared_sandbox, tmp_path):
+    line = "mkdir gone && cd gone && rmdir ../gone && export SITELINE_CONFIG=/absent/c.toml && "
+    line += "exec siteline profile init a --base-url https://a.example --subject s "
+    done = in_shell(shared_sandbox, f"{line} --private-key-file k.pem", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "siteline: No such file or directory\n"
+
+
+@systems.SIGNALS
+@pytest.mark.parametrize("command", ["discover", "pull", "sync"])
+def test_ctrl_c_ends_a_command_with_130(sandbox, tmp_path, command):
+    arguments = {"pull": ["-o", "out.csv", *QUERY], "sync": ["feeds.toml", "plant"]}
+    write_feeds(tmp_path)
     sandbox.fault(on="discovery", hang=True)
+    sandbox.fault(on="data", hang=True, skip=3, times=9)
+    kind, awaited = ("discovery", 1) if command == "discover" else ("data", 4)
     process = subprocess.Popen(
-        [*COMMAND, "discover", "--json"],
+        [*COMMAND, command, *arguments.get(command, ()), "--json"],
+        cwd=tmp_path,
+        env=environment(sandbox.env()),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(sandbox.env()),
     )
-    wait_until(lambda: sandbox.stats["discovery_requests"] == 1)
+    wait_until(lambda: sandbox.stats[f"{kind}_requests"] == awaited)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "siteline: interrupted\n")
-    assert json.loads(out)["exit"] == 130
+    document = json.loads(out)
+    assert (process.returncode, document["exit"], document["command"]) == (130, 130, command)
+    error = document["error"]
+    assert (error["message"], error["retryable"]) == ("interrupted", True)
+    assert err.endswith("siteline: interrupted\n")
+    if command == "pull":
+        assert os.path.exists(document["spool"])
+        assert document["pages"] > 0

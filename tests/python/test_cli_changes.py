@@ -1,4 +1,4 @@
-"""`siteline changes`: what has changed in a store, and where the next changes begin."""
+"""`siteline changes`: the changes of a store, and the start of the next changes."""
 
 import csv
 import io
@@ -11,33 +11,47 @@ from kit.command import run_command, run_json
 from kit.feeds import make_feed
 
 
-@pytest.fixture
-def path(sandbox, tmp_path):
+@pytest.fixture(scope="module")
+def path(shared_sandbox, tmp_path_factory):
     """A store with one feed, which was synced twice, an hour apart."""
-    path = tmp_path / "plant.siteline"
-    with siteline.Store(path) as store:
-        sandbox.client().sync(make_feed(), store)
-        sandbox.clock.advance("1h")
-        sandbox.client().sync(make_feed(), store)
+    path = tmp_path_factory.mktemp("store") / "plant.siteline"
+    sync(shared_sandbox, path)
+    shared_sandbox.clock.advance("1h")
+    sync(shared_sandbox, path)
     return path
 
 
+def sync(sandbox, path):
+    with siteline.Store(path) as store:
+        return sandbox.client().sync(make_feed(), store)["line-2"]
+
+
 def known(path, since, *range_):
-    """What the store itself says has changed, with times as text."""
+    """The changes by the store itself, with times as text."""
     with siteline.Store(path, read_only=True) as store:
         rows = list(store.changes("line-2", since, *range_).records())
     return [{**row, "timestamp": row["timestamp"].strftime("%Y-%m-%dT%H:%M:%SZ")} for row in rows]
 
 
-def test_changes_go_to_stdout_as_csv(path):
-    done = run_command("changes", path, "line-2", "--since", "0")
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert done.stderr == ""
-    assert [row["change"] for row in rows] == [row["change"] for row in known(path, 0)]
-    assert [float(row["value"]) for row in rows] == [row["value"] for row in known(path, 0)]
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.arrow"])
+def test_each_format_has_the_changes(path, tmp_path, name):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out, expected = tmp_path / name, known(path, 0)
+    if name == "out.csv":
+        done = run_command("changes", path, "line-2", "--since", "0")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        assert done.stderr == ""
+    else:
+        run_command("changes", path, "line-2", "--since", "0", "-o", out)
+        table = pq.read_table(out) if name == "out.parquet" else pa.ipc.open_stream(out).read_all()
+        rows = table.to_pylist()
+    assert [row["change"] for row in rows] == [row["change"] for row in expected]
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in expected]
 
 
-def test_the_next_changes_begin_where_these_ended(sandbox, path, tmp_path):
+def test_the_next_changes_follow(shared_sandbox, path, tmp_path):
     out = tmp_path / "out.jsonl"
     first = run_json("changes", path, "line-2", "--since", "0", "-o", out)
     assert (first["since"], first["points"]) == (0, len(known(path, 0)))
@@ -45,9 +59,8 @@ def test_the_next_changes_begin_where_these_ended(sandbox, path, tmp_path):
     nothing = run_json("changes", path, "line-2", "--since", first["next_since"], "-o", out)
     assert (nothing["points"], nothing["next_since"]) == (0, first["next_since"])
     assert out.read_bytes() == b""
-    sandbox.clock.advance("1h")
-    with siteline.Store(path) as store:
-        report = sandbox.client().sync(make_feed(), store)["line-2"]
+    shared_sandbox.clock.advance("1h")
+    report = sync(shared_sandbox, path)
     later = run_json("changes", path, "line-2", "--since", first["next_since"], "-o", out)
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert rows == known(path, first["next_since"])
@@ -63,19 +76,7 @@ def test_the_range_can_be_narrowed(path):
     assert [json.loads(line) for line in done.stdout.splitlines()] == known(path, 0, *range_)
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.arrow"])
-def test_parquet_and_arrow_have_the_column_too(path, tmp_path, name):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    out = tmp_path / name
-    run_command("changes", path, "line-2", "--since", "0", "-o", out)
-    table = pq.read_table(out) if name == "out.parquet" else pa.ipc.open_stream(out).read_all()
-    assert table["change"].to_pylist() == [row["change"] for row in known(path, 0)]
-    assert table["value"].to_pylist() == [row["value"] for row in known(path, 0)]
-
-
-def test_a_part_that_was_never_read_is_an_error_and_nothing_on_stdout(path):
+def test_an_unread_part_is_an_error(path):
     arguments = ["changes", path, "line-2", "--since", "0", "--start", "2026-11-01"]
     done = run_command(*arguments, status=6)
     assert done.stdout == ""
@@ -86,23 +87,24 @@ def test_a_part_that_was_never_read_is_an_error_and_nothing_on_stdout(path):
     assert "warning" in warned.stderr
 
 
+PLANT = ["plant.siteline", "line-2", "--since", "0"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["none.siteline", "line-2", "--since", "0"], "there is no store"),
-        (["plant.siteline", "line-3", "--since", "0"], "no feed"),
-        (["plant.siteline", "line-2", "--since", "999"], "lies ahead"),
-        (["plant.siteline", "line-2", "--since", "2026-11-16"], "by the sequence of pages"),
-        (["plant.siteline", "line-2"], "--since"),
-        (["plant.siteline", "line-2", "--since", "0", "--json"], "stdout has the data"),
-        (
-            ["plant.siteline", "line-2", "--since", "0", "-o", "plant.siteline", "--format", "csv"],
-            "is a store, which -o does not replace",
-        ),
+        (["none.siteline", *PLANT[1:]], "there is no store"),
+        (["plant.siteline", "line-3", *PLANT[2:]], "no feed"),
+        ([*PLANT[:3], "999"], "lies ahead"),
+        ([*PLANT[:3], "9" * 5_000], "is not the number of a page."),
+        ([*PLANT[:3], "2026-11-16"], "by the sequence of pages"),
+        (PLANT[:2], "--since"),
+        ([*PLANT, "--json"], "stdout has the data"),
+        ([*PLANT, "-o", "plant.siteline", "--format", "csv"], "a store, which -o does not replace"),
     ],
 )
-def test_what_is_wrong_is_refused_and_changes_no_file(path, tmp_path, arguments, said):
-    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
-    done = run_command("changes", *arguments, folder=tmp_path, status=2)
-    assert said in done.stderr
-    assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
+def test_a_wrong_line_changes_no_file(path, arguments, said):
+    folder = path.parent
+    before = {name: (folder / name).read_bytes() for name in os.listdir(folder)}
+    assert said in run_command("changes", *arguments, folder=folder, status=2).stderr
+    assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before

@@ -1,4 +1,4 @@
-"""`siteline coverage` and `siteline lateness`: what a store knows of its feeds."""
+"""`siteline coverage` and `siteline lateness`: the state of the feeds in a store."""
 
 import os
 from datetime import datetime, timedelta
@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 import pandas as pd
 import pytest
 import siteline
-from kit.command import run_command, run_json
+from kit.command import run_command, run_json, run_process
 from kit.ranges import NOW
 
 LATER = "2026-11-20T06:00:00Z"
+BOTH = pytest.mark.parametrize("command", ["coverage", "lateness"])
 
 
 @pytest.fixture(scope="module")
@@ -27,18 +28,15 @@ def path(tmp_path_factory):
     return path
 
 
-def windows_of(document, number=0):
-    return [
-        (one["start"][:10], one["state"], one["empty"])
-        for one in document["feeds"][number]["windows"]
-    ]
+def windows_of(feed):
+    return [(one["start"][:10], one["state"], one["empty"]) for one in feed["windows"]]
 
 
-def test_coverage_tells_read_and_empty_from_never_read(path):
+def test_coverage_tells_empty_from_unread(path):
     document = run_json("coverage", path, "--now", LATER)
-    assert document["command"] == "coverage"
-    assert [feed["name"] for feed in document["feeds"]] == ["part", "whole"]
-    assert windows_of(document, 1) == [
+    part, whole = document["feeds"]
+    assert (document["command"], part["name"], whole["name"]) == ("coverage", "part", "whole")
+    assert windows_of(whole) == [
         ("2026-11-15", "settled", False),
         ("2026-11-16", "settled", False),
         ("2026-11-17", "settled", True),
@@ -47,34 +45,28 @@ def test_coverage_tells_read_and_empty_from_never_read(path):
         ("2026-11-19", "unread", None),
         ("2026-11-20", "unread", None),
     ]
-    unread = [empty for _, state, empty in windows_of(document) if state == "unread"]
+    unread = [empty for _, state, empty in windows_of(part) if state == "unread"]
     assert len(unread) > 1
     assert set(unread) == {None}
-
-
-def test_coverage_gives_what_the_store_gives(path):
-    document = run_json("coverage", path, "part", "--now", LATER)
-    (feed,) = document["feeds"]
     with siteline.Store(path, read_only=True) as store:
         known = store.coverage("part", now=LATER)
-    assert feed["now"] == LATER
+    assert part["now"] == LATER
     for name in ("settled_through", "read_through", "newest"):
-        assert datetime.fromisoformat(feed[name]) == getattr(known, name)
+        assert datetime.fromisoformat(part[name]) == getattr(known, name)
     assert known.read_through < known.newest, "there is a gap"
-    assert {state: timedelta(seconds=span) for state, span in feed["spans"].items()} == known.spans
-    assert [list(window.values()) for window in feed["windows"]] == [
-        [one if isinstance(one, (str, bool, type(None))) else as_text(one) for one in window]
-        for window in known
-    ]
+    assert {state: timedelta(seconds=span) for state, span in part["spans"].items()} == known.spans
+    chosen = run_json("coverage", path, "whole", "part", "whole", "--now", LATER)
+    assert chosen["feeds"] == [whole, part]
+    # Without --now, the time of this machine or of a later read is used.
+    assert run_json("coverage", path, "whole")["feeds"][0]["now"] >= NOW
 
 
-def as_text(time):
-    return time.isoformat().replace("+00:00", "Z")
-
-
-def test_for_a_person_neighbours_in_the_same_state_are_one_row(path):
-    text = run_command("coverage", path, "whole", "--now", LATER).stdout
+def test_text_joins_neighbours_in_one_state(path):
+    # On a terminal that cannot write the calendar.
+    env = {"PYTHONIOENCODING": "ascii"}
+    text = run_process("coverage", path, "whole", "--now", LATER, env=env).stdout
     assert "settled through 2026-11-19 00:00, read through 2026-11-19 23:00" in text
+    assert "? settled 4 d" in text
     rows = [" ".join(line.split()) for line in text.splitlines() if line.startswith("  2026-11-1")]
     assert rows == [
         "2026-11-15 00:00 2026-11-17 00:00 2 d settled",
@@ -85,55 +77,31 @@ def test_for_a_person_neighbours_in_the_same_state_are_one_row(path):
     ]
 
 
-def test_without_a_time_coverage_is_for_that_of_this_machine_or_a_later_read(path):
-    (feed,) = run_json("coverage", path, "whole")["feeds"]
-    assert feed["now"] >= NOW
-    assert feed["settled_through"] == "2026-11-19T00:00:00Z"
-
-
-def test_each_feed_is_shown_once_and_in_the_order_asked_for(path):
-    document = run_json("coverage", path, "whole", "part", "whole", "--now", LATER)
-    assert [feed["name"] for feed in document["feeds"]] == ["whole", "part"]
-
-
-@pytest.mark.parametrize("command", ["coverage", "lateness"])
-def test_a_wrong_feed_store_or_time_is_a_fault_of_usage(path, tmp_path, command):
+@BOTH
+def test_a_wrong_argument_is_a_usage_error(path, tmp_path, command):
     told = run_command(command, path, "line-9", status=2).stderr
     assert 'has no feed "line-9"' in told
     assert "Its feeds: part, whole." in told
-    missing = tmp_path / "mistyped.siteline"
+    missing, text = tmp_path / "mistyped.siteline", tmp_path / "notes.txt"
     assert "there is no store" in run_command(command, missing, status=2).stderr
-    assert not missing.exists()
-    text = tmp_path / "notes.txt"
     text.write_text("notes")
     assert "it is not a store of siteline" in run_command(command, text, status=2).stderr
     assert run_json("coverage", path, "--now", "soon", status=2)["error"]["type"] == "QueryError"
+    assert os.listdir(tmp_path) == ["notes.txt"]
 
 
-@pytest.mark.parametrize("command", ["coverage", "lateness"])
-def test_a_store_without_feeds_says_so(tmp_path, command):
+@BOTH
+def test_neither_command_writes_or_needs_credentials(path, tmp_path, command):
+    before = sorted(os.listdir(path.parent))
+    run_command(command, path, "--profile", "nobody")
+    assert sorted(os.listdir(path.parent)) == before
     empty = tmp_path / "empty.siteline"
     siteline.Store(empty).close()
     assert run_json(command, empty)["feeds"] == []
     assert "the store has no feeds" in run_command(command, empty).stdout
 
 
-def test_neither_command_makes_a_file_nor_needs_a_credential(path):
-    before = sorted(os.listdir(path.parent))
-    for command in ("coverage", "lateness"):
-        run_command(command, path, "--profile", "nobody")
-    assert sorted(os.listdir(path.parent)) == before
-
-
-def test_a_terminal_that_cannot_write_the_calendar_still_gets_the_rows(path):
-    shown = run_command(
-        "coverage", path, "whole", "--now", LATER, env={"PYTHONIOENCODING": "ascii"}
-    ).stdout
-    assert "? settled 4 d" in shown
-    assert "2026-11-17 00:00" in shown
-
-
-def test_lateness_gives_what_the_store_gives(sandbox, store):
+def test_lateness_equals_that_of_the_store(sandbox, store):
     feed = siteline.Feed("line-2", site="S1", line="L2", interval="5m", since="2026-11-17T00:00Z")
     for _ in range(3):
         sandbox.client().sync(feed, store)
@@ -141,15 +109,13 @@ def test_lateness_gives_what_the_store_gives(sandbox, store):
     known = store.lateness("line-2")
     assert known.points.count > 100
     (found,) = run_json("lateness", store.path)["feeds"]
-    assert found["name"] == "line-2"
-    assert found["lateness"] == 86_400
+    assert (found["name"], found["lateness"]) == ("line-2", 86_400)
     assert found["verdict"] == known.verdict
     for name in ("settled", "looked", "suggested"):
         assert found[name] == seconds(getattr(known, name))
     for name in ("points", "revisions"):
         delays = getattr(known, name)
-        assert found[name]["count"] == delays.count
-        assert found[name]["late"] == delays.late
+        assert (found[name]["count"], found[name]["late"]) == (delays.count, delays.late)
         for quantile in ("median", "p90", "p95", "p99", "longest"):
             assert found[name][quantile] == seconds(getattr(delays, quantile))
     assert run_command("lateness", store.path).stdout == f"{known}\n"

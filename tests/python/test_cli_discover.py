@@ -1,5 +1,6 @@
-"""``siteline discover``: what may be read, and what has come or gone."""
+"""``siteline discover``: the readable resources, and the changes since the last run."""
 
+import hashlib
 import json
 import subprocess
 from datetime import UTC, datetime
@@ -19,17 +20,21 @@ def plant(*lines, **more):
 
 @pytest.fixture
 def state(tmp_path):
-    """The folder above that of the memory."""
+    """The parent folder of the memory."""
     return tmp_path / "state"
 
 
 @pytest.fixture
-def discover(sandbox, state):
-    """Run it where the service lists these resources."""
+def env(sandbox, state):
+    return {**sandbox.env(), "XDG_STATE_HOME": str(state), "LOCALAPPDATA": str(state)}
+
+
+@pytest.fixture
+def discover(sandbox, env):
+    """Run it while the service lists these resources."""
 
     def discover(resources, *arguments, how=run_json, **options):
         sandbox.fault(on="discovery", status=200, body=json.dumps(resources))
-        env = {**sandbox.env(), "XDG_STATE_HOME": str(state), "LOCALAPPDATA": str(state)}
         return how("discover", *arguments, env=env, **options)
 
     return discover
@@ -41,30 +46,29 @@ def memory(state):
     return path
 
 
-def test_the_body_is_printed_as_it_came_and_costs_no_data_request(sandbox):
-    document = run_json("discover", env=sandbox.env())
+def test_the_body_is_printed(sandbox, env, discover):
+    document = run_json("discover", env=env)
     assert document["resources"] == dict(sandbox.client().discover())
-    text = run_command("discover", env=sandbox.env()).stdout
+    text = run_command("discover", env=env).stdout
     assert json.loads(text) == document["resources"]
     assert text.count("\n") > 20
     stats = sandbox.stats
     assert (stats["discovery_requests"], stats["data_requests"]) == (3, 0)
+    # Control characters are shown as escapes.
+    body = {"sites": [{"siteId": "\u009b2J\u202e", "name": "Süd"}]}
+    text = discover(body, how=run_command).stdout
+    assert json.loads(text) == body
+    assert "Süd" in text
+    assert "\\u009b2J\\u202e" in text
+    gone = discover({"sites": []}, "--diff", how=run_command).stdout
+    assert "\\u009b2J\\u202e: no longer authorised (or removed)" in gone
 
 
-def test_the_first_time_there_is_nothing_to_compare_with(discover):
-    document = discover(plant(L1), "--diff")
-    assert document["resources"] == plant(L1)
-    assert document["since"] is None
-    assert document["come"] == document["gone"] == document["changed"] == []
-    done = discover(plant(L2), "--diff", how=run_command)
-    assert "L2" in done.stdout
-    assert done.stderr == ""
-
-
-def test_what_came_and_went_is_told_by_its_ids(discover):
-    discover(plant(L1, total=1))
-    now = plant({**L2, "name": "varnish"}, total=2)
-    before = datetime.now(UTC)
+def test_differences_are_named_by_ids(discover):
+    first = discover(plant(L1, total=1), "--diff")
+    assert first["since"] is None
+    assert first["come"] == first["gone"] == first["changed"] == []
+    now, before = plant({**L2, "name": "varnish"}, total=2), datetime.now(UTC)
     document = discover(now, "--diff")
     assert datetime.fromisoformat(document["since"]) <= before
     assert document["resources"] == now
@@ -73,63 +77,62 @@ def test_what_came_and_went_is_told_by_its_ids(discover):
     ]
     assert document["gone"] == [{"path": "/sites/siteId=S1/lines/lineId=L1", "value": L1}]
     assert document["changed"] == [{"path": "/total", "before": 1, "after": 2}]
-    text = discover(plant(L2), "--diff", how=run_command).stdout
-    assert text.splitlines()[:2] == [
+    lines = discover(plant(L2), "--diff", how=run_command).stdout.splitlines()
+    assert lines[:2] == [
         "gone     /total",
         'changed  /sites/siteId=S1/lines/lineId=L2/name: "varnish" -> "paint"',
     ]
-
-
-def test_a_resource_that_is_gone_is_said_to_be_no_longer_authorised(discover):
-    discover(plant(L1, L2))
-    text = discover(plant(L1), "--diff", how=run_command).stdout
-    assert "/sites/siteId=S1/lines/lineId=L2: no longer authorised (or removed)" in text
-    assert "0 come, 1 gone, 0 changed since " in text
-    again = discover(plant(L1), "--diff", how=run_command).stdout
+    assert "0 come, 1 gone, 1 changed since " in lines[2]
+    again = discover(plant(L2), "--diff", how=run_command).stdout
     assert again.startswith("Nothing has changed since ")
-    assert "lineId" not in again
-
-
-def test_every_run_is_remembered_and_only_after_it_was_compared(discover):
+    # A run without --diff is remembered, too.
     discover(plant(L1))
-    discover(plant(L2))
     assert len(discover(plant(L1, L2), "--diff")["come"]) == 1
-    assert discover(plant(L1, L2), "--diff")["come"] == []
 
 
-def test_another_subject_has_a_memory_of_its_own(discover, sandbox, key, tmp_path, state):
+def test_each_subject_has_its_memory(discover, sandbox, env, key, key_file, state):
     discover(plant(L1))
-    key.save(tmp_path / "key.pem")
-    other = {
-        **{"SITELINE_SUBJECT": sandbox.enroll(key.public_jwk), "XDG_STATE_HOME": str(state)},
-        **{"SITELINE_PRIVATE_KEY_FILE": str(tmp_path / "key.pem"), "LOCALAPPDATA": str(state)},
-    }
-    env = {**sandbox.env(), **other}
     del env["SITELINE_PRIVATE_KEY"]
+    env |= {"SITELINE_SUBJECT": sandbox.enroll(key.public_jwk)}
+    env |= {"SITELINE_PRIVATE_KEY_FILE": str(key_file)}
     assert run_json("discover", "--diff", env=env)["since"] is None
     assert len([*(state / "siteline").glob("discovery-*")]) == 2
 
 
-def test_what_nobody_could_read_is_told_again(discover, sandbox, state):
+def test_unread_output_is_not_remembered(discover, sandbox, env):
     discover(plant(L1))
     sandbox.fault(on="discovery", status=200, body=json.dumps(plant(L1, L2)))
-    env = {**sandbox.env(), "XDG_STATE_HOME": str(state), "LOCALAPPDATA": str(state)}
     # An output without a buffer would hide that it is not emptied in time.
-    env["PYTHONUNBUFFERED"] = ""
-    program = [*COMMAND, "discover", "--diff"]
-    with subprocess.Popen(program, env=environment(env), stdout=subprocess.PIPE) as process:
+    env = environment({**env, "PYTHONUNBUFFERED": ""})
+    with subprocess.Popen(
+        [*COMMAND, "discover", "--diff"], env=env, stdout=subprocess.PIPE
+    ) as process:
         process.stdout.close()
     assert process.returncode == 141
+    # A refused discovery is not remembered either.
+    sandbox.fault(on="discovery", status=403, body='{"error": "forbidden"}')
+    error = run_json("discover", "--diff", env=env, status=3)["error"]
+    assert error["type"] == "ScopeError"
     assert len(discover(plant(L1, L2), "--diff")["come"]) == 1
 
 
 @systems.MODES
-def test_the_memory_is_for_its_owner_alone(discover, state):
+def test_the_memory_is_private(discover, state, tmp_path):
     discover(plant(L1))
-    assert memory(state).stat().st_mode & 0o777 == 0o600
-    memory(state).chmod(0o644)
+    path, kept = memory(state), tmp_path / "kept.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
     discover(plant(L1))
-    assert memory(state).stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600
+    # A link is not read and not followed.
+    path.rename(kept)
+    before = kept.read_bytes()
+    path.symlink_to(kept)
+    assert discover(plant(L2), "--diff")["since"] is None
+    assert kept.read_bytes() == before
+    assert not path.is_symlink()
+    whose = f"{json.loads(before)['base_url']}\n{json.loads(before)['subject']}".encode()
+    assert path.name == f"discovery-{hashlib.sha256(whose).hexdigest()[:32]}.json"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_the_memory_is_for_its_owner_alone(discover, state):
         lambda text: text.replace('"seen": "', '"seen": "x'),
     ],
 )
-def test_a_damaged_memory_is_said_and_begun_anew(discover, state, damage):
+def test_a_damaged_memory_begins_anew(discover, state, damage):
     discover(plant(L1))
     text = damage(memory(state).read_text())
     memory(state).write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -155,7 +158,7 @@ def test_a_damaged_memory_is_said_and_begun_anew(discover, state, damage):
     assert discover(plant(L2), "--diff")["since"] is not None
 
 
-def test_a_memory_that_cannot_be_kept_is_warned_of_once(discover, state):
+def test_an_unwritable_memory_is_a_warning(discover, state):
     # Below a file there is no folder, not even for root.
     state.write_text("")
     for arguments in ((), ("--diff",)):
@@ -166,62 +169,17 @@ def test_a_memory_that_cannot_be_kept_is_warned_of_once(discover, state):
     assert state.read_text() == ""
 
 
-@systems.MODES
-def test_a_link_in_the_place_of_the_memory_is_neither_read_nor_followed(discover, state, tmp_path):
-    discover(plant(L1))
-    kept = tmp_path / "kept.json"
-    memory(state).rename(kept)
-    before = kept.read_bytes()
-    (state / "siteline" / memory_name(kept)).symlink_to(kept)
-    assert discover(plant(L2), "--diff")["since"] is None
-    assert kept.read_bytes() == before
-    assert not memory(state).is_symlink()
-
-
-def memory_name(path):
-    """The name of the file that has this memory."""
-    import hashlib
-
-    known = json.loads(path.read_bytes())
-    whose = f"{known['base_url']}\n{known['subject']}".encode()
-    return f"discovery-{hashlib.sha256(whose).hexdigest()[:32]}.json"
-
-
-def test_several_at_once_leave_a_whole_file(sandbox, state):
-    env = {**sandbox.env(), "XDG_STATE_HOME": str(state), "LOCALAPPDATA": str(state)}
+def test_processes_at_once_leave_a_whole_file(sandbox, env, state):
     running = [
         subprocess.Popen([*COMMAND, "discover"], env=environment(env), stdout=subprocess.DEVNULL)
-        for _ in range(4)
+        for _ in range(3)
     ]
-    assert [process.wait(60) for process in running] == [0] * 4
+    assert [process.wait(60) for process in running] == [0] * 3
     assert json.loads(memory(state).read_bytes())["resources"] == dict(sandbox.client().discover())
     assert [*(state / "siteline").glob("*.new")] == []
 
 
-def test_a_refused_discovery_forgets_nothing(discover, sandbox, state):
-    discover(plant(L1))
-    before = memory(state).read_bytes()
-    sandbox.fault(on="discovery", status=403, body='{"error": "forbidden"}')
-    env = {**sandbox.env(), "XDG_STATE_HOME": str(state), "LOCALAPPDATA": str(state)}
-    assert run_json("discover", "--diff", env=env, status=3)["error"]["type"] == "ScopeError"
-    assert memory(state).read_bytes() == before
-
-
-def test_what_would_change_a_terminal_is_shown_as_an_escape(discover):
-    body = {"sites": [{"siteId": "\u009b2J\u202e", "name": "Süd"}]}
-    done = discover(body, how=run_command)
-    assert json.loads(done.stdout) == body
-    assert "Süd" in done.stdout
-    assert "\\u009b2J\\u202e" in done.stdout
-    gone = discover({"sites": []}, "--diff", how=run_command).stdout
-    assert "\\u009b2J\\u202e: no longer authorised" in gone
-
-
 # The comparison itself.
-
-
-def paths(entries):
-    return [entry["path"] for entry in entries]
 
 
 @pytest.mark.parametrize(
@@ -236,29 +194,29 @@ def paths(entries):
         ([{"id": 1, "name": "x"}, {"id": 1, "name": "y"}], "name=y"),
         ([{"id": True, "name": "x"}, {"id": False, "name": "y/~"}], "name=y~1~0"),
         ([{"name": "x"}, {"name": "x"}], "-"),
-        ([{"name": "x"}, {"colour": "red"}], "-"),
         ([{"id": "x"}, "S2"], "-"),
         (["S1", "S2"], "-"),
     ],
 )
-def test_an_item_is_known_by_the_ids_that_tell_all_of_them_apart(items, path):
+def test_items_are_identified_by_ids(items, path):
     found = differences({"list": items[::-1]}, {"list": items[:1]})
-    assert paths(found.gone) == [f"/list/{path}"]
-    assert found.gone[0]["value"] == items[1]
+    assert found.gone == [{"path": f"/list/{path}", "value": items[1]}]
     assert found.come == found.changed == []
     back = differences({"list": items[:1]}, {"list": items[::-1]})
-    assert paths(back.come) == [f"/list/{path}"]
+    assert [entry["path"] for entry in back.come] == [f"/list/{path}"]
 
 
-def test_the_order_of_members_and_items_does_not_count():
+def test_order_does_not_count():
     one = {"a": 1, "list": [{"id": 1, "of": ["x", "y", "y"]}, {"id": 2}]}
     other = {"list": [{"id": 2}, {"of": ["y", "x", "y"], "id": 1}], "a": 1}
     assert not any(differences(one, other))
-    assert not any(differences([{"a": 1, "b": 2}, {}], [{}, {"b": 2, "a": 1}]))
     other["list"][1]["of"] = ["y", "x", "x"]
     found = differences(one, other)
     assert found.gone == [{"path": "/list/id=1/of/-", "value": "y"}]
     assert found.come == [{"path": "/list/id=1/of/-", "value": "x"}]
+    # An item that is gone is listed once, at its highest level.
+    gone = differences(plant(L1), {"sites": []}).gone
+    assert [entry["path"] for entry in gone] == ["/sites/siteId=S1"]
 
 
 @pytest.mark.parametrize(
@@ -268,14 +226,3 @@ def test_values_of_other_types_are_changes(before, after):
     found = differences({"a": before}, {"a": after})
     assert found.changed == [{"path": "/a", "before": before, "after": after}]
     assert found.come == found.gone == []
-
-
-def test_an_id_that_becomes_a_text_is_a_change_and_no_other_item():
-    found = differences({"sites": [{"siteId": 1}]}, {"sites": [{"siteId": "1"}]})
-    assert paths(found.changed) == ["/sites/siteId=1/siteId"]
-    assert found.come == found.gone == []
-
-
-def test_what_is_gone_is_told_once_at_its_highest_level():
-    found = differences(plant(L1), {"sites": []})
-    assert paths(found.gone) == ["/sites/siteId=S1"]

@@ -1,96 +1,60 @@
 """Each command that writes exits with status 4 on a full or failing disk."""
 
 import errno
-import json
-import os
 from pathlib import Path
 
 import pytest
-import siteline
 from kit import systems
-from kit.command import run_command
+from kit.command import run_command, run_json, run_process
 from kit.disk_faults import compiled
-from siteline.cli.exits import Exit, status_of
+from kit.feeds_file import write_feeds
 
-NUMBERS = ("ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM")
-FAULTS = [
-    ("open", "EIO"),
-    ("open", "ENFILE"),
-    ("write", "ENOSPC"),
-    ("write", "EIO"),
-    ("fsync", "EDQUOT"),
-    ("fsync", "EIO"),
-    ("rename", "ENOSPC"),
-]
+pytestmark = [systems.PRELOAD, pytest.mark.once]
 DAY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
-FEEDS = """
-[feeds.plant]
-site = "S1"
-interval = "1h"
-since = "2026-11-18T00:00:00Z"
-"""
+FAULTS = [("open", "EIO"), ("write", "ENOSPC"), ("fsync", "EDQUOT"), ("rename", "ENOSPC")]
+MORE_FAULTS = [("open", "ENFILE"), ("write", "EIO"), ("fsync", "EIO")]
+FEEDS = '[feeds.plant]\nsite = "S1"\ninterval = "1h"\nsince = "2026-11-18T00:00:00Z"\n'
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_a_disk_fault_of_any_class_is_temporary(name):
-    number = getattr(errno, name)
-    assert status_of(OSError(number, os.strerror(number), "plant.csv")) is Exit.TEMPORARY
-    assert status_of(OSError(errno.ENOENT, "no such file", "plant.csv")) is Exit.USAGE
-    assert status_of(PermissionError(errno.EACCES, "denied", "plant.csv")) is Exit.USAGE
-    assert status_of(OSError(errno.EROFS, "read-only", "plant.csv")) is Exit.USAGE
-
-
-@pytest.mark.parametrize(
-    "kind", [siteline.StoreError, siteline.CredentialError, siteline.ConfigError]
-)
-def test_an_error_that_may_pass_is_temporary(kind):
-    assert status_of(kind("no descriptor", retryable=True)) is Exit.TEMPORARY
-    assert status_of(kind("a wrong setting")) is Exit.USAGE
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The library that makes system calls fail."""
+    return compiled(tmp_path_factory.mktemp("library"))
 
 
 def commands(folder, kept):
-    """Returns the commands that write to a folder."""
-    return (
-        ["keygen", folder / "key.pem"],
+    """Returns the commands that write to a folder, by the calls that they make."""
+    rename = [
+        ["keygen", "--bits", "2048", folder / "key.pem"],
         ["pull", *DAY, "--restart", "-o", folder / "day.csv"],
         ["pull", *DAY, "--restart", "-o", folder / "day.parquet"],
-        ["sync", kept / "feeds.toml", folder / "plant.siteline"],
         ["store", "backup", kept / "plant.siteline", folder / "backup.siteline"],
         ["changes", kept / "plant.siteline", "plant", "--since", 0, "-o", folder / "changes.csv"],
         ["profile", "init", "--subject", "s", "--base-url", "https://plant.example", "plant"],
-    )
+    ]
+    return rename, [["sync", kept / "feeds.toml", folder / "plant.siteline"]]
 
 
-@systems.PRELOAD
-@pytest.mark.parametrize(("call", "name"), FAULTS)
-def test_each_command_ends_with_4_on_a_disk_fault(sandbox, tmp_path, call, name):
-    kept, library, folder = tmp_path / "kept", compiled(tmp_path), tmp_path / "disk"
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [*FAULTS, *(pytest.param(*fault, marks=pytest.mark.campaign) for fault in MORE_FAULTS)],
+)
+def test_a_disk_fault_ends_commands_with_4(shared_sandbox, library, tmp_path, call, name):
+    kept, folder = tmp_path / "kept", tmp_path / "disk"
     kept.mkdir()
     folder.mkdir()
-    (kept / "feeds.toml").write_text(FEEDS, encoding="utf-8")
-    env = sandbox.env()
+    write_feeds(kept, FEEDS)
+    env = shared_sandbox.env()
     run_command("sync", kept / "feeds.toml", kept / "plant.siteline", env=env)
     fault = f"{call} {getattr(errno, name)} {folder}"
     faulty = {"LD_PRELOAD": str(library), "SITELINE_DISK_FAULT": fault}
-    for words in commands(folder, kept):
-        if (call, words[0]) == ("rename", "sync"):  # sync renames no file
-            continue
+    rename, others = commands(folder, kept)
+    for words in rename if call == "rename" else others + rename:
         if words[0] == "profile":
             env = {"SITELINE_CONFIG": str(folder / "profiles.toml")}
-        done = run_command(*words, env=env | faulty, status=4)
-        assert "uncategorized" not in done.stderr
+        error = run_json(*words, env=env | faulty, status=4, run=run_process)["error"]
+        assert error["retryable"] or words[0] != "keygen"
+        assert "uncategorized" not in error["message"]
         assert not (folder / Path(words[-1]).name).exists() or words[0] == "sync", words
         # The same command succeeds after the disk has recovered.
         run_command(*words, env=env)
-
-
-@systems.PRELOAD
-def test_a_fault_of_the_disk_is_retryable_in_json(sandbox, tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    fault = f"fsync {errno.EIO} {folder}"
-    env = {**sandbox.env(), "LD_PRELOAD": str(compiled(tmp_path)), "SITELINE_DISK_FAULT": fault}
-    done = run_command("keygen", folder / "key.pem", "--json", env=env, status=4)
-    error = json.loads(done.stdout)["error"]
-    assert error["retryable"]
-    assert "input/output error" in f"{error['message']} {error['hint']}".lower()

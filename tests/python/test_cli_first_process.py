@@ -44,53 +44,30 @@ def as_first_process(env, *words):
             namespace.kill()
 
 
-@contextlib.contextmanager
-def waiting_for_a_page(sandbox, *words):
-    """Runs a command as process 1 and yields when it waits for its third page, which hangs."""
-    sandbox.fault(on="data", hang=True, skip=2, times=1)
-    before = sandbox.stats["data_requests"]
-    with as_first_process(sandbox.env(), *words) as (namespace, process):
-        wait_until(lambda: sandbox.stats["data_requests"] == before + 3)
-        yield namespace, process
-    sandbox.clear_faults()
-
-
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _can_make_namespaces():
-    tried = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False)
-    if tried.returncode:
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine makes no namespace of processes")
 
 
-ENDS = [("SIGTERM", 143), ("SIGHUP", 129), ("SIGQUIT", 131), ("SIGINT", 130)]
-
-
-@pytest.mark.parametrize(("name", "status"), ENDS)
-def test_a_sync_as_process_1_is_ended(sandbox, tmp_path, name, status):
+@pytest.mark.parametrize(
+    ("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGQUIT", 131), ("SIGINT", 130)]
+)
+def test_signals_end_a_sync(sandbox, tmp_path, name, status):
     feeds, store = write_feeds(tmp_path), tmp_path / "plant.siteline"
-    with waiting_for_a_page(sandbox, "sync", feeds, store) as (namespace, process):
+    sandbox.fault(on="data", hang=True, skip=2, times=1)
+    with as_first_process(sandbox.env(), "sync", feeds, store) as (namespace, process):
+        wait_until(lambda: sandbox.stats["data_requests"] == 3)
         os.kill(process, getattr(signal, name))
         told = namespace.communicate(timeout=60)[1]
     assert namespace.returncode == status, told
-    # The applied pages are kept, and the next run continues.
     assert "Traceback" not in told
+    # The applied pages are kept, and the next run continues.
     run_command("store", "check", store)
     run_command("sync", feeds, store, env=sandbox.env())
 
 
-@pytest.mark.parametrize(("name", "status"), ENDS)
-def test_a_pull_as_process_1_is_ended(sandbox, tmp_path, name, status):
-    words = ["pull", "-o", tmp_path / "day.csv", *QUERY]
-    with waiting_for_a_page(sandbox, *words) as (namespace, process):
-        os.kill(process, getattr(signal, name))
-        told = namespace.communicate(timeout=60)[1]
-    assert namespace.returncode == status, told
-    assert "Traceback" not in told
-    run_command(*words, "--resume", env=sandbox.env())
-    assert (tmp_path / "day.csv").read_text(encoding="utf-8").count("\n") > 200
-
-
-def test_a_pull_to_stdout_as_process_1_leaves_no_points(sandbox, tmp_path):
+def test_sigterm_ends_a_pull_without_leftovers(sandbox, tmp_path):
     env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
     sandbox.fault(on="data", hang=True, skip=2, times=1)
     with as_first_process(env, "pull", "-o", "-", *QUERY) as (namespace, process):
@@ -102,9 +79,9 @@ def test_a_pull_to_stdout_as_process_1_leaves_no_points(sandbox, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["sandbox"], ["agent"]])
-def test_a_server_as_process_1_is_ended(sandbox, tmp_path, words):
-    with as_first_process(sandbox.env(), *words) as (namespace, process):
+@pytest.mark.parametrize("word", ["sandbox", "agent"])
+def test_sigterm_ends_a_server(sandbox, word):
+    with as_first_process(sandbox.env(), word) as (namespace, process):
         assert namespace.stdout.readline()
         os.kill(process, signal.SIGTERM)
         told = namespace.communicate(timeout=60)[1]

@@ -1,93 +1,102 @@
-"""`siteline plan`: what a sync or a read would cost. No request is sent, and no file is made."""
+"""`siteline plan`: the cost of a sync or a read. It sends no request and creates no file."""
 
 import os
 
 import pytest
 import siteline
-from kit.command import run_command, run_json
+from kit.command import run_command, run_json, run_process
 from kit.feeds_file import write_feeds
-from kit.ranges import NOW
-from siteline.cli import main
 from siteline.cli.feeds import read_feeds
 
 pytestmark = pytest.mark.once
+RANGE = ("--start", "2026-11-01", "--end", "2026-11-03")
+QUERY = ("--site", "S1", "--line", "L2", "--interval", "5m", "--page-size", "500")
 
 
 @pytest.fixture(scope="module")
-def synced(tmp_path_factory):
-    """A sandbox of which a store was synced, a day ago."""
+def synced(shared_sandbox, tmp_path_factory):
+    """A file of feeds and a store that was synced a day ago."""
     folder = tmp_path_factory.mktemp("plant")
     feeds = write_feeds(folder)
-    with siteline.Sandbox(now=NOW) as sandbox:
-        with siteline.Store(folder / "plant.siteline") as store:
-            sandbox.client(ledger="memory").sync(read_feeds(str(feeds)).feeds, store)
-        sandbox.clock.advance("1d")
-        yield sandbox, feeds, folder / "plant.siteline"
+    with siteline.Store(folder / "plant.siteline") as store:
+        shared_sandbox.client(ledger="memory").sync(read_feeds(str(feeds)).feeds, store)
+    shared_sandbox.clock.advance("1d")
+    return feeds, folder / "plant.siteline"
 
 
-def test_a_plan_of_feeds_says_what_client_plan_says_and_asks_nothing(synced):
-    sandbox, feeds, path = synced
-    before = sandbox.stats
-    document = run_json("plan", feeds, path, env=sandbox.env())
-    text = run_command("plan", feeds, path, env=sandbox.env()).stdout
-    assert sandbox.stats == before
+@pytest.fixture
+def plan(shared_sandbox):
+    """Run `siteline plan`, which sends nothing; returns its document."""
+
+    def plan(*words, how=run_json, allowance=None, **options):
+        env = shared_sandbox.env()
+        if allowance:
+            env["SITELINE_DAILY_ALLOWANCE"] = allowance
+        before = shared_sandbox.stats
+        done = how("plan", *words, env=env, **options)
+        assert shared_sandbox.stats == before
+        return done
+
+    return plan
+
+
+def test_a_plan_equals_client_plan(shared_sandbox, synced, plan):
+    feeds, path = synced
+    names, files = os.listdir(path.parent), path.read_bytes()
+    document = plan(*synced)
     with siteline.Store(path, read_only=True) as store:
-        plan = sandbox.client().plan(read_feeds(str(feeds)).feeds, store)
-    assert text == f"{plan}\n"
-    assert document["pages"] == plan.pages > 2
+        known = shared_sandbox.client().plan(read_feeds(str(feeds)).feeds, store)
+    assert plan(*synced, how=run_process).stdout == f"{known}\n"
+    assert document["pages"] == known.pages > 2
     assert (document["kind"], document["fits"], document["set_aside"]) == ("sync", None, 0)
     assert document["now"] == "2026-11-21T00:00:00Z"
     assert (document["store"], document["store_exists"]) == (str(path), True)
     assert [(task["feed"], task["why"]) for task in document["tasks"]] == [
-        (task.feed, task.why) for task in plan.tasks
+        (task.feed, task.why) for task in known.tasks
     ]
     assert document["tasks"][0]["start"] == "2026-11-20T00:00:00Z"
     assert document["allowance"]["resets_at"] == "2026-11-22T00:00:00Z"
+    assert (os.listdir(path.parent), path.read_bytes()) == (names, files)
 
 
-def test_a_plan_is_narrowed_to_a_feed_and_a_range(synced):
-    sandbox, feeds, path = synced
-    document = run_json(
-        "plan", feeds, path, "--feed", "line-2", "--until", "2026-11-20T12:00Z",
-        "--reread", "2026-11-17/2026-11-18", "--reread", "2026-11-18T06:00Z/2026-11-18T12:00Z",
-        env=sandbox.env(),
-    )  # fmt: skip
+def test_a_plan_is_narrowed(synced, plan):
+    words = ("--feed", "line-2", "--until", "2026-11-20T12:00Z", "--reread")
+    document = plan(*synced, *words, "2026-11-17/2026-11-18")
     assert {task["feed"] for task in document["tasks"]} == {"line-2"}
     assert max(task["end"] for task in document["tasks"]) == "2026-11-20T12:00:00Z"
     reread = [task for task in document["tasks"] if task["why"] == "reread"]
-    assert [(task["start"], task["end"]) for task in reread] == [
-        ("2026-11-17T00:00:00Z", "2026-11-18T00:00:00Z"),
-        ("2026-11-18T06:00:00Z", "2026-11-18T12:00:00Z"),
+    assert [(task["start"][:10], task["end"][:10]) for task in reread] == [
+        ("2026-11-17", "2026-11-18")
     ]
 
 
-def test_check_exits_with_5_where_the_allowance_is_not_enough(synced):
-    sandbox, feeds, path = synced
-    poor = {**sandbox.env(), "SITELINE_DAILY_ALLOWANCE": "1"}
-    assert run_json("plan", feeds, path, env=poor)["fits"] is False
-    document = run_json("plan", feeds, path, "--check", env=poor, status=5)
+def test_check_compares_with_the_allowance(synced, plan):
+    assert plan(*synced, allowance="1")["fits"] is False
+    document = plan(*synced, "--check", allowance="1", status=5)
     assert (document["fits"], document["allowance"]["left"]) == (False, 1)
-    assert "not enough" in run_command("plan", feeds, path, "--check", env=poor, status=5).stdout
-    rich = {**sandbox.env(), "SITELINE_DAILY_ALLOWANCE": "1000"}
-    assert run_json("plan", feeds, path, "--check", env=rich)["fits"] is True
-    assert run_json("plan", feeds, path, "--check", env=sandbox.env())["fits"] is None
+    text = plan(*synced, "--check", allowance="1", status=5, how=run_command).stdout
+    assert "not enough" in text
+    assert plan(*synced, "--check", allowance="1000")["fits"] is True
+    assert plan(*synced, "--check")["fits"] is None
 
 
-def test_a_store_that_is_not_there_is_not_made_and_all_is_to_be_read(synced, tmp_path):
-    sandbox, feeds, _ = synced
+def test_a_missing_store_is_not_made(synced, plan, tmp_path):
     path = tmp_path / "new.siteline"
-    document = run_json("plan", feeds, path, env=sandbox.env())
+    document = plan(synced[0], path)
     assert document["store_exists"] is False
     assert (document["pages"], document["fits"]) == (None, None)
     assert {task["why"] for task in document["tasks"]} == {"edge", "fill"}
-    assert f"There is no store {path} yet" in run_command(
-        "plan", feeds, path, env=sandbox.env()
-    ).stdout  # fmt: skip
+    assert f"There is no store {path} yet" in plan(synced[0], path, how=run_command).stdout
     assert os.listdir(tmp_path) == []
+    other = tmp_path / "notes.txt"
+    other.write_text("not a store, but a text that is long enough to look at\n" * 100)
+    assert "not a store" in plan(synced[0], other, status=2)["error"]["message"]
+    for wrong in (tmp_path, other / "plant.siteline"):
+        plan(synced[0], wrong, status=2)
+    assert os.listdir(tmp_path) == ["notes.txt"]
 
 
-def test_a_plan_only_reads_so_that_who_may_only_read_can_plan(synced, monkeypatch, capsys):
-    sandbox, feeds, path = synced
+def test_a_plan_opens_the_store_read_only(synced, plan, monkeypatch):
     opened, real = [], siteline.Store
 
     def open_store(path, **options):
@@ -96,67 +105,28 @@ def test_a_plan_only_reads_so_that_who_may_only_read_can_plan(synced, monkeypatc
 
     # Root may write whatever the modes are.
     monkeypatch.setattr(siteline, "Store", open_store)
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    assert main(["plan", str(feeds), str(path)]) == 0
-    assert "pages expected" in capsys.readouterr().out
+    plan(*synced)
     assert opened == [{"read_only": True}]
 
 
-def test_a_plan_makes_no_file_beside_the_store(synced, tmp_path):
-    sandbox, feeds, path = synced
-    with siteline.Store(path, read_only=True) as store:
-        store.backup(tmp_path / "copy.siteline")
-    before = (tmp_path / "copy.siteline").read_bytes()
-    run_command("plan", feeds, tmp_path / "copy.siteline", env=sandbox.env())
-    assert os.listdir(tmp_path) == ["copy.siteline"]
-    assert (tmp_path / "copy.siteline").read_bytes() == before
-
-
-def test_what_is_there_and_is_no_store_is_refused_and_left_as_it_is(synced, tmp_path):
-    sandbox, feeds, _ = synced
-    path = tmp_path / "notes.txt"
-    path.write_text("not a store, but a text that is long enough to look at\n" * 100)
-    document = run_json("plan", feeds, path, env=sandbox.env(), status=2)
-    assert "not a store" in document["error"]["message"]
-    assert os.listdir(tmp_path) == ["notes.txt"]
-    run_command("plan", feeds, tmp_path, env=sandbox.env(), status=2)
-    run_command("plan", feeds, path / "plant.siteline", env=sandbox.env(), status=2)
-
-
-def test_a_plan_of_a_query_is_that_of_a_scan(synced):
-    sandbox, _, _ = synced
-    before = sandbox.stats
-    query = ("--site", "S1", "--line", "L2", "--interval", "5m", "--filter", "machineId=M3")
-    document = run_json(
-        "plan", *query, "--start", "2026-11-01", "--end", "2026-11-03", env=sandbox.env()
-    )
-    assert sandbox.stats == before
-    assert (document["kind"], document["store"], document["store_exists"]) == ("scan", None, None)
+def test_a_plan_of_a_query(shared_sandbox, synced, plan, tmp_path):
+    document = plan(*QUERY, *RANGE)
+    assert (document["kind"], document["store"], document["pages"]) == ("scan", None, None)
     (task,) = document["tasks"]
     assert (task["start"], task["end"]) == ("2026-11-01T00:00:00Z", "2026-11-03T00:00:00Z")
-    text = run_command("plan", *query, "--start", "2026-11-01", env=sandbox.env()).stdout
+    text = plan(*QUERY, *RANGE[:2], how=run_command).stdout
     assert "2026-11-01 00:00 to 2026-11-20 23:55" in text
-
-
-def test_the_pages_of_a_read_are_estimated_from_a_store(synced, tmp_path):
-    sandbox, _, path = synced
-    query = (
-        "plan", "--site", "S1", "--line", "L2", "--interval", "5m", "--page-size", "500",
-        "--start", "2026-11-01", "--end", "2026-11-03",
-    )  # fmt: skip
-    assert run_json(*query, env=sandbox.env())["pages"] is None
-    document = run_json(*query, "--estimate-from", path, env=sandbox.env())
-    assert (document["store"], document["tasks"][0]["feed"]) == (str(path), "line-2")
-    scan = sandbox.client().data(
-        site="S1", line="L2", interval="5m", page_size=500, start="2026-11-01", end="2026-11-03"
+    # The pages are estimated from a store.
+    estimate = (*QUERY, *RANGE, "--estimate-from", synced[1])
+    document = plan(*estimate)
+    assert (document["store"], document["tasks"][0]["feed"]) == (str(synced[1]), "line-2")
+    scan = shared_sandbox.client().data(
+        site="S1", line="L2", interval="5m", page_size=500, start=RANGE[1], end=RANGE[3]
     )
     assert abs(document["pages"] - sum(1 for _ in scan.pages())) <= 2
-    poor = {**sandbox.env(), "SITELINE_DAILY_ALLOWANCE": "2"}
-    run_command(*query, "--estimate-from", path, "--check", env=poor, status=5)
-    other = tmp_path / "other.siteline"
-    run_command(*query, "--estimate-from", other, env=sandbox.env(), status=2)
-    assert not other.exists()
+    plan(*estimate, "--check", allowance="2", status=5)
+    plan(*estimate[:-1], tmp_path / "other.siteline", status=2)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -176,12 +146,7 @@ def test_the_pages_of_a_read_are_estimated_from_a_store(synced, tmp_path):
         (["--start", "yesterday"], "start="),
     ],
 )
-def test_a_wrong_command_line_is_a_usage_error(synced, arguments, message):
-    sandbox, feeds, path = synced
-    named = {"FEEDS": feeds, "STORE": path}
-    before = sandbox.stats
-    done = run_command(
-        "plan", *(named.get(one, one) for one in arguments), env=sandbox.env(), status=2
-    )
-    assert message in done.stderr
-    assert sandbox.stats == before
+def test_a_wrong_line_is_a_usage_error(synced, plan, arguments, message):
+    named = dict(zip(("FEEDS", "STORE"), synced, strict=True))
+    words = (named.get(one, one) for one in arguments)
+    assert message in plan(*words, status=2, how=run_command).stderr

@@ -1,4 +1,4 @@
-"""The lock file of a command that writes: what is removed meanwhile locks nobody out or in."""
+"""The lock file of a command that writes."""
 
 import os
 
@@ -8,21 +8,21 @@ from kit import systems
 from siteline.cli import run_lock
 
 
-def test_a_lock_is_of_one_run_and_its_file_goes(tmp_path):
+def test_a_lock_belongs_to_one_run(tmp_path):
     path = str(tmp_path / "run")
-    with (
-        run_lock.locked(path, "out.csv"),
-        pytest.raises(siteline.StoreBusy, match=r"writes to out\.csv"),
-        run_lock.locked(path, "out.csv"),
-    ):
-        pass
-    assert os.listdir(tmp_path) == []
-    with run_lock.locked(path, "out.csv"):
-        assert os.listdir(tmp_path) == ["run"]
+    for _ in range(2):
+        with run_lock.locked(path, "out.csv"):
+            assert os.listdir(tmp_path) == ["run"]
+            with (
+                pytest.raises(siteline.StoreBusy, match=r"writes to out\.csv"),
+                run_lock.locked(path, "out.csv"),
+            ):
+                pass
+        assert os.listdir(tmp_path) == []
 
 
 @systems.SIGNALS
-def test_a_file_that_its_holder_removed_is_no_lock(tmp_path, monkeypatch):
+def test_a_removed_file_is_no_lock(tmp_path, monkeypatch):
     path, tried = str(tmp_path / "run"), []
     lock = run_lock._try
 
@@ -40,7 +40,7 @@ def test_a_file_that_its_holder_removed_is_no_lock(tmp_path, monkeypatch):
 
 
 @systems.ROOT
-def test_what_root_locks_in_a_users_folder_belongs_to_the_user(tmp_path):
+def test_a_lock_has_the_owner_of_its_folder(tmp_path):
     os.chown(tmp_path, 65534, 65534)
     path = tmp_path / "run"
     with run_lock.locked(str(path), "out.csv"):
@@ -48,11 +48,9 @@ def test_what_root_locks_in_a_users_folder_belongs_to_the_user(tmp_path):
 
 
 @systems.MODES
-def test_a_link_that_someone_else_put_there_is_not_followed(tmp_path):
+def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
-    with (
-        pytest.raises(OSError, match="symbolic links"),
-        run_lock.locked(str(tmp_path / "run"), "out.csv"),
-    ):
+    locked = run_lock.locked(str(tmp_path / "run"), "out.csv")
+    with pytest.raises(OSError, match="symbolic links"), locked:
         pass
     assert not (tmp_path / "elsewhere").exists()

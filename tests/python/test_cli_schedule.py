@@ -1,119 +1,77 @@
-"""When the runs of `siteline sync --every` come: with given times and chance, without waiting."""
+"""The times of the runs of `siteline sync --every`, with a fake clock."""
 
 import signal
 
 import pytest
 from kit import systems
+from siteline.cli import loop as loop_module
 from siteline.cli.loop import Loop, PassedTime
 from siteline.cli.schedule import Ended, Schedule
 from siteline.cli.stopping import Stop, Stopped
 
-DONE, TEMPORARY, SPENT, INCOMPLETE, BUSY = 0, 4, 5, 6, 75
-FAILED = Ended(TEMPORARY, is_failure=True)
+DONE, SPENT, INCOMPLETE, BUSY = Ended(0), Ended(5, 53_578.0), Ended(6), Ended(75)
+FAILED, LATER = Ended(4, is_failure=True), Ended(4, 600.0)
+DAY = 86_400.0
 
 
-def schedule(every=300.0, chance=0.0):
-    return Schedule(every, lambda: chance)
-
-
-def test_turns_are_whole_multiples_so_that_nothing_drifts():
-    turns = schedule()
-    assert turns.due(0.0, 12.5, Ended(DONE)) == 300
-    assert turns.due(300.2, 301.0, Ended(INCOMPLETE)) == 600
-    assert turns.due(600.0, 600.0, Ended(DONE)) == 900
-
-
-def test_turns_that_a_long_run_or_a_sleep_missed_are_left_out():
-    assert schedule().due(0.0, 1_000.0, Ended(DONE)) == 1_200
-    assert schedule().due(0.0, 86_500.0, Ended(DONE)) == 86_700
-
-
-def test_chance_adds_up_to_a_tenth_and_never_takes_away():
-    assert schedule(chance=1.0).due(0.0, 10.0, Ended(DONE)) == 330
-    assert schedule(chance=0.5).due(330.0, 340.0, Ended(DONE)) == 615
-
-
-def test_a_spent_allowance_is_waited_for_and_not_asked_again_at_every_turn():
-    turns = schedule()
-    assert turns.due(0.0, 10.0, Ended(SPENT, 53_578.0)) == 53_588
-    assert turns.due(53_588.0, 53_600.0, Ended(DONE)) == 53_700
-    late = schedule(chance=1.0)
-    assert late.due(0.0, 10.0, Ended(SPENT, 53_578.0)) == 53_588 + 30
-
-
-def test_a_named_time_comes_before_the_next_turn_of_a_long_duration():
-    assert schedule(86_400.0).due(0.0, 10.0, Ended(TEMPORARY, 600.0)) == 610
-    assert schedule(86_400.0, 1.0).due(0.0, 10.0, Ended(TEMPORARY, 600.0)) == 670
-
-
-@pytest.mark.parametrize("resumes_in", [0.0, -3_600.0, 0.5])
-def test_a_named_time_that_is_past_does_not_make_it_ask_at_once(resumes_in):
-    assert schedule().due(0.0, 10.0, Ended(SPENT, resumes_in)) == 70
-    assert schedule(2.0).due(0.0, 10.0, Ended(SPENT, resumes_in)) == 12
-
-
-def test_pauses_of_a_lasting_failure_grow_up_to_an_hour():
-    turns, begun, pauses = schedule(), 0.0, []
-    for _ in range(8):
-        due = turns.due(begun, begun + 1, FAILED)
-        pauses.append(due - begun)
-        begun = due
-    assert pauses == [300, 600, 1_200, 2_400, 3_600, 3_600, 3_600, 3_600]
-
-
-def test_pauses_are_never_shorter_than_the_turns():
-    turns = schedule(7_200.0)
-    assert turns.due(0.0, 1.0, FAILED) == 7_200
-    assert turns.due(7_200.0, 7_201.0, FAILED) == 14_400
+@pytest.mark.parametrize(
+    ("every", "chance", "runs"),
+    [
+        # Turns are whole multiples, so nothing drifts. Missed turns are left out.
+        (300, 0, [(0, 12.5, DONE, 300), (300.2, 301, INCOMPLETE, 600), (600, 600, DONE, 900)]),
+        (300, 0, [(0, 1_000, DONE, 1_200)]),
+        (300, 0, [(0, 86_500, DONE, 86_700)]),
+        # Chance adds at most a tenth.
+        (300, 1, [(0, 10, DONE, 330)]),
+        (300, 0.5, [(330, 340, DONE, 615)]),
+        # A spent allowance is waited for. A named time precedes the next turn.
+        (300, 0, [(0, 10, SPENT, 53_588), (53_588, 53_600, DONE, 53_700)]),
+        (300, 1, [(0, 10, SPENT, 53_618)]),
+        (DAY, 0, [(0, 10, LATER, 610)]),
+        (DAY, 1, [(0, 10, LATER, 670)]),
+        # A named time that has passed does not start a run at once.
+        *((300, 0, [(0, 10, Ended(5, late), 70)]) for late in (0.0, -3_600.0, 0.5)),
+        (2, 0, [(0, 10, Ended(5, 0.0), 12)]),
+        # The pauses of a lasting failure grow up to an hour, and are never shorter than the turns.
+        (300, 0, [(at, at + 1, FAILED, at + 300 * 2**n) for n, at in enumerate((0, 300, 900))]),
+        (300, 0, [(0, 1, FAILED, 300), *[(0, 1, FAILED, 600 * 2**n) for n in range(3)],
+                  (0, 1, FAILED, 3_600), (0, 1, FAILED, 3_600)]),
+        (7_200, 0, [(0, 1, FAILED, 7_200), (7_200, 7_201, FAILED, 14_400)]),
+        # A run that reached the service ends the growth. A busy feed does not change it.
+        *((300, 0, [(0, 1, FAILED, 300), (0, 1, FAILED, 600), (0, 1, ended, None),
+                    (0, 1, FAILED, 300)]) for ended in (DONE, INCOMPLETE, SPENT)),
+        (300, 0, [(0, 1, FAILED, 300), (0, 1, BUSY, 300), (0, 1, FAILED, 600)]),
+    ],
+)  # fmt: skip
+def test_the_next_run_is_due(every, chance, runs):
+    turns = Schedule(float(every), lambda: float(chance))
+    for begun, at, ended, expected in runs:
+        due = turns.due(begun, at, ended)
+        assert expected is None or due == expected
 
 
 def test_pauses_stay_finite_however_long_it_fails():
-    turns = schedule(1.0)
+    turns = Schedule(1.0, lambda: 0.0)
     assert [turns.due(0.0, 0.5, FAILED) for _ in range(5_000)][-1] == 3_600
 
 
-@pytest.mark.parametrize("ended", [Ended(DONE), Ended(INCOMPLETE), Ended(SPENT, 60.0)])
-def test_a_run_that_reached_the_service_ends_the_growth(ended):
-    turns = schedule()
-    for _ in range(3):
-        turns.due(0.0, 1.0, FAILED)
-    turns.due(0.0, 1.0, ended)
-    assert turns.due(0.0, 1.0, FAILED) == 300
-
-
-def test_another_run_of_the_feed_neither_ends_the_growth_nor_adds_to_it():
-    turns = schedule()
-    turns.due(0.0, 1.0, FAILED)
-    assert turns.due(0.0, 1.0, Ended(BUSY)) == 300
-    assert turns.due(0.0, 1.0, FAILED) == 600
-
-
-# The time that passed.
-
-
-def passed_after(*readings):
+@pytest.mark.parametrize(
+    ("readings", "passed"),
+    [
+        # The machine sleeps; the clock is set back; small corrections.
+        ([(5, 1_005), (6, 30_006), (7, 30_007)], [5, 29_006, 29_007]),
+        ([(5, 1_005), (65, 100), (66, 101)], [5, 65, 66]),
+        ([(60, 1_060.4), (120, 1_120.2)], [60, 120]),
+    ],
+)
+def test_passed_time_counts_sleep_of_the_machine(readings, passed):
     steady, wall = zip((0.0, 1_000.0), *readings, strict=True)
-    passed = PassedTime(iter(steady).__next__, iter(wall).__next__)
-    return [passed() for _ in readings]
-
-
-def test_time_passes_while_the_machine_sleeps():
-    assert passed_after((5.0, 1_005.0), (6.0, 30_006.0), (7.0, 30_007.0)) == [5, 29_006, 29_007]
-
-
-def test_a_clock_that_is_set_back_takes_no_time_away():
-    assert passed_after((5.0, 1_005.0), (65.0, 100.0), (66.0, 101.0)) == [5, 65, 66]
-
-
-def test_small_corrections_of_the_clock_are_no_sleep():
-    assert passed_after((60.0, 1_060.4), (120.0, 1_120.2)) == [60, 120]
-
-
-# The loop.
+    clock = PassedTime(iter(steady).__next__, iter(wall).__next__)
+    assert [clock() for _ in readings] == passed
 
 
 class FakeNotifier:
-    """Remembers what systemd would be told."""
+    """Remembers the messages for systemd."""
 
     def __init__(self, alive_every=None):
         self.told, self.alive_every = [], alive_every
@@ -132,82 +90,59 @@ class FakeNotifier:
 
 
 class Machine:
-    """A clock that only sleeping moves; after so many sleeps a signal comes."""
+    """A clock that only sleeping moves. After some sleeps it sends a signal."""
 
-    def __init__(self, stop, sleeps):
-        self.now, self.slept = 0.0, []
-        self._stop, self._left = stop, sleeps
+    def __init__(self, sleeps):
+        self.now, self.slept, self.left = 0.0, [], sleeps
 
     def sleep(self, seconds):
         self.slept.append(seconds)
         self.now += seconds
-        self._left -= 1
-        if self._left == 0:
+        self.left -= 1
+        if self.left == 0:
             signal.raise_signal(signal.SIGTERM)
 
 
 def go(runs, sleeps, every=300.0, notifier=None):
-    """Run a loop whose runs end like this, until so many sleeps are over."""
-    notifier, told = notifier or FakeNotifier(), []
+    """Run a loop with these results until this number of sleeps."""
+    told, left, machine = [], iter(runs), Machine(sleeps)
+
+    def run():
+        ended = next(left)
+        if isinstance(ended, Exception):
+            raise ended
+        return ended, ended.status
+
     with Stop() as stop:
-        machine, left = Machine(stop, sleeps), iter(runs)
-
-        def run():
-            ended = next(left)
-            if isinstance(ended, Exception):
-                raise ended
-            return ended, ended.status
-
         loop = Loop(
-            run, lambda *told_of: told.append(told_of), schedule(every), notifier, stop,
-            passed=lambda: machine.now, sleep=machine.sleep,
+            run, lambda *pair: told.append(pair), Schedule(every, lambda: 0.0),
+            notifier or FakeNotifier(), stop, passed=lambda: machine.now, sleep=machine.sleep,
         )  # fmt: skip
-        ended_by = loop.go()
-    return ended_by, told, machine, notifier
+        assert loop.go() is signal.SIGTERM
+    return told, machine
 
 
 @systems.SIGNALS
-def test_a_loop_runs_at_each_turn_until_a_signal_comes():
-    ended_by, told, machine, notifier = go([Ended(DONE)] * 3, sleeps=11)
-    assert ended_by is signal.SIGTERM
-    assert told == [(DONE, 300), (DONE, 300), (DONE, 300)]
+def test_a_loop_runs_until_a_signal():
+    told, machine = go([DONE] * 3, sleeps=11)
+    assert told == [(0, 300)] * 3
     assert machine.now == 11 * 60
-    assert notifier.told[0] == "ready"
-    assert notifier.told[-1] == "stopping"
-
-
-@systems.SIGNALS
-def test_a_wait_is_in_parts_of_at_most_a_minute():
-    _, _, machine, _ = go([Ended(DONE)] * 3, sleeps=5, every=90.0)
-    assert machine.slept == [60, 30, 60, 30, 60]
-
-
-@systems.SIGNALS
-def test_a_wait_tells_the_watchdog_as_often_as_it_needs():
-    notifier = FakeNotifier(alive_every=10.0)
-    _, _, machine, _ = go([Ended(DONE)] * 2, sleeps=4, every=25.0, notifier=notifier)
-    assert machine.slept == [10, 10, 5, 10]
-    assert notifier.told == [
-        "ready", *["alive"] * 4, "ready", *["alive"] * 2, "stopping",
-    ]  # fmt: skip
-
-
-@systems.SIGNALS
-def test_a_spent_allowance_makes_no_run_before_its_end():
-    _, told, machine, _ = go([Ended(SPENT, 86_000.0), Ended(DONE)], sleeps=1_435)
+    # A wait is in parts of at most a minute.
+    assert go([DONE] * 3, sleeps=5, every=90.0)[1].slept == [60, 30, 60, 30, 60]
+    told, _ = go([Ended(5, 86_000.0), DONE], sleeps=1_435)
     assert [wait for _, wait in told] == [86_000, 100]
-    assert machine.now > 86_000
 
 
 @systems.SIGNALS
-def test_what_a_run_raises_ends_the_loop():
+def test_a_wait_feeds_the_watchdog():
+    notifier = FakeNotifier(alive_every=10.0)
+    _, machine = go([DONE] * 2, sleeps=4, every=25.0, notifier=notifier)
+    assert machine.slept == [10, 10, 5, 10]
+    assert notifier.told == ["ready", *["alive"] * 4, "ready", *["alive"] * 2, "stopping"]
     notifier = FakeNotifier()
     with pytest.raises(ValueError, match="damaged"):
-        go([Ended(DONE), ValueError("damaged")], sleeps=99, notifier=notifier)
+        go([DONE, ValueError("damaged")], sleeps=99, notifier=notifier)
     assert notifier.told[-1] == "stopping"
-
-
-# Signals.
 
 
 def interrupted(part, *numbers, wait=False):
@@ -226,56 +161,44 @@ def interrupted(part, *numbers, wait=False):
 
 
 @systems.SIGNALS
-def test_a_signal_ends_a_wait_at_once_and_a_run_at_its_next_check():
+def test_signals_end_waits_and_runs(monkeypatch):
     with Stop() as stop:
         with stop.after_a_page():
             signal.raise_signal(signal.SIGINT)
             assert stop.signal is signal.SIGINT
             with pytest.raises(Stopped):
                 stop.check()
-        with pytest.raises(Stopped), stop.at_once():
-            raise AssertionError("a signal that came before is not forgotten")
+        # An earlier signal is not forgotten.
+        assert interrupted(stop.at_once, signal.SIGTERM) == 0
     with Stop() as stop:
         assert interrupted(stop.at_once, signal.SIGTERM) == 1
-
-
-@systems.SIGNALS
-def test_a_second_signal_ends_a_run_at_once_and_the_first_one_counts():
+    # A second signal ends a run at once, and the first one counts.
     with Stop() as stop:
         assert interrupted(stop.after_a_page, signal.SIGTERM, signal.SIGINT, signal.SIGINT) == 2
     assert stop.signal is signal.SIGTERM
-
-
-@systems.SIGNALS
-def test_a_run_whose_page_does_not_come_is_ended_when_its_grace_is_over(monkeypatch):
+    # Without one, the run ends after its grace.
     monkeypatch.setattr("siteline.cli.stopping._GRACE", 0.01)
     with Stop() as stop:
         assert interrupted(stop.after_a_page, signal.SIGTERM, wait=True) == 1
 
 
 @systems.SIGNALS
-def test_handlers_are_put_back_and_an_ignored_interrupt_stays_ignored():
+def test_handlers_are_restored(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with Stop() as stop:
             signal.raise_signal(signal.SIGINT)
-            assert stop.signal is None
+            assert stop.signal is None, "an ignored signal stays ignored"
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def test_no_sleep_is_so_long_that_a_signal_before_it_is_heard_late(monkeypatch):
-    from siteline.cli import loop
-
-    now, slept = [0.0], []
-
-    def sleep(seconds):
-        slept.append(seconds)
-        now[0] += seconds
-
-    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(loop.time, "sleep", sleep)
-    loop._sleep(2.5)
-    assert slept == [1.0, 1.0, 0.5]
+def test_a_sleep_is_at_most_a_second(monkeypatch):
+    # A signal just before a sleep is handled only after it.
+    machine = Machine(0)
+    monkeypatch.setattr(loop_module.time, "monotonic", lambda: machine.now)
+    monkeypatch.setattr(loop_module.time, "sleep", machine.sleep)
+    loop_module._sleep(2.5)
+    assert machine.slept == [1.0, 1.0, 0.5]

@@ -32,19 +32,16 @@ CURSOR = re.compile(r"[?&]cursor=([^&\s]+)")
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    """What all commands printed, and the secrets that they used."""
+def printed(tmp_path_factory, key):
+    """The output of all commands, and the secrets that they used."""
     folder = tmp_path_factory.mktemp("secrets")
-    key = siteline.PrivateKey.generate(2048)
     key.save(folder / "key.pem", passphrase=PASSPHRASE)
     key.save(folder / "plain.pem")
     (folder / "feeds.toml").write_text(FEEDS)
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        subject = sandbox.enroll(key.public_jwk)
-        sandbox.approve(subject)
         env = {
             **sandbox.env(),
-            "SITELINE_SUBJECT": subject,
+            "SITELINE_SUBJECT": sandbox.enroll(key.public_jwk),
             "SITELINE_PRIVATE_KEY_FILE": str(folder / "key.pem"),
             "SITELINE_PASSPHRASE": PASSPHRASE,
             "SITELINE_CONFIG": str(folder / "config.toml"),
@@ -64,7 +61,7 @@ def printed(tmp_path_factory):
 
 
 def _outputs(sandbox, env, folder):
-    """What each command prints: as text and as a document, where it succeeds and where it fails."""
+    """The output of each command as text and as a document, with and without an error."""
     feeds, store = folder / "feeds.toml", folder / "plant.siteline"
 
     def outputs(*arguments, status=0):
@@ -78,6 +75,9 @@ def _outputs(sandbox, env, folder):
     yield from outputs("profile", "list")
     yield from outputs("keygen", "other.pem", "--bits", "2048", "--overwrite")
     yield from outputs("token", "--check")
+    # Another subject has another token.
+    jwk = siteline.PrivateKey(folder / "plain.pem").public_jwk
+    env["SITELINE_SUBJECT"] = sandbox.enroll(jwk)
     yield from _diagnoses(sandbox, outputs, env, folder)
     yield from outputs("discover", "--diff")
     yield from outputs("plan", feeds, store)
@@ -107,13 +107,14 @@ def _outputs(sandbox, env, folder):
 
 
 def _diagnoses(sandbox, outputs, env, folder):
-    """What the doctor says and draws, where all is well and where a request is refused."""
+    """The output of the doctor, with and without a refused request."""
     jwk = siteline.PrivateKey(folder / "plain.pem").public_jwk
     (folder / "jwk.json").write_text(json.dumps(jwk))
     yield from outputs("doctor", "--enrolled-jwk", "jwk.json")
     yield from outputs("doctor", "--offline")
     for on, status in (("token", 3), ("discovery", 3), ("data", 4)):
         body = '{"error": "invalid_client", "error_description": "no"}'
+        env["SITELINE_SUBJECT"] = sandbox.enroll(jwk)
         sandbox.fault(on=on, times=2, status=401 if status == 3 else 503, body=body)
         yield from outputs("doctor", status=status)
         sandbox.clear_faults()

@@ -1,4 +1,4 @@
-"""`siteline sync --every`: runs again and again, obeys what a run said, and ends when asked to."""
+"""`siteline sync --every`: runs again and again, and ends when it is asked to."""
 
 import contextlib
 import json
@@ -22,43 +22,35 @@ from siteline.cli.stopping import Stop, Stopped
 from siteline.cli.systemd import Notifier
 
 pytestmark = systems.SIGNALS
-TEN_MINUTES_ON = datetime(2026, 11, 20, 0, 10, tzinfo=UTC)
+IN_TEN_MINUTES = datetime(2026, 11, 20, 0, 10, tzinfo=UTC)
 
 
 @pytest.fixture
-def feeds(tmp_path):
-    return write_feeds(tmp_path)
+def words(tmp_path):
+    """The words of the command, without its name."""
+    return (write_feeds(tmp_path), tmp_path / "plant.siteline", "--every", "1s")
 
 
-@pytest.fixture
-def store_path(tmp_path):
-    return tmp_path / "plant.siteline"
-
-
-# The whole command, by its lines.
-
-
-def test_it_runs_at_every_turn_and_sigterm_ends_it_with_0(sandbox, feeds, store_path):
-    with running("sync", feeds, store_path, "--every", "1s", env=sandbox.env()) as process:
+def test_it_runs_until_sigterm(sandbox, words):
+    with running("sync", *words, env=sandbox.env()) as process:
         first = process.stdout.readline()
         sandbox.clock.advance("1h")
         second = process.stdout.readline()
-        while "run 2:" in second and " 0 pages" in second:
-            # It may have begun before the clock was moved.
+        while "read through 2026-11-19" in second:
+            # The run began before the clock moved.
             second = process.stdout.readline()
         status, _, err = end(process)
     assert first.startswith("2026-11-20 00:00:00 UTC, run 1: complete, ")
     assert "read through 2026-11-19 23:55; next run 2026-11-20 00:00:0" in first
-    assert "read through 2026-11-20 00:55; next run 2026-11-20 01:00:0" in second
+    assert "read through 2026-11-20 00:55; next run 2026-11-20 01:0" in second
     assert (status, err) == (0, "")
-    with siteline.Store(store_path) as store:
+    with siteline.Store(words[1]) as store:
         assert len(store.points("line-2")) > 0
 
 
-def test_a_spent_allowance_is_waited_for_and_a_wait_ends_at_once(sandbox, feeds, store_path):
+def test_a_signal_ends_the_wait_for_an_allowance(sandbox, words):
     env = {**sandbox.env(), "SITELINE_DAILY_ALLOWANCE": "2"}
-    arguments = ("sync", feeds, store_path, "--every", "1s", "--json")
-    with running(*arguments, env=env) as process:
+    with running("sync", *words, "--json", env=env) as process:
         line = json.loads(process.stdout.readline())
         status, rest, _ = end(process, signal.SIGINT)
     assert (line["schema"], line["command"], line["exit"], line["run"]) == (1, "sync", 5, 1)
@@ -67,60 +59,48 @@ def test_a_spent_allowance_is_waited_for_and_a_wait_ends_at_once(sandbox, feeds,
     assert (status, rest) == (130, "")
 
 
-def test_a_passing_failure_is_told_and_the_next_turn_goes_on(sandbox, feeds, store_path, tmp_path):
+def test_only_a_lasting_failure_ends_it(sandbox, words, tmp_path):
     metrics = tmp_path / "siteline.prom"
     sandbox.fault(on="data", times=4, status=503)
-    arguments = ("sync", feeds, store_path, "--every", "1s", "--json", "--metrics", metrics)
-    with running(*arguments, env=sandbox.env()) as process:
+    with running("sync", *words, "--json", "--metrics", metrics, env=sandbox.env()) as process:
         failed = json.loads(process.stdout.readline())
-        after_failure = metrics.read_text()
+        assert 'siteline_sync_exit_status{store="' in metrics.read_text()
         done = json.loads(process.stdout.readline())
-        status, _, err = end(process)
-    assert (failed["exit"], failed["error"]["type"]) == (4, "ServiceUnavailable")
-    assert 'siteline_sync_exit_status{store="' in after_failure
-    assert (done["exit"], done["run"], done["complete"]) == (0, 2, True)
-    assert status == 0
-    assert "siteline: the service failed at GET" in err
-
-
-def test_a_refusal_ends_it_with_its_status(sandbox, feeds, store_path):
-    arguments = ("sync", feeds, store_path, "--every", "1s", "--json")
-    with running(*arguments, env=sandbox.env()) as process:
-        assert json.loads(process.stdout.readline())["exit"] == 0
         sandbox.fault(on="data", every=1, status=403)
         sandbox.clock.advance("1h")
         out, err = process.communicate(timeout=60)
+    assert (failed["exit"], failed["error"]["type"]) == (4, "ServiceUnavailable")
+    assert "siteline: the service failed at GET" in err
+    assert (done["exit"], done["run"], done["complete"]) == (0, 2, True)
     last = json.loads(out.splitlines()[-1])
     assert process.returncode == last["exit"] == 3
     assert last["error"]["type"] == "ScopeError"
     assert "Traceback" not in err
 
 
-def test_damage_and_usage_end_it_at_its_first_run(sandbox, feeds, store_path, tmp_path):
+def test_damage_and_usage_end_it_at_once(sandbox, words, tmp_path):
+    env = sandbox.env()
     sandbox.fault(on="data", drop=["nextCursor"])
-    every = ("--every", "1s")
-    document = run_json("sync", feeds, store_path, *every, env=sandbox.env(), status=7)
-    assert document["error"]["type"] == "ProtocolError"
+    assert run_json("sync", *words, env=env, status=7)["error"]["type"] == "ProtocolError"
     missing = tmp_path / "missing" / "plant.siteline"
-    run_command("sync", feeds, missing, *every, env=sandbox.env(), status=2)
+    run_command("sync", words[0], missing, *words[2:], env=env, status=2)
     for wrong in ("soon", "0s", "999ms", "32d", "-5m"):
-        done = run_command(
-            "sync", feeds, store_path, f"--every={wrong}", env=sandbox.env(), status=2
-        )
-        assert done.stderr.startswith(f"siteline: --every '{wrong}' is not ")
+        told = run_command("sync", *words[:2], f"--every={wrong}", env=env, status=2).stderr
+        assert told.startswith(f"siteline: --every '{wrong}' is not ")
     for single in (("--until", "2026-11-18"), ("--reread", "a/b"), ("--skip-code", "0")):
-        done = run_command("sync", feeds, store_path, *every, *single, env=sandbox.env(), status=2)
-        assert single[0] in done.stderr
+        assert single[0] in run_command("sync", *words, *single, env=env, status=2).stderr
 
 
-def test_another_run_of_a_feed_is_waited_out(sandbox, feeds, store_path):
+def test_a_busy_feed_is_waited_for(sandbox, words):
+    feeds, store_path = words[:2]
     lines = []
     with contextlib.ExitStack() as stack:
 
-        def meanwhile(progress):
+        def meanwhile(_progress):
             if not lines:
-                arguments = ("sync", feeds, store_path, "--every", "1s", "--json")
-                process = stack.enter_context(running(*arguments, env=sandbox.env()))
+                process = stack.enter_context(
+                    running("sync", *words, "--json", env=sandbox.env())
+                )  # fmt: skip
                 lines.extend((json.loads(process.stdout.readline()), process))
 
         with siteline.Store(store_path) as store:
@@ -134,11 +114,9 @@ def test_another_run_of_a_feed_is_waited_out(sandbox, feeds, store_path):
     assert (done["exit"], done["complete"]) == (0, True)
 
 
-def test_a_second_signal_ends_a_run_whose_page_does_not_come(sandbox, feeds, store_path):
+def test_a_second_signal_ends_a_hanging_run(sandbox, words):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
-    with running(
-        "sync", feeds, store_path, "--every", "1s", "--json", env=sandbox.env()
-    ) as process:
+    with running("sync", *words, "--json", env=sandbox.env()) as process:
         wait_until(lambda: sandbox.stats["data_requests"] == 3)
 
         def ended():
@@ -147,91 +125,65 @@ def test_a_second_signal_ends_a_run_whose_page_does_not_come(sandbox, feeds, sto
 
         wait_until(ended)
         out, err = process.communicate()
-    assert process.returncode == 0
     line = json.loads(out)
-    assert (line["exit"], line["stopped"], line["pages"]) == (0, "SIGTERM", 2)
+    assert (process.returncode, line["exit"], line["stopped"], err) == (0, 0, "SIGTERM", "")
     assert line["next_at"] is None
-    assert err == ""
     sandbox.clear_faults()
-    before = sandbox.stats["data_requests"]
-    assert run_json("sync", feeds, store_path, env=sandbox.env())["complete"]
-    assert sandbox.stats["data_requests"] > before
+    # The next run reads only the pages that are missing.
+    whole = run_json("sync", words[0], words[1].with_name("other"), env=sandbox.env())
+    rest = run_json("sync", *words[:2], env=sandbox.env())
+    assert rest["complete"]
+    assert rest["pages"] == whole["pages"] - line["pages"] < whole["pages"]
 
 
-def test_a_closed_pipe_ends_it(sandbox, feeds, store_path):
-    with running("sync", feeds, store_path, "--every", "1s", env=sandbox.env()) as process:
+def test_a_closed_pipe_ends_it(sandbox, words):
+    with running("sync", *words, env=sandbox.env()) as process:
         process.stdout.readline()
         process.stdout.close()
-        process.wait(timeout=60)
-        assert process.returncode == 141
+        assert process.wait(timeout=60) == 141
         assert process.stderr.read() == ""
 
 
-# One run, in this process.
+def service_of(job, metrics=None, stop=None, notifier=None):
+    return Service(job, metrics, stop or Stop(), notifier or Notifier({}), as_json=False)
 
 
 @pytest.mark.parametrize(
     ("error", "ended"),
     [
         (siteline.TransportError("no connection"), Ended(4, is_failure=True)),
-        (siteline.ServiceUnavailable("failed"), Ended(4, is_failure=True)),
         (siteline.StoreFull("no space"), Ended(4, is_failure=True)),
-        (siteline.RateLimited("later", retry_at=TEN_MINUTES_ON), Ended(4, 600.0)),
+        (siteline.RateLimited("later", retry_at=IN_TEN_MINUTES), Ended(4, 600.0)),
         (siteline.RateLimited("later"), Ended(4, is_failure=True)),
-        (siteline.AllowanceExhausted("spent", retry_at=TEN_MINUTES_ON), Ended(5, 600.0)),
+        (siteline.AllowanceExhausted("spent", retry_at=IN_TEN_MINUTES), Ended(5, 600.0)),
         (siteline.DeadlineExceeded("too long"), Ended(4)),
         (siteline.CursorLoop("again"), Ended(6)),
-        (siteline.UnreadRange("aside", retry_at=TEN_MINUTES_ON), Ended(6)),
+        (siteline.UnreadRange("aside", retry_at=IN_TEN_MINUTES), Ended(6)),
         (siteline.StoreBusy("busy"), Ended(75)),
+        *((kind("lasts"), None) for kind in (
+            siteline.ScopeError, siteline.ConfigError, siteline.StoreError, siteline.StoreCorrupt,
+            siteline.ProtocolError, siteline.TlsError, siteline.InternalError, BrokenPipeError,
+            FileNotFoundError, RuntimeError,
+        )),
     ],
-)
-def test_what_passes_is_left_to_the_next_turn(shared_sandbox, error, ended, capsys):
-    service = failing(shared_sandbox.client(), error)
-    assert service.run()[0] == ended
-    assert f"siteline: {error.message}\n" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        siteline.ScopeError("refused"),
-        siteline.RequestRejected("refused"),
-        siteline.ConfigError("wrong"),
-        siteline.StoreError("wrong"),
-        siteline.FeedChanged("changed"),
-        siteline.StoreCorrupt("damaged"),
-        siteline.ProtocolError("not JSON"),
-        siteline.TlsError("not trusted"),
-        siteline.InternalError("a bug"),
-        BrokenPipeError("closed"),
-        FileNotFoundError("missing"),
-        RuntimeError("a bug"),
-    ],
-)
-def test_what_does_not_pass_is_raised(shared_sandbox, error):
-    with pytest.raises(type(error)):
-        failing(shared_sandbox.client(), error).run()
-
-
-def failing(client, error):
-    """A service whose job raises this."""
-
+)  # fmt: skip
+def test_an_error_ends_a_run_or_the_service(shared_sandbox, error, ended, capsys):
     class FailingJob(Job):
         def run(self, progress):
             raise error
 
-    job = FailingJob(client, (), (), "plant.siteline", {})
-    return Service(job, None, Stop(), Notifier({}), as_json=False)
+    service = service_of(FailingJob(shared_sandbox.client(), (), (), "plant.siteline", {}))
+    if ended is None:
+        with pytest.raises(type(error)):
+            service.run()
+    else:
+        assert service.run()[0] == ended
+        assert f"siteline: {error.message}\n" in capsys.readouterr().err
 
 
-# A run that is asked to end.
-
-
-def test_a_run_ends_at_the_next_page_and_what_was_applied_stays(
-    sandbox, feeds, store_path, tmp_path, capsys
-):
-    file = read_feeds(str(feeds))
-    metrics = MetricsFile(str(tmp_path / "siteline.prom"), str(store_path))
+def test_a_signal_ends_a_run_after_its_page(sandbox, words, tmp_path, capsys):
+    feeds, store_path = read_feeds(str(words[0])).feeds, str(words[1])
+    metrics = MetricsFile(str(tmp_path / "siteline.prom"), store_path)
 
     class Ending(Notifier):
         def alive(self):
@@ -239,16 +191,15 @@ def test_a_run_ends_at_the_next_page_and_what_was_applied_stays(
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with sandbox.client() as client, Stop() as stop:
-        job = Job(client, file.feeds, ("line-1", "line-2"), str(store_path), {})
-        service = Service(job, metrics, stop, Ending({}), as_json=False)
+        job = Job(client, feeds, ("line-1", "line-2"), store_path, {})
         with pytest.raises(Stopped), stop.after_a_page():
-            service.run()
+            service_of(job, metrics, stop, Ending({})).run()
     assert sandbox.stats["data_requests"] == 2
     text = capsys.readouterr().out
     assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM after 2 pages, which stay\n"
     assert "siteline_sync_complete" in (tmp_path / "siteline.prom").read_text()
     with siteline.Store(store_path) as store:
         assert len(store.points("line-1", unread="keep")) == 1_000
-        rest = sandbox.client().sync(file.feeds, store)
+        rest = sandbox.client().sync(feeds, store)
     assert rest.complete
     assert rest.pages == sandbox.stats["data_requests"] - 2

@@ -1,4 +1,4 @@
-"""`siteline doctor` where an agent has the key and the count."""
+"""`siteline doctor` when an agent has the key and the count."""
 
 import os
 
@@ -9,59 +9,47 @@ from kit.agents import agent_process, path_of
 from kit.doctor import diagnosed
 
 pytestmark = [systems.SIGNALS, pytest.mark.sandbox(now=None)]
-SKIPPED = ("key", "assertion", "ledger")
 
 
 def user(agent):
     return {"SITELINE_AGENT": agent}
 
 
-def test_an_agent_is_looked_at_in_the_place_of_a_key_and_a_ledger(sandbox, tmp_path):
-    ledger = {"SITELINE_LEDGER": str(tmp_path / "ledger.txt")}
-    with agent_process({**sandbox.env(), **ledger}, "--listen", f"unix:{tmp_path}/a/s") as (
-        agent,
-        _,
-    ):
+def test_an_agent_replaces_key_and_ledger(sandbox, tmp_path):
+    env = {**sandbox.env(), "SITELINE_LEDGER": str(tmp_path / "ledger.txt")}
+    with agent_process(env, "--listen", f"unix:{tmp_path}/a/s") as (agent, _):
         for address in (agent, agent.split("#")[0]):
             checks = diagnosed(env=user(address))
             assert checks["agent"]["status"] == "ok"
             assert path_of(agent) in checks["agent"]["seen"]
-            assert all("agent" in checks[one]["seen"] for one in SKIPPED)
+            assert all("agent" in checks[one]["seen"] for one in ("key", "assertion", "ledger"))
             assert [checks[one]["status"] for one in ("tcp", "token", "data")] == ["ok"] * 3
-        offline = diagnosed("--offline", env=user(agent))
-        assert offline["agent"]["status"] == "ok", "a socket of the machine"
-    # At most three requests for the first, and no token for the second.
+        # Offline too: it is a socket of the machine.
+        assert diagnosed("--offline", env=user(agent))["agent"]["status"] == "ok"
     assert (sandbox.stats["token_requests"], sandbox.stats["data_requests"]) == (1, 2)
 
 
-@pytest.mark.parametrize("says_whose", [True, False])
-def test_no_agent_is_the_first_fail_and_nothing_is_sent(sandbox, tmp_path, says_whose):
+def test_an_absent_agent_sends_nothing(sandbox, tmp_path):
     address = f"unix:{tmp_path}/none.sock"
-    if says_whose:
-        address += f"#{sandbox.base_url}#integration-1"
-    checks = diagnosed(env=user(address), status=4, first="agent")
-    assert checks["agent"]["error"] == "AgentUnavailable"
-    assert "siteline agent" in checks["agent"]["do"]
-    assert {checks[one]["seen"] for one in ("key", "ledger", "tcp", "token")} == {"agent failed"}
+    for whose in ("", f"#{sandbox.base_url}#integration-1"):
+        checks = diagnosed(env=user(address + whose), status=4, first="agent")
+        assert checks["agent"]["error"] == "AgentUnavailable"
+        assert "siteline agent" in checks["agent"]["do"]
+        later = {checks[one]["seen"] for one in ("key", "ledger", "tcp", "token")}
+        assert later == {"agent failed"}
     assert sandbox.stats["token_requests"] == 0
 
 
-def test_an_agent_of_another_subject_is_the_first_fail(sandbox, client, tmp_path):
+def test_an_agent_in_the_program(sandbox, client, tmp_path):
     with siteline.Agent(client, listen=f"unix:{tmp_path}/a/s") as agent:
-        place = agent.address.split("#")[0]
-        wrong = f"{place}#{sandbox.base_url}#another"
+        # An agent of another subject fails first.
+        wrong = f"{agent.address.split('#')[0]}#{sandbox.base_url}#another"
         checks = diagnosed(env=user(wrong), status=2, first="agent")
         assert client.subject in checks["agent"]["seen"]
         assert os.path.exists(path_of(agent.address))
-    assert sandbox.stats["token_requests"] == 0
-
-
-def test_an_object_of_the_program_is_looked_at_through_its_agent(sandbox, client):
-    with (
-        siteline.Agent(client) as agent,
-        siteline.Client(sandbox.base_url, agent=agent.address) as one,
-    ):
-        diagnosis = siteline.doctor(one)
+        assert sandbox.stats["token_requests"] == 0
+        with siteline.Client(sandbox.base_url, agent=agent.address) as one:
+            diagnosis = siteline.doctor(one)
     assert diagnosis.ok
-    assert {check.id: check.status for check in diagnosis.checks}["agent"] == "ok"
+    assert diagnosis["agent"].status == "ok"
     assert (sandbox.stats["token_requests"], sandbox.stats["data_requests"]) == (1, 1)

@@ -1,7 +1,6 @@
 """The commands on the page of the command, typed into a shell: they end as it says, and print it.
 
-What a command prints is compared with the page by its words: numbers, times and places are those of
-another plant.
+The comparison ignores numbers, times and places, which belong to another plant on the page.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from kit import systems
-from kit.command import COMMAND, environment
+from kit.command import COMMAND, environment, run_command
 from kit.pages import DOCS, blocks
 from siteline.cli.exits import Exit
 from siteline.cli.parser import complete_parser
@@ -49,7 +48,7 @@ def test_every_command_of_a_page_is_one_that_siteline_takes():
 
 
 def test_each_block_of_the_page_of_the_command_is_typed():
-    """Those of systemctl excepted, which need a systemd."""
+    """Except for systemctl, which needs systemd."""
     text = Path(__file__).read_text(encoding="utf-8")
     typed = [one for one in CONSOLE if one.startswith("$ ")]
     assert len(CONSOLE) - len(typed) == 1
@@ -88,14 +87,15 @@ class Shell:
         key.write_text(given["SITELINE_PRIVATE_KEY"], encoding="utf-8")
         key.chmod(0o600)
         self.set_profile()
-        self.variables = {
-            **environment(),
+        self.settings = {
+            "COLUMNS": "80",
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "SITELINE_CONFIG": str(folder / "config.toml"),
             "SITELINE_PROFILE": "plant-a",
             "SITELINE_SANDBOX_CLOCK": given["SITELINE_SANDBOX_CLOCK"],
             "XDG_STATE_HOME": str(folder / "state"),
         }
+        self.variables = environment(self.settings)
 
     def set_profile(self, daily_allowance=5000):
         given = self.sandbox.env()
@@ -107,18 +107,22 @@ class Shell:
         )
 
     def type(self, line, status=0):
-        """Run a line, which ends with this status; what it prints."""
-        done = subprocess.run(
-            ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, capture_output=True,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
+        """Run a line, which must end with this status; returns its output."""
+        if re.fullmatch(r"siteline (?!agent)[^|;&<>$`]*", line):
+            words = shlex.split(line, comments=True)[1:]
+            done = run_command(*words, env=self.settings, folder=self.folder, status=status)
+        else:
+            done = subprocess.run(
+                ["/bin/sh", "-c", line], cwd=self.folder, env=self.variables, text=True,
+                capture_output=True, check=False,
+            )  # fmt: skip
         assert done.returncode == status, (line, done.returncode, done.stdout, done.stderr)
-        # The page's subject is a longer text than that of the sandbox.
+        # The page's subject is longer than the sandbox's.
         return (done.stderr + done.stdout).replace(self.subject, "subject-from-enrollment")
 
     @contextlib.contextmanager
     def serving(self, line):
-        """Run a line that goes on until the block ends; its output."""
+        """Run a line until the block ends; yields its output."""
         with subprocess.Popen(
             ["/bin/sh", "-c", f"exec {line}"], cwd=self.folder, env=self.variables,
             stdout=subprocess.PIPE, text=True,
@@ -135,7 +139,7 @@ def shell(sandbox, tmp_path):
 
 
 def block(first):
-    """The lines that are typed in the block that begins so, each with what the page shows below."""
+    """The typed lines of the block with this beginning, each with the output on the page."""
     [text] = [one for one in CONSOLE if one.startswith(f"$ {first}")]
     typed = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     return [one.partition("\n")[::2] for one in typed]
@@ -208,28 +212,25 @@ def feeds(shell):
     (shell.folder / "feeds.toml").write_text(PAGE_FEEDS, encoding="utf-8")
 
 
-@pytest.fixture
-def store(shell, sandbox):
-    """The store of the page: one feed is read to its end again and again, of the other a part."""
-    path = shell.folder / "feeds.toml"
-    path.write_text(STORE_FEEDS, encoding="utf-8")
+@pytest.fixture(scope="module")
+def plant(shared_sandbox, tmp_path_factory):
+    """A shell with the store of the page: one feed was read to its end three times, one in part."""
+    shell = Shell(tmp_path_factory.mktemp("plant"), shared_sandbox)
+    (shell.folder / "backups").mkdir()
+    (shell.folder / "feeds.toml").write_text(STORE_FEEDS, encoding="utf-8")
     sync = "siteline sync feeds.toml plant.siteline"
     shell.type(f"{sync} --feed line-2")
     shell.type(f"{sync} --feed line-3 --max-pages 4", Exit.INCOMPLETE)
-    sandbox.clock.advance("1d")
-    shell.type(f"{sync} --feed line-2")
-    sandbox.clock.advance("356m")
-    shell.type(f"{sync} --feed line-2")
+    for time in ("1d", "356m"):
+        shared_sandbox.clock.advance(time)
+        shell.type(f"{sync} --feed line-2")
+    return shell
 
 
 def test_a_word_that_is_gone_from_a_command_is_found():
     assert words("week.csv: 11,652 points; 12 pages; 188.6 kB") == "week.csv: # point; # page; #"
     assert words("  line-1  8 inserted") == words("line-2 1,686 inserted")
     assert unprinted("a 1 kept\nb 2 left", "a 17 kept\nb 2 lost") == ["b 2 left"]
-
-
-def test_help(shell, store):
-    is_typed(shell, "siteline --help")
 
 
 def test_keys_and_profiles(shell, tmp_path):
@@ -312,18 +313,16 @@ def test_a_pull_of_what_is_not_listed(shell):
 
 @pytest.mark.parametrize(
     "first",
-    ["siteline coverage plant.siteline --now", "siteline lateness", "siteline changes",
-     "siteline store check", "siteline store backup", "siteline store info", "siteline allowance"],
+    ["siteline --help", "siteline coverage plant.siteline --now", "siteline lateness",
+     "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
+     "siteline store restore", "siteline allowance"],
 )  # fmt: skip
-def test_what_a_store_has(shell, store, first):
-    (shell.folder / "backups").mkdir()
-    is_typed(shell, first)
-
-
-def test_a_restored_store(shell, store):
-    (shell.folder / "backups").mkdir()
-    shell.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")
-    is_typed(shell, "siteline store restore")
+def test_what_a_store_has(plant, first):
+    if first == "siteline store restore":
+        plant.type("siteline store backup plant.siteline backups/plant-2026-11-21.siteline")
+    is_typed(plant, first)
+    for backup in (plant.folder / "backups").iterdir():
+        backup.unlink()
 
 
 def test_the_commands_of_the_page_for_operators(shell, feeds):
@@ -336,9 +335,9 @@ def test_the_commands_of_the_page_for_operators(shell, feeds):
     assert all(printed)
 
 
-def test_a_coverage_for_a_monitor(shell, store):
+def test_a_coverage_for_a_monitor(plant):
     [(line, _)] = block("siteline coverage plant.siteline --json")
     command, _, question = line.partition(" | ")
     assert question.startswith("jq -e 'all(.feeds[]; .spans.unread < 7200)")
-    feeds = json.loads(shell.type(f"{command} --now 2026-11-21T06:00Z"))["feeds"]
+    feeds = json.loads(plant.type(f"{command} --now 2026-11-21T06:00Z"))["feeds"]
     assert [feed["spans"]["unread"] < 7200 for feed in feeds] == [True, False]

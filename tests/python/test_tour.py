@@ -41,7 +41,7 @@ def cells(tmp_path_factory):
 
 
 def shown(cells, word):
-    """What the one cell with this word in its source shows: by type of content."""
+    """The output of the cell with this word, by type of content."""
     [cell] = [cell for cell in cells if word in "".join(cell["source"])]
     data = [output.get("data", {}) for output in cell["outputs"]]
     return {kind: "".join(text) for one in data for kind, text in one.items()}

@@ -1,33 +1,58 @@
-"""Runs the command ``siteline`` in a process of its own."""
+"""Runs the command ``siteline``: by `main()` in this process, or in a process of its own."""
 
+from __future__ import annotations
+
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
+
+import pytest
+from siteline.cli import main
 
 COMMAND = [sys.executable, "-m", "siteline"]
 
 
-def run_command(*arguments, env=None, status=0, folder=None, stdin=None, timeout=120):
-    """Run it to its end, which must have this exit status; return the finished process."""
+def run_command(*arguments, status=0, **options):
+    """Run it in this process to its end, which must have this exit status.
+
+    `siteline agent` always runs in a process of its own: it locks its process down.
+
+    Args:
+        arguments: The words of the command line.
+        status: The expected exit status.
+        options: `env` (additional environment variables), `folder` (its
+            working directory) and `stdin` (a text).
+
+    Returns:
+        A `subprocess.CompletedProcess` with the two outputs as text.
+    """
+    if arguments[:1] == ("agent",):
+        return run_process(*arguments, status=status, **options)
+    return _ended(_in_this_process(list(map(str, arguments)), **options), status)
+
+
+def run_process(*arguments, status=0, env=None, folder=None, stdin=None):
+    """Run it in a process of its own. Otherwise the same as `run_command`."""
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=600,
         check=False,
         cwd=folder,
         input=stdin,
         env=environment(env),
     )
-    assert done.returncode == status, (done.returncode, done.stdout[-2_000:], done.stderr[-4_000:])
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    return _ended(done, status)
 
 
-def run_json(*arguments, **options):
+def run_json(*arguments, run=run_command, **options):
     """Run it with ``--json``; return the one document on stdout."""
-    done = run_command(*arguments, "--json", **options)
+    done = run(*arguments, "--json", **options)
     lines = done.stdout.splitlines()
     assert len(lines) == 1, done.stdout
     document = json.loads(lines[0])
@@ -40,3 +65,46 @@ def environment(more=None):
     """Return the environment without settings of siteline, and with these variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SITELINE_")}
     return {**kept, **(more or {})}
+
+
+@contextlib.contextmanager
+def variables(more=None):
+    """Give this process the environment of `environment()` until the block ends."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("SITELINE_")]:
+            patch.delenv(name)
+        for name, value in (more or {}).items():
+            patch.setenv(name, value)
+        # Python remembers the temporary folder of the first use.
+        patch.setattr(tempfile, "tempdir", None)
+        yield patch
+
+
+def _in_this_process(arguments, env=None, folder=None, stdin=None):
+    out, err = _stream(), _stream()
+    with variables(env) as patch:
+        if folder is not None:
+            patch.chdir(folder)
+        patch.setattr(sys, "stdin", _stream((stdin or "").encode()))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        try:
+            status = main(arguments)
+        except SystemExit as end:  # argparse
+            status = end.code
+    return subprocess.CompletedProcess(arguments, status, _text(out), _text(err))
+
+
+def _stream(content=b""):
+    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="\n")
+
+
+def _text(stream):
+    stream.flush()
+    return stream.buffer.getvalue().decode()
+
+
+def _ended(done, status):
+    assert done.returncode == status, (done.returncode, done.stdout[-2_000:], done.stderr[-4_000:])
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
