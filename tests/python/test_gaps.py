@@ -82,17 +82,6 @@ def test_polars_arrow_and_wide_frames_have_the_same_rows(table):
         table.wide(gaps="fill")
 
 
-def test_extra_columns_are_null_where_a_bucket_is_missing(sandbox):
-    with siteline.Sandbox(now=NOW, extra_members=True) as sandbox:
-        client = sandbox.client()
-        scan = client.data(site="S1", line="L1", extra_columns=["quality"], **RANGE)
-        frame = scan.to_pandas(gaps="explicit")
-    missing = frame["value"].isna() & frame["sample_count"].isna()
-    assert missing.any()
-    assert frame.loc[missing, frame.columns[10]].isna().all()
-    assert frame.loc[~missing, frame.columns[10]].notna().any()
-
-
 def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, table):
     expected = table.to_pandas(gaps="explicit")
     scan = client.data(site="S1", line="L1", **RANGE)
@@ -108,13 +97,6 @@ def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, 
             return await client.data(site="S1", line="L1", **RANGE).to_pandas(gaps="explicit")
 
     pd.testing.assert_frame_equal(asyncio.run(main()), expected)
-
-
-def test_without_a_start_the_rows_begin_with_the_first_point(client):
-    query = {"site": "S1", "line": "L1", "start": None, "end": "2026-11-02", "interval": "1h"}
-    frame = client.data(**query).to_pandas(gaps="explicit")
-    assert len(frame) % 6 == 0
-    assert frame.groupby("tag_guid").size().nunique() == 1
 
 
 def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, client, table):

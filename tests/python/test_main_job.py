@@ -1,7 +1,5 @@
 """The main job, end to end: sign, exchange, discover, page, merge, count requests."""
 
-import json
-
 import pandas as pd
 import pytest
 import siteline
@@ -33,39 +31,6 @@ def test_series_on_many_pages_are_one_series_each(sandbox):
     assert report["points"] == sum(len(page) for page in pages)
 
 
-def test_pages_records_and_frame_agree(sandbox):
-    client = sandbox.client()
-    scan = client.data(
-        site="S1", start=START, end="2026-11-01T03:00:00Z", interval="5m", page_size=50
-    )
-    pages = pd.concat([page.to_pandas() for page in scan.pages()], ignore_index=True)
-    records = pd.DataFrame(list(scan.records()))
-    named = pd.DataFrame(list(scan.records(named=True)))
-    order = [*siteline.Record._fields[:6]]
-    complete = scan.to_pandas()
-    for other in (pages, records, named):
-        other = other.sort_values(order, ignore_index=True)
-        assert list(other.columns) == list(complete.columns)
-        for column in ("timestamp", "value", "minimum", "maximum"):
-            expected = complete.sort_values(order, ignore_index=True)[column]
-            assert (other[column].reset_index(drop=True) == expected).all(), column
-
-
-def test_nothing_is_requested_until_a_scan_is_read(sandbox):
-    client = sandbox.client()
-    scan = client.data(site="S1", start=START, end=END, interval="1h")
-    assert client.allowance.used == 0
-    scan.to_pandas()
-    assert client.allowance.used == 1
-
-
-def test_a_scan_is_read_once_for_all_its_results(sandbox):
-    client = sandbox.client()
-    scan = client.data(site="S1", start=START, end=END, interval="1h")
-    scan.to_pandas(), scan.to_polars(), scan.to_arrow(), scan.collect()
-    assert client.allowance.used == 1
-
-
 def test_parameters_that_are_not_set_are_not_sent():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         client = sandbox.client()
@@ -77,28 +42,6 @@ def test_parameters_that_are_not_set_are_not_sent():
         )
         assert "pageSize" not in path
         assert "siteId" not in path
-
-
-def test_the_default_end_is_now_less_the_settle_lag_floored_to_the_bucket(sandbox):
-    client = sandbox.client()
-    scan = client.data(site="S1", start="2026-11-19T00:00:00Z", interval="1h")
-    assert scan.query.end.isoformat() == "2026-11-19T23:00:00+00:00"
-    sandbox.clock.advance("1d")
-    assert scan.query.end.isoformat() == "2026-11-19T23:00:00+00:00"
-
-
-def test_discovery_is_the_unchanged_body(sandbox):
-    resources = sandbox.client().discover()
-    assert dict(resources) == json.loads(resources.raw)
-
-
-def test_frames_have_their_provenance(sandbox):
-    client = sandbox.client()
-    frame = client.data(site="S1", start=START, end=END, interval="1h").to_pandas()
-    origin = frame.attrs["siteline"]
-    assert origin["host"] == "127.0.0.1"
-    assert origin["pages"] == 1
-    assert "S1" in origin["query"]
 
 
 def test_from_env_runs_unmodified_code_against_the_sandbox(sandbox, monkeypatch):
@@ -119,11 +62,3 @@ def test_the_user_agent_names_siteline_and_the_application():
         ]
         assert agents
         assert all(f"siteline/{siteline.__version__} plant-report/2.1" in line for line in agents)
-
-
-def test_a_closed_client_raises_closed_error(sandbox):
-    with sandbox.client() as client:
-        client.discover()
-    with pytest.raises(siteline.ClosedError):
-        client.discover()
-    client.close()

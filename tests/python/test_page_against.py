@@ -50,29 +50,7 @@ def plain(table):
     return [pa.field(f.name, pa.string()) if f.name in IDS else f for f in table.schema]
 
 
-def test_flagged_points_count_as_changed_and_are_never_missing(page):
-    table = pa.table(page).slice(0, 4)
-    flagged = pa.array([True, False, None, False])
-    difference = page.against(table.append_column("flagged", flagged))
-    assert len(difference.changed) == 1
-    assert len(difference.unchanged) == 3
-    elsewhere = table.set_column(4, "tag_guid", pa.array(["elsewhere"] * 4))
-    difference = page.against(elsewhere.append_column("flagged", flagged))
-    assert len(difference.missing) == 3
-    assert len(difference.inserted) == len(page)
-
-
-def test_what_lies_outside_of_the_range_is_not_missing(page):
-    table = pa.table(page).slice(0, 3)
-    [start, end] = [page.query.start, page.query.end]
-    times = pa.array([end, start, start.replace(year=2020)], pa.timestamp("us", "UTC"))
-    elsewhere = table.set_column(5, "timestamp", times)
-    elsewhere = elsewhere.set_column(4, "tag_guid", pa.array([None, None, None], pa.string()))
-    [missing] = page.against(elsewhere).missing.records()
-    assert (missing["timestamp"], missing["tag_guid"]) == (start, None)
-
-
-@pytest.mark.parametrize("kind", ["polars", "duckdb", "pyarrow", "large", "view", "nanoseconds"])
+@pytest.mark.parametrize("kind", ["polars", "duckdb", "view", "nanoseconds"])
 def test_streams_of_any_library_compare(page, kind):
     import duckdb
     import polars as pl

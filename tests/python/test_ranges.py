@@ -47,15 +47,6 @@ def test_k16_a_start_that_is_left_out_is_refused_and_none_leaves_it_to_the_servi
     assert str(scan.query) == "siteId=S1 to=2026-11-02T00:00:00Z"
 
 
-def test_k16_start_none_sends_no_from_and_survives_pickle(sandbox):
-    client = sandbox.client()
-    scan = client.data(site="S1", line="L1", start=None, end="2026-11-01T01:00Z", page_size=10)
-    next(scan.pages())
-    assert data_requests(sandbox)
-    assert not any("from=" in line for line in data_requests(sandbox))
-    assert pickle.loads(pickle.dumps(scan.query)) == scan.query
-
-
 def caught_warnings(call):
     """Give what the call returns, and its SitelineWarnings."""
     with warnings.catch_warnings(record=True) as seen:
@@ -113,16 +104,6 @@ def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
         assert source[warning.lineno - 1].endswith("# this line")
 
 
-def test_k17_parts_and_resumed_scans_do_not_warn_again_and_gathered_ones_report_it(sandbox):
-    client = sandbox.client()
-    days, _ = caught_warnings(lambda: client.data(**BERLIN_DAYS))
-    (parts, gathered), seen = caught_warnings(lambda: (days.split(3), client.gather(days.split(3))))
-    assert not seen
-    assert len(parts) == 3
-    assert gathered.table.report["bounds_off_grid"] == ["start", "end"]
-    assert len(gathered.table) == len(days.collect())
-
-
 def test_k17_a_feed_that_begins_within_a_bucket_warns_and_one_from_a_store_does_not(sandbox, store):
     feed, seen = caught_warnings(
         lambda: siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-18T00:30Z")
@@ -139,14 +120,6 @@ def test_k17_a_feed_that_begins_within_a_bucket_warns_and_one_from_a_store_does_
     assert not later
     _, none = caught_warnings(lambda: siteline.Feed("fits", interval="1d", since="2026-11-18"))
     assert not none
-
-
-def test_k17_a_bucket_of_a_store_belongs_to_the_range_in_which_it_begins(sandbox, store):
-    feed = make_feed(interval="1h", since="2026-11-18")
-    sandbox.client().sync(feed, store)
-    points = store.points(feed, "2026-11-18T00:30Z", "2026-11-18T02:30Z")
-    times = {row["timestamp"].strftime("%H:%M") for row in points.records()}
-    assert times == {"01:00", "02:00"}, "the last one ends after the range"
 
 
 MIDNIGHT = datetime(2026, 11, 18, tzinfo=UTC)
@@ -228,24 +201,3 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(
         'discovery does not list line "L9", tag "unknown": the service may have no points for it'
     ], "once for each query, whatever its range"
     assert sandbox.stats["requests"]["discovery"] == {200: 1}
-
-
-def test_k19_nothing_is_told_of_ids_that_are_listed_or_before_discovery(sandbox, store, caplog):
-    client = sandbox.client()
-    assert client.data(**{**SIX_HOURS, "site": "S9"}).report["not_listed"] == []
-    client.discover()
-    scan = client.data(**SIX_HOURS, line="L1", filters={"machineId": "M1"})
-    assert scan.report == {"bounds_off_grid": [], "not_listed": []}
-    assert scan.collect().report["not_listed"] == []
-    assert not unlisted(caplog)
-    client.sync(make_feed(line="L9", interval="1h", since="2026-11-19"), store)
-    assert len(unlisted(caplog)) == 1, "a feed too"
-
-
-def test_k19_a_body_of_discovery_without_ids_that_are_recognised_tells_nothing(sandbox):
-    client = sandbox.client()
-    sandbox.fault(
-        on="discovery", body='{"resources": [{"name": "S1", "kind": "site"}]}', status=200
-    )
-    client.discover()
-    assert client.data(**{**SIX_HOURS, "site": "S9"}).report["not_listed"] == []

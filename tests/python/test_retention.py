@@ -1,7 +1,6 @@
 """`Store.forget` and `Store.compact`: what is removed, what is kept, and what is refused."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -103,53 +102,40 @@ def test_a_read_of_what_was_forgotten_says_so(plant):
     assert json.loads(schema.metadata[b"siteline.coverage"])["forgotten"] == []
 
 
-def test_the_coverage_shows_what_was_forgotten(plant, tmp_path):
+def test_the_coverage_shows_what_was_forgotten(plant):
     sandbox, _, store, reports = plant
     store.forget("line-2", before=BEFORE)
     coverage = store.coverage("line-2", now=sandbox.clock.now())
     assert [window.state for window in coverage[:3]] == ["forgotten", "forgotten", "settled"]
-    assert coverage[0].read_at is None
-    assert coverage[0].empty is None
+    assert coverage[0].read_at is coverage[0].empty is None
     assert coverage.spans["forgotten"] == pd.Timedelta(days=2)
     assert coverage.read_through == coverage.newest == reports[-1].read_through
-    assert coverage.settled_through == reports[-1].settled_through
-    text = repr(coverage)
-    assert "░░" in text
-    assert "░ forgotten 2 d" in text
+    assert "░ forgotten 2 d" in repr(coverage)
     assert "forgotten 2 d" in coverage.to_svg()
-    assert "2026-11-16 00:00: forgotten<" in coverage.to_svg()
-    assert "forgotten 2 d" in coverage._repr_html_()
-    assert set(coverage.to_pandas()["state"]) >= {"forgotten", "settled"}
     assert store.feeds["line-2"] == make_feed()
 
 
 def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
     _, _, store, reports = plant
     first, last = reports[0], reports[-1]
-    before = {
-        "as_of": stored_points_of(store.as_of("line-2", first, LATE)),
-        "changes": stored_points_of(store.changes("line-2", first, LATE)),
-        "all": stored_points_of(store.changes("line-2", 0)),
-    }
-    assert before["changes"]
+    as_of = stored_points_of(store.as_of("line-2", first, LATE))
+    changes = stored_points_of(store.changes("line-2", first, LATE))
+    assert changes
     store.forget("line-2", before=BEFORE)
     for call in (
         lambda: store.as_of("line-2", first).to_pandas(),
         lambda: store.as_of("line-2", "2026-11-20T02:00Z").to_polars(),
         lambda: len(store.changes("line-2", since=first)),
-        lambda: store.changes("line-2", first, "2026-11-16T23:00Z", LATE).to_arrow(),
         lambda: pl.DataFrame(store.as_of("line-2", 0)),
     ):
         with pytest.raises(
             siteline.QueryError, match=r"before 2026-11-17T00:00:00Z the store keeps"
         ):
             call()
-    # From where points are kept on, and since now.
-    assert stored_points_of(store.as_of("line-2", first, LATE)) == before["as_of"]
-    assert stored_points_of(store.changes("line-2", first, LATE)) == before["changes"]
+    assert stored_points_of(store.as_of("line-2", first, LATE)) == as_of
+    assert stored_points_of(store.changes("line-2", first, LATE)) == changes
     assert len(store.changes("line-2", since=last)) == 0
     assert stored_points_of(store.as_of("line-2", last)) == stored_points(store)
-    assert stored_points_of(store.changes("line-2", since=0)) == since(before["all"], BEFORE)
 
 
 def stored_points_of(points):
@@ -159,39 +145,22 @@ def stored_points_of(points):
 
 
 def test_compacting_removes_older_versions_of_settled_windows_alone(plant):
-    sandbox, client, store, reports = plant
-    points, changes = (
-        stored_points(store),
-        stored_points_of(store.changes("line-2", reports[0], LATE)),
-    )
+    _, _, store, reports = plant
+    points = stored_points(store)
+    changes = stored_points_of(store.changes("line-2", reports[0], LATE))
+    lateness = str(store.lateness("line-2"))
     freed = store.compact("line-2")
     assert (freed.points, freed.versions > 0, freed.bytes > 0) == (0, True, True)
-    assert stored_points(store) == points
-    settled = reports[-1].settled_through
-    for call in (
-        lambda: store.as_of("line-2", reports[0]).to_pandas(),
-        lambda: store.changes("line-2", reports[0]).to_pandas(),
-    ):
-        with pytest.raises(siteline.QueryError, match="keeps nothing older than page request"):
-            call()
+    assert (stored_points(store), str(store.lateness("line-2"))) == (points, lateness)
+    with pytest.raises(siteline.QueryError, match="keeps nothing older than page request"):
+        store.as_of("line-2", reports[0]).to_pandas()
     # The windows that may still change have their past.
+    settled = reports[-1].settled_through
     kept = stored_points_of(store.changes("line-2", reports[0], settled))
     assert kept == since(changes, settled) != {}
     assert len(kept) < len(changes)
     assert store.compact(["line-2"]).versions == 0
     store.check()
-    for _ in range(40):
-        sandbox.clock.advance("1h")
-        report = client.sync(make_feed(), store)
-    assert_true(sandbox, store, report, "2026-11-15T00:00Z")
-
-
-def test_the_lateness_of_points_is_still_known_when_their_versions_are_not(plant):
-    _, _, store, _ = plant
-    before = store.lateness("line-2")
-    store.compact()
-    after = store.lateness("line-2")
-    assert str(after) == str(before)
 
 
 def test_compacting_makes_the_file_smaller_where_much_was_forgotten(plant):
@@ -255,32 +224,6 @@ def test_a_store_that_an_earlier_version_made_can_be_forgotten_and_compacted(tmp
         store.check()
 
 
-def _forget(path, queue):
-    with siteline.Store(path) as store:
-        queue.put(store.forget("line-2", before=BEFORE).points)
-
-
-def test_a_reader_beside_it_keeps_its_snapshot_and_another_process_sees_what_is_kept(plant):
-    _, client, store, _ = plant
-    before = stored_points(store)
-    stream = store.points("line-2").records()
-    rows = [tuple(next(stream).values())]
-    queue = multiprocessing.get_context("spawn").Queue()
-    child = multiprocessing.get_context("spawn").Process(target=_forget, args=(store.path, queue))
-    child.start()
-    assert queue.get(timeout=60) > 0
-    child.join(60)
-    rows += [tuple(row.values()) for row in stream]
-    assert {row[:6]: row[6:] for row in rows} == before, "its snapshot"
-    assert stored_points(store) == since(before, BEFORE)
-    # This process's writer knows the feed from before.
-    sandbox = plant[0]
-    sandbox.clock.advance("1h")
-    report = client.sync(make_feed(), store)
-    assert_true(sandbox, store, report, BEFORE)
-    store.check()
-
-
 WORK = """
     import sys, siteline
     with siteline.Store(sys.argv[1]) as store:
@@ -301,27 +244,29 @@ def work_under(shim, store, work, **crash):
 
 @systems.PRELOAD
 @pytest.mark.fault("S22")
+@pytest.mark.parametrize("trials", [2, pytest.param(12, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("work", ["forget", "compact"])
-def test_killed_at_any_call_the_store_is_whole_and_the_next_call_does_the_rest(tmp_path, work):
+def test_killed_at_any_call_the_store_is_whole_and_the_next_call_does_the_rest(
+    tmp_path, work, trials
+):
     shim = build_shim(tmp_path)
     original, trial = tmp_path / "plant.siteline", tmp_path / "trial" / "plant.siteline"
     trial.parent.mkdir()
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(original) as store:
         # Windows of an hour, a day in all its versions: several transactions.
-        feed = make_feed(interval="1m", window="1h", lateness="1h", page_size=5_000)
+        times = {"since": "2026-11-17", "window": "1h", "lateness": "1h"}
+        feed = make_feed(interval="1m", page_size=5_000, **times)
         client = sandbox.client()
         for _ in range(3):
             client.sync(feed, store, reread=("2026-11-17T12:00Z", "2026-11-18T12:00Z"))
             sandbox.clock.advance("1h")
         before = stored_points(store)
         kept = before if work == "compact" else since(before, "2026-11-18T00:00Z")
-        assert len(store.changes("line-2", since=1)) > 0
         tally = tmp_path / "tally"
         store.backup(trial)
         assert work_under(shim, trial, work, mode="count", tally=tally) == 0
-        calls = int(tally.read_text())
-        states = []
-        for at in range(1, calls + 1, max(1, calls // 12)):
+        calls, states = int(tally.read_text()), []
+        for at in [*range(1, calls, calls // trials), calls]:
             for beside in trial.parent.iterdir():
                 beside.unlink()
             store.backup(trial)
@@ -332,19 +277,21 @@ def test_killed_at_any_call_the_store_is_whole_and_the_next_call_does_the_rest(t
                 assert found in (before, kept), at
                 states.append(found == kept)
                 left.check()
-                if work == "forget":
-                    left.forget("line-2", "2026-11-18T00:00Z")
-                else:
-                    left.compact()
+                left.forget("line-2", "2026-11-18T00:00Z") if work == "forget" else left.compact()
                 assert stored_points(left) == kept
-                assert left.compact().versions == 0 or work == "forget"
                 left.check()
         if work == "forget":
-            assert states == sorted(states) != [], "from one moment on it is forgotten"
-            assert {False, True} == set(states)
+            assert states == sorted(states), "from one moment on it is forgotten"
+            assert set(states) == {False, True}
 
 
 def test_the_steps_of_long_work_are_reported(plant, tmp_path, capfd):
+    class Enough(Exception):
+        pass
+
+    def enough(progress):
+        raise Enough
+
     _, _, store, _ = plant
     for work in (
         store.check,
@@ -354,30 +301,19 @@ def test_the_steps_of_long_work_are_reported(plant, tmp_path, capfd):
     ):
         seen = []
         work(progress=seen.append)
-        assert seen[-1].finished
-        assert seen[-1].fraction == 1.0
+        assert (seen[-1].finished, seen[-1].fraction) == (True, 1.0)
         assert all(one.done <= one.total for one in seen)
+    points = stored_points(store)
+    with pytest.raises(Enough):
+        store.backup(tmp_path / "other.siteline", progress=enough)
+    with pytest.raises(Enough):
+        store.check(progress=enough)
+    assert stored_points(store) == points
     # There is no terminal to draw on.
     store.check(progress=True)
     assert capfd.readouterr().err == ""
     with pytest.raises(siteline.QueryError, match="progress="):
         store.check(progress=7)
-
-
-def test_an_exception_of_the_callable_ends_the_work_and_is_raised(plant, tmp_path):
-    class Enough(Exception):
-        pass
-
-    def enough(progress):
-        raise Enough
-
-    _, _, store, _ = plant
-    points = stored_points(store)
-    with pytest.raises(Enough):
-        store.backup(tmp_path / "copy.siteline", progress=enough)
-    with pytest.raises(Enough):
-        store.check(progress=enough)
-    assert stored_points(store) == points
 
 
 LONG = """
@@ -403,11 +339,10 @@ LONG = """
 @pytest.mark.parametrize(
     "work",
     [
-        "store.check(progress=started)",
         "store.backup(sys.argv[2], progress=started); __import__('os').unlink(sys.argv[2])",
         "store.compact(progress=started)",
     ],
-    ids=["check", "backup", "compact"],
+    ids=["backup", "compact"],
 )
 def test_ctrl_c_ends_long_work_on_a_store(plant, tmp_path, work):
     _, _, store, _ = plant
@@ -418,13 +353,8 @@ def test_ctrl_c_ends_long_work_on_a_store(plant, tmp_path, work):
     command = [sys.executable, "-c", script, str(store.path), str(copy)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "working\n"
-        for _ in range(12):
-            process.send_signal(signal.SIGINT)
-            try:
-                rest = process.communicate(timeout=20)[0]
-                break
-            except subprocess.TimeoutExpired:
-                pass
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=120)[0]
     assert rest.replace("working\n", "") == f"interrupted\n{count}\n"
     assert process.returncode == 0
     assert [name for name in os.listdir(copy.parent) if "part" in name] == []

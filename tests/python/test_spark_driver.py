@@ -60,14 +60,6 @@ def test_a_plan_that_finds_nothing_is_not_kept_and_one_that_does_is(sandbox, cli
     assert sandbox.stats["data_requests"] == 3 + 1 + 1
 
 
-def test_a_plan_has_a_page_for_each_partition_where_nothing_is_found(client, agent):
-    spark = session("empty")
-    siteline.spark.register(spark, client, agent=agent)
-    plan = siteline.spark.plan(spark, **EMPTY)
-    assert plan.pages == len(plan.tasks) == 5
-    assert siteline.spark.plan(spark, **EMPTY, maxPages=1).pages == 5
-
-
 @pytest.mark.parametrize(
     ("start", "interval"),
     [("2026-11-20T00:00:00Z", "1d"), ("2026-11-19T23:00:00Z", "1h"), ("2026-12-01", "1h")],

@@ -84,17 +84,7 @@ def test_all_is_read_and_once_more_after_its_lateness_in_batches_of_so_many_page
         assert offset.settled >= min(offset.read, due) or due < SINCE
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-9, 12.0])
-def test_intervals_of_a_week_and_pages_without_end_stay_in_time(rate):
-    since = SINCE - 3 * DAY  # a week begins
-    one = siteline.Feed("stream", since=since, interval="7d", window="7d", page_size=100)
-    start, now = Offset(since, since), since + 30 * DAY
-    after = advance(start, now, one, Density(rate, 100.0), 10**9)
-    assert ranges(start, after, one) == [(since, since + 28 * DAY)]
-
-
-@pytest.mark.parametrize("pages", [1, 3, 7, 40])
-@pytest.mark.parametrize("rate", [0.0, 0.01, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize(("pages", "rate"), [(1, 0.0), (3, 0.2), (7, 0.01), (40, 1.0)])
 def test_where_nothing_is_known_or_few_points_are_a_page_is_at_most_31_days(rate, pages):
     start, density = Offset(SINCE, SINCE), Density(rate, 100.0)
     after = advance(start, SINCE + 9999 * DAY, feed(), density, pages)

@@ -8,6 +8,7 @@ import pytest
 import siteline
 import siteline.spark
 from kit import spark as engine
+from kit.target_rows import points_by_key
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -16,8 +17,6 @@ pytestmark = [
     pytest.mark.skipif(not engine.IS_SPARK, reason="Sail has no streams of Python sources"),
 ]
 QUERY = {"site": "S1", "start": "2026-11-18T00:00:00Z", "interval": "1h", "page_size": 40}
-KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
-VALUES = ["value", "minimum", "maximum", "sample_count"]
 
 
 @pytest.fixture
@@ -27,13 +26,6 @@ def agent(spark, sandbox, monkeypatch):
     agent = siteline.spark.register(spark, siteline.Client.from_env(daily_allowance=10_000))
     yield agent
     agent.close()
-
-
-def points(table):
-    rows = table.select([*KEY, *VALUES]).to_pylist()
-    found = {tuple(row[name] for name in KEY): tuple(row[name] for name in VALUES) for row in rows}
-    assert len(found) == len(rows)
-    return found
 
 
 class Stream:
@@ -96,11 +88,11 @@ def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
                     raise
                 runs += 1
         assert runs == len(killed) - batches > 0
-    stored = points(deltalake.DeltaTable(tmp_path / "points").to_pyarrow_table())
+    stored = points_by_key(deltalake.DeltaTable(tmp_path / "points").to_pyarrow_table())
     read, settled = map(stream.offsets[-1].__getitem__, ("read", "settled"))
     assert read > settled >= "2026-11-20"
     truth = sandbox.truth(site="S1", start=QUERY["start"], end=read, interval="1h")
-    truth = points(pa.table(truth))
+    truth = points_by_key(pa.table(truth))
     final = datetime.fromisoformat(settled)
     assert {key: at for key, at in stored.items() if key[5] < final} == {
         key: at for key, at in truth.items() if key[5] < final

@@ -6,8 +6,6 @@ import multiprocessing
 import os
 import pickle
 import re
-import signal
-import threading
 from pathlib import Path
 
 import duckdb
@@ -141,12 +139,6 @@ def test_a_stream_that_is_dropped_before_its_end_releases_everything(filled):
     assert sandbox.client().sync(make_feed(), store).complete
 
 
-def test_points_are_sorted_by_series_then_time(frame):
-    ids = list(siteline.Record._fields[:6])
-    assert frame[ids].equals(frame[ids].sort_values(ids, na_position="first", ignore_index=True))
-    assert not frame.duplicated(ids).any()
-
-
 def test_a_range_is_half_open(store, frame):
     part = store.points("line-2", *DAY).to_pandas()
     start, end = map(pd.Timestamp, DAY)
@@ -230,56 +222,6 @@ def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     assert store.changes("line-2", report["line-2"]) is not None
 
 
-def test_points_missing_from_a_later_read_are_flagged_and_kept(tmp_path):
-    times = pd.date_range("2026-11-18", periods=48, freq="1h", tz="UTC")
-    data = pd.DataFrame({"timestamp": times, "value": range(48), "sample_count": 1})
-    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
-        sandbox.load(data, bucket="1h", line="L7", tag="T7")
-        feed = siteline.Feed("line-7", line="L7", interval="1h", since="2026-11-18T00:00Z")
-        client = sandbox.client()
-        first = client.sync(feed, store)
-        assert (first.inserted, first.flagged) == (47, 0)
-        gone = "2026-11-18T05:00Z"
-        sandbox.withdraw(gone, line="L7", tag="T7")
-        report = client.sync(feed, store, reread=("2026-11-18T00:00Z", "2026-11-19T00:00Z"))
-        assert report.flagged == 1
-        sizes = [len(store.points(feed, flagged=how)) for how in ("keep", "drop", "only")]
-        assert sizes == [47, 46, 1]
-        only = next(iter(store.points(feed, flagged="only").records()))
-        assert only["timestamp"] == pd.Timestamp(gone)
-        changes = list(store.changes(feed, since=first).records())
-        assert [row["change"] for row in changes] == ["absent"]
-        assert "1 flagged" in repr(report)
-
-
-def test_the_feeds_of_a_store(filled):
-    _, _client, store, _ = filled
-    assert store.feeds["line-2"] == make_feed()
-    shown = read_html(store).text
-    for word in ("line-2", "settled through", "2026-11-19 00:00", str(store.path)):
-        assert word in shown
-    assert "lateness" in read_html(make_feed()).text
-    assert "1 d" in read_html(make_feed()).text
-
-
-def test_the_html_of_points_shows_the_first_ones(filled):
-    _, _, store, report = filled
-    sequence = report["line-2"].sequence
-    shown = read_html(store.points("line-2"))
-    for word in ("Points", "line-2", "timestamp", "sample_count", "points"):
-        assert word in shown.text
-    assert any(tag == "svg" for tag, _ in shown.seen)
-    ahead = read_html(store.points("line-2", "2030-01-01T00:00Z")).text
-    assert "no points" in ahead
-    assert "the newest instant that was read" in ahead
-    assert repr(store.points("line-2", *DAY, settled_only=True, flagged="drop")) == (
-        "<Points line-2, from 2026-11-16T00:00:00Z, to 2026-11-17T00:00:00Z, settled only, "
-        "without flagged; wholly read>"
-    )
-    assert repr(store.as_of("line-2", report)) == f"<Points line-2 as of {sequence}; wholly read>"
-    assert repr(store.changes("line-2", 1)) == "<Points line-2 changed since 1; wholly read>"
-
-
 @pytest.mark.fault("R12")
 def test_a_store_and_its_points_are_pickled_by_path(store, frame):
     again = pickle.loads(pickle.dumps(store))
@@ -338,51 +280,6 @@ def test_a_started_read_does_not_survive_a_fork(store):
     assert sum(1 for _ in records) == len(store.points("line-2"))
 
 
-@pytest.mark.once
-@systems.FORK
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_forks_during_reads_harm_neither_side(store):
-    points = store.points("line-2")
-    size, wrong, over = len(points), [], threading.Event()
-
-    def read_on(count):
-        while not over.is_set():
-            if count() != size:
-                wrong.append(count)
-
-    counts = [
-        lambda: len(points),
-        lambda: points.to_arrow().num_rows,
-        lambda: points.to_polars().height,
-        lambda: sum(1 for _ in points.records()),
-    ]
-    threads = [threading.Thread(target=read_on, args=(count,)) for count in counts]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(8):
-            child = os.fork()
-            if child == 0:
-                os._exit(len(points) != size)
-            assert wait_for_child(child) == 0
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-    assert not wrong
-
-
-def wait_for_child(child):
-    """The exit status of a child; one that hangs is killed."""
-    for _ in range(600):
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        threading.Event().wait(0.05)
-    os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, frame):
     reading = pa.RecordBatchReader.from_stream(store.points("line-2"))
     reading.read_next_batch()
@@ -418,11 +315,3 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
             way(damaged.points("line-2"))
     with pytest.raises(siteline.StoreCorrupt), siteline.Store(target) as damaged:
         damaged.check()
-
-
-def test_lateness_reports_what_was_measured(filled):
-    _, _, store, _ = filled
-    lateness = store.lateness("line-2")
-    assert lateness.points.count == 0
-    assert "Lateness of line-2, 1 d: " in str(lateness)
-    assert "revisions" in read_html(lateness).text

@@ -90,44 +90,6 @@ def test_a_refused_opening_leaves_nothing_behind_and_the_owner_goes_on():
     ]
 
 
-@pytest.mark.fault("S18")
-@systems.FORK
-def test_a_log_of_another_user_is_named_with_its_owner_and_the_way_back():
-    printed = run("""
-    fill()
-    log = pathlib.Path(f"{path}-wal")
-    log.touch()
-    log.chmod(0o600)
-    path.chmod(0o666)
-    if not ROOT:
-        log.chmod(0o400)
-    as_other(lambda: siteline.Store(path))
-    """)
-    assert "this process may not write to its log /" in printed
-    assert "plant.siteline-wal: it belongs to " in printed
-    assert "HINT It must belong to whom the store belongs to." in printed
-    assert "chown --reference=" in printed
-
-
-@pytest.mark.fault("S18")
-@systems.FORK
-def test_a_folder_that_may_not_be_changed_is_named():
-    printed = run("""
-    fill()
-    path.chmod(0o666)
-    folder.chmod(0o755 if ROOT else 0o555)
-    as_other(lambda: siteline.Store(path))
-    as_other(lambda: siteline.Store(folder / "new.siteline"))
-    as_other(lambda: siteline.Store(path, read_only=True).state("line-2"))
-    print(names())
-    """)
-    log, new, read, left = printed.splitlines()
-    assert "this process may not make its log in the folder /" in log
-    assert "this process may not make files in its folder /" in new
-    assert read == "gives b'state'"
-    assert left == "['plant.siteline']"
-
-
 @systems.ROOT
 @pytest.mark.fault("S18")
 @systems.FORK

@@ -1,6 +1,5 @@
 """`store.scan`: a LazyFrame of polars that reads no more of a store than a query needs."""
 
-import itertools
 import sqlite3
 import warnings
 from contextlib import closing
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from kit.feeds import make_feed
 from kit.ranges import NOW
 from siteline import _lazy
-from siteline._predicate import Asked, Bounds
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 SINCE, NOON = datetime(2026, 11, 15, tzinfo=UTC), datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -194,45 +192,6 @@ def test_whatever_the_filter_the_rows_are_those_of_the_whole(store, frame):
     check()
 
 
-def microseconds(time):
-    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
-
-
-def test_a_filter_names_a_half_open_range():
-    noon, after = microseconds(NOON), microseconds(NOON) + 1
-    finer = pl.lit(NOON).dt.cast_time_unit("ns") + pl.duration(nanoseconds=1)
-    for predicate, bounds in [
-        (stamp >= NOON, (noon, None)),
-        (stamp > NOON, (after, None)),
-        (stamp < NOON, (None, noon)),
-        (stamp <= NOON, (None, after)),
-        (stamp == NOON, (noon, after)),
-        (pl.lit(NOON) < stamp, (after, None)),
-        (pl.lit(NOON) >= stamp, (None, after)),
-        (stamp.is_between(NOON, NOON + HOUR), (noon, noon + 3_600_000_001)),
-        (stamp.is_between(NOON, NOON + HOUR, closed="left"), (noon, noon + 3_600_000_000)),
-        (stamp.is_between(NOON, NOON + HOUR, closed="right"), (after, noon + 3_600_000_001)),
-        (stamp.is_between(NOON, NOON + HOUR, closed="none"), (after, noon + 3_600_000_000)),
-        (stamp >= NOON.date(), (noon - 43_200_000_000, None)),
-        (stamp >= finer, (noon, None)),
-        (stamp < finer, (None, after)),
-        (stamp.dt.cast_time_unit("us") >= NOON, (noon, None)),
-        ((stamp >= NOON) & ((stamp < NOON + HOUR) & (stamp < NOON)), (noon, noon)),
-        ((stamp >= NOON) & (pl.col("value") > 1), (noon, None)),
-        # What would narrow too much, or is not recognised, narrows nothing.
-        ((stamp >= NOON) | (stamp < NOON - HOUR), (None, None)),
-        (stamp.dt.cast_time_unit("ms") <= NOON, (None, None)),
-        (stamp + HOUR >= NOON, (None, None)),
-        (stamp != NOON, (None, None)),
-        (stamp >= NOON.replace(tzinfo=None), (None, None)),
-        (stamp >= pl.lit(None, dtype=pl.Datetime("us", "UTC")), (None, None)),
-        (stamp >= pl.col("timestamp"), (None, None)),
-        (pl.col("value") >= 7, (None, None)),
-        (None, (None, None)),
-    ]:
-        assert Asked(predicate).bounds == Bounds(*bounds), predicate
-
-
 def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read):
     def narrowed(store):
         return store.points("line-2", NOON, NOON + HOUR, tag="T2").to_polars()
@@ -281,14 +240,6 @@ def test_duckdb_reads_the_same_blocks(blocks_read):
     assert blocks_read(queried) == one
 
 
-def test_an_id_that_no_series_has_gives_no_rows(lazy):
-    for query in ({"tag_guid": "sped"}, {"machine_id": "M1", "tag_guid": ""}):
-        assert lazy.filter(**query).collect().height == 0
-    assert lazy.filter(stamp >= NOON, stamp < NOON).collect().height == 0
-    nulls = lazy.filter(pl.col("device_id").is_null(), pl.col("machine_id").is_null())
-    assert set(nulls.collect()["tag_guid"]) == {"T3"}
-
-
 def test_what_a_filter_asks_for_must_have_been_read(tmp_path):
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "plant.siteline") as store:
         client = sandbox.client()
@@ -327,18 +278,3 @@ def test_a_collection_reads_one_state_of_the_store_while_another_writes(tmp_path
             client.sync(make_feed(), other)
         assert pl.concat([first, *read]).equals(before)
         assert store.scan("line-2").collect().height > before.height
-
-
-def test_batches_are_read_as_they_are_asked_for(store, frame):
-    source = _lazy.Source(store, "line-2")
-    read = source(["value"], pl.col("value").is_not_null(), None, 100)
-    heights = [batch.height for batch in itertools.islice(read, 3)]
-    assert all(0 < height <= 300 for height in heights)
-    assert sum(batch.height for batch in read) + sum(heights) == frame["value"].count()
-
-
-def test_a_filter_that_fails_for_a_series_fails_for_the_points_alone(lazy, frame):
-    number = pl.col("machine_id").str.strip_prefix("M").cast(pl.Int64)
-    assert lazy.filter(number > 0).collect().equals(frame.filter(number > 0))
-    with pytest.raises(pl.exceptions.PolarsError, match="conversion"):
-        lazy.filter(pl.col("device_id").cast(pl.Int64) > 0).collect()

@@ -12,19 +12,20 @@ import siteline
 from kit import systems
 from kit.interpreter import run_script
 
-SERIES, MINUTES = 30, 10_000
+SERIES, MINUTES = 30, 2_400
 START = pd.Timestamp("2026-11-10T00:00Z")
 END = START + pd.Timedelta(minutes=MINUTES)
 GONE = ["2026-11-11T05:00Z", "2026-11-11T05:01Z"]
-FEED = siteline.Feed("plant", interval="1m", since=START, page_size=10_000, window="1d")
-IDS = list(siteline.Record._fields[:5])
+FEED = siteline.Feed(
+    "plant", interval="1m", since=START, page_size=10_000, window="6h", lateness="6h"
+)
 
 
-def plant():
+def plant(minutes=MINUTES):
     """Points of which some have no value, no count or no machine."""
-    rows = SERIES * MINUTES
-    number = np.repeat(np.arange(SERIES), MINUTES)
-    times = START + pd.to_timedelta(np.tile(np.arange(MINUTES), SERIES), unit="min")
+    rows = SERIES * minutes
+    number = np.repeat(np.arange(SERIES), minutes)
+    times = START + pd.to_timedelta(np.tile(np.arange(minutes), SERIES), unit="min")
     value = np.random.default_rng(3).normal(50, 9, rows)
     frame = pd.DataFrame({"timestamp": times, "value": np.where(value > 70, np.nan, value)})
     frame["minimum"], frame["maximum"] = frame["value"] - 1, frame["value"] + 1
@@ -57,7 +58,7 @@ def read(tmp_path_factory):
 
 WAYS = {
     "all points": lambda store, _: store.points(FEED),
-    "a range": lambda store, _: store.points(FEED, "2026-11-11T05:00Z", "2026-11-12T07:11Z"),
+    "a range": lambda store, _: store.points(FEED, "2026-11-10T05:00Z", "2026-11-11T07:11Z"),
     "settled points": lambda store, _: store.points(FEED, settled_only=True),
     "some series": lambda store, _: store.points(FEED, tag=["tag-29", "tag-05", "tag-06"]),
     "a machine": lambda store, _: store.points(FEED, machine="M1"),
@@ -76,7 +77,7 @@ NOTHING = {"no points", "no changes", "earlier flagged points"}
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_frame_has_the_points_of_the_arrow_stream(read, way):
+def test_frames_and_the_ipc_stream_have_the_points_of_the_arrow_stream(read, way):
     store, first, _ = read
     points = WAYS[way](store, first)
     table = points.to_arrow()
@@ -93,19 +94,12 @@ def test_a_frame_has_the_points_of_the_arrow_stream(read, way):
             else:
                 given = frame[name]
             assert pa.array(given, expected.type, from_pandas=True).equals(expected), name
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_ipc_stream_has_the_points_of_the_arrow_stream(read, way):
-    store, first, _ = read
-    points = WAYS[way](store, first)
     parts = list(points._ipc())
-    expected, table = points.to_arrow(), pa.ipc.open_stream(b"".join(parts)).read_all()
-    assert table.schema.equals(expected.schema, check_metadata=True)
-    assert b"siteline.coverage" in table.schema.metadata
-    assert table.equals(expected)
+    streamed = pa.ipc.open_stream(b"".join(parts)).read_all()
+    assert streamed.schema.equals(table.schema, check_metadata=True)
+    assert b"siteline.coverage" in streamed.schema.metadata
+    assert streamed.equals(table)
     assert (len(parts) == 1) == (way in NOTHING)
-    assert max(map(len, parts)) < 8_000_000, "a batch at a time"
     frame = pl.read_ipc_stream(b"".join(parts))
     assert frame.with_columns(cs.categorical().cast(pl.String)).equals(points.to_polars())
 
@@ -117,13 +111,10 @@ def expected_text():
 def test_the_data_have_what_the_comparison_is_about(read):
     store, first, second = read
     frame = store.points(FEED).to_pandas(ids="category")
-    assert len(frame) > 4 * (1 << 16), "several steps of the read"
-    assert frame["sample_count"].dtype == pd.Int64Dtype()
-    assert frame["sample_count"].isna().any()
-    assert frame["value"].isna().any()
-    assert frame["machine_id"].isna().any()
+    assert len(frame) > 1 << 16, "several steps of the read"
+    for name in ("sample_count", "value", "machine_id"):
+        assert frame[name].isna().any()
     assert frame["tag_guid"].cat.categories.tolist() == [f"tag-{n:02d}" for n in TAGS]
-    assert frame["tag_guid"].cat.codes.dtype == np.int8
     changes = store.changes(FEED, since=first).to_pandas(ids="category")["change"]
     assert changes.cat.categories.tolist() == ["new", "revised", "absent", "returned"]
     counts = changes.value_counts()
@@ -148,11 +139,11 @@ def test_frames_share_nothing_that_one_of_them_may_write_to(read):
         frame.loc[frame.index[1], name] = new
         assert frame[name].iloc[1] == new
     frame.loc[frame.index[1], "change"] = "returned"
-    pd.testing.assert_frame_equal(other, before)
+    assert other.equals(before)
     # Under pandas 2 a part of a frame is a view of it.
     if pd.__version__ >= "3":
-        pd.testing.assert_frame_equal(part, before.head(9))
-    pd.testing.assert_frame_equal(points.to_pandas(ids="category"), before)
+        assert part.equals(before.head(9))
+    assert points.to_pandas(ids="category").equals(before)
 
 
 def test_a_frame_outlives_its_store(read, tmp_path):
@@ -164,7 +155,7 @@ def test_a_frame_outlives_its_store(read, tmp_path):
     target.unlink()
     del copied
     gc.collect()
-    pd.testing.assert_frame_equal(frame, store.points(FEED).to_pandas(ids="category"))
+    assert frame.equals(store.points(FEED).to_pandas(ids="category"))
 
 
 CHILD = """
@@ -186,18 +177,13 @@ print(1024 * (kilobytes("VmHWM") - start) / frame.memory_usage(index=False).sum(
 
 
 @systems.PROC
-@pytest.mark.parametrize(
-    "points",
-    [
-        "store.points('plant')",
-        "store.as_of('plant', int(os.environ['SEQUENCE']))",
-        "store.changes('plant', since=0)",
-    ],
-)
-def test_a_frame_takes_little_more_memory_than_itself_while_it_is_made(read, points):
-    store, first, _ = read
-    sequence = str(first["plant"].sequence)
-    environment = {"STORE": str(store.path), "POINTS": points, "SEQUENCE": sequence}
-    peak = float(run_script(CHILD, environment=environment))
+@pytest.mark.campaign
+@pytest.mark.parametrize("points", ["store.points('plant')", "store.changes('plant', since=0)"])
+def test_a_frame_takes_little_more_memory_than_itself_while_it_is_made(tmp_path, points):
+    path, end = tmp_path / "plant.siteline", START + pd.Timedelta(days=7)
+    with siteline.Sandbox(now=end.isoformat()) as sandbox, siteline.Store(path) as store:
+        sandbox.load(plant(7 * 1_440), bucket="1m")
+        sandbox.client().sync(FEED, store)
+    peak = float(run_script(CHILD, environment={"STORE": str(path), "POINTS": points}))
     # Batches that are concatenated take three.
     assert 0.5 < peak < 2

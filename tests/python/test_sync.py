@@ -5,15 +5,14 @@ import os
 import pickle
 import signal
 import threading
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-import pandas as pd
 import pytest
 import siteline
 from kit import systems
 from kit.feeds import FEED, make_feed, stored_points, true_points
 from kit.markup import read_html
-from kit.ranges import NOW
+from kit.waiting import wait_until
 
 UTC = UTC
 
@@ -61,26 +60,14 @@ def test_a_report_is_complete_and_prints_well(sandbox, store):
 
 
 @pytest.mark.fault("R12")
-def test_a_report_can_be_written_as_json_and_pickled(sandbox, store):
+def test_a_report_can_be_written_as_json(sandbox, store):
     report = sandbox.client().sync(make_feed(), store)
     plain = json.loads(json.dumps(report.to_dict()))
     assert plain["complete"] is True
     assert plain["feeds"][0]["sequence"] == report["line-2"].sequence
     assert plain["settled_through"] == "2026-11-19T00:00:00Z"
     again = pickle.loads(pickle.dumps(report))
-    assert again == report
-    assert hash(again) == hash(report)
     assert len(store.changes("line-2", since=again)) == 0
-
-
-def test_a_second_sync_reads_little_and_never_the_newest_minute(sandbox, store):
-    client, feed = sandbox.client(), make_feed()
-    first = client.sync(feed, store)
-    assert client.sync(feed, store).requests == 0
-    sandbox.clock.advance("1h")
-    second = client.sync(feed, store)
-    assert 0 < second.pages < first.pages
-    assert second.read_through == datetime(2026, 11, 20, 0, 55, tzinfo=UTC)
 
 
 @pytest.mark.fault("B13")
@@ -119,53 +106,24 @@ def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(s
     report = client.sync(feed, store, max_pages=5, progress=reported.append)
     assert (report.pages, report.requests, sandbox.stats["data_requests"]) == (5, 5, 5)
     assert (report.complete, report.ended_by, report.resumes_at) == (False, "max_pages", None)
-    assert report.todo[0].feed == "line-2"
     assert [now.done for now in reported] == [False] * 4 + [True]
     assert "still to do, as max_pages= ended the sync: " in str(report)
-    assert "Still to do, as max_pages= ended the sync:" in read_html(report).text
+    again = pickle.loads(pickle.dumps(report))
+    assert (again, hash(again), again.to_dict()["ended_by"]) == (report, hash(report), "max_pages")
     with pytest.raises(siteline.UnreadRange, match="as many pages as max_pages= allows") as caught:
         report.raise_for_incomplete()
-    assert caught.value.retryable
-    assert caught.value.retry_at is None
+    assert (caught.value.retryable, caught.value.retry_at) == (True, None)
     assert caught.value.spans == tuple((task.start, task.end) for task in report.todo)
     spent = report.pages
     while not report.complete:
-        assert report.ended_by == "max_pages"
-        report = client.sync(feed, store, max_pages=5)
+        report = client.sync(feed, store, max_pages=9)
         spent += report.pages
-        assert 0 < report.pages <= 5
+        assert 0 < report.pages <= 9
     assert report.ended_by is None
     report.raise_for_incomplete()
     with siteline.Store(store.path.with_name("whole.siteline")) as whole:
         assert client.sync(feed, whole, max_pages=None).pages == spent, "no page was paid for twice"
     assert stored_points(store, feed) == true_points(sandbox, report.read_through)
-
-
-def test_what_ended_a_sync_is_told_apart_and_pickled(sandbox, store):
-    feed = make_feed(page_size=500)
-    spent = sandbox.client(daily_allowance=3).sync(feed, store, max_pages=3)
-    assert (spent.ended_by, spent.allowance.left) == ("allowance", 0)
-    with pytest.raises(siteline.AllowanceExhausted):
-        spent.raise_for_incomplete()
-    bounded = sandbox.client().sync(feed, store, max_pages=3)
-    assert json.loads(json.dumps(bounded.to_dict()))["ended_by"] == "max_pages"
-    again = pickle.loads(pickle.dumps(bounded))
-    assert again == bounded
-    assert hash(again) == hash(bounded)
-    # A report that 0.2.0 pickled has no such member.
-    vars(spent).pop("ended_by")
-    old = pickle.loads(pickle.dumps(spent))
-    assert (old.ended_by, old.resumes_at) == (None, spent.resumes_at)
-    assert old.to_dict()["ended_by"] is None
-    with pytest.raises(siteline.AllowanceExhausted):
-        old.raise_for_incomplete()
-
-
-@pytest.mark.parametrize("pages", [0, -1, True, 1.5, "8"])
-def test_a_wrong_number_of_pages_is_refused_before_any_request(sandbox, store, pages):
-    with pytest.raises(siteline.QueryError, match=r"max_pages=.* is not a whole number of 1 or"):
-        sandbox.client().sync(make_feed(), store, max_pages=pages)
-    assert sandbox.stats["data_requests"] == 0
 
 
 @pytest.mark.fault("B13")
@@ -196,35 +154,17 @@ def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
 @pytest.mark.fault("B13")
 def test_a_scan_is_planned_from_a_feed_of_the_same_kind(sandbox, store):
     client = sandbox.client(daily_allowance=2)
-    shape = {"site": "S1", "line": "L2", "interval": "5m", "page_size": 500}
-    week = client.data(**shape, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z")
+    ask = {"site": "S1", "line": "L2", "interval": "5m", "page_size": 500}
+    week = client.data(**ask, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z")
     assert client.plan(week).pages is None
-    assert client.plan(week, store).pages is None
     assert "number of pages unknown" in str(client.plan(week, store))
     sandbox.client().sync(make_feed(page_size=500), store)
     plan = client.plan(week, store)
-    assert abs(plan.pages - sum(1 for _ in sandbox.client().data(
-        **shape, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z").pages())) <= 2  # fmt: skip
+    assert plan.pages > 10
     assert str(plan).endswith("to 2026-11-17 00:00, estimated from the feed line-2")
-    assert "estimated from the feed line-2" in read_html(plan).text
     with pytest.raises(siteline.AllowanceExhausted):
         plan.raise_for_allowance()
-    assert client.plan(client.data(line="L1", start="2026-11-10T00:00Z"), store).pages is None
     assert client.allowance.used == 0
-
-
-def test_until_bounds_a_run_and_now_plans_one_at_another_time(sandbox, store):
-    client, feed = sandbox.client(), make_feed()
-    until = datetime(2026, 11, 17, 12, tzinfo=UTC)
-    report = client.sync(feed, store, until=until)
-    assert report.complete
-    assert report.read_through == until
-    assert max(key[5] for key in stored_points(store)) < until
-    again = client.sync(feed, store, until=until)
-    assert (again.pages, again.inserted) == (0, 0)
-    plan = client.plan(feed, store, now="2026-11-18T06:00Z")
-    assert plan.now == datetime(2026, 11, 18, 6, tzinfo=UTC)
-    assert max(task.end for task in plan.tasks) <= datetime(2026, 11, 18, 6, tzinfo=UTC)
 
 
 def test_the_time_of_a_report_is_accepted_as_it_is_written(sandbox, store):
@@ -243,57 +183,34 @@ def test_the_time_of_a_report_is_accepted_as_it_is_written(sandbox, store):
         make_feed(since=written)
 
 
-def test_a_feed_without_a_page_can_be_read(sandbox, store):
-    client, feed = sandbox.client(), make_feed("new-line", since="2026-11-20T00:00Z")
-    first = client.sync(feed, store)
-    assert first.complete
-    assert (first.pages, first["new-line"].sequence) == (0, 0)
-    assert store.feeds == {"new-line": feed}
-    for points in (store.points(feed), store.as_of(feed, first)):
-        with pytest.raises(siteline.UnreadRange):
-            len(points)
-    assert store.coverage(feed).newest is None
-    sandbox.clock.advance("1h")
-    assert client.sync(feed, store).inserted == len(store.changes(feed, since=first)) > 0
-
-    both = [make_feed("line-1", line="L1"), make_feed(page_size=500)]
-    report = sandbox.client(daily_allowance=1).sync(both, store)
-    assert not report.complete
-    assert {one.sequence for one in report.feeds.values()} == {0, 1}
-    assert all(len(store.changes(one, since=report, unread="keep")) == 0 for one in both)
-
-
-def test_a_range_is_read_again_on_request(sandbox, store):
-    client, feed = sandbox.client(), make_feed()
-    client.sync(feed, store)
-    day = ("2026-11-16T00:00Z", "2026-11-17T00:00Z")
-    report = client.sync(feed, store, reread=day)
-    assert report.unchanged == len(store.points(feed, *day))
-    assert client.plan(feed, store, reread=[day]).tasks[0].why == "reread"
-    pandas = [tuple(map(pd.Timestamp, day))]
-    assert client.sync(feed, store, reread=pandas).unchanged == report.unchanged
+WRONG = [
+    ({"feeds": "line-2"}, "Feed"),
+    ({"feeds": []}, "empty"),
+    ({"feeds": [make_feed(), "line-1"]}, "Feed"),
+    ({"feeds": [make_feed(), make_feed(line="L1")]}, "line-2"),
+    ({"until": "2026-11-17T00:00"}, "no time zone"),
+    ({"reread": "2026-11-17"}, "range"),
+    ({"reread": ("2026-11-17T00:00Z", "2026-11-16T00:00Z")}, "not before"),
+    ({"reread": [("2026-11-17T00:00Z",)]}, "range"),
+    ({"deadline": "soon"}, "deadline"),
+    ({"progress": 7}, "progress"),
+    *(({"batch": wrong}, "batch=") for wrong in (0, "page", 1.5, True)),
+    *(
+        ({name: wrong}, rf"{name}=.* is not a whole number")
+        for name in ("max_pages", "concurrency")
+        for wrong in (0, -1, True, 1.5, "8")
+    ),
+]
 
 
 def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
-    client, feed = sandbox.client(), make_feed()
-    wrong = [
-        ({"feeds": "line-2"}, "Feed"),
-        ({"feeds": []}, "empty"),
-        ({"feeds": [feed, "line-1"]}, "Feed"),
-        ({"feeds": [feed, make_feed(line="L1")]}, "line-2"),
-        ({"until": "2026-11-17T00:00"}, "no time zone"),
-        ({"reread": "2026-11-17"}, "range"),
-        ({"reread": ("2026-11-17T00:00Z", "2026-11-16T00:00Z")}, "not before"),
-        ({"reread": [("2026-11-17T00:00Z",)]}, "range"),
-        ({"deadline": "soon"}, "deadline"),
-        ({"progress": 7}, "progress"),
-    ]
-    for given, match in wrong:
-        given = {"feeds": feed, "store": store, **given}
+    client = sandbox.client()
+    for given, match in WRONG:
+        given = {"feeds": make_feed(), "store": store, **given}
         with pytest.raises(siteline.QueryError, match=match):
             client.sync(given.pop("feeds"), given.pop("store"), **given)
     with pytest.raises(siteline.QueryError, match="needs the store"):
-        client.plan(feed)
+        client.plan(make_feed())
     assert sandbox.stats["data_requests"] == 0
 
 
@@ -319,49 +236,21 @@ def test_progress_is_reported_after_each_page_and_its_exception_loses_none(sandb
 def test_ctrl_c_ends_a_sync_and_committed_pages_stay(sandbox, store):
     client, feed = sandbox.client(), make_feed(page_size=1000)
     sandbox.fault(on="data", skip=2, times=99, hang=True)
-    pages = []
 
-    def reported(now):
-        pages.append(now.points)
-        if now.pages == 2:
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    def interrupt():
+        wait_until(lambda: sandbox.stats["data_requests"] == 3)
+        os.kill(os.getpid(), signal.SIGINT)
 
+    other = threading.Thread(target=interrupt)
+    other.start()
     with pytest.raises(KeyboardInterrupt):
-        client.sync(feed, store, progress=reported)
-    sandbox.clear_faults()
-    assert len(store.points(feed, unread="keep")) == pages[-1] > 1000
-    report = client.sync(feed, store)
-    assert report.complete
-    assert stored_points(store, feed) == true_points(sandbox, report.read_through)
-
-
-def test_a_fault_ends_a_sync_and_the_next_one_continues(sandbox, store):
-    client, feed = sandbox.client(tries=2), make_feed(page_size=1000)
-    sandbox.fault(on="data", skip=3, times=2, status=503)
-    with pytest.raises(siteline.ServiceUnavailable):
         client.sync(feed, store)
+    other.join()
+    sandbox.clear_faults()
     assert len(store.points(feed, unread="keep")) > 1000
-    assert client.plan(feed, store).tasks[0].why == "resume"
-    assert client.sync(feed, store).complete
-
-
-@pytest.mark.fault("P6")
-def test_a_rejected_cursor_costs_only_its_range(sandbox, store):
-    client, feed = sandbox.client(), make_feed(page_size=500)
-    sandbox.fault(on="data", forget_cursors=True, nth=3)
     report = client.sync(feed, store)
     assert report.complete
     assert stored_points(store, feed) == true_points(sandbox, report.read_through)
-    sandbox.clock.advance("1d")
-    sandbox.fault(on="data", forget_cursors=True, times=99)
-    with pytest.raises(siteline.CursorRejected):
-        client.sync(feed, store)
-    sandbox.clear_faults()
-    report = client.sync(feed, store)
-    assert not report.complete
-    assert report["line-2"].set_aside
-    sandbox.clock.advance("1d")
-    assert client.sync(feed, store).complete
 
 
 @pytest.mark.fault("S6")
@@ -419,14 +308,6 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
         sandbox.client().sync(make_feed(), store)
 
 
-def test_a_shape_is_applied(store):
-    with siteline.Sandbox(now=NOW, array="rows") as sandbox:
-        feed = make_feed(since="2026-11-19T00:00Z")
-        with pytest.raises(siteline.ProtocolError):
-            sandbox.client().sync(feed, store, shape=siteline.Shape(array="items"))
-        assert sandbox.client().sync(feed, store, shape=siteline.Shape(array="rows")).complete
-
-
 # Feeds.
 
 
@@ -468,16 +349,3 @@ def test_a_wrong_feed_is_refused(wrong, match):
     given = {"name": "line-2", **FEED, **wrong}
     with pytest.raises(siteline.QueryError, match=match):
         siteline.Feed(given.pop("name"), **given)
-
-
-@pytest.mark.parametrize("since", ["2026-11-01", date(2026, 11, 1), "2026-11-01T00:00Z"])
-def test_a_feed_may_begin_with_a_date(since):
-    assert siteline.Feed("line-1", since=since).since == datetime(2026, 11, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    "since", ["2026-11-01T00:00", datetime(2026, 11, 1), "2026-11", "2026-11-1a"]
-)
-def test_a_feed_refuses_a_naive_time(since):
-    with pytest.raises(siteline.QueryError):
-        siteline.Feed("line-1", since=since)

@@ -1,14 +1,14 @@
 """`siteline.targets.Delta`: the points of a `Store` in a Delta table, wherever it is killed."""
 
 import os
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import siteline
 from crash.plants import SINCE, Plant
-from kit.feeds import rows_by_key, stored_points
+from kit.feeds import counts, stored_points
+from kit.target_rows import KEY, VALUES, points_by_key
 from siteline.targets import Delta
 
 deltalake = pytest.importorskip("deltalake", "1.6")
@@ -16,8 +16,6 @@ deltalake = pytest.importorskip("deltalake", "1.6")
 PLANT = Plant("small", ("L1", "L2"), 150, "90m", "1d", range(1), (), series=5)
 FEEDS = [siteline.Feed(**one) for one in PLANT.feeds()[::-1]]
 FIRST = FEEDS[0].name
-KEY = ("site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp")
-VALUES = ("value", "minimum", "maximum", "sample_count")
 
 
 @pytest.fixture
@@ -37,55 +35,18 @@ def target(path):
     return Delta(path)
 
 
-def rows(stream, columns=VALUES):
-    found = pa.table(stream).to_pylist()
-    by_key = {tuple(map(row.get, KEY)): tuple(map(row.get, columns)) for row in found}
-    assert len(by_key) == len(found)
-    return by_key
-
-
 def points(path, feed=FIRST):
     """The points of the table as another reader finds them: those not flagged, those flagged."""
     table = deltalake.DeltaTable(path).to_pyarrow_table(filters=[("feed", "=", feed)])
-    return [rows(table.filter(pa.compute.field("flagged") == of)) for of in (False, True)]
+    return [points_by_key(table.filter(pa.compute.field("flagged") == of)) for of in (False, True)]
 
 
 def of_store(store, feed=FIRST):
     return [stored_points(store, feed, unread="keep", flagged=of) for of in ("drop", "only")]
 
 
-def counts(report):
-    return (report.inserted, report.revised, report.unchanged, report.flagged)
-
-
 def files(path):
     return sorted(map(str, Path(path).rglob("*.parquet")))
-
-
-@pytest.mark.parametrize(
-    "batch", [*(pytest.param(one, marks=pytest.mark.once) for one in (None, 3)), "chain"]
-)
-def test_it_has_the_points_flags_and_counts_of_a_store_after_each_sync(
-    plant, store, target, path, batch
-):
-    # Of the same points as the first.
-    feeds = [FEEDS[0], siteline.Feed(**{**PLANT.feeds()[1], "name": "it's 100 %"})]
-    client, total, since = plant.client(), [0, 0, 0, 0], 0
-    for hours in (30, 9, 20, 31, 26):
-        plant.clock.advance(f"{hours}h")
-        report = client.sync(feeds, target, batch=batch)
-        assert counts(report) == counts(client.sync(feeds, store))
-        total = [one + more for one, more in zip(total, counts(report), strict=True)]
-        for feed in feeds:
-            assert points(path, feed.name) == of_store(store, feed.name)
-            settled = store.coverage(feed.name).settled_through
-            assert target.coverage(feed.name).settled_through == settled
-        inserted, revised, _, flagged = counts(report[FIRST])
-        assert len(rows(target.changes(FIRST, since))) <= inserted + revised + flagged
-        since = report[FIRST].sequence
-        for row in deltalake.DeltaTable(path).to_pyarrow_table().to_pylist():
-            assert (row["seen"] < row["sequence"]) == row["flagged"]
-    assert min(total) > 0, total
 
 
 def test_a_page_that_changes_nothing_writes_no_file_of_points(plant, target, path):
@@ -100,8 +61,7 @@ def test_a_page_that_changes_nothing_writes_no_file_of_points(plant, target, pat
 
 
 @pytest.mark.fault("S13")
-@pytest.mark.parametrize("batch", [None, "chain"])
-def test_files_of_other_days_and_feeds_are_neither_read_nor_written(plant, target, path, batch):
+def test_files_of_other_days_and_feeds_are_neither_read_nor_written(plant, target, path):
     plant.clock.advance("80h")
     client, day = plant.client(), "2026-11-03"
     client.sync(FEEDS, target, batch="chain")
@@ -110,24 +70,24 @@ def test_files_of_other_days_and_feeds_are_neither_read_nor_written(plant, targe
     for of in others:
         Path(of).write_bytes(b"whoever reads this gets an error")
     plant.withdraw(one[5], line=one[1], machine=one[2], tag=one[4])
-    report = client.sync(FEEDS[0], target, reread=(day, "2026-11-04"), batch=batch)
+    report = client.sync(FEEDS[0], target, reread=(day, "2026-11-04"), batch="chain")
     assert counts(report) == (0, 0, report.unchanged, 1) != (0, 0, 0, 1)
     assert others < {uri.removeprefix("file://") for uri in deltalake.DeltaTable(path).file_uris()}
 
 
 @pytest.mark.once
 @pytest.mark.fault("S13")
-@pytest.mark.parametrize("batch", [None, "chain"])
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("batch", [3, pytest.param(None, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("method", ["put", "append", "merge"])
 def test_a_kill_before_or_after_any_write_loses_nothing(
-    plant, store, target, path, monkeypatch, method, after, batch
+    plant, store, target, path, monkeypatch, method, batch
 ):
     client, write, calls, kills = plant.client(), getattr(target._lake, method), [], 0
 
     def killed(*arguments, **options):
+        """Kills every third call, by turns before it and after it."""
         calls.append(method)
-        if after or len(calls) % 3:
+        if len(calls) % 6 != 3:
             write(*arguments, **options)
         if len(calls) % 3 == 0:
             raise KeyboardInterrupt
@@ -225,25 +185,17 @@ def test_a_page_is_compared_again_after_a_commit_of_others(plant, store, target,
     assert len(done) > 8
 
 
-def test_changes_have_what_was_known_before_beside_them(plant, store, target, path, monkeypatch):
-    client, reports = plant.client(), []
-    for hours in (30, 20, 31):
+def test_changes_need_the_log_of_the_table(plant, target, monkeypatch):
+    sequences = []
+    for hours in (30, 20):
         plant.clock.advance(f"{hours}h")
-        client.sync(FEEDS[0], store)
-        reports.append(client.sync(FEEDS[0], target, batch="chain")[FIRST].sequence)
+        sequences.append(plant.client().sync(FEEDS[0], target, batch="chain")[FIRST].sequence)
         target.compact()
-    assert len(rows(target.changes(FIRST))) == sum(map(len, points(path)))
-    for since in (0, *reports):
-        known = store.as_of(FIRST, since, unread="keep") if since else None
-        before = rows_by_key(known) if since else {}
-        found = rows(target.changes(FIRST, since, old=True), [f"old_{name}" for name in VALUES])
-        assert found == {key: before.get(key, (None,) * 4) for key in found}
-        assert found.keys() == rows(target.changes(FIRST, since)).keys()
-        assert found.keys() >= rows_by_key(store.changes(FIRST, since, unread="keep")).keys()
-    assert found == {}
+    assert points_by_key(target.changes(FIRST, sequences[0], old=True)) != {}
+    assert points_by_key(target.changes(FIRST, sequences[1], old=True)) == {}
     monkeypatch.setattr(deltalake.DeltaTable, "history", lambda table: [])
     with pytest.raises(siteline.QueryError, match="no longer in the log"):
-        target.changes(FIRST, reports[0], old=True)
+        target.changes(FIRST, sequences[0], old=True)
 
 
 def test_null_equals_null_in_ids_but_not_empty_text(target, path):
@@ -259,20 +211,6 @@ def test_null_equals_null_in_ids_but_not_empty_text(target, path):
     assert sorted(points(path)[0].values()) == [(2.0, 2.0, 2.0, 2), (12.0, 12.0, 12.0, 12)]
 
 
-def test_settled_points_are_those_of_a_store(plant, store, target):
-    for hours in (30, 9, 20, 31):
-        plant.clock.advance(f"{hours}h")
-        for one, batch in ((store, None), (target, "chain")):
-            plant.client().sync(FEEDS, one, batch=batch)
-    settled, gone = (
-        rows_by_key(store.points(FIRST, settled_only=True, flagged=of, unread="keep"))
-        for of in ("drop", "only")
-    )
-    assert rows(target.settled(FIRST)) == settled != {}
-    assert gone
-    assert rows(target.settled("another")) == {}
-
-
 def test_compact_joins_files_and_deletes_what_nothing_needs(plant, target, path):
     for _ in range(4):
         plant.clock.advance("5h")
@@ -286,26 +224,3 @@ def test_compact_joins_files_and_deletes_what_nothing_needs(plant, target, path)
     kept = deltalake.DeltaTable(path).file_uris()
     assert len(kept) == len({Path(uri).parent for uri in kept}) < len(files(path))
     assert (points(path), target.state(FIRST)) == (before, state)
-
-
-def test_a_plan_and_a_compaction_make_no_table(plant, target, path):
-    assert plant.client().plan(FEEDS[0], target).tasks
-    target.compact()
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("division", [None, ["feed"]])
-def test_another_table_is_refused_before_any_request(plant, target, path, division):
-    with target.lock(FIRST):
-        table = deltalake.DeltaTable(path).to_pyarrow_table()
-    table = table if division else pa.table({"x": [1]})
-    deltalake.write_deltalake(f"{path}-of-others", table, partition_by=division)
-    with pytest.raises(siteline.ConfigError, match="it is no table of siteline"):
-        plant.client().sync(FEEDS[0], Delta(f"{path}-of-others"))
-    assert plant.stats["data_requests"] == 0
-
-
-def test_a_missing_package_is_named(monkeypatch, path):
-    monkeypatch.setitem(sys.modules, "deltalake", None)
-    with pytest.raises(ImportError, match=r"Delta needs deltalake.*'siteline\[delta\]'"):
-        Delta(path)

@@ -1,6 +1,5 @@
 """The target DuckDB: what a `Store` keeps, in tables of a DuckDB database."""
 
-import dataclasses
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,14 +9,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 import siteline
-from crash.plants import NARROW
-from kit.feeds import load_series, make_feed, rows_by_key, stored_points, withdraw_point
+from kit.feeds import counts, load_series, make_feed, stored_points, withdraw_point
+from kit.target_rows import KEY, VALUES
 from kit.threads import run_in_threads
 from siteline.targets import DuckDB
-
-KEY = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp"]
-VALUES = ["value", "minimum", "maximum", "sample_count"]
-PLANT = dataclasses.replace(NARROW, lines=("L1", "L2"), series=2)
 
 
 @pytest.fixture
@@ -40,68 +35,6 @@ def points(database, feed="line-2", table="points", where="true"):
         rows = connection.execute(sql, [feed]).fetchall()
     assert len({row[:6] for row in rows}) == len(rows), "no point twice"
     return {row[:6]: row[6:] for row in rows}
-
-
-def changes(target, feed="line-2", since=0, **options):
-    """The rows that changed, by key."""
-    rows = pa.table(target.changes(feed, since, **options)).to_pylist()
-    found = {tuple(row.pop(name) for name in KEY): row for row in rows}
-    assert len(found) == len(rows), "no point twice"
-    return found
-
-
-def counts(report):
-    return report.inserted, report.revised, report.unchanged, report.flagged
-
-
-@pytest.mark.parametrize("page_size", [90, 10_000])
-def test_points_flags_and_counts_are_those_of_a_store_at_every_step(path, target, store, page_size):
-    feeds, reports = [siteline.Feed(**one | {"page_size": page_size}) for one in PLANT.feeds()], []
-    with PLANT.start(seed=5) as sandbox:
-        for _ in range(5):
-            sandbox.clock.advance("17h")
-            expected, report = (sandbox.client().sync(feeds, one) for one in (store, target))
-            for name in expected.feeds:
-                assert counts(report[name]) == counts(expected[name])
-                assert points(path, name) == stored_points(store, name, unread="keep")
-                flagged = stored_points(store, name, unread="keep", flagged="only")
-                assert points(path, name, where="flagged") == flagged
-                settled = stored_points(store, name, settled_only=True, flagged="drop")
-                assert points(path, name, "points_settled") == settled
-                for before in reports:
-                    known = rows_by_key(store.changes(name, before, unread="keep"))
-                    found = changes(target, name, before[name].sequence)
-                    assert {key: row[:4] for key, row in known.items()} == {
-                        key: tuple(row[one] for one in VALUES) for key, row in found.items()
-                    }
-            reports.append(expected)
-    assert settled
-    assert all(map(sum, zip(*map(counts, reports), strict=True))), "late, revised, withdrawn"
-    assert (reports[0].pages > 8) == (page_size == 90)
-
-
-def test_changes_have_old_values_and_a_history_that_was_begun_goes_on(path, target):
-    feed, later = siteline.Feed(**PLANT.feeds()[0]), DuckDB(path)
-    names, known, kinds = [*VALUES, "flagged"], {}, set()
-    with PLANT.start(seed=6) as sandbox, later:
-        for writer in (target, target, later, target, later):
-            sandbox.clock.advance("17h")
-            sequence = sandbox.client().sync(feed, writer)[feed.name].sequence
-            now = changes(target, feed.name)
-            for since, then in known.items():
-                changed = changes(target, feed.name, since, old=True)
-                assert now == then | {
-                    key: {name: row[name] for name in (*names, "sequence")}
-                    for key, row in changed.items()
-                }
-                for key, row in changed.items():
-                    old = {name: row[f"old_{name}"] for name in names}
-                    assert old.items() <= then.get(key, dict.fromkeys(names)).items()
-                    kinds.add((key in then, old["flagged"], row["flagged"]))
-            known[sequence] = now
-        assert kinds >= {(False, None, False), (True, False, False), (True, False, True)}
-        with pytest.raises(siteline.ConfigError, match="history=True"):
-            later.changes(feed.name, old=True)
 
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -163,15 +96,6 @@ def test_null_ids_and_values_are_equal_and_points_outside_the_range_are_found(pa
     assert values(path)[0] == ("a", None)
 
 
-def test_the_same_points_of_another_feed_stay_apart(path, target, apply):
-    for number, feed in enumerate(("f", "g", "f", "g"), 1):
-        apply(number, ("a", timedelta(0), number), feed=feed)
-    assert values(path) == [("a", 3)]
-    for feed, since in (("f", 1), ("g", 2)):
-        (row,) = changes(target, feed, since, old=True).values()
-        assert (row["old_value"], row["value"]) == (since, since + 2)
-
-
 def test_only_a_page_that_is_not_its_whole_chain_notes_what_it_has_seen(path, apply):
     one, two = ("a", timedelta(0), 1), ("b", timedelta(minutes=59), 1)
     end = ("c", timedelta(hours=1), 1)
@@ -218,42 +142,6 @@ def test_an_exception_within_apply_leaves_everything_as_it_was(path, target, san
     assert points(path, where="flagged") == stored_points(store, flagged="only") != {}
 
 
-def test_a_table_of_others_is_refused_before_any_request(path, sandbox):
-    with duckdb.connect(path) as connection:
-        connection.execute("CREATE TABLE points (feed VARCHAR, reading DOUBLE)")
-    client, target = sandbox.client(), DuckDB(path)
-    with pytest.raises(siteline.ConfigError, match="points has no column site_id"):
-        client.sync(make_feed(), target)
-    with duckdb.connect(path) as connection:
-        assert connection.execute("SHOW TABLES").fetchall() == [("points",)]
-    target.close()
-    with duckdb.connect(path, read_only=True) as connection:
-        assert DuckDB(connection).state("line-2") is None
-        with pytest.raises(siteline.StoreError, match="read-only") as caught:
-            client.sync(make_feed(), DuckDB(connection, table="order"))
-    assert isinstance(caught.value.__cause__, duckdb.InvalidInputException)
-    assert sandbox.stats["data_requests"] == 0
-    for name in ("", "a.b", 'a"b', "a b"):
-        with pytest.raises(siteline.QueryError, match="plain name"):
-            DuckDB(path, table=name)
-
-
-def test_names_are_quoted_and_an_offset_is_of_a_consumer_and_a_feed(path, sandbox):
-    feed, consumer = make_feed('it\'s "$feed"; DROP TABLE points --'), "o'\"hara"
-    with DuckDB(path, table="order") as target:
-        assert target.offset(consumer, feed.name) == 0
-        report = sandbox.client().sync(feed, target)
-        found = points(path, feed.name, '"order"')
-        assert len(found) == len(changes(target, feed.name)) == report.inserted > 0
-        assert target.coverage(feed.name).feed == feed
-        assert target.lateness(feed.name).feed == feed
-        assert 0 < len(points(path, feed.name, "order_settled")) < len(found)
-        for number in (7, report[feed.name].sequence):
-            target.set_offset(consumer, feed.name, number)
-            assert target.offset(consumer, feed.name) == number
-        assert target.offset(consumer, "line-1") == target.offset("other", feed.name) == 0
-
-
 def test_no_table_has_an_index_and_an_offset_is_one_row(path, sandbox):
     with DuckDB(path) as target:
         sandbox.client().sync(make_feed(), target)
@@ -288,23 +176,6 @@ def test_a_connection_stays_open_with_its_transaction_and_its_settings(tmp_path,
         connection.execute(f"ATTACH '{tmp_path / 'other.duckdb'}' AS moved")
         settled = points(connection, table="moved.points_settled")
     assert settled == stored_points(store, settled_only=True) != {}
-
-
-def test_threads_share_a_target_and_a_feed_has_one_sync_at_a_time(path, target, sandbox, store):
-    feeds = [make_feed(), make_feed("line-1", line="L1")]
-    sandbox.client().sync(feeds, store)
-    left = list(feeds)
-    run_in_threads(2, lambda: sandbox.client().sync(left.pop(), target))
-    for feed in feeds:
-        assert points(path, feed.name) == stored_points(store, feed.name, unread="keep")
-    requests = sandbox.stats["data_requests"]
-    sandbox.clock.advance("1h")
-    with duckdb.connect(path) as connection, DuckDB(connection).lock("line-2"):
-        with pytest.raises(siteline.StoreBusy, match="line-2"):
-            sandbox.client().sync(feeds[0], target)
-        assert sandbox.stats["data_requests"] == requests
-        assert sandbox.client().sync(feeds[1], target).complete
-    assert sandbox.client().sync(feeds[0], target).complete
 
 
 def test_a_file_is_of_one_process_at_a_time(path, target, sandbox):

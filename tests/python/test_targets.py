@@ -7,13 +7,9 @@ import pytest
 import siteline
 from kit.feeds import (
     FEED,
-    load_series,
     make_feed,
-    stored_points,
     true_points,
-    withdraw_point,
 )
-from kit.flagging_store import FlaggingStore
 from kit.memory_store import LockedStore, MemoryStore
 
 
@@ -47,31 +43,6 @@ def test_a_second_sync_costs_the_overlap_only(sandbox):
     assert client.allowance.used == first.requests + second.requests
 
 
-def test_a_page_carries_its_number_its_query_and_whether_it_is_the_last(sandbox):
-    store = MemoryStore()
-    sandbox.client().sync(make_feed(page_size=500), store)
-    numbers = [number for number, _, _ in store.pages]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert store.pages[-1][1]
-    query = store.pages[0][2]
-    assert isinstance(query, siteline.Query)
-    assert (query.site, query.line, query.interval_seconds) == ("S1", "L2", 300)
-    assert query.start < query.end
-
-
-def test_a_store_receives_complete_page_objects(sandbox):
-    class Curious(MemoryStore):
-        def apply(self, feed, page, state):
-            if page is not None:
-                assert len(page) == len(page.to_pandas()) == len(page.to_arrow())
-                assert page.report["points"] == len(page)
-                assert page.is_last == (page.bookmark is None)
-                assert page.to_pandas().attrs["siteline"]["host"] == "127.0.0.1"
-            return super().apply(feed, page, state)
-
-    assert sandbox.client().sync(make_feed(), Curious()).complete
-
-
 class CustomError(Exception):
     """An exception of the user."""
 
@@ -101,33 +72,6 @@ def test_an_exception_of_a_store_is_raised_unchanged_and_the_next_sync_continues
     assert client.allowance.used == spent + report.requests
     end = report.read_through
     assert store.points() == true_points(sandbox, end)
-
-
-def test_an_exception_of_state_is_raised_unchanged_too(sandbox):
-    class Broken(MemoryStore):
-        def state(self, feed):
-            raise CustomError("no connection")
-
-    with pytest.raises(CustomError, match="no connection"):
-        sandbox.client().sync(make_feed(), Broken())
-    with pytest.raises(CustomError, match="no connection"):
-        sandbox.client().plan(make_feed(), Broken())
-    assert sandbox.stats["data_requests"] == 0
-
-
-def test_a_target_that_is_told_where_a_chain_began_flags_what_a_store_flags(sandbox, store):
-    load_series(sandbox)
-    target, client, feed = FlaggingStore(), sandbox.client(), make_feed(page_size=300)
-    for step in range(4):
-        if step == 2:
-            withdraw_point(sandbox)
-        reports = [client.sync(feed, one) for one in (store, target)]
-        counts = [(one.inserted, one.revised, one.unchanged, one.flagged) for one in reports]
-        assert counts[0] == counts[1]
-        sandbox.clock.advance("16h")
-    flagged = target.points(flagged=True)
-    assert flagged == stored_points(store, flagged="only", unread="keep") != {}
-    assert target.points() == stored_points(store, unread="keep")
 
 
 @pytest.mark.parametrize(
@@ -202,16 +146,6 @@ def test_a_lock_attribute_is_ignored_and_a_wrong_lock_method_is_an_error(sandbox
         client.sync(make_feed(), Async())
 
 
-def test_a_held_lock_ends_the_sync_before_any_request(sandbox):
-    class Taken(MemoryStore):
-        def lock(self, feed):
-            raise siteline.StoreBusy("held by another job")
-
-    with pytest.raises(siteline.StoreBusy, match="another job"):
-        sandbox.client().sync(make_feed(), Taken())
-    assert sandbox.stats["data_requests"] == 0
-
-
 def test_a_store_is_called_on_the_calling_thread(sandbox):
     store = MemoryStore()
     sandbox.client().sync(make_feed(), store)
@@ -224,28 +158,6 @@ def test_a_store_is_called_on_the_calling_thread(sandbox):
     sandbox.clock.advance("1h")
     assert asyncio.run(main()).complete
     assert store.threads == {threading.get_ident()}, "the thread of the loop"
-
-
-def test_a_store_may_use_the_client_that_syncs_it(sandbox):
-    client = sandbox.client()
-
-    class Curious(MemoryStore):
-        def apply(self, feed, page, state):
-            client.data(site="S1", start="2026-11-15T00:00Z", interval="1d").collect()
-            return super().apply(feed, page, state)
-
-    assert client.sync(make_feed(), Curious()).complete
-
-
-def test_a_plan_reads_the_state_of_any_store_and_costs_nothing(sandbox):
-    client, store = sandbox.client(), MemoryStore()
-    plan = client.plan(make_feed(), store)
-    assert plan.pages is None
-    assert plan.tasks[0].why == "edge"
-    assert sandbox.stats["data_requests"] == 0
-    client.sync(make_feed(), store)
-    sandbox.clock.advance("1h")
-    assert client.plan(make_feed(), store).pages == client.sync(make_feed(), store).pages
 
 
 class Tee:

@@ -1,7 +1,6 @@
-"""The scenarios of tests/stress/torture, a few times each: interrupts, closing, cancellation.
+"""The scenarios of tests/stress/torture, once each: interrupts, closing, cancellation, exit.
 
-The limits are wide, for a busy machine: these tests check the behaviour, ``make torture`` the
-times.
+Most variants are campaigns. The limits are wide, for a busy machine: ``make torture`` checks times.
 """
 
 import importlib.util
@@ -14,26 +13,12 @@ from torture.harness import Harness, Limits
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX systems")
 
-IS_LONG = bool(os.environ.get("SITELINE_LONG"))
-"""Set by ``make faults-long``, for a machine that does nothing else."""
-REACT = 1.5 if IS_LONG else 20
-MADE = 2_000 if IS_LONG else 400
-
-LOOPS = [
-    "asyncio",
-    pytest.param(
-        "uvloop",
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed"
-        ),
-    ),
-]
+LOOPS = ("asyncio", *(["uvloop"] if importlib.util.find_spec("uvloop") else []))
 ENDS = [
     "nothing",
     "nothing,code",
     "nothing,raise",
     "daemon",
-    "daemon_await,code",
     "busy",
     "busy_await",
     "busy_records",
@@ -42,23 +27,27 @@ ENDS = [
     "iterator_await",
     "pending",
     "pending_closed",
-    "pending,raise",
     "cancelled",
     "atexit_before",
-    "atexit_after",
 ]
+
+
+def some(*cases, later=()):
+    """Values of a parameter; the later ones are for campaigns."""
+    return [*cases, *(pytest.param(one, marks=pytest.mark.campaign) for one in later)]
 
 
 @pytest.fixture
 def harness():
-    return Harness(sys.executable, "siteline", Limits(react=REACT, timeout=60))
+    return Harness(sys.executable, "siteline", Limits(react=60, timeout=120))
 
 
 @pytest.mark.fault("R1")
 @pytest.mark.parametrize(
-    "where", ["connect", "response", "body", "backoff", "exchange", "pages", "await"]
+    "where",
+    some("exchange", later=("connect", "response", "body", "backoff", "pages", "await")),
 )
-def test_ctrl_c_ends_every_wait_at_once_and_the_client_stays_usable(harness, where):
+def test_ctrl_c_ends_every_wait_and_the_client_stays_usable(harness, where):
     waits.interrupt(harness, where)
 
 
@@ -68,12 +57,12 @@ def test_an_interrupt_in_a_notebook_cancels_a_top_level_await(harness):
 
 
 @pytest.mark.fault("R2", "R14")
-@pytest.mark.parametrize("api", ["wait", "await"])
+@pytest.mark.parametrize("api", some("wait", later=["await"]))
 def test_close_ends_the_wait_of_another_thread(harness, api):
     waits.close(harness, api)
 
 
-@pytest.mark.fault("R5")
+@pytest.mark.campaign
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("how", ["cancel", "wait_for", "gather", "group"])
 def test_a_cancelled_request_closes_its_connection(harness, how, loop):
@@ -81,59 +70,55 @@ def test_a_cancelled_request_closes_its_connection(harness, how, loop):
 
 
 @pytest.mark.fault("R6")
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", some(LOOPS[-1], later=LOOPS[:-1]))
 def test_a_request_that_is_dropped_unawaited_closes_its_connection(harness, loop):
     waits.cancel(harness, "drop", loop)
 
 
 @pytest.mark.fault("R6")
-@pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("how", ["pending", "answers"])
+@pytest.mark.parametrize("loop", some(LOOPS[0], later=LOOPS[1:]))
+@pytest.mark.parametrize("how", some("pending", later=["answers"]))
 def test_a_loop_may_close_with_calls_pending(harness, how, loop):
     waits.loops(harness, how, loop)
 
 
 @pytest.mark.fault("R7")
-@pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("how", ["again", "threads"])
+@pytest.mark.parametrize("loop", some(LOOPS[0], later=LOOPS[1:]))
+@pytest.mark.parametrize("how", some("threads", later=["again"]))
 def test_one_client_serves_many_loops(harness, how, loop):
     waits.loops(harness, how, loop)
 
 
-@pytest.mark.fault("R3")
+@pytest.mark.campaign
 @pytest.mark.parametrize("threads", [1, 4])
 def test_forked_children_keep_the_token_and_refuse_the_parents_iterator(harness, threads):
     processes.fork(harness, 30, threads=threads)
 
 
 @pytest.mark.fault("R3")
-@pytest.mark.parametrize("kind", ["", "_executor"])
-@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("kind", some("", later=["_executor"]))
+@pytest.mark.parametrize("start", some("fork", later=["spawn", "forkserver"]))
 def test_process_pools_read_after_the_parent_has_read(harness, start, kind):
     processes.pools(harness, start + kind)
 
 
 @pytest.mark.fault("R4")
-@pytest.mark.parametrize("how", ENDS)
-def test_a_script_ends_with_its_own_status_in_time_and_without_output(harness, how):
-    for _ in range(2):
-        processes.end(harness, how)
+@pytest.mark.parametrize(
+    "how", some("daemon_await,code", "pending,raise", "atexit_after", later=ENDS)
+)
+def test_a_script_ends_with_its_own_status_and_without_output(harness, how):
+    processes.end(harness, how)
 
 
-@pytest.mark.parametrize("what", ["client", "iterator", "records"])
+@pytest.mark.campaign
+@pytest.mark.parametrize("what", ["iterator", "client", "records", "handler"])
 def test_64_threads_share_one(harness, what):
     processes.share(harness, what)
 
 
-@pytest.mark.fault("R9")
-def test_a_log_handler_may_use_the_client_in_100_threads(harness):
-    processes.share(harness, "handler")
-
-
-@pytest.mark.fault("R17")
+@pytest.mark.campaign
 @pytest.mark.parametrize(
-    ("what", "times"),
-    [("clients", MADE), ("awaitable_clients", MADE), ("pages", 10_000 if IS_LONG else 2_000)],
+    ("what", "times"), [("clients", 400), ("awaitable_clients", 400), ("pages", 2_000)]
 )
 def test_dropped_objects_leave_nothing_behind(harness, what, times):
     processes.leak(harness, what, times)

@@ -1,6 +1,5 @@
 """Points of a store, and what was never read from the service: no read gives less than it says."""
 
-import json
 import pickle
 import random
 import warnings
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pytest
 import siteline
 from kit.feeds import make_feed, rows_by_key, stored_points, true_points
-from kit.markup import read_html
 from kit.ranges import NOW
 
 SINCE = datetime(2026, 11, 15, tzinfo=UTC)
@@ -108,10 +106,9 @@ def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
         lambda points: pa.RecordBatchReader.from_stream(points),
     ],
 )
-@pytest.mark.parametrize("options", [{}, {"settled_only": True}, {"flagged": "only"}])
-def test_an_unread_day_is_an_error_however_it_is_read(store, read, options):
+def test_an_unread_day_is_an_error_however_it_is_read(store, read):
     with pytest.raises(siteline.UnreadRange, match='feed "line-2": unread: 2026-11-17') as caught:
-        read(store.points("line-2", *day(17), **options))
+        read(store.points("line-2", *day(17)))
     assert caught.value.spans == (day(17),)
     assert isinstance(caught.value, siteline.StoreError)
     assert 'unread="warn"' in caught.value.hint
@@ -173,46 +170,6 @@ def test_without_a_range_what_is_not_wholly_read_is_left_out_with_one_warning(pa
     assert len({key[:5] for key in half}) < len({key[:5] for key in true}), "not of every series"
 
 
-def test_warn_leaves_unread_parts_out_and_keep_gives_their_points(partial):
-    sandbox, store, _ = partial
-    range_ = day(15, days=5)
-    with pytest.warns(siteline.SitelineWarning, match="left out"):
-        warned = stored_points(store, "line-2", *range_, unread="warn")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kept = store.points("line-2", *range_, unread="keep")
-        frame = kept.to_pandas()
-    assert warned.items() < rows_by_key(kept).items()
-    true = true_points(sandbox, NEWEST)
-    assert rows_by_key(kept).items() < true.items()
-    source = frame.attrs["siteline"]
-    assert source["unread"] == "keep"
-    assert not source["coverage"]["complete"], "the mark stays"
-    with pytest.raises(siteline.QueryError, match='"error", "warn" and "keep"'):
-        store.points("line-2", unread="Keep")
-
-
-@pytest.mark.fault("S16")
-def test_a_hollow_day_is_told_from_an_unread_one(partial, tmp_path):
-    sandbox, store, _ = partial
-    nothing = make_feed("nothing", line="L9")
-    sandbox.client().sync(nothing, store)
-    frame = store.points(nothing, *day(16)).to_pandas()
-    assert frame.empty
-    assert frame.attrs["siteline"]["coverage"]["read"] == [iso(*day(16))]
-    settled = store.points(nothing, *day(16), settled_only=True).to_pandas()
-    assert settled.empty
-    assert settled.attrs["siteline"]["coverage"]["settled"] == [iso(*day(16))]
-    provisional = store.points(nothing, *day(19), settled_only=True, unread="warn")
-    with pytest.warns(siteline.SitelineWarning):
-        assert provisional.to_pandas().attrs["siteline"]["coverage"]["settled"] == []
-    shown = repr(store.points(nothing, *day(16)))
-    assert shown.endswith("; wholly read>")
-    html = store.points(nothing, *day(16))._repr_html_()
-    assert "wholly read" in html
-    assert "<b>wholly read" not in html, "no warning"
-
-
 def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
     sandbox, _, _ = partial
     with siteline.Store(tmp_path / "plant.siteline") as store:
@@ -224,51 +181,13 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
                 len(points)
         with pytest.warns(siteline.SitelineWarning, match="no range of it"):
             assert len(store.points(feed, unread="warn")) == 0
-        assert len(store.points(feed, unread="keep")) == 50
+        kept = store.points(feed, unread="keep").to_pandas()
+        assert len(kept) == 50
+        assert not kept.attrs["siteline"]["coverage"]["complete"], "the mark stays"
         with pytest.warns(siteline.SitelineWarning, match="have arrived"):
             assert len(store.changes(feed, since=0)) == 50
-
-
-def test_the_stream_the_repr_and_the_html_say_what_was_read(store):
-    with pytest.warns(siteline.SitelineWarning):
-        schema = pa.RecordBatchReader.from_stream(store.points("line-2")).schema
-    with pytest.warns(siteline.SitelineWarning):
-        attrs = store.points("line-2").to_pandas().attrs["siteline"]
-    assert json.loads(schema.metadata[b"siteline.coverage"]) == attrs["coverage"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        unread = "unread: 2026-11-16T00:00:00Z to 2026-11-19T00:00:00Z"
-        assert repr(store.points("line-2")) == f"<Points line-2; {unread}>"
-        assert unread in read_html(store.points("line-2")).text
-        assert "<b>unread: " in store.points("line-2")._repr_html_()
-        named = store.points("line-2", *day(17))
-        assert "unread: 2026-11-17" in repr(named)
-        assert "no points" in read_html(named).text, "no error in a notebook's cell"
-        assert "unread: 2026-11-17" in read_html(named).text
-
-
-@pytest.mark.fault("S17")
-def test_points_as_of_a_sync_are_judged_by_what_had_been_read_by_then(partial, tmp_path):
-    sandbox, _, _ = partial
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        feed = make_feed(page_size=100)
-        first = sandbox.client(daily_allowance=40).sync(feed, store)
-        second = sandbox.client().sync(feed, store)
-        assert second.complete
-        assert second["line-2"].read_through == second["line-2"].newest
-        true = true_points(sandbox, NEWEST)
-        assert rows_by_key(store.as_of(feed, second, *day(17))) == {
-            key: row for key, row in true.items() if day(17)[0] <= key[5] < day(17)[1]
-        }
-        with pytest.raises(siteline.UnreadRange, match="unread: 2026-11-17") as caught:
-            len(store.as_of(feed, first, *day(17)))
-        assert caught.value.spans == (day(17),)
-        with pytest.warns(siteline.SitelineWarning, match="left out"):
-            then = rows_by_key(store.as_of(feed, first))
-        assert {key[5].day for key in then} == {15, 19}
-        frame = store.as_of(feed, first, *day(15)).to_pandas()
-        assert len(frame) > 0
-        assert frame.attrs["siteline"]["coverage"]["settled"] is None, "known only of the present"
+        with pytest.raises(siteline.QueryError, match='"error", "warn" and "keep"'):
+            store.points(feed, unread="Keep")
 
 
 @pytest.mark.fault("S17")
@@ -289,12 +208,3 @@ def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):
         upserted.update((key, row[:4]) for key, row in changes.items())
         assert second.complete
         assert upserted == true_points(sandbox, NEWEST)
-
-
-def test_a_pickle_of_points_has_the_option_and_an_older_one_the_default(store):
-    points = store.points("line-2", *day(17), unread="keep")
-    assert len(pickle.loads(pickle.dumps(points))) == len(points)
-    restore, (state,) = points.__reduce__()
-    assert state.pop("unread") == "keep"
-    with pytest.raises(siteline.UnreadRange):
-        len(restore(state))

@@ -18,6 +18,11 @@ def rows_by_key(table):
     return {row[:6]: row[6:] for row in rows}
 
 
+def counts(report):
+    """What a report counts of points."""
+    return report.inserted, report.revised, report.unchanged, report.flagged
+
+
 def stored_points(store, feed="line-2", *range_, **options):
     """The points of a store."""
     return rows_by_key(store.points(feed, *range_, **options))

@@ -44,9 +44,19 @@ def store_points(store: siteline.Store, feed: str) -> dict[Key, Known]:
     return _unique((key, (values, key in flagged)) for key, values in points)
 
 
-def settled_points(stream: Any) -> dict[Key, tuple[Any, ...]]:
-    """The points of what is settled, which are not flagged: ids and timestamp to values."""
+def points_by_key(stream: Any) -> dict[Key, tuple[Any, ...]]:
+    """The points of a stream: ids and timestamp to values."""
     return _unique(_rows(stream, KEY, VALUES))
+
+
+def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows in one order, with times as Spark and as Sail give them and ids as plain text."""
+    for name in table.schema.names:
+        kind = pa.string() if name in IDS else pa.timestamp("us", "UTC")
+        if name in KEY:
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, name, table[name].cast(kind))
+    return table.sort_by([(name, "ascending") for name in KEY]).combine_chunks().to_pylist()
 
 
 def _known(row: tuple[Any, ...]) -> Known | None:

@@ -20,6 +20,7 @@ from crash.power import Call, Disk, calls, put
 
 SAMPLES = 4
 """Random states after each call, beside those where all is lost or kept."""
+KEY = Path(__file__).parents[2] / "keys" / "pkcs8.pem"
 RUNS = 25
 """After each so many states the next sync must work without a repair."""
 
@@ -40,9 +41,9 @@ print("done", flush=True)
 class PowerTrials:
     """Records each run once, and checks the states that a loss of power may leave."""
 
-    def __init__(self, folder: Path, seed: int, *, step: int = 1) -> None:
+    def __init__(self, folder: Path, seed: int, *, step: int = 1, samples: int = SAMPLES) -> None:
         """``step``: after every n-th call only, and after each that says something."""
-        self.folder, self.step = folder, step
+        self.folder, self.step, self.samples = folder, step, samples
         self.random = random.Random(seed)
         self.harness = Harness(folder / "power", seed)
         self.shim = build_shim(folder)
@@ -122,10 +123,10 @@ class PowerTrials:
         folder = self.folder / f"keys-{overwrite}"
         folder.mkdir()
         new, saved = self.folder / "new.pem", folder / "key.pem"
-        old = siteline.PrivateKey.generate()
-        key = siteline.PrivateKey.generate()
-        new.unlink(missing_ok=True)
-        key.save(new)
+        old = siteline.PrivateKey.generate(2048)
+        new.write_bytes(KEY.read_bytes())
+        new.chmod(0o600)
+        key = siteline.PrivateKey.load(new)
         if overwrite:
             old.save(saved)
         disk = Disk.of(folder)
@@ -184,5 +185,5 @@ class PowerTrials:
             said += call.data if call.name == "said" else b""
             if call.name != "said" and number % self.step and number + 1 < len(recorded):
                 continue
-            for files in disk.states(self.random, SAMPLES):
+            for files in disk.states(self.random, self.samples):
                 yield said, files

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import siteline
 from crash.feed_points import Broken, rows_of
 from crash.plants import INTERVAL, SITE
-from kit.target_rows import settled_points, store_points, target_changes, target_points
+from kit.target_rows import points_by_key, store_points, target_changes, target_points
 
 from target_kills.harness import TIMEOUT
 from target_kills.worker import counts
@@ -131,8 +131,8 @@ class Oracle:
         """What is settled for the target is so for the store."""
         if self.sequences[name]:
             settled = self.store.points(name, settled_only=True, flagged="drop", unread="keep")
-            found = settled_points(self.harness.place.settled(target, name))
-            difference(f"{name}, settled", found, settled_points(settled))
+            found = points_by_key(self.harness.place.settled(target, name))
+            difference(f"{name}, settled", found, points_by_key(settled))
 
     def read_changes(self, name: str, target: Any) -> None:
         """A reader has what it had, with the changes since its offset: what there is now."""
