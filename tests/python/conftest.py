@@ -12,7 +12,9 @@ import siteline
 
 pytest.register_assert_rewrite("kit")
 
+from kit import keys  # noqa: E402
 from kit.ranges import NOW  # noqa: E402
+from kit.tenants import Tenant  # noqa: E402
 from kit.tls_service import Authority  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -77,6 +79,14 @@ def shared_sandbox(request):
 
 
 @pytest.fixture
+def tenant(shared_sandbox):
+    """An integration of the shared sandbox for one test, with its own request counts."""
+    tenant = Tenant(shared_sandbox)
+    yield tenant
+    tenant.close()
+
+
+@pytest.fixture
 def client(sandbox) -> siteline.Client:
     """A client of the sandbox."""
     return sandbox.client()
@@ -98,15 +108,15 @@ def spark():
         yield spark
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def key() -> siteline.PrivateKey:
-    """A private key."""
-    return siteline.PrivateKey.generate(2048)
+    """A private key, that of ``tests/keys``."""
+    return keys.private_key()
 
 
 @pytest.fixture(scope="module")
 def key_file(key, tmp_path_factory) -> Path:
-    """The private key in a file."""
+    """The private key in a file that only its owner can read."""
     path = tmp_path_factory.mktemp("key") / "key.pem"
     key.save(path)
     return path

@@ -2,6 +2,8 @@
 
 | file | noun |
 |---|---|
+| ``keys`` | the private keys of ``tests/keys`` |
+| ``tenants`` | one customer of a sandbox that several tests share |
 | ``ranges`` | the time of a sandbox, and ranges of its data |
 | ``feeds`` | a feed, and the points of a store and of the service in one form |
 | ``reading`` | items of ``pages()`` and ``records()``, and the requests that they cost |

@@ -1,5 +1,6 @@
-"""Waits for a condition that another thread or process makes true."""
+"""Waits for a condition that another thread, task or process makes true."""
 
+import asyncio
 import time
 
 
@@ -9,3 +10,11 @@ def wait_until(condition, timeout=60):
     while not condition():
         assert time.monotonic() < end, f"not true within {timeout} s"
         time.sleep(0.001)
+
+
+async def wait_until_async(condition, timeout=60):
+    """Wait until `condition()` is true while other tasks of the loop run."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"not true within {timeout} s"
+        await asyncio.sleep(0.001)
