@@ -52,7 +52,7 @@ class H2Service(Server):
         if not path.partition("?")[0].endswith("/data"):
             return None
         if self.barrier:
-            self.barrier.wait(30)
+            self.barrier.wait(60)
         with self.counting:
             self.requested += 1
             return self.fault.get(self.requested)
