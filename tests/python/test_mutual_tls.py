@@ -8,7 +8,6 @@ import os
 import pickle
 import socket
 import ssl
-import struct
 import subprocess
 import sys
 import threading
@@ -128,15 +127,6 @@ def test_m6_every_form_of_a_certificate_and_its_key_works(start, issuer, tmp_pat
     assert len(service.requests) == len(forms)
 
 
-def test_a_passphrase_that_is_missing_or_wrong_is_told(issuer):
-    issued = issuer.issue()
-    for arguments in ({}, {"passphrase": "hunter3"}):
-        for certificate in (issued.p12(SECRET), issued.pem + issued.key_pem(SECRET)):
-            with pytest.raises(siteline.CredentialError, match="passphrase") as caught:
-                siteline.MutualTls(certificate, **arguments)
-            assert "hunter" not in str(caught.value)
-
-
 @pytest.mark.fault("M1")
 @pytest.mark.parametrize("protocols", VERSIONS)
 def test_m1_a_service_that_requires_a_certificate_says_so_to_a_credential(
@@ -250,51 +240,6 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
             assert client.discover() == {}
 
 
-class Resetting(Server):
-    """A refusal whose alert is lost, because the connection is reset."""
-
-    def __init__(self, authority, issuer, tmp_path) -> None:
-        context = requiring(authority, issuer, ssl.TLSVersion.TLSv1_3, tmp_path)
-
-        def serve(request):
-            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-            connection = context.wrap_bio(incoming, outgoing, server_side=True)
-            request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            while True:
-                try:
-                    connection.do_handshake()
-                except ssl.SSLWantReadError:
-                    request.sendall(outgoing.read())
-                    incoming.write(request.recv(65536))
-                except ssl.SSLError:
-                    # `outgoing` holds the alert.
-                    request.close()
-                    return
-
-        super().__init__(serve)
-
-
-@pytest.mark.fault("M1", "M2")
-def test_m2_a_refusal_whose_alert_is_lost_is_repeated_and_hints_at_the_certificate(
-    authority, issuer, tmp_path, key_file
-):
-    other = Issuer("another authority").issue()
-    with Resetting(authority, issuer, tmp_path) as server:
-        for credential, words in (
-            (siteline.Credential("s", key_file), "for a client certificate, and there is none"),
-            (siteline.MutualTls(other.both), "may have refused the one presented"),
-        ):
-            before = server.connections
-            url = f"https://127.0.0.1:{server.port}"
-            with (
-                siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client,
-                pytest.raises(siteline.TransportError, match=words),
-            ):
-                client.discover()
-            # Four tries, and one connection that asks why.
-            assert server.connections == before + 5
-
-
 @pytest.mark.fault("M3")
 def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, issuer, key_file):
     good, other = issuer.issue(), issuer.issue()
@@ -384,24 +329,6 @@ def test_m2_a_page_of_the_terminator_costs_one_request_and_no_token(mode, status
         assert not isinstance(caught.value, siteline.AuthenticationError)
 
 
-@pytest.mark.fault("M4")
-def test_m4_the_sandbox_refuses_a_token_of_another_certificate():
-    with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls="token") as sandbox:
-        first = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
-        with sandbox.client(credential=first) as client:
-            client.discover()
-            second = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
-            client.replace_credential(second)
-            client.discover()
-            assert sandbox.stats["tokens_issued"] == 2
-            assert sandbox.stats["refusals"] == []
-            sandbox.unregister("plant-7")
-            with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
-                client.discover()
-            # The token was refused, and then the request for another.
-            assert len(caught.value.attempts) == 2
-
-
 @pytest.mark.fault("M5")
 @pytest.mark.parametrize("tokens", [False, True])
 def test_m5_a_certificate_that_is_replaced_on_disk_is_used_at_once(
@@ -489,16 +416,6 @@ def test_other_types_are_named(pem):
         siteline.MutualTls(pem, client_id=" ")
     with pytest.raises(siteline.CredentialError, match="both given"):
         siteline.MutualTls(pem, passphrase="a", password_command="b")
-
-
-def test_the_facts_of_a_certificate_are_shown_and_its_key_is_not(issuer):
-    issued = issuer.issue(uri="urn:plant:7")
-    plant = siteline.MutualTls(issued.both, client_id="integration-7")
-    assert repr(plant) == '<MutualTls subject="CN=plant-7" client_id="integration-7">'
-    assert plant.not_after == issued.certificate.not_valid_after_utc
-    assert plant.not_before == issued.certificate.not_valid_before_utc
-    assert len(plant.thumbprint) == 43
-    assert siteline.MutualTls(issuer.issue("", uri="urn:plant:7").both).subject == "urn:plant:7"
 
 
 @systems.MODES
@@ -595,49 +512,3 @@ def test_what_was_given_itself_is_not_pickled(issuer, tmp_path, arguments):
     }[arguments]()
     with pytest.raises(TypeError, match="given itself"):
         pickle.dumps(plant)
-
-
-def test_the_allowance_is_counted_for_the_subject_of_the_certificate(start, issuer, tmp_path):
-    service = start()
-    options = {"ledger": tmp_path / "plant.ledger", "daily_allowance": 5}
-    for used in (1, 2):
-        plant = siteline.MutualTls(issuer.issue().both)
-        with service.client(plant, **options) as client:
-            next(iter(client.data(**HOUR, max_pages=1).pages()))
-            assert client.allowance.used == used
-    with pytest.raises(siteline.StoreError, match="another"):
-        service.client(siteline.MutualTls(issuer.issue("plant-8").both), **options)
-
-
-def test_replace_credential_takes_another_certificate_of_the_subject(start, issuer):
-    service = start(tokens=True)
-    with service.client(siteline.MutualTls(issuer.issue().both, client_id="7")) as client:
-        client.discover()
-        client.replace_credential(siteline.MutualTls(issuer.issue().both, client_id="7"))
-        client.discover()
-        assert service.sent("/token") == 2
-        with pytest.raises(siteline.ConfigError, match="keeps the subject"):
-            client.replace_credential(siteline.MutualTls(issuer.issue("plant-8").both))
-
-
-@systems.FORK
-def test_a_forked_child_presents_the_certificate(start, issuer, tmp_path, authority):
-    service = start(tokens=True)
-    path = tmp_path / "plant.pem"
-    path.write_bytes(issuer.issue().both)
-    path.chmod(0o600)
-    program = """
-import os, sys, siteline
-plant = siteline.MutualTls(sys.argv[2], client_id="7")
-client = siteline.Client(sys.argv[1], credential=plant, ca_bundle=sys.argv[3])
-client.discover()
-child = os.fork()
-client.discover()
-if child == 0:
-    os._exit(0)
-print(os.waitpid(child, 0)[1])
-"""
-    command = [sys.executable, "-c", program, service.front.url, str(path), str(authority.file)]
-    ended = subprocess.run(command, capture_output=True, check=True, timeout=120)
-    assert ended.stdout.strip() == b"0"
-    assert (service.sent("/token"), service.sent("/discovery")) == (1, 3)

@@ -181,18 +181,6 @@ def test_the_command_is_told_where_the_profiles_and_the_ledgers_are(
     assert [file.name.split("-")[0] for file in state.glob("*.txt")] == ["ledger"]
 
 
-def test_the_command_is_told_the_members_of_a_profile(config, members):
-    known = siteline._siteline._profile_members()
-    assert {"base_url", "subject", "private_key_file", "daily_allowance"} < set(known)
-    write(config, wrong={**members, "colour": 1})
-    with pytest.raises(siteline.ConfigError) as caught:
-        siteline.Client.from_profile("wrong")
-    assert f"Known are: {', '.join(known)}." in str(caught.value)
-    for name in ("_paths", "_profile_members"):
-        assert name not in siteline._siteline.__all__
-        assert not hasattr(siteline, name)
-
-
 def test_the_async_client_has_both_constructors_too(config, members, monkeypatch):
     write(config, default=members)
 
@@ -204,14 +192,6 @@ def test_the_async_client_has_both_constructors_too(config, members, monkeypatch
             return sorted(await one.discover()), sorted(await other.discover())
 
     assert asyncio.run(main()) == (["sites", "subject"], ["sites", "subject"])
-
-
-def test_with_a_credential_as_argument_no_key_is_looked_for(config, members, monkeypatch, key):
-    monkeypatch.setenv("SITELINE_BASE_URL", members["base_url"])
-    credential = siteline.Credential(members["subject"], key)
-    siteline.Client.from_env(credential=credential).discover()
-    monkeypatch.delenv("SITELINE_BASE_URL")
-    siteline.Client.from_env(credential=credential, base_url=members["base_url"]).discover()
 
 
 def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):
@@ -243,13 +223,6 @@ def test_variables_of_an_environment_file_are_read(config, members, monkeypatch,
         assert client.subject == members["subject"]
         assert pickle.loads(pickle.dumps(client)).subject == members["subject"]
         client.discover()
-
-
-def test_a_subject_with_half_a_quote_is_refused(config, members, monkeypatch):
-    monkeypatch.setenv("SITELINE_SUBJECT", f'"{members["subject"]}')
-    with pytest.raises(siteline.ConfigError, match="SITELINE_SUBJECT cannot be used") as caught:
-        siteline.Client.from_env()
-    assert members["subject"] not in str(caught.value)
 
 
 @pytest.mark.parametrize("what", ["folder", "loop", "not UTF-8", "not TOML"])
@@ -284,16 +257,6 @@ def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
     with pytest.raises(siteline.ConfigError, match='There are: "a"'):
         siteline.Client.from_profile("b")
-
-
-def test_the_error_names_a_file_that_is_empty_or_not_utf_8(config):
-    config.write_text("")
-    with pytest.raises(siteline.ConfigError, match="There is none at all"):
-        siteline.Client.from_profile("a")
-    config.write_text('[a]\nsubject = "hunter2"\n', encoding="utf-16")
-    with pytest.raises(siteline.ConfigError, match="not UTF-8") as caught:
-        siteline.Client.from_profile("a")
-    assert "hunter2" not in str(caught.value)
 
 
 # Passphrase commands.
@@ -459,12 +422,3 @@ def test_an_invalid_command_is_refused(locked):
         siteline.Credential("s", signer=bytes, public_jwk={}, password_command="x")
     with pytest.raises(siteline.CredentialError, match="both"):
         siteline.Credential("s", locked, password_command="x", passphrase=PASSPHRASE)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such device")
-def test_an_endless_device_is_refused(config, monkeypatch, sandbox):
-    monkeypatch.setenv("SITELINE_CONFIG", "/dev/zero")
-    with pytest.raises(siteline.ConfigError, match="too large"):
-        siteline.Client.from_profile("plant-a")
-    with pytest.raises(siteline.ConfigError, match="too large"):
-        sandbox.client(ca_bundle="/dev/zero")

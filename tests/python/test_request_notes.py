@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import threading
-import weakref
 from collections import Counter
 
 import pytest
@@ -17,7 +16,7 @@ import siteline
 from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
 from kit.interpreter import FORK_WITH_THREADS, run_script
-from kit.ranges import HOURLY, NOW, SIX_HOURS
+from kit.ranges import NOW, SIX_HOURS
 from kit.secret_forms import found
 from kit.threads import run_in_threads
 from kit.waiting import wait_until
@@ -195,23 +194,6 @@ def test_what_is_told_of_a_fault_is_what_the_service_counted(sandbox, fault):
         assert name not in fault or failed.error == error
 
 
-@pytest.mark.fault("B6")
-def test_of_a_hundred_pages_with_faults_each_attempt_is_told(sandbox):
-    notes = []
-    client = sandbox.client(on_request=notes.append, tries=8)
-    for number in range(5, 110, 11):
-        sandbox.fault(on="data", nth=number, status=503)
-    scan = client.data(**{**HOURLY, "end": "2026-11-03T00:00Z", "page_size": 5})
-    table = scan.collect()
-    data = [note for note in notes if note.kind == "data"]
-    assert sum(note.points or 0 for note in data) == len(table)
-    assert sum(note.points is not None for note in data) >= 100
-    assert len([note for note in data if note.status == 503]) == 10
-    assert counted(notes) == served(sandbox)
-    assert len(data) == client.allowance.used
-    assert sum(note.attempt > 1 for note in data) == 10
-
-
 def test_a_connection_that_was_refused_is_told_as_not_sent():
     notes = []
     with socket.socket() as other:
@@ -266,19 +248,6 @@ def test_closing_the_client_tells_what_is_left():
         server.await_close()
         wait_until(lambda: client.close() or len(notes) == 4)
     assert brief(notes)[3:] == [("data", None, "abandoned")]
-
-
-def test_a_page_that_nobody_took_is_told(sandbox):
-    notes = []
-    with sandbox.client(on_request=notes.append) as client:
-        pages = client.data(**SIX_HOURS).pages()
-        next(pages), next(pages)
-        wait_until(lambda: sandbox.stats["data_requests"] == 3)
-        assert len(notes) == 3
-        del pages
-        wait_until(lambda: client.close() or len(notes) == 4)
-    assert counted(notes)["data"].keys() <= {200, None}
-    assert len(notes) == 4
 
 
 @systems.SIGNALS
@@ -358,32 +327,6 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     assert len(scan.collect()) == 72
     assert sandbox.stats["data_requests"] == 3, "no page was requested twice"
     assert counted(notes) == served(sandbox), "none was told twice"
-
-
-def test_what_was_not_told_when_a_gathering_ended_is_told_by_the_next(sandbox):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if note.status == 503:
-            # The reads go on meanwhile, to their ends.
-            wait_until(lambda: sandbox.stats["data_requests"] >= 25)
-            raise Stop
-
-    client = sandbox.client(on_request=on_request)
-    sandbox.fault(on="data", nth=2, status=503)
-    parts = client.data(**{**HOURLY, "page_size": 12}).split(4)
-    # Its traceback keeps the gathering, as a notebook does.
-    with pytest.raises(Stop) as stopped:
-        client.gather(parts)
-    assert sum(map(len, client.gather(parts))) == 288
-    told = counted(notes)
-    # A reply that was under way when the reads ended was counted, and told as given up.
-    given_up = told["data"].pop(None, 0)
-    told["data"][200] += given_up
-    assert told == served(sandbox)
-    assert given_up <= 4, "each read waits for one page at a time"
-    del stopped
 
 
 @pytest.mark.parametrize("way", ["pages", "records"])
@@ -470,15 +413,6 @@ def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store, concur
     assert report.requests == client.allowance.used == counted(notes)["data"][200] + 2
 
 
-def test_scans_that_are_gathered_are_told_of_each_request(sandbox):
-    notes = []
-    client = sandbox.client(on_request=notes.append)
-    parts = client.data(**{**HOURLY, "page_size": 12}).split(8)
-    tables = client.gather(parts, concurrency=8)
-    assert sum(note.points or 0 for note in notes) == sum(map(len, tables)) == 288
-    assert counted(notes) == served(sandbox)
-
-
 def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox):
     notes, inner = [], []
 
@@ -494,41 +428,6 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     assert sandbox.stats["discovery_requests"] == 2
 
 
-def test_a_callable_may_read_the_scan_whose_read_waits(sandbox):
-    tables = []
-
-    def on_request(note):
-        if note.status == 503:
-            # The call is waiting for the repeat, which goes on meanwhile.
-            tables.append(scan.collect())
-
-    scan = sandbox.client(on_request=on_request).data(**SIX_HOURS)
-    sandbox.fault(on="data", nth=2, status=503)
-    tables.append(scan.collect())
-    assert len(tables[0]) == 72
-    assert tables[0] is tables[1]
-    assert sandbox.stats["data_requests"] == 4
-
-
-def test_in_asyncio_a_callable_may_begin_a_call(sandbox):
-    notes, tasks = [], []
-
-    def on_request(note):
-        notes.append(note)
-        tasks.append(asyncio.get_running_loop().create_task(client.discover()))
-
-    async def main():
-        await client.data(**{**SIX_HOURS, "page_size": 100}).collect()
-        while tasks:
-            await tasks.pop()
-            if len(notes) > 6:
-                return
-
-    client = sandbox.async_client(on_request=on_request)
-    asyncio.run(main())
-    assert len(notes) > 6, "a task is a call of its own"
-
-
 def test_threads_are_told_of_their_own_requests(sandbox):
     told = []
     client = sandbox.client(on_request=lambda note: told.append((threading.get_ident(), note)))
@@ -541,13 +440,6 @@ def test_threads_are_told_of_their_own_requests(sandbox):
     of_thread = Counter(ident for ident, note in told if note.kind == "data")
     assert of_thread == dict.fromkeys(threads, 3)
     assert counted(note for _, note in told) == served(sandbox)
-
-
-def test_threads_that_share_an_iterator_are_told_of_each_request_once(sandbox):
-    notes = []
-    pages = sandbox.client(on_request=notes.append).data(**{**SIX_HOURS, "page_size": 4}).pages()
-    run_in_threads(8, lambda: list(pages))
-    assert counted(notes) == served(sandbox)
 
 
 @pytest.mark.fault("R13")
@@ -569,25 +461,6 @@ def test_no_note_holds_a_secret():
     assert [secret for secret in secrets if found(secret.encode(), text)] == []
 
 
-def test_a_note_is_a_tuple_that_can_be_pickled(sandbox):
-    notes = []
-    sandbox.client(on_request=notes.append).discover()
-    assert pickle.loads(pickle.dumps(notes)) == notes
-    assert all(type(note) is siteline.RequestNote for note in notes)
-
-
-def test_the_pickle_of_a_client_has_no_callable(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    notes = []
-    client = siteline.Client.from_env(on_request=notes.append)
-    client.discover()
-    again = pickle.loads(pickle.dumps(client))
-    told = len(notes)
-    again.discover()
-    assert told == len(notes) == 2
-
-
 async def unheard(note):
     """Its coroutine would never be awaited."""
 
@@ -596,24 +469,6 @@ async def unheard(note):
 def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.ConfigError, match="on_request="):
         sandbox.client(on_request=wrong)
-
-
-@pytest.mark.fault("R17")
-def test_a_callable_that_owns_its_client_is_collected(sandbox):
-    class Job:
-        def __init__(self):
-            self.client = sandbox.client(on_request=self.on_request)
-            self.client.discover()
-
-        def on_request(self, note):
-            self.note = note
-
-    job = Job()
-    assert job.note.kind == "discovery"
-    gone = weakref.ref(job)
-    del job
-    gc.collect()
-    assert gone() is None
 
 
 @systems.FORK
@@ -637,28 +492,3 @@ def test_a_forked_child_is_told_of_its_own_requests_alone():
     """
     lines = run_script(script, *FORK_WITH_THREADS).splitlines()
     assert lines == ["[('discovery', 200)]", "[('data', 200)]"]
-
-
-def test_a_log_handler_that_calls_the_client_makes_its_request_told_later(sandbox):
-    import logging
-
-    notes, calls = [], []
-    client = sandbox.client(on_request=notes.append)
-
-    class Calling(logging.Handler):
-        def emit(self, record):
-            if not calls:
-                calls.append(record)
-                client.discover()
-
-    logger, handler = logging.getLogger("siteline.token"), Calling()
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        client.discover()
-        client.discover()
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
-    client.close()
-    assert counted(notes) == served(sandbox)
