@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 import siteline
+from kit.keys import private_key
 from kit.ranges import NOW
 from kit.tls_service import Relay
 
@@ -99,9 +100,8 @@ def test_m5_the_new_connection_presents_the_new_certificate(platform, put, mode)
 
 
 @pytest.mark.fault("M5")
-@MODES
-def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put, mode):
-    sandbox, _, connect = platform(mode)
+def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put):
+    sandbox, _, connect = platform("token")
     client = connect(put(sandbox.certificate("plant-7", registered=False)))
     with pytest.raises(siteline.AuthenticationError, match="client certificate"):
         client.discover()
@@ -122,8 +122,8 @@ def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog
     assert len(warned) == 1
 
 
-@MODES
-def test_clients_with_other_certificates_share_no_connection_and_no_token(platform, mode):
+def test_clients_with_other_certificates_share_no_connection_and_no_token(platform):
+    mode = "token"
     sandbox, counter, connect = platform(mode)
     tokens = mode == "token"
     plants = [
@@ -144,7 +144,7 @@ def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
     plant = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
     client = connect(plant)
     client.discover()
-    key = siteline.PrivateKey.generate(2048)
+    key = private_key()
     client.replace_credential(siteline.Credential(client.subject, key))
     before = sandbox.stats["discovery_requests"]
     with pytest.raises(siteline.AuthenticationError, match="there is none"):

@@ -17,7 +17,7 @@ QUERY = {
     "site": "S1",
     "start": "2026-11-01T00:00:00Z",
     "end": "2026-11-01T06:00:00Z",
-    "interval": "5m",
+    "interval": "1h",
 }
 NUMBERS = ["value", "minimum", "maximum"]
 LATER = pd.Timestamp("2030-01-01", tz="UTC")
@@ -31,7 +31,7 @@ def table(shared_sandbox):
 
 @pytest.fixture
 def page(shared_sandbox):
-    return next(shared_sandbox.client().data(**QUERY, page_size=50).pages())
+    return next(shared_sandbox.client().data(**QUERY, page_size=20).pages())
 
 
 def put(place, value):

@@ -50,7 +50,7 @@ AS_NOBODY = """
                 print(f"{type(error).__name__}: {error}")
         refused(lambda: siteline.Client.from_env(ledger="/absent/ledger.txt", daily_allowance=1,
             base_url="http://127.0.0.1:9",
-            credential=siteline.Credential("nobody", siteline.PrivateKey.generate(2048))))
+            credential=siteline.Credential("nobody", siteline.PrivateKey(KEY))))
         os.setuid(65_534)
 """
 

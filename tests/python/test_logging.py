@@ -46,7 +46,7 @@ def test_a_read_logs_its_token_its_requests_and_its_pages(sandbox, caplog):
 
 
 @pytest.mark.fault("R9")
-def test_a_handler_may_use_the_client_while_a_hundred_threads_log(sandbox):
+def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
     client = sandbox.client()
     done, failed = [], []
 
@@ -71,12 +71,12 @@ def test_a_handler_may_use_the_client_while_a_hundred_threads_log(sandbox):
     try:
         # Only once: a request that is refused twice is an error (D2).
         sandbox.fault(on="data", times=1, forget_tokens=True)
-        run_in_threads(100, use)
+        run_in_threads(16, use)
     finally:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
     assert not failed
-    assert len(done) > 100
+    assert len(done) > 16
 
 
 # Records of a page that is read ahead.
@@ -130,8 +130,7 @@ async def read_items(sandbox, door, way, **options):
                 yield item
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("way", "door"), [("pages", "sync"), ("records", "async")])
 def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, handled, door, way):
     async def read():
         taken = 0
@@ -160,8 +159,7 @@ def test_the_failure_of_a_page_read_ahead_is_logged_when_it_is_raised(sandbox, h
     assert any("data: 410" in text for text, _ in handled)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("way", "door"), [("pages", "sync"), ("records", "async")])
 def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbox, door, way):
     client = sandbox.client()
     sandbox.fault(on="data", nth=3, status=503)
@@ -201,14 +199,13 @@ def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbo
             thread = threading.Thread(target=lambda: asyncio.run(await_it(over)))
         thread.start()
         try:
-            assert received.wait(30), "the retry is logged while the next attempt hangs"
+            assert received.wait(60), "the retry is logged while the next attempt hangs"
         finally:
             client.close()
-            thread.join(30)
+            thread.join(60)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("way", "door"), [("pages", "async"), ("records", "sync")])
 def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
     class Raising(logging.Handler):
         def emit(self, record):

@@ -6,16 +6,11 @@ import pickle
 import pandas as pd
 import pytest
 import siteline
+from kit.keys import private_key
 from kit.ranges import DAY, NOW
 from kit.threads import run_in_threads
 
 SHAPES = {
-    "as the document draws it": {},
-    "array named otherwise, epoch milliseconds, time first": {
-        "array": "data",
-        "timestamps": "epoch_ms",
-        "order": "time",
-    },
     "envelopes counted, epoch seconds, spaced, more members": {
         "array": "items",
         "timestamps": "epoch_s",
@@ -66,7 +61,7 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
             siteline.Bookmark.from_bytes(bytes(edited))
     with pytest.raises(siteline.BookmarkError, match="query"):
         client.data(**{**DAY, "interval": "1m"}, page_size=100).resume(bookmark)
-    key = siteline.PrivateKey.generate(2048)
+    key = private_key()
     other = siteline.Client(
         sandbox.base_url,
         clock=sandbox.clock,

@@ -16,10 +16,11 @@ import siteline
 from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
 from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.keys import private_key
 from kit.ranges import NOW, SIX_HOURS
 from kit.secret_forms import found
 from kit.threads import run_in_threads
-from kit.waiting import wait_until
+from kit.waiting import wait_until, wait_until_async
 from torture.server import Server
 
 PATHS = {"token": "/oauth/token", "discovery": "/discovery", "data": "/data"}
@@ -101,7 +102,7 @@ def test_a_note_has_the_length_of_the_body_and_the_times_of_the_attempt(sandbox)
 
 
 def client_of(server, mode, on_request, **options):
-    credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+    credential = siteline.Credential("C1", private_key())
     return siteline.Client(
         server.url(mode), credential=credential, on_request=on_request, **options
     )
@@ -114,8 +115,7 @@ READS = {
 }
 
 
-@pytest.mark.parametrize("in_thread", [False, True], ids=["main", "thread"])
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize(("read", "in_thread"), [("collect", False), ("gather", True)])
 def test_requests_are_told_while_the_read_goes_on(read, in_thread):
     """The third page never comes: the read ends because the callable raises at the second."""
     notes = []
@@ -138,7 +138,7 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
         assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
 
 
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("read", ["collect", "gather"])
 def test_in_asyncio_requests_are_told_while_the_read_goes_on(read):
     notes = []
 
@@ -148,7 +148,7 @@ def test_in_asyncio_requests_are_told_while_the_read_goes_on(read):
             raise Stop
 
     async def main(url):
-        credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+        credential = siteline.Credential("C1", private_key())
         async with siteline.AsyncClient(
             url, credential=credential, on_request=on_request
         ) as client:
@@ -162,19 +162,16 @@ def test_in_asyncio_requests_are_told_while_the_read_goes_on(read):
 
 FAULTS = [
     {"status": 503},
-    {"status": 429},
     {"status": 401},
-    {"status": 500},
     {"cut": 200},
     {"reset": True},
-    {"hang": True},
 ]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_what_is_told_of_a_fault_is_what_the_service_counted(sandbox, fault):
     notes = []
-    client = sandbox.client(on_request=notes.append, response_timeout=0.2)
+    client = sandbox.client(on_request=notes.append)
     client.discover()
     sandbox.clock.advance("10s")
     sandbox.fault(on="data", nth=1, **fault)
@@ -189,7 +186,7 @@ def test_what_is_told_of_a_fault_is_what_the_service_counted(sandbox, fault):
     assert (failed.attempt, repeated.attempt) == (1, 2)
     assert repeated.error is None
     assert repeated.reason
-    expected = {"cut": "TruncatedBody", "reset": "TransportError", "hang": "TransportTimeout"}
+    expected = {"cut": "TruncatedBody", "reset": "TransportError"}
     for name, error in expected.items():
         assert name not in fault or failed.error == error
 
@@ -199,7 +196,7 @@ def test_a_connection_that_was_refused_is_told_as_not_sent():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         port = other.getsockname()[1]
-    credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+    credential = siteline.Credential("C1", private_key())
     client = siteline.Client(
         f"http://127.0.0.1:{port}", credential=credential, on_request=notes.append, tries=1
     )
@@ -221,8 +218,11 @@ def test_what_is_given_up_is_told_with_the_next_call(sandbox):
         async with sandbox.async_client(on_request=notes.append) as client:
             await client.discover()
             sandbox.fault(on="data", nth=1, hang=True)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(client.data(**SIX_HOURS).collect(), 0.2)
+            task = asyncio.create_task(client.data(**SIX_HOURS).collect())
+            await wait_until_async(lambda: sandbox.stats["data_requests"])
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
             given_up = ("data", None, "abandoned")
             while given_up not in brief(notes):
                 # It is dropped on another thread, and told with the next call after that.
@@ -399,14 +399,13 @@ def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox,
     assert {note.feed for note in notes if note.kind == "token"} == {None}
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store, concurrency):
+def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store):
     notes = []
     feeds = [make_feed(f"line-{n}", line=f"L{n}", page_size=200) for n in (1, 2)]
     client = sandbox.client(on_request=notes.append)
     for number in (3, 7):
         sandbox.fault(on="data", nth=number, status=503)
-    report = client.sync(feeds, store, concurrency=concurrency)
+    report = client.sync(feeds, store, concurrency=8)
     told = Counter(note.feed for note in notes if note.points is not None)
     assert told == {feed.name: report.feeds[feed.name].pages for feed in feeds}
     assert counted(notes) == served(sandbox)

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 import siteline
 from kit.interpreter import run_script
+from kit.keys import other_private_key
 
 PASSPHRASE = "correct horse battery"
 QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
@@ -39,7 +40,7 @@ def command(tmp_path):
     """A command that prints the passphrase."""
     script = tmp_path / "passphrase.py"
     script.write_text(f"print({PASSPHRASE!r})")
-    return [sys.executable, str(script)]
+    return [sys.executable, "-I", "-S", str(script)]
 
 
 @pytest.fixture
@@ -79,8 +80,8 @@ def read_in_child(client_or_scan):
 def test_a_client_works_in_a_spawned_process(client):
     expected, _ = read_in_child(client)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        in_child, version = pool.submit(read_in_child, client).result(timeout=120)
-        scanned, _ = pool.submit(read_in_child, client.data(**QUERY)).result(timeout=120)
+        in_child, version = pool.submit(read_in_child, client).result(timeout=300)
+        scanned, _ = pool.submit(read_in_child, client.data(**QUERY)).result(timeout=300)
     assert version == siteline.__version__
     assert len(expected) > 0
     assert in_child.equals(expected)
@@ -107,7 +108,7 @@ def test_another_key_at_the_path_is_refused(client, key_file):
     key_file.unlink()
     with pytest.raises(siteline.CredentialError, match="does not exist"):
         pickle.loads(pickled)
-    siteline.PrivateKey.generate(2048).save(key_file)
+    other_private_key().save(key_file)
     with pytest.raises(siteline.CredentialError, match="kid="):
         pickle.loads(pickled)
 
@@ -116,7 +117,7 @@ def test_another_key_at_the_path_is_refused(client, key_file):
 def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command, key, tmp_path):
     mark = tmp_path / "ran"
     line = f"open({str(mark)!r}, 'a').write('once '); print({PASSPHRASE!r})"
-    command = [sys.executable, "-c", line]
+    command = [sys.executable, "-I", "-S", "-c", line]
     credential = siteline.Credential(subject, locked_file, password_command=command)
     client = siteline.Client(sandbox.base_url, credential=credential)
     pickled = pickle.dumps([credential, client, client.data(**QUERY)])
@@ -166,7 +167,7 @@ def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(
     assert caught.value.hint == "It said: the vault is closed"
     script.write_text(f"print({PASSPHRASE!r})")
     locked_file.unlink()
-    siteline.PrivateKey.generate(2048).save(locked_file, passphrase=PASSPHRASE)
+    other_private_key().save(locked_file, passphrase=PASSPHRASE)
     with pytest.raises(siteline.CredentialError, match="kid="):
         pickle.loads(pickled).discover()
     assert sandbox.stats["token_requests"] == 0
