@@ -7,8 +7,6 @@ import os
 import pickle
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -576,38 +574,10 @@ def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
                 one.data(**SIX_HOURS).collect()
         del one
     assert len(asked) < 10
-
-
-@systems.FORK
-def test_processes_of_a_pool_give_back_what_they_have_left(sandbox, agent, tmp_path):
-    script = tmp_path / "pool.py"
-    script.write_text(
-        "import multiprocessing, siteline\n"
-        "def read(_):\n"
-        "    client = siteline.Client.from_env()\n"
-        "    for count, page in enumerate(client.data(site='S1', start='2026-11-01T00:00Z',\n"
-        "            end='2026-11-02T00:00Z', interval='1h', page_size=20).pages()):\n"
-        "        if count == 4:\n"
-        "            return len(page)\n"
-        "if __name__ == '__main__':\n"
-        "    context = multiprocessing.get_context('fork')\n"
-        "    inherited = siteline.Client.from_env()\n"
-        "    with context.Pool(3) as pool:\n"
-        "        print(pool.map(read, range(3)))\n"
-        "        pool.close()\n"
-        "        pool.join()\n"
-    )
-    clock = sandbox.env()["SITELINE_SANDBOX_CLOCK"]
-    env = {**os.environ, **agent.env(), "SITELINE_SANDBOX_CLOCK": clock}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", script],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "[20, 20, 20]\n"), done.stderr
-    # Each may have one page under way that nobody waits for.
-    sent = sandbox.stats["data_requests"]
-    assert 15 <= sent <= agent.state["allowance"]["used"] <= sent + 3
+    # Something else at the address is no agent.
+    path = str(tmp_path / "other.sock")
+    with (
+        impostor(path, "hi"),
+        pytest.raises(siteline.ConfigError, match="not an agent of siteline"),
+    ):
+        siteline.Client(sandbox.base_url, agent=f"unix:{path}")

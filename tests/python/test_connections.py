@@ -128,15 +128,6 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
     assert service.tenant.requests("token") == 0
 
 
-@pytest.mark.fault("H21", "H27")
-def test_plain_http_on_the_port_is_said_without_ca_bundle(service):
-    plain = service.tenant.base_url.replace("http://", "https://")
-    with pytest.raises(siteline.TlsError, match="does not speak TLS on this port") as caught:
-        client_of(service, plain).discover()
-    assert "port" in caught.value.hint
-    assert "ca_bundle" not in str(caught.value)
-
-
 @pytest.mark.fault("H21")
 def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
     with pytest.raises(siteline.TlsError, match="speaks TLS, and plain HTTP was sent") as caught:
@@ -152,27 +143,6 @@ def test_ssl_cert_file_and_ssl_cert_dir_are_used(service, authority):
     assert with_variables(service, SSL_CERT_FILE=authority.file) == WORKS
     folders = os.pathsep.join(["", "absent", str(authority.folder)])
     assert with_variables(service, SSL_CERT_DIR=folders) == WORKS
-
-
-@pytest.mark.fault("H22")
-def test_a_proxy_that_intercepts_tls_works_with_its_authority(service, authority):
-    with Proxy(service.port) as proxy:
-        options = {"proxy": f"http://127.0.0.1:{proxy.port}"}
-        distrustful = client_of(service, f"https://{HOST}", **options)
-        with pytest.raises(siteline.TlsError, match="ca_bundle="):
-            distrustful.discover()
-        with client_of(service, f"https://{HOST}", ca_bundle=authority.file, **options) as client:
-            assert sorted(client.discover()) == ["sites", "subject"]
-
-
-def test_an_invalid_ca_bundle_is_an_error_before_any_request(service, tmp_path):
-    (tmp_path / "empty.pem").write_text("nothing")
-    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-    for wrong in (tmp_path / "absent.pem", tmp_path, tmp_path / "empty.pem", b"nothing", broken):
-        with pytest.raises(siteline.ConfigError, match="ca_bundle"):
-            client_of(service, ca_bundle=wrong)
-    with pytest.raises(TypeError, match="ca_bundle"):
-        client_of(service, ca_bundle=7)
 
 
 @pytest.mark.fault("H23")

@@ -56,29 +56,6 @@ def test_an_invalid_split_is_refused(client, by, message):
     assert message in str(caught.value)
 
 
-def test_a_scan_without_a_grid_or_with_a_bookmark_is_not_split(client):
-    for left_out in ("start", "interval"):
-        scan = client.data(**{**HOURLY, left_out: None})
-        with pytest.raises(siteline.QueryError, match=f"without {left_out}="):
-            scan.split(2)
-    scan = client.data(**HOURLY, page_size=50)
-    with pytest.raises(siteline.QueryError, match="bookmark"):
-        scan.resume(next(scan.pages()).bookmark).split(2)
-
-
-def test_parts_have_the_settings_of_their_scan(client, sandbox):
-    reported = []
-    scan = client.data(**HOURLY, page_size=50, max_pages=2, keep_raw=True, progress=reported.append,
-                       extra_columns=["unit"], deadline="1h")  # fmt: skip
-    part = scan.split(4)[1]
-    page = next(part.pages())
-    assert page.raw is not None
-    assert pa.table(page).column_names[-1] == "unit"
-    assert len(reported) == 1
-    with pytest.raises(siteline.QueryError, match="max_pages=2"):
-        scan.split(2)[0].collect()
-
-
 # Gathering
 
 
@@ -150,20 +127,6 @@ def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
     assert caught.value.scan_index in range(4)
 
 
-def test_scans_of_different_intervals_are_gathered_but_not_merged(client):
-    hours, days = client.data(**HOURLY), client.data(**{**HOURLY, "interval": "1d"})
-    gathered = client.gather([hours, days])
-    assert [len(table) for table in gathered] == [288, 12]
-    for of_all in (gathered.to_pandas, gathered.records, lambda: pl.DataFrame(gathered)):
-        with pytest.raises(siteline.QueryError, match="different widths"):
-            of_all()
-    assert "not merged" in gathered._repr_html_()
-    assert "2 tables" in repr(gathered)
-    with_unit = client.data(**HOURLY, extra_columns=["unit"])
-    with pytest.raises(siteline.QueryError, match="extra columns"):
-        _ = client.gather([hours, with_unit]).table
-
-
 def test_invalid_arguments_are_refused_before_any_request(client, sandbox):
     scan = client.data(**HOURLY)
     other = sandbox.client().data(**HOURLY)
@@ -228,54 +191,7 @@ def test_the_bookmarks_of_an_error_can_be_resumed_and_it_can_be_pickled(client, 
     assert (back.scan_index, list(back.scans), list(back.partials)) == (error.scan_index, [], [])
 
 
-def test_a_closed_client_gathers_only_collected_scans(client):
-    parts = client.data(**HOURLY).split(2)
-    parts[0].collect()
-    client.close()
-    with pytest.raises(siteline.ClosedError) as caught:
-        client.gather(parts)
-    assert caught.value.scan_index == 1
-    assert len(client.gather(parts[:1])) == 1
-
-
 # Progress
-
-
-def test_each_scan_reports_to_its_own_callback_and_a_bar_is_shared(client, capsys, monkeypatch):
-    reported = {0: [], 1: []}
-    scans = [
-        client.data(**{**HOURLY, "line": f"L{number + 1}"}, page_size=50,
-                    progress=lambda now, number=number: reported[number].append(now))
-        for number in reported
-    ]  # fmt: skip
-    silent = client.data(**HOURLY)
-    gathered = client.gather([*scans, silent])
-    for number in reported:
-        assert reported[number][-1].done
-        assert reported[number][-1].points == len(gathered[number])
-        assert [now.pages for now in reported[number]] == list(range(1, len(reported[number]) + 1))
-    client.gather(scans)
-    assert reported[0][-1].done
-    assert sum(now.done for now in reported[0]) == 1, "a collected scan reports nothing"
-
-    made = []
-    reporter = siteline.progress.reporter
-
-    class Bar(siteline.progress._Line):
-        def __call__(self, now):
-            made.append(now)
-
-    monkeypatch.setattr(
-        siteline.progress,
-        "reporter",
-        lambda progress, title: Bar(title) if progress is True else reporter(progress, title),
-    )
-    parts = client.data(**HOURLY, page_size=50, progress=True).split(4)
-    points = len(client.gather(parts).table)
-    assert made[-1].points == points
-    assert (made[-1].done, made[-1].fraction) == (True, 1)
-    assert [now.pages for now in made] == list(range(1, len(made) + 1))
-    assert sum(now.done for now in made) == 1
 
 
 def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sandbox):
@@ -413,14 +329,3 @@ def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     ):
         with pytest.raises(siteline.QueryError, match="of feeds"):
             client.plan(week, **option)
-
-
-def test_an_async_client_plans_several_scans(sandbox):
-    async def plan():
-        async with sandbox.async_client() as client:
-            scan = client.data(**HOURLY)
-            await scan.collect()
-            plan = await client.plan(scan.split(3))
-            return plan.pages, (await client.plan(scan)).pages
-
-    assert asyncio.run(plan()) == (3, 0)

@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import pickle
-import threading
 
 import numpy as np
 import pandas as pd
@@ -27,11 +26,6 @@ SHARES = int(pd.__version__.split(".")[0]) >= 3
 @pytest.fixture
 def table(shared_sandbox):
     return shared_sandbox.client().data(**QUERY).collect()
-
-
-@pytest.fixture
-def page(shared_sandbox):
-    return next(shared_sandbox.client().data(**QUERY, page_size=20).pages())
 
 
 def put(place, value):
@@ -88,10 +82,9 @@ WRITES = {
 
 
 @pytest.mark.parametrize("ids", ["str", "category"])
-@pytest.mark.parametrize("source", ["table"])
 @pytest.mark.filterwarnings("ignore")
-def test_writing_to_a_frame_changes_only_that_frame(request, source, ids):
-    holder = request.getfixturevalue(source)
+def test_writing_to_a_frame_changes_only_that_frame(table, ids):
+    holder = table
     arrow, records = pa.table(holder), list(holder.records())
     copied = pa.table(holder).to_pydict()
     other = holder.to_pandas(ids=ids)
@@ -150,21 +143,6 @@ def test_if_the_internals_of_pandas_change_frames_get_a_copy(table, monkeypatch)
     assert not np.shares_memory(frame["value"].to_numpy(), expected["value"].to_numpy())
     frame["value"].array[0] = 1e9
     pd.testing.assert_frame_equal(table.to_pandas(), expected)
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_threads_share_an_iterator_and_each_point_is_returned_once(table, named):
-    records = table.records(named=named)
-    taken = [[] for _ in range(4)]
-    threads = [threading.Thread(target=some.extend, args=(records,)) for some in taken]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    key = (lambda record: record) if named else (lambda record: tuple(record.values()))
-    order = {key(record): place for place, record in enumerate(table.records(named=named))}
-    places = sorted(order[key(record)] for some in taken for record in some)
-    assert places == list(range(len(table)))
 
 
 def test_records_are_independent_dicts_and_tuples(table):

@@ -184,14 +184,6 @@ def test_feeds_and_stores_of_hostile_names(evil, tmp_path):
         check_error(caught.value)
 
 
-def test_progress_of_hostile_names(evil, tmp_path, capsys):
-    with evil.client() as client, siteline.Store(tmp_path / "s.siteline") as store:
-        feed = siteline.Feed(MARKS, site=EVIL, interval="1h", since="2026-11-01T00:00Z")
-        client.sync(feed, store, until="2026-11-02T00:00Z", progress=True)
-        client.data(site=EVIL, interval="1h", progress=True, **DAY).collect()
-    check(capsys.readouterr().err.replace("\r", ""))
-
-
 FEEDS = """
 [feeds."x\\u202e\\u2028forged"]
 site = "x\\u001b[2J\\r\\nforged\\u009b"

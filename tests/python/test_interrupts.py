@@ -139,32 +139,6 @@ def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpo
     assert run_script(script, environment=kit).split() == ["True", "2"] * 2
 
 
-def test_a_log_handler_may_use_the_client_while_it_waits():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        client = sandbox.client()
-        handled = []
-
-        class Asking(logging.Handler):
-            def emit(self, record):
-                if not handled:
-                    handled.append(record.getMessage())
-                    handled.append(client.discover())
-
-        logger = logging.getLogger("siteline")
-        handler = Asking()
-        level = logger.level
-        logger.addHandler(handler)
-        logger.setLevel(logging.DEBUG)
-        try:
-            sandbox.fault(on="data", nth=2, status=503)
-            frame = client.data(**DAY, page_size=1_000).to_pandas()
-        finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
-        assert len(frame) == len(sandbox.truth(**DAY))
-        assert len(handled) == 2
-
-
 @pytest.mark.parametrize("named", [False, True])
 def test_an_iterator_may_be_used_while_it_builds_a_record(named):
     """Building allocates, so the garbage collector may run, and with it arbitrary code."""

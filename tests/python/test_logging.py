@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit.ranges import DAY
-from kit.reading import SIZE, WAYS, count_points
+from kit.reading import SIZE, count_points
 from kit.threads import run_in_threads
 from kit.waiting import wait_until
 
@@ -81,8 +81,6 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
 
 # Records of a page that is read ahead.
 
-DOORS = ["sync", "async"]
-
 
 @pytest.fixture
 def handled():
@@ -114,11 +112,6 @@ def logged_pages(events):
     return [int(number[1]) for number in found if number]
 
 
-def answered(sandbox, count):
-    """Wait until this many data requests have been answered."""
-    wait_until(lambda: sum(sandbox.stats["requests"].get("data", {}).values()) >= count)
-
-
 async def read_items(sandbox, door, way, **options):
     """Read the day to its end by `way`, with the sync or the async client."""
     if door == "sync":
@@ -144,19 +137,6 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, handled
     assert taken == len(sandbox.truth(**DAY))
     replies = [text for text, _ in handled if "data: 200" in text]
     assert len(replies) == logged_pages(handled)[-1] == -(-taken // 50)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_failure_of_a_page_read_ahead_is_logged_when_it_is_raised(sandbox, handled, way):
-    sandbox.fault(on="data", skip=2, times=1, status=410)
-    items = getattr(sandbox.client().data(**DAY, page_size=SIZE), way)()
-    for _ in range(2 if way == "pages" else 2 * SIZE):
-        next(items)
-    answered(sandbox, 3)
-    assert not any("data: 410" in text for text, _ in handled)
-    with pytest.raises(siteline.CursorRejected):
-        next(items)
-    assert any("data: 410" in text for text, _ in handled)
 
 
 @pytest.mark.parametrize(("way", "door"), [("pages", "sync"), ("records", "async")])

@@ -16,8 +16,7 @@ from contextlib import ExitStack
 import pytest
 import siteline
 from cryptography.hazmat.primitives.serialization.pkcs12 import PBES
-from kit import systems
-from kit.certificates import Issuer, now
+from kit.certificates import Issuer
 from kit.platform_service import Platform, Terminator
 from kit.tls_service import Server
 
@@ -277,20 +276,6 @@ def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, is
         assert server.connections == 0
 
 
-@pytest.mark.fault("M3")
-def test_m3_the_time_of_a_certificate_is_judged_by_the_service_s_clock(start, issuer):
-    service = start()
-    expires = issuer.issue(ends=2)
-    # This machine's clock is four days ahead; the service's is right, and known after one reply.
-    clock = siteline.Clock(now().isoformat())
-    with service.client(siteline.MutualTls(expires.both), clock=clock) as client:
-        client.discover()
-        clock.advance("3d")
-        with pytest.raises(siteline.CredentialError, match="has expired"):
-            client.discover()
-    assert len(service.requests) == 1
-
-
 @pytest.mark.fault("M4")
 def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
     service = start(tokens=True)
@@ -419,23 +404,6 @@ def test_other_types_are_named(pem):
         siteline.MutualTls(pem, client_id=" ")
     with pytest.raises(siteline.CredentialError, match="both given"):
         siteline.MutualTls(pem, passphrase="a", password_command="b")
-
-
-@systems.MODES
-def test_a_key_that_others_can_read_is_warned_of(issuer, tmp_path):
-    issued = issuer.issue()
-    certificate, key = tmp_path / "plant.pem", tmp_path / "plant.key"
-    certificate.write_bytes(issued.pem)
-    key.write_bytes(issued.key_pem())
-    certificate.chmod(0o644)
-    key.chmod(0o644)
-    with pytest.warns(siteline.SitelineWarning, match=r"plant\.key") as caught:
-        siteline.MutualTls(certificate, key=key)
-    assert len(caught) == 1
-    with pytest.raises(siteline.CredentialError, match="Other users"):
-        siteline.MutualTls(certificate, key=key, strict=True)
-    key.chmod(0o600)
-    siteline.MutualTls(certificate, key=key, strict=True)
 
 
 CHILD = """

@@ -4,11 +4,8 @@ import asyncio
 import inspect
 import json
 import logging
-import os
-import pickle
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -154,33 +151,6 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert (config.parent / "plant.ledger").exists()
 
 
-def test_the_command_is_told_where_the_profiles_and_the_ledgers_are(
-    config, members, monkeypatch, tmp_path, key
-):
-    assert siteline._siteline._paths()["profiles"] == str(config)
-    with pytest.raises(siteline.ConfigError) as caught:
-        siteline.Client.from_profile("plant-a")
-    assert str(config) in str(caught.value)
-    monkeypatch.setenv("SITELINE_CONFIG", "~/plants.toml")
-    members["private_key_file"] = str(config.parent / "plant.pem")
-    write(tmp_path / "plants.toml", a=members)
-    assert siteline._siteline._paths()["profiles"] == str(tmp_path / "plants.toml")
-    assert siteline.Client.from_profile("a").discover()["sites"]
-    for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(tmp_path / "state"))
-    state = Path(siteline._siteline._paths()["state"])
-    assert not state.exists(), "nothing is made"
-    away = siteline.Client(
-        "https://customer.example.invalid",
-        credential=siteline.Credential("subject", key),
-        proxy="http://127.0.0.1:9",
-        tries=1,
-    )
-    with pytest.raises(siteline.TransportError):
-        away.discover()
-    assert [file.name.split("-")[0] for file in state.glob("*.txt")] == ["ledger"]
-
-
 def test_the_async_client_has_both_constructors_too(config, members, monkeypatch):
     write(config, default=members)
 
@@ -208,21 +178,6 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
     write(config, other=members)
     with pytest.raises(siteline.ConfigError, match='profile "default" in it \\(not found\\)'):
         siteline.Client.from_env()
-
-
-@pytest.mark.parametrize("frame", ["'{}'", '"{}"\r\n'])
-def test_variables_of_an_environment_file_are_read(config, members, monkeypatch, frame):
-    for name, value in [
-        ("BASE_URL", members["base_url"]),
-        ("SUBJECT", members["subject"]),
-        ("PRIVATE_KEY", (config.parent / "plant.pem").read_text().replace("\n", "\\n")),
-        ("LEDGER", "memory"),
-    ]:
-        monkeypatch.setenv(f"SITELINE_{name}", frame.format(value))
-    with siteline.Client.from_env() as client:
-        assert client.subject == members["subject"]
-        assert pickle.loads(pickle.dumps(client)).subject == members["subject"]
-        client.discover()
 
 
 @pytest.mark.parametrize("what", ["folder", "not UTF-8"])
@@ -368,20 +323,6 @@ def test_the_first_line_counts_whatever_a_command_does_then(locked, prints, key,
     first = f"import subprocess, sys, time; print({PASSPHRASE!r}, flush=True)"
     credential = siteline.Credential("s", locked, password_command=prints(f"{first}\n{more}"))
     assert credential.kid == key.thumbprint
-
-
-@pytest.mark.fault("K3")
-def test_a_program_left_behind_need_not_close_the_pipe(locked, prints, key, monkeypatch):
-    monkeypatch.setattr(_passphrase, "AFTER_END", 0.2)
-    left = "[sys.executable, '-c', 'import time; time.sleep(600)']"
-    number = locked.with_name("number")
-    line = (
-        f"import pathlib, subprocess, sys; print(end={PASSPHRASE!r}); "
-        f"pathlib.Path({str(number)!r}).write_text(str(subprocess.Popen({left}).pid))"
-    )
-    assert siteline.Credential("s", locked, password_command=prints(line)).kid == key.thumbprint
-    # It is still there, so nobody waited for its end.
-    os.kill(int(number.read_text()), signal.SIGTERM)
 
 
 @pytest.mark.fault("K8")

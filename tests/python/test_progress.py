@@ -1,7 +1,6 @@
 """Progress: reported between pages, correct, and silent without a terminal."""
 
 import asyncio
-import functools
 import io
 import os
 import subprocess
@@ -12,7 +11,6 @@ from types import SimpleNamespace
 
 import pytest
 import siteline
-import tqdm.auto
 from kit import systems
 from kit.interpreter import run_script
 from kit.ranges import SIX_HOURS
@@ -93,23 +91,6 @@ def expected_pages(reported):
     return [(now.pages, now.pages_expected) for now in reported]
 
 
-def test_a_scan_knows_its_pages_where_the_client_has_read_the_same_query(sandbox):
-    client, reported = sandbox.client(), []
-    client.data(**SIX_HOURS, progress=reported.append).collect()
-    assert expected_pages(reported) == [(1, None), (2, None), (3, 3)]
-    reported.clear()
-    longer = {**SIX_HOURS, "end": "2026-11-01T12:00Z", "progress": reported.append}
-    client.data(**longer).collect()
-    assert expected_pages(reported) == [(1, 5), (2, 5), (3, 5), (4, 5), (5, 5)]
-    reported.clear()
-    scan = client.data(**longer)
-    with pytest.raises(siteline.QueryError) as caught:
-        client.data(**longer, max_pages=2).collect()
-    reported.clear()
-    scan.resume(caught.value.bookmark, onto=caught.value.partial).collect()
-    assert expected_pages(reported) == [(1, 3), (2, 3), (3, 3)], "those of the rest"
-
-
 def test_a_sync_knows_its_pages_where_its_plan_does(sandbox, store):
     client, reported = sandbox.client(), []
     feed = siteline.Feed(
@@ -140,24 +121,6 @@ def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox
     assert len(scan.collect()) == 72
     assert sandbox.stats["data_requests"] == 3, "no page was requested twice"
     assert [now.pages for now in reported] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("way", ["pages", "records"])
-def test_an_exception_in_the_callback_loses_no_page_of_an_iterator(sandbox, way):
-    def on_progress(now):
-        if now.pages == 2:
-            raise Stop
-
-    scan = sandbox.client().data(**SIX_HOURS, progress=on_progress)
-    rows = getattr(scan, way)()
-    read = []
-    with pytest.raises(Stop):
-        read.extend(iter(rows.__next__, None))
-    # The items that extend() took before the error are in the list; the kept page comes next.
-    assert sandbox.stats["data_requests"] == 2
-    read.extend(rows)
-    assert (sum(map(len, read)) if way == "pages" else len(read)) == 72
-    assert sandbox.stats["data_requests"] == 3
 
 
 @pytest.mark.fault("R9")
@@ -228,23 +191,6 @@ def test_true_shows_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way)
     ]
 
 
-@pytest.mark.parametrize("has_tqdm", [True, False])
-def test_a_bar_and_a_line_know_their_total_where_the_same_query_was_read(
-    sandbox, monkeypatch, has_tqdm
-):
-    if has_tqdm:
-        monkeypatch.setattr("tqdm.auto.tqdm", functools.partial(tqdm.auto.tqdm, mininterval=0))
-    else:
-        without_tqdm(monkeypatch)
-    shown = terminal(monkeypatch)
-    client = sandbox.client()
-    client.data(**SIX_HOURS).collect()
-    client.data(**SIX_HOURS, progress=True).collect()
-    assert "2 of about 3 pages" in shown.getvalue()
-    if has_tqdm:
-        assert " 60.0/90.0 " in shown.getvalue(), "two pages of three"
-
-
 def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
@@ -309,7 +255,7 @@ def test_true_shows_a_bar_in_a_real_terminal():
             if not piece:
                 break
             shown += piece
-        assert process.communicate(timeout=60)[0] == "72\n"
+        assert process.communicate(timeout=120)[0] == "72\n"
     os.close(ours)
     assert process.returncode == 0
     assert b"S1: 100%" in shown

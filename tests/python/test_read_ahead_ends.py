@@ -47,18 +47,6 @@ def test_dropping_the_iterator_ends_the_open_request(silent, way):
     assert client.allowance.used == 3
 
 
-def test_closing_the_client_ends_the_open_request(silent):
-    server, client = silent
-    pages = client.data(site="S1", start=None).pages()
-    next(pages), next(pages)
-    server.await_request("/data", count=3)
-    client.close()
-    server.await_close()
-    with pytest.raises(siteline.ClosedError) as caught:
-        next(pages)
-    assert caught.value.bookmark.pages == 2
-
-
 @pytest.mark.fault("R17")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_request(silent, way):
@@ -113,30 +101,6 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
             await task
         await asyncio.to_thread(server.await_close, count=2)
         assert count_data_requests(server) == client.allowance.used == 4
-
-    asyncio.run(read())
-
-
-@pytest.mark.fault("R5")
-@pytest.mark.parametrize("way", WAYS)
-def test_the_request_is_cancelled_with_the_last_task_that_waits_for_it(silent, way):
-    server, client = silent
-    client = siteline.AsyncClient._over(client)
-
-    async def read():
-        items = getattr(client.data(site="S1", start=None), way)()
-        for _ in range(2):
-            await anext(items)
-        await asyncio.to_thread(server.await_request, "/data", count=3)
-        first, last = (asyncio.ensure_future(anext(items)) for _ in range(2))
-        for task in (first, last):
-            await client.discover()
-            assert not server.closed_at
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        await asyncio.to_thread(server.await_close)
-        assert count_data_requests(server) == 3
 
     asyncio.run(read())
 

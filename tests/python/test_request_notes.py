@@ -1,11 +1,8 @@
 """`on_request=`: each request is told once, as the service counted it, on the caller's thread."""
 
 import asyncio
-import contextlib
 import contextvars
 import gc
-import pickle
-import re
 import signal
 import socket
 import threading
@@ -15,10 +12,8 @@ import pytest
 import siteline
 from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
-from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.keys import private_key
-from kit.ranges import NOW, SIX_HOURS
-from kit.secret_forms import found
+from kit.ranges import SIX_HOURS
 from kit.threads import run_in_threads
 from kit.waiting import wait_until, wait_until_async
 from torture.server import Server
@@ -136,28 +131,6 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
         run_in_threads(1, work) if in_thread else work()
         server.await_request("/data", count=3)
         assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
-
-
-@pytest.mark.parametrize("read", ["collect", "gather"])
-def test_in_asyncio_requests_are_told_while_the_read_goes_on(read):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if len(notes) == 3:
-            raise Stop
-
-    async def main(url):
-        credential = siteline.Credential("C1", private_key())
-        async with siteline.AsyncClient(
-            url, credential=credential, on_request=on_request
-        ) as client:
-            with pytest.raises(Stop):
-                await READS[read](client, client.data(site="S1", start=None))
-
-    with Server() as server:
-        asyncio.run(main(server.url("two")))
-    assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
 
 
 FAULTS = [
@@ -348,25 +321,6 @@ def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
     assert counted(notes) == served(sandbox) == {"token": {200: 1}, "data": {200: 3}}
 
 
-def test_what_the_callable_raises_in_asyncio_is_raised_by_the_call(sandbox):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if len(notes) == 3:
-            raise Stop
-
-    async def main():
-        async with sandbox.async_client(on_request=on_request) as client:
-            scan = client.data(**SIX_HOURS)
-            with pytest.raises(Stop):
-                await scan.collect()
-            return len(await scan.collect())
-
-    assert asyncio.run(main()) == 72
-    assert counted(notes) == served(sandbox) == {"token": {200: 1}, "data": {200: 3}}
-
-
 def sync_now(sandbox, feed, store, on_request):
     sandbox.client(on_request=on_request).sync(feed, store)
 
@@ -427,39 +381,6 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     assert sandbox.stats["discovery_requests"] == 2
 
 
-def test_threads_are_told_of_their_own_requests(sandbox):
-    told = []
-    client = sandbox.client(on_request=lambda note: told.append((threading.get_ident(), note)))
-
-    def work():
-        client.data(**SIX_HOURS).collect()
-        return threading.get_ident()
-
-    threads = run_in_threads(8, work)
-    of_thread = Counter(ident for ident, note in told if note.kind == "data")
-    assert of_thread == dict.fromkeys(threads, 3)
-    assert counted(note for _, note in told) == served(sandbox)
-
-
-@pytest.mark.fault("R13")
-def test_no_note_holds_a_secret():
-    notes = []
-    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        client = sandbox.client(on_request=notes.append)
-        for fault in ({"status": 503}, {"cut": 100}, {"status": 401}, {"forget_cursors": True}):
-            sandbox.fault(on="data", skip=1, times=1, **fault)
-            with contextlib.suppress(siteline.SitelineError):
-                client.data(**SIX_HOURS).collect()
-            sandbox.clear_faults()
-        wire = "\n".join(sandbox.wire)
-    text = b"".join(repr((note, note._asdict())).encode() + pickle.dumps(note) for note in notes)
-    secrets = re.findall(r"(?i)authorization: bearer (\S+)", wire)
-    secrets += re.findall(r"client_assertion=([^&\s]+)", wire)
-    secrets += re.findall(r"cursor=([^&\s]+)", wire)
-    assert len(set(secrets)) > 5
-    assert [secret for secret in secrets if found(secret.encode(), text)] == []
-
-
 async def unheard(note):
     """Its coroutine would never be awaited."""
 
@@ -468,26 +389,3 @@ async def unheard(note):
 def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.ConfigError, match="on_request="):
         sandbox.client(on_request=wrong)
-
-
-@systems.FORK
-def test_a_forked_child_is_told_of_its_own_requests_alone():
-    script = f"""
-        import os, siteline
-        with siteline.Sandbox(now="{NOW}") as sandbox:
-            notes = []
-            client = sandbox.client(on_request=notes.append)
-            pages = client.data(**{SIX_HOURS!r}).pages()
-            next(pages), next(pages)
-            told = len(notes)
-            pid = os.fork()
-            if pid == 0:
-                client.discover()
-                print([(note.kind, note.status) for note in notes[told:]], flush=True)
-                os._exit(0)
-            assert os.waitpid(pid, 0)[1] == 0
-            list(pages)
-            print([(note.kind, note.status) for note in notes[told:]])
-    """
-    lines = run_script(script, *FORK_WITH_THREADS).splitlines()
-    assert lines == ["[('discovery', 200)]", "[('data', 200)]"]

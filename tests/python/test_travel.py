@@ -103,16 +103,6 @@ def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
     again.discover()
 
 
-def test_another_key_at_the_path_is_refused(client, key_file):
-    pickled = pickle.dumps(client)
-    key_file.unlink()
-    with pytest.raises(siteline.CredentialError, match="does not exist"):
-        pickle.loads(pickled)
-    other_private_key().save(key_file)
-    with pytest.raises(siteline.CredentialError, match="kid="):
-        pickle.loads(pickled)
-
-
 @pytest.mark.fault("R12")
 def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command, key, tmp_path):
     mark = tmp_path / "ran"

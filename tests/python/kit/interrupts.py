@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted(BaseException):
-    """Raised by the handler of SIGINT, at most once for each call."""
+    """Raised by the handler of SIGINT while the call runs."""
 
 
 def interrupted(
@@ -23,39 +24,40 @@ def interrupted(
 ) -> bool:
     """Returns whether SIGINT ended the call.
 
-    `when` returns when the call waits; it runs in another thread. The signal is sent until the call
-    has ended, because Python loses it in some callbacks. If it has no effect within a minute,
-    `otherwise` has to end the call, and the test fails instead of waiting without end.
+    `when` returns when the call waits; it runs in another thread. The signal is sent again each
+    second until the call has ended, because Python loses exceptions that are raised in some of its
+    callbacks. If that has no effect within a minute, `otherwise` has to end the call, and the test
+    fails instead of waiting without end.
     """
-    begun, ended, armed = threading.Event(), threading.Event(), [True]
+    begun, ended = threading.Event(), threading.Event()
 
     def handle(number, frame):
-        if armed:
-            armed.clear()
+        if begun.is_set() and not ended.is_set():
             raise Interrupted
 
     def press():
         begun.wait()
         when()
-        for _ in range(600):
+        for _ in range(60):
             if ended.is_set():
                 return
             os.kill(os.getpid(), signal.SIGINT)
-            ended.wait(0.1)
+            ended.wait(1)
         otherwise()
 
     before = signal.signal(signal.SIGINT, handle)
     presser = threading.Thread(target=press)
     presser.start()
-    was_interrupted = False
-    try:
-        begun.set()
-        call()
-    except Interrupted:
-        was_interrupted = True
-    finally:
-        armed.clear()
-        ended.set()
-        presser.join()
-        signal.signal(signal.SIGINT, before)
-    return was_interrupted
+    has_returned = False
+    # The outer block is for a second signal, which may arrive while the inner block ends.
+    with contextlib.suppress(Interrupted):
+        try:
+            begun.set()
+            call()
+            has_returned = True
+        finally:
+            ended.set()
+    ended.set()
+    presser.join()
+    signal.signal(signal.SIGINT, before)
+    return not has_returned
