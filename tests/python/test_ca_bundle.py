@@ -92,17 +92,6 @@ def connected(service, tenant, host="127.0.0.1", **options):
     return None
 
 
-@pytest.mark.parametrize("constraints", [True, False, None])
-def test_a_self_signed_certificate_that_was_given_is_trusted(tenant, tmp_path, constraints):
-    service = SelfSigned(tmp_path, constraints=constraints)
-    assert connected(service, tenant, ca_bundle=service.pem) is None
-    assert connected(service, tenant, host="localhost", ca_bundle=service.pem) is None
-    other = tmp_path / "other"
-    other.mkdir()
-    error = connected(service, tenant, ca_bundle=SelfSigned(other).pem)
-    assert isinstance(error, siteline.TlsError)
-
-
 def test_a_bundle_is_read_in_each_form(tenant, tmp_path, monkeypatch):
     service = SelfSigned(tmp_path)
     for name, content in service.forms().items():
@@ -113,27 +102,6 @@ def test_a_bundle_is_read_in_each_form(tenant, tmp_path, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     monkeypatch.setenv("SSL_CERT_DIR", "")
     assert connected(service, tenant) is None
-
-
-@pytest.mark.parametrize(
-    ("options", "host", "said"),
-    [
-        ({"ends": -0.5}, "127.0.0.1", "has expired"),
-        ({"begins": 1}, "127.0.0.1", "is not valid yet"),
-        (
-            {"names": [x509.DNSName("plant.example")]},
-            "127.0.0.1",
-            "another host name: plant.example",
-        ),
-        ({"names": []}, "127.0.0.1", "no host name"),
-    ],
-)
-def test_a_given_certificate_that_is_refused_says_why(tenant, tmp_path, options, host, said):
-    service = SelfSigned(tmp_path, **options)
-    error = connected(service, tenant, host=host, ca_bundle=service.pem)
-    assert said in str(error)
-    assert error.hint
-    assert not RUST.search(f"{error} {error.hint}")
 
 
 @pytest.mark.parametrize(

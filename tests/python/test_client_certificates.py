@@ -122,22 +122,6 @@ def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog
     assert len(warned) == 1
 
 
-def test_clients_with_other_certificates_share_no_connection_and_no_token(platform):
-    mode = "token"
-    sandbox, counter, connect = platform(mode)
-    tokens = mode == "token"
-    plants = [
-        siteline.MutualTls(sandbox.certificate(name), client_id=name if tokens else None)
-        for name in ("plant-7", "plant-8")
-    ]
-    clients = [connect(plant) for plant in plants]
-    for _ in range(2):
-        for client, name in zip(clients, ("plant-7", "plant-8"), strict=True):
-            assert client.discover()["subject"] == name
-    assert counter.connections >= 2
-    assert sandbox.stats["tokens_issued"] == (2 if tokens else 0)
-
-
 @pytest.mark.fault("M4")
 def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
     sandbox, _, connect = platform("token")

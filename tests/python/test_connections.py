@@ -61,13 +61,6 @@ def with_variables(service, url=None, **variables):
 # Certificates.
 
 
-@pytest.mark.fault("H22")
-def test_a_ca_bundle_is_a_path_or_pem(service, authority):
-    for bundle in (str(authority.file), authority.file, authority.pem, authority.pem.decode()):
-        with client_of(service, ca_bundle=bundle) as client:
-            assert sorted(client.discover()) == ["sites", "subject"]
-
-
 @pytest.mark.fault("H20", "H22")
 def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
     with client_of(service) as client, pytest.raises(siteline.TlsError) as caught:

@@ -72,17 +72,6 @@ def test_dropping_the_last_client_stops_the_sandbox():
     assert not is_served(address)
 
 
-def test_an_iterator_that_is_dropped_half_way_lets_the_sandbox_go():
-    client = a_client()
-    address = client.base_url
-    records = client.data(**SIX_HOURS).records()
-    next(records)
-    del client
-    assert is_served(address)
-    del records
-    assert not is_served(address)
-
-
 def test_a_cycle_through_a_client_and_its_sandbox_is_collected():
     class Report:
         def __init__(self):

@@ -1,9 +1,6 @@
 """The next page is requested while a large one is decoded: same points, same requests."""
 
-import asyncio
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import siteline
@@ -64,23 +61,6 @@ def test_the_next_page_is_requested_before_this_one_is_returned(client, sandbox)
 # Sharing, cancelling, raising callbacks
 
 
-def test_threads_that_share_a_read_request_each_page_once(client, sandbox, truth):
-    reported = []
-    scan = client.data(**QUERY, progress=lambda now: reported.append(now.pages))
-    barrier = threading.Barrier(4)
-
-    def collect(_):
-        barrier.wait()
-        return scan.collect()
-
-    with ThreadPoolExecutor(4) as pool:
-        tables = list(pool.map(collect, range(4)))
-    assert all(table is tables[0] for table in tables)
-    assert_frame_equal(tables[0].to_pandas(), truth)
-    assert served(sandbox) == PAGES
-    assert sorted(reported) == list(range(1, PAGES + 1))
-
-
 def test_a_progress_callback_may_raise_and_the_read_continues_from_there(client, sandbox, truth):
     class Enough(Exception):
         pass
@@ -98,43 +78,6 @@ def test_a_progress_callback_may_raise_and_the_read_continues_from_there(client,
         assert served(sandbox) <= pages + len(raised)
     assert_frame_equal(scan.collect().to_pandas(), truth)
     assert PAGES <= served(sandbox) <= client.allowance.used <= PAGES + 2
-
-
-def test_a_read_in_asyncio_requests_each_page_once(sandbox, truth):
-    async def main(progress):
-        before = served(sandbox)
-        async with sandbox.async_client() as client:
-            table = await client.data(**QUERY, progress=progress).collect()
-        assert served(sandbox) - before == PAGES
-        return table
-
-    for progress in (None, lambda _: None):
-        assert_frame_equal(asyncio.run(main(progress)).to_pandas(), truth)
-
-
-@pytest.mark.fault("R5")
-def test_an_awaited_read_that_was_cancelled_continues(sandbox, truth):
-    async def main():
-        async with sandbox.async_client() as client:
-            scan = client.data(**QUERY)
-            cancelled = 0
-            for _ in range(3):
-                task = asyncio.ensure_future(scan.collect())
-                before = served(sandbox)
-                while served(sandbox) < before + 2 and not task.done():
-                    await asyncio.sleep(0.001)
-                task.cancel()
-                try:
-                    await task
-                except asyncio.CancelledError:
-                    cancelled += 1
-            assert cancelled
-            table = await scan.collect()
-            # Each time one page was being decoded and one was being requested.
-            assert PAGES <= served(sandbox) <= PAGES + 2 * cancelled
-            return table
-
-    assert_frame_equal(asyncio.run(main()).to_pandas(), truth)
 
 
 @pytest.mark.fault("R3")
@@ -162,16 +105,6 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
             print(status, len(table) == points)
     """
     assert run_script(script, *FORK_WITH_THREADS) == "0 True"
-
-
-def test_gathered_scans_request_each_page_once(client, sandbox, truth):
-    for progress in (None, lambda _: None):
-        before = served(sandbox)
-        parts = client.data(**QUERY, progress=progress).split(3)
-        gathered = client.gather(parts)
-        assert_frame_equal(gathered.to_pandas(), truth)
-        asked = cursors(sandbox)[before:]
-        assert len([cursor for cursor in asked if cursor]) == len(set(filter(None, asked)))
 
 
 @pytest.mark.parametrize("limit", [4, 7])

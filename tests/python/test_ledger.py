@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import systems
-from kit.keys import other_private_key, private_key
+from kit.keys import private_key
 from kit.ranges import DAY
 from kit.waiting import wait_until
 
@@ -118,14 +118,6 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     assert path.read_bytes() == b""
 
 
-def test_each_integration_has_its_own_ledger(sandbox, path):
-    sandbox.client(ledger=path)
-    key = other_private_key()
-    other = siteline.Credential(sandbox.enroll(key.public_jwk), key)
-    with pytest.raises(siteline.StoreError, match="another base_url and subject"):
-        sandbox.client(ledger=path, credential=other)
-
-
 # The ledger that a client uses.
 
 
@@ -211,22 +203,6 @@ def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
     for client, used in ((first, 1), (second, 0), (again, 0)):
         assert client.allowance.used == used
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["plants", "plants.toml"]
-
-
-def test_a_ledger_may_be_named_by_variable_or_profile(sandbox, path, monkeypatch, tmp_path):
-    for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(path)}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "plants.toml"))
-    (tmp_path / "plants.toml").write_text(
-        '[default]\nledger = "other.txt"\nallowance_resets = "06:00Z"\n'
-    )
-    client = siteline.Client.from_env()
-    assert path.exists()
-    assert not (tmp_path / "other.txt").exists()
-    assert client.allowance.resets_at.timetz() == time_of_day(6, tzinfo=UTC)
-    monkeypatch.delenv("SITELINE_LEDGER")
-    siteline.Client.from_env()
-    assert (tmp_path / "other.txt").exists()
 
 
 def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import pickle
 import socket
@@ -294,72 +293,6 @@ def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
             client.discover()
         assert (caught.value.status, len(caught.value.attempts)) == (401, 2)
         assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)
-
-
-@pytest.mark.fault("M2")
-@pytest.mark.parametrize(("mode", "status"), [("data", 400), ("token", 495)])
-def test_m2_a_page_of_the_terminator_costs_one_request_and_no_token(mode, status):
-    page = "<html><head><title>The SSL certificate error</title></head></html>"
-    with siteline.Sandbox(now="2026-11-20T00:00Z", mutual_tls=mode) as sandbox:
-        client = sandbox.client()
-        client.discover()
-        sandbox.fault(on="data", status=status, body=page, times=9)
-        with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
-            client.data(site="S1", **HOUR).collect()
-        assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
-        assert caught.value.detail == "The SSL certificate error"
-        assert client.allowance.used == 1
-        assert sandbox.stats["token_requests"] == (1 if mode == "token" else 0)
-        sandbox.clear_faults()
-        sandbox.fault(on="data", status=status, body='{"error": "certificate"}')
-        with pytest.raises(siteline.ServiceError) as caught:
-            client.data(site="S1", **HOUR).collect()
-        assert not isinstance(caught.value, siteline.AuthenticationError)
-
-
-@pytest.mark.fault("M5")
-@pytest.mark.parametrize("tokens", [False, True])
-def test_m5_a_certificate_that_is_replaced_on_disk_is_used_at_once(
-    start, issuer, tmp_path, caplog, tokens
-):
-    service = start(tokens=tokens)
-    certificate, key = tmp_path / "plant.pem", tmp_path / "plant.key"
-
-    def put(path, content):
-        new = path.with_suffix(".new")
-        new.write_bytes(content)
-        new.chmod(0o600)
-        new.replace(path)
-
-    first, second = issuer.issue(uri="urn:one"), issuer.issue(uri="urn:two")
-    put(certificate, first.pem)
-    put(key, first.key_pem())
-    plant = siteline.MutualTls(certificate, key=key, client_id="integration-7" if tokens else None)
-    before = plant.thumbprint
-    with service.client(plant) as client, caplog.at_level(logging.INFO, "siteline"):
-        pages = iter(client.data(**HOUR).pages())
-        next(pages)
-        # Half of it is there: the former one is used, and that is said once.
-        put(certificate, second.pem)
-        next(pages)
-        client.discover()
-        warned = [record for record in caplog.records if "cannot be used" in record.message]
-        assert len(warned) == 1
-        assert "does not belong" in warned[0].message
-        assert service.sent("/token") == int(tokens)
-        assert plant.thumbprint == before
-        put(key, second.key_pem())
-        client.discover()
-        assert len(list(pages)) == 1
-        assert plant.thumbprint != before
-        assert service.sent("/token") == 2 * int(tokens)
-        # Another subject is another integration.
-        put(key, issuer.issue("plant-8", key=second.key).key_pem())
-        put(certificate, issuer.issue("plant-8", key=second.key).pem)
-        client.discover()
-        assert client.subject == "CN=plant-7"
-        assert any("CN=plant-8" in record.message for record in caplog.records)
-    assert {subject for _, subject, *_ in service.requests} == {"CN=plant-7"}
 
 
 @pytest.mark.fault("M5")

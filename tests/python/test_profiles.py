@@ -180,21 +180,6 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
         siteline.Client.from_env()
 
 
-@pytest.mark.parametrize("what", ["folder", "not UTF-8"])
-def test_a_file_that_is_not_needed_is_not_an_error(config, members, monkeypatch, what):
-    if what == "folder":
-        config.mkdir()
-    else:
-        config.write_bytes(b"\xff\xfe")
-    with pytest.raises(siteline.ConfigError, match=r"config\.toml"):
-        siteline.Client.from_env()
-    for name in ("base_url", "subject"):
-        monkeypatch.setenv(f"SITELINE_{name.upper()}", members[name])
-    monkeypatch.setenv("SITELINE_PRIVATE_KEY_FILE", str(config.parent / "plant.pem"))
-    with siteline.Client.from_env() as client:
-        client.discover()
-
-
 def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     write(config, a={**members, "dayly_allowance": 7})
     with pytest.raises(siteline.ConfigError, match="Is daily_allowance meant") as caught:

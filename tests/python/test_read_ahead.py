@@ -90,20 +90,6 @@ def test_a_failure_ahead_is_raised_once_when_that_page_is_taken(sandbox, totals,
     assert requests() == totals[0] + 1
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_closed_client_returns_the_page_read_ahead_and_no_more(sandbox, totals, way):
-    requests = RequestCount(sandbox)
-    client = requests.client
-    items = getattr(client.data(**DAY, page_size=SIZE), way)()
-    got = take(items, 2, way)
-    requests.wait_for(3)
-    client.close()
-    with pytest.raises(siteline.ClosedError) as caught:
-        got.extend(items)
-    assert caught.value.bookmark.pages in (2, 3)
-    assert requests() == 3
-
-
 @pytest.mark.fault("R16")
 @pytest.mark.parametrize("way", WAYS)
 def test_asyncio_costs_the_same_requests(sandbox, totals, way):

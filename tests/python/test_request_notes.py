@@ -4,7 +4,6 @@ import asyncio
 import contextvars
 import gc
 import signal
-import socket
 import threading
 from collections import Counter
 
@@ -131,57 +130,6 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
         run_in_threads(1, work) if in_thread else work()
         server.await_request("/data", count=3)
         assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
-
-
-FAULTS = [
-    {"status": 503},
-    {"status": 401},
-    {"cut": 200},
-    {"reset": True},
-]
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_what_is_told_of_a_fault_is_what_the_service_counted(sandbox, fault):
-    notes = []
-    client = sandbox.client(on_request=notes.append)
-    client.discover()
-    sandbox.clock.advance("10s")
-    sandbox.fault(on="data", nth=1, **fault)
-    assert len(client.data(**SIX_HOURS).collect()) == 72
-    data = [note for note in notes if note.kind == "data"]
-    assert len(data) == sandbox.stats["data_requests"] == client.allowance.used == 4
-    assert len([note for note in notes if note.kind == "token"]) == sandbox.stats["token_requests"]
-    failed, repeated = data[:2]
-    assert failed.error is not None
-    assert failed.points is None
-    assert failed.status == fault.get("status", 200 if "cut" in fault else None)
-    assert (failed.attempt, repeated.attempt) == (1, 2)
-    assert repeated.error is None
-    assert repeated.reason
-    expected = {"cut": "TruncatedBody", "reset": "TransportError"}
-    for name, error in expected.items():
-        assert name not in fault or failed.error == error
-
-
-def test_a_connection_that_was_refused_is_told_as_not_sent():
-    notes = []
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        port = other.getsockname()[1]
-    credential = siteline.Credential("C1", private_key())
-    client = siteline.Client(
-        f"http://127.0.0.1:{port}", credential=credential, on_request=notes.append, tries=1
-    )
-    with pytest.raises(siteline.TransportError):
-        client.discover()
-    (note,) = notes
-    assert (note.kind, note.status, note.error, note.sent) == (
-        "token",
-        None,
-        "TransportError",
-        False,
-    )
 
 
 def test_what_is_given_up_is_told_with_the_next_call(sandbox):

@@ -49,15 +49,17 @@ def interrupted(
     presser = threading.Thread(target=press)
     presser.start()
     has_returned = False
-    # The outer block is for a second signal, which may arrive while the inner block ends.
-    with contextlib.suppress(Interrupted):
-        try:
-            begun.set()
-            call()
-            has_returned = True
-        finally:
-            ended.set()
-    ended.set()
-    presser.join()
-    signal.signal(signal.SIGINT, before)
+    try:
+        # The outer block is for a second signal, which may arrive while the inner block ends.
+        with contextlib.suppress(Interrupted):
+            try:
+                begun.set()
+                call()
+                has_returned = True
+            finally:
+                ended.set()
+    finally:
+        ended.set()
+        presser.join()
+        signal.signal(signal.SIGINT, before)
     return not has_returned
