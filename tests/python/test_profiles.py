@@ -15,7 +15,7 @@ import siteline
 from kit import systems
 from siteline import _passphrase
 
-pytestmark = pytest.mark.sandbox(now=None, record_wire=True)
+pytestmark = pytest.mark.sandbox(now=None)
 
 CERTIFICATE = Path(__file__).parent.parent / "keys" / "certificate.pem"
 PASSPHRASE = "correct horse battery"
@@ -41,12 +41,12 @@ def config(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def members(sandbox, key, config):
+def members(shared_sandbox, key, config):
     """The members of a profile for the sandbox; its key is beside the file."""
     key.save(config.parent / "plant.pem")
     return {
-        "base_url": sandbox.base_url,
-        "subject": sandbox.enroll(key.public_jwk),
+        "base_url": shared_sandbox.base_url,
+        "subject": shared_sandbox.enroll(key.public_jwk),
         "private_key_file": "plant.pem",
     }
 

@@ -80,7 +80,7 @@ class Server:
         """Send the replies that were held back."""
         self._released.set()
 
-    def await_request(self, part: str, *, count: int = 1, timeout: float = 30) -> None:
+    def await_request(self, part: str, *, count: int = 1, timeout: float = 60) -> None:
         """Wait until ``count`` requests have this part in their path."""
 
         def enough() -> bool:
@@ -90,14 +90,14 @@ class Server:
             if not self._changed.wait_for(enough, timeout):
                 raise TimeoutError(f"no request with {part!r} within {timeout} s")
 
-    def await_close(self, *, count: int = 1, timeout: float = 30) -> float:
+    def await_close(self, *, count: int = 1, timeout: float = 60) -> float:
         """Wait until clients have closed ``count`` connections; return the time of the last."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.closed_at) >= count, timeout):
                 raise TimeoutError(f"the connection was still open after {timeout} s")
             return self.closed_at[count - 1]
 
-    def await_connecting(self, *, timeout: float = 10) -> None:
+    def await_connecting(self, *, timeout: float = 60) -> None:
         """Wait until a client tries to connect; at once if the system has no /proc/net/tcp."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
