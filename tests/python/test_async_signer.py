@@ -246,6 +246,23 @@ def test_a_result_that_is_no_signature_is_an_error_before_anything_is_sent(sandb
     assert sandbox.stats["token_requests"] == 0
 
 
+def test_a_plain_function_that_returns_an_awaitable_is_refused(sandbox):
+    made = []
+
+    def sign(data):
+        made.append(asyncio.sleep(0))
+        return made[0]
+
+    async def main():
+        async with client_of(sandbox, sign) as client:
+            await client.discover()
+
+    with pytest.raises(siteline.CredentialError, match="signer returned") as caught:
+        asyncio.run(main())
+    made[0].close()
+    assert "async function itself" in caught.value.hint
+
+
 def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token(sandbox):
     vault = Vault()
     credential = credential_of(sandbox, vault.sign)
