@@ -1,7 +1,7 @@
-"""Runs an operation with few free descriptors: ``limited_files.py OPERATION LEFT FOLDER``.
+"""Runs operations with few free descriptors: ``limited_files.py FOLDER LEFT,LEFT OPERATION...``.
 
-The program reads the variables of a sandbox from stdin. It opens files until only LEFT more can be
-opened. It prints three results of the operation as JSON: before, during and after the shortage.
+The program reads the variables of a sandbox from stdin. For each operation and each LEFT it opens
+files until only LEFT more can be opened. It prints the results before, during and after as JSON.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class Program:
 
     def new_key(self):
         """Writes a key file."""
-        siteline.PrivateKey.generate().save(self.new("key.pem"))
+        siteline.PrivateKey.load(os.environ["KEY_FILE"]).save(self.new("key.pem"))
 
     def ledger(self):
         """Counts requests in a given ledger file."""
@@ -149,26 +149,41 @@ def outcome(call):
         return {"raised": type(error).__name__, "text": str(error), "retryable": True}
 
 
+def limited(program, call, left):
+    """Calls with only this many free descriptors."""
+    # A client that has no connection yet.
+    program.kept = siteline.Client.from_env(ledger="memory")
+    opened = []
+    for _ in range(20):
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(left):
+            os.close(opened.pop())
+        found = outcome(call)
+        # A connection of an earlier client may have been closed only now, which freed a descriptor.
+        if left or "returned" not in found:
+            break
+    for number in opened:
+        os.close(number)
+    return found
+
+
 def main():
-    """Runs the operation before, during and after the shortage of descriptors."""
-    operation, left, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    """Runs each operation before, during and after shortages of descriptors."""
+    folder, lefts = Path(sys.argv[1]), [int(left) for left in sys.argv[2].split(",")]
     os.environ |= json.load(sys.stdin)
     logging.disable()  # stderr must stay empty
     program = Program(folder)
-    call = getattr(program, operation)
-    before = outcome(call)  # also imports all modules that the operation needs
-    program.kept = siteline.Client.from_env(ledger="memory")
+    calls = {name: getattr(program, name) for name in sys.argv[3:]}
+    # The first calls also import all modules that the operations need.
+    before = {name: outcome(call) for name, call in calls.items()}
     resource.setrlimit(resource.RLIMIT_NOFILE, (MOST, MOST))
-    opened = []
-    with contextlib.suppress(OSError):
-        while True:
-            opened.append(os.open(os.devnull, os.O_RDONLY))
-    for _ in range(left):
-        os.close(opened.pop())
-    limited = outcome(call)
-    for number in opened:
-        os.close(number)
-    print(json.dumps([before, limited, outcome(call)]))
+    during = {
+        name: {left: limited(program, call, left) for left in lefts} for name, call in calls.items()
+    }
+    after = {name: outcome(call) for name, call in calls.items()}
+    print(json.dumps([before, during, after]))
 
 
 main()

@@ -87,12 +87,10 @@ def import_what_needs(program, operation):
 
 def outcome(call):
     """Returns the class and text of the raised error, or the returned value."""
-    begun = time.monotonic()
     try:
-        done = {"returned": call()}
+        return {"returned": call()}
     except siteline.SitelineError as error:
-        done = {"raised": type(error).__name__, "text": str(error), "retryable": error.retryable}
-    return done | {"seconds": time.monotonic() - begun}
+        return {"raised": type(error).__name__, "text": str(error), "retryable": error.retryable}
 
 
 def main():

@@ -224,7 +224,7 @@ def cursors(wire):
 KEYS = []
 COMMAND = [sys.executable, "-c", f"print(open({str(folder / 'passphrase')!r}).read())"]
 (folder / "passphrase").write_text(PASSPHRASE)
-key = siteline.PrivateKey.generate(2048)
+key = siteline.PrivateKey(Path(sys.argv[4]).read_text())
 key.save(folder / "key.pem", passphrase=PASSPHRASE)
 key.save(folder / "plain.pem")
 PEM = (folder / "plain.pem").read_text()

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import pickle
+import socket
 import stat
 import tempfile
 import threading
@@ -76,8 +78,13 @@ def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, mo
     for one in made:
         assert "sites" in one.discover()
     # As a systemd unit has it: without what the tokens are for, which is asked then.
-    monkeypatch.setenv("SITELINE_AGENT", agent.address.split("#")[0])
+    place, base_url, subject = agent.address.split("#")
+    monkeypatch.setenv("SITELINE_AGENT", place)
     assert siteline.Client.from_env().subject == made[0].subject
+    monkeypatch.setenv("SITELINE_AGENT", f"{place}# {base_url.upper()}/ # {subject} ")
+    assert siteline.Client.from_env().subject == made[0].subject
+    with pytest.raises(siteline.ConfigError):
+        siteline.Client(base_url, agent=f"{place}#no address")
     assert token_requests(sandbox) == 1
 
 
@@ -110,17 +117,12 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
     monkeypatch.setenv("SITELINE_PRIVATE_KEY", "no key at all")
     assert "sites" in siteline.Client.from_env().discover()
     assert token_requests(sandbox) == 1
-
-
-@pytest.mark.fault("A5")
-def test_another_service_or_subject_ignores_the_variable(sandbox, agent, monkeypatch, key):
-    monkeypatch.setenv("SITELINE_AGENT", agent.address)
+    # Another service or subject ignores the variable.
+    leases = agent.state["leases"]
     with siteline.Sandbox(now=sandbox.clock.now()) as elsewhere:
         assert "sites" in elsewhere.client().discover()
         assert elsewhere.stats["token_requests"] == 1
-    other = siteline.Client(sandbox.base_url, credential=siteline.Credential("another", key))
-    assert other.subject == "another"
-    assert agent.state["leases"] == 0
+    assert agent.state["leases"] == leases
 
 
 @pytest.mark.fault("A5")
@@ -179,38 +181,16 @@ def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sand
     assert sandbox.stats == before
 
 
-@pytest.mark.fault("A4")
-def test_something_else_at_the_address_is_told(sandbox, tmp_path):
-    import socket
-
-    path = str(tmp_path / "other.sock")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen()
-
-        def answer():
-            connection, _ = listener.accept()
-            connection.recv(65_536)
-            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
-            connection.close()
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(siteline.ConfigError, match="not an agent of siteline"):
-            siteline.Client(sandbox.base_url, agent=f"unix:{path}")
-        thread.join()
-
-
 @pytest.mark.fault("A6")
 def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent, user):
     users = [user() for _ in range(8)]
     for one in users:
         one.discover()
     # Clients of one process share the token; each has its own link to the agent.
-    for rounds in range(2, 22):
+    for rounds in range(2, 5):
         sandbox.forget_tokens()
-        with ThreadPoolExecutor(16) as pool:
-            done = list(pool.map(lambda nth: "sites" in users[nth % 8].discover(), range(48)))
+        with ThreadPoolExecutor(8) as pool:
+            done = list(pool.map(lambda nth: "sites" in users[nth % 8].discover(), range(16)))
         assert all(done)
         assert token_requests(sandbox) == rounds
     rounds = token_requests(sandbox)
@@ -219,14 +199,11 @@ def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent
     assert ask(agent.address, "/v1/refused", {**body, "digest": "of no token"}) == (200, None)
     users[0].discover()
     assert token_requests(sandbox) == rounds
-
-
-@pytest.mark.fault("A6")
-def test_a_client_that_is_always_refused_does_not_ask_for_tokens_without_end(sandbox, user):
+    # A client that is always refused does not request tokens without end.
     sandbox.fault(on="data", status=401, times=2)
     with pytest.raises(siteline.AuthenticationError):
-        user().data(**SIX_HOURS).collect()
-    assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (2, 2)
+        users[0].data(**SIX_HOURS).collect()
+    assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (rounds + 1, 2)
 
 
 @pytest.mark.fault("A10")
@@ -312,6 +289,8 @@ def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, a
         assert lent == sorted(lent)
         assert max(lent) <= 9 + 16
         assert len(list(stream)) > 3
+        # Leases of 1, 2, 4 and 8 pages: the agent is not asked for each page.
+        assert agent.state["leases"] <= 5
         # What this client shows is exact: its own pages that are left are not used.
         assert one.allowance.used == sandbox.stats["data_requests"]
     state = agent.state
@@ -376,25 +355,21 @@ def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
         read()
         print([os.waitpid(child, 0)[1] for child in children])
         client.close()
+        # A child that closes its parent's agent leaves it open for the parent.
+        os.environ.pop("SITELINE_AGENT")
+        with siteline.Agent(siteline.Client.from_env()) as agent:
+            if (child := os.fork()) == 0:
+                agent.close()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            with siteline.Client(agent.address.split("#")[1], agent=agent.address) as one:
+                assert "sites" in one.discover()
     """
-    env = {**agent.env(), "SITELINE_SANDBOX_CLOCK": sandbox.env()["SITELINE_SANDBOX_CLOCK"]}
+    env = {**sandbox.env(), **agent.env()}
     assert run_script(script, *FORK_WITH_THREADS, environment=env) == "[0, 0, 0]"
     state = agent.state
     assert state["allowance"]["used"] == sandbox.stats["data_requests"] == 5 * 8
-    assert (state["lent"], token_requests(sandbox)) == (0, 1)
-
-
-@pytest.mark.fault("A9")
-def test_a_count_with_faults_and_many_threads_is_the_services(sandbox, agent, user):
-    sandbox.fault(on="data", status=503, chance=0.1, seed=3)
-    users = [user() for _ in range(4)]
-    with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(lambda n: len(users[n % 4].data(**SIX_HOURS).collect()), range(24)))
-    assert done == [72] * 24
-    for one in users:
-        one.close()
-    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 72
-    assert agent.state["lent"] == 0
+    assert (state["lent"], token_requests(sandbox)) == (0, 2)
 
 
 def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
@@ -466,8 +441,6 @@ def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(cl
     taken = pytest.raises(siteline.ConfigError, match="another agent does")
     with siteline.Agent(client, listen=listen), taken:
         siteline.Agent(client, listen=listen)
-    import socket
-
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{folder}/agent.sock")
     with siteline.Agent(client, listen=listen) as agent:
@@ -478,37 +451,6 @@ def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(cl
     assert (folder / "agent.sock").read_text() == "a file"
     with pytest.raises(siteline.ConfigError, match="longer than"):
         siteline.Agent(client, listen=f"unix:{folder}/{'x' * 100}")
-
-
-@pytest.mark.fault("A7")
-@systems.ROOT
-def test_another_user_is_refused_unless_allowed(client, tmp_path):
-    script = """
-        import os, sys, json, socket
-        os.setuid(65_534)
-        s = socket.socket(socket.AF_UNIX)
-        s.connect(sys.argv[1])
-        head = ["GET /v1/state HTTP/1.1", "host: siteline-agent", "siteline-agent: 1", "", ""]
-        s.sendall("\\r\\n".join(head).encode())
-        print(s.makefile().read().splitlines()[0])
-    """
-    import subprocess
-    import sys
-    import tempfile
-    import textwrap
-
-    for allowed, status in (([65_534], "200"), ([65_533], "409")):
-        with tempfile.TemporaryDirectory() as folder:
-            os.chmod(folder, 0o711)
-            listen = f"unix:{folder}/agent.sock"
-            with siteline.Agent(client, listen=listen, allow_uids=allowed):
-                done = subprocess.run(
-                    [sys.executable, "-c", textwrap.dedent(script), f"{folder}/agent.sock"],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
-        assert status in done.stdout, done.stdout
 
 
 @pytest.mark.fault("A7")
@@ -552,13 +494,6 @@ def test_reports_of_pages_that_were_never_lent_change_nothing(agent):
         assert (status, allowance["used"]) == (200, 1)
 
 
-def test_a_lease_is_small_where_little_is_left_and_never_more_than_sixteen_pages(sandbox):
-    for limit, expected in ((None, 16), (1_000, 16), (40, 5), (3, 1)):
-        with siteline.Agent(sandbox.client(daily_allowance=limit)) as agent:
-            _, granted = ask(agent.address, "/v1/lease", lease(agent.address, pages=1_000))
-            assert granted["pages"] == expected
-
-
 def test_an_agent_serves_only_a_client_that_has_a_key(sandbox, agent, user):
     with pytest.raises(siteline.ConfigError, match="itself a client of an agent"):
         siteline.Agent(user())
@@ -572,28 +507,13 @@ def test_an_agent_serves_only_a_client_that_has_a_key(sandbox, agent, user):
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(agent)
     assert repr(agent) == f"<Agent {agent.address}>"
-
-
-@systems.FORK
-def test_a_forked_child_leaves_the_agent_to_its_parent(sandbox):
-    script = """
-        import os, siteline
-        with siteline.Agent(siteline.Client.from_env()) as agent:
-            child = os.fork()
-            if child == 0:
-                agent.close()
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0
-            with siteline.Client(agent.address.split("#")[1], agent=agent.address) as one:
-                print("sites" in one.discover())
-    """
-    assert run_script(script, *FORK_WITH_THREADS, environment=sandbox.env()) == "True"
+    with siteline.Agent(sandbox.client(daily_allowance=40)) as small:
+        _, granted = ask(small.address, "/v1/lease", lease(small.address, pages=1_000))
+        assert granted["pages"] == 5
 
 
 @pytest.mark.fault("A4")
 def test_an_agent_whose_queue_is_full_is_not_waited_for_without_end(sandbox, tmp_path):
-    import socket
-
     path = str(tmp_path / "full.sock")
     with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as waiting:
         listener.bind(path)
@@ -609,9 +529,6 @@ def test_an_agent_whose_queue_is_full_is_not_waited_for_without_end(sandbox, tmp
 @contextlib.contextmanager
 def impostor(path, *answers):
     """Something at a socket that gives these answers, the last one again and again."""
-    import json
-    import socket
-
     asked = []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -639,7 +556,7 @@ def impostor(path, *answers):
 
 
 @pytest.mark.fault("A4")
-@pytest.mark.parametrize("pages", [0, 10**10, 2**64 - 1])
+@pytest.mark.parametrize("pages", [0, 2**64 - 1])
 def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
     sandbox, client, agent, tmp_path, pages
 ):
@@ -657,139 +574,10 @@ def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
                 one.data(**SIX_HOURS).collect()
         del one
     assert len(asked) < 10
-
-
-def test_with_a_token_and_pages_in_hand_the_agent_is_not_asked(sandbox, client, tmp_path):
-    notes, asked = [], []
-    with siteline.Agent(client) as agent:
-        import socket
-
-        path = str(tmp_path / "counted.sock")
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path)
-            listener.listen()
-
-            def relay():
-                while True:
-                    connection, _ = listener.accept()
-                    with connection, socket.socket(socket.AF_UNIX) as behind:
-                        request = received(connection)
-                        if request == b"END":
-                            return
-                        asked.append(request.split()[1].decode())
-                        behind.connect(path_of(agent.address))
-                        behind.sendall(request)
-                        while answer := behind.recv(65_536):
-                            connection.sendall(answer)
-
-            thread = threading.Thread(target=relay)
-            thread.start()
-            address = f"unix:{path}#{sandbox.base_url}#{client.subject}"
-            with siteline.Client(
-                sandbox.base_url, agent=address, clock=sandbox.clock, on_request=notes.append
-            ) as one:
-                pages = len(list(one.data(**{**HOURLY, "page_size": 8}).pages()))
-            with socket.socket(socket.AF_UNIX) as last:
-                last.connect(path)
-                last.sendall(b"END")
-            thread.join()
-    assert pages == 36
-    # 1, 2, 4, 8, 16 and 16 pages; the look before the token; and what is given back.
-    assert asked.count("/v1/lease") == 6
-    assert sorted(set(asked)) == ["/v1/lease", "/v1/return", "/v1/state"]
-    assert (asked.count("/v1/state"), asked.count("/v1/return")) == (1, 1)
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@systems.FORK
-def test_processes_of_a_pool_give_back_what_they_have_left(sandbox, agent, method, tmp_path):
-    script = tmp_path / "pool.py"
-    script.write_text(
-        "import multiprocessing, sys, siteline\n"
-        "def read(_):\n"
-        "    client = siteline.Client.from_env()\n"
-        "    for count, page in enumerate(client.data(site='S1', start='2026-11-01T00:00Z',\n"
-        "            end='2026-11-02T00:00Z', interval='1h', page_size=20).pages()):\n"
-        "        if count == 4:\n"
-        "            return len(page)\n"
-        "if __name__ == '__main__':\n"
-        "    context = multiprocessing.get_context(sys.argv[1])\n"
-        "    if sys.argv[1] == 'fork':\n"
-        "        inherited = siteline.Client.from_env()\n"
-        "    with context.Pool(3) as pool:\n"
-        "        print(pool.map(read, range(3)))\n"
-        "        pool.close()\n"
-        "        pool.join()\n"
-    )
-    clock = sandbox.env()["SITELINE_SANDBOX_CLOCK"]
-    env = {**os.environ, **agent.env(), "SITELINE_SANDBOX_CLOCK": clock}
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", script, method],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, "[20, 20, 20]\n"), done.stderr
-    # Each may have one page under way that nobody waits for.
-    sent = sandbox.stats["data_requests"]
-    assert 15 <= sent <= agent.state["allowance"]["used"] <= sent + 3
-
-
-def test_an_empty_agent_is_none_whatever_the_variable_says(sandbox, client, agent, monkeypatch):
-    monkeypatch.setenv("SITELINE_AGENT", agent.address)
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SITELINE_AGENT", "unix:/nowhere")
-    own = siteline.Client.from_env(agent="")
-    assert "sites" in own.discover()
-    assert pickle.loads(pickle.dumps(own)).subject == own.subject
-    assert siteline.doctor(own).ok
-    assert agent.state["leases"] == 0
-
-
-@pytest.mark.fault("A5")
-def test_the_address_of_the_service_is_the_same_however_it_is_written(sandbox, agent, monkeypatch):
-    place, base_url, subject = agent.address.split("#")
-    monkeypatch.setenv("SITELINE_AGENT", f"{place}# {base_url.upper()}/ # {subject} ")
-    with siteline.Client.from_env(clock=sandbox.clock) as one:
-        assert "sites" in one.discover()
-    assert agent.state["leases"] == 1
-    with pytest.raises(siteline.ConfigError):
-        siteline.Client(base_url, agent=f"{place}#no address")
-
-
-def test_an_agent_is_shown_while_another_thread_closes_it(sandbox, key):
-    begun, may_end = threading.Event(), threading.Event()
-
-    def sign(data):
-        begun.set()
-        may_end.wait(20)
-        return key.sign(data)
-
-    subject = sandbox.enroll(key.public_jwk)
-    credential = siteline.Credential(subject, signer=sign, public_jwk=key.public_jwk)
-    agent = siteline.Agent(
-        siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
-    )
-    wanted = lease(agent.address, scopes="customer.data.read")
-    asking = threading.Thread(target=lambda: _ignored(agent.address, wanted))
-    asking.start()
-    begun.wait(20)
-    closing = threading.Thread(target=agent.close)
-    closing.start()
-    assert agent.address in repr(agent)
-    assert agent.env()["SITELINE_AGENT"] == agent.address
-    may_end.set()
-    closing.join(20)
-    asking.join(20)
-    assert not closing.is_alive()
-
-
-def _ignored(address, wanted):
-    with contextlib.suppress(OSError, ValueError):
-        ask(address, "/v1/lease", wanted)
+    # Something else at the address is no agent.
+    path = str(tmp_path / "other.sock")
+    with (
+        impostor(path, "hi"),
+        pytest.raises(siteline.ConfigError, match="not an agent of siteline"),
+    ):
+        siteline.Client(sandbox.base_url, agent=f"unix:{path}")

@@ -1,178 +1,86 @@
 """Certificate files of `ca_bundle` and `SSL_CERT_FILE` in all supported formats."""
 
-import datetime
-import ipaddress
-import re
-import ssl
-
 import pytest
 import siteline
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    pkcs7,
-)
-from kit.certificates import now
+from cryptography.hazmat.primitives.serialization import Encoding, pkcs7
+from kit.keys import PEM, private_key
 from kit.tls_service import TlsRelay
 
-pytestmark = pytest.mark.once
-
-KEY = siteline.PrivateKey.generate(2048)
-DAY = datetime.timedelta(days=1)
-RUST = re.compile(r"\b(?:Dns|Ip)\w*\(|\bOther\w*\(|Invalid\w+\(|Os \{|Some\(|\bKind::|Error\(")
-"""Matches debug output of Rust values, which no message may contain."""
+pytestmark = [pytest.mark.once, pytest.mark.sandbox(now=None)]
 
 
-class SelfSigned:
-    """A service certificate like one from `openssl req -x509`, with optional changes."""
-
-    def __init__(self, folder, *, constraints=True, names=None, ends=30, begins=-1):
-        key, name = (
-            ec.generate_private_key(ec.SECP256R1()),
-            x509.Name.from_rfc4514_string("CN=plant"),
-        )
-        if names is None:
-            names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now() + begins * DAY)
-            .not_valid_after(now() + ends * DAY)
-        )
-        if constraints is not None:
-            basic = x509.BasicConstraints(ca=constraints, path_length=None)
-            builder = builder.add_extension(basic, critical=True)
-        if names:
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        self.certificate = builder.sign(key, hashes.SHA256())
-        self.pem = self.certificate.public_bytes(Encoding.PEM)
-        self.key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        chain = folder / "server.pem"
-        chain.write_bytes(self.pem + self.key_pem)
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(chain)
-
-    def forms(self):
-        """Returns the certificate in each file format."""
-        text, der = self.pem.decode(), self.certificate.public_bytes(Encoding.DER)
-        return {
-            "plain": self.pem,
-            "byte order mark": text.encode("utf-8-sig"),
-            "UTF-16": text.encode("utf-16"),
-            "UTF-16 BE": b"\xfe\xff" + text.encode("utf-16-be"),
-            "CRLF": text.replace("\n", "\r\n").encode(),
-            "text around": b"Certificate:\n  Subject: CN=plant\n" + self.pem + b"\nend\n",
-            "DER": der,
-            "PKCS#7": pkcs7.serialize_certificates([self.certificate], Encoding.DER),
-            "PKCS#7 in PEM": pkcs7.serialize_certificates([self.certificate], Encoding.PEM),
-        }
-
-
-def connected(service, sandbox, host="127.0.0.1", **options):
-    """Returns the error of a first request over TLS, or `None` if the request succeeds."""
-    port = int(sandbox.base_url.rsplit(":", 1)[1])
-    with TlsRelay(service, port) as relay:
+def is_trusted(authority, tenant, **options):
+    """Whether a first request over TLS succeeds."""
+    with TlsRelay(authority, int(tenant.base_url.rsplit(":", 1)[1])) as relay:
         client = siteline.Client(
-            f"https://{host}:{relay.port}",
-            credential=siteline.Credential(sandbox.enroll(KEY.public_jwk), KEY),
-            audience=f"{sandbox.base_url}/api/customer/oauth/token",
-            clock=sandbox.clock,
+            f"https://127.0.0.1:{relay.port}",
+            credential=tenant.credential,
+            audience=f"{tenant.base_url}/api/customer/oauth/token",
+            clock=tenant.clock,
             tries=1,
             **options,
         )
         try:
             client.discover()
-        except siteline.TransportError as error:
-            return error
-    return None
+        except siteline.TlsError:
+            return False
+    return True
 
 
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.mark.parametrize("constraints", [True, False, None])
-def test_a_self_signed_certificate_that_was_given_is_trusted(sandbox, tmp_path, constraints):
-    service = SelfSigned(tmp_path, constraints=constraints)
-    assert connected(service, sandbox, ca_bundle=service.pem) is None
-    assert connected(service, sandbox, host="localhost", ca_bundle=service.pem) is None
-    other = tmp_path / "other"
-    other.mkdir()
-    error = connected(service, sandbox, ca_bundle=SelfSigned(other).pem)
-    assert isinstance(error, siteline.TlsError)
-
-
-@pytest.mark.parametrize("form", list(range(9)))
-def test_a_bundle_is_read_in_each_form(sandbox, tmp_path, form, monkeypatch):
-    service = SelfSigned(tmp_path)
-    name, content = list(service.forms().items())[form]
-    file = tmp_path / "given"
-    file.write_bytes(content)
-    assert connected(service, sandbox, ca_bundle=file) is None, name
-    assert connected(service, sandbox, ca_bundle=content) is None, name
-    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+@pytest.mark.fault("H22")
+def test_a_bundle_is_read_in_each_form(authority, tenant, monkeypatch):
+    pem, certificate = authority.pem, authority.certificate
+    for form in (
+        authority.file,
+        str(authority.file),
+        pem,
+        pem.decode(),
+        pem.decode().encode("utf-16"),
+        b"Certificate:\n  Subject: CN=plant\n" + pem + b"\nend\n",
+        certificate.public_bytes(Encoding.DER),
+        pkcs7.serialize_certificates([certificate], Encoding.DER),
+        pkcs7.serialize_certificates([certificate], Encoding.PEM),
+    ):
+        assert is_trusted(authority, tenant, ca_bundle=form), form
     monkeypatch.setenv("SSL_CERT_DIR", "")
-    assert connected(service, sandbox) is None, name
-
-
-@pytest.mark.parametrize(
-    ("options", "host", "said"),
-    [
-        ({"ends": -0.5}, "127.0.0.1", "has expired"),
-        ({"begins": 1}, "127.0.0.1", "is not valid yet"),
-        (
-            {"names": [x509.DNSName("plant.example")]},
-            "127.0.0.1",
-            "another host name: plant.example",
-        ),
-        ({"names": []}, "127.0.0.1", "no host name"),
-    ],
-)
-def test_a_given_certificate_that_is_refused_says_why(sandbox, tmp_path, options, host, said):
-    service = SelfSigned(tmp_path, **options)
-    error = connected(service, sandbox, host=host, ca_bundle=service.pem)
-    assert said in str(error)
-    assert error.hint
-    assert not RUST.search(f"{error} {error.hint}")
+    assert not is_trusted(authority, tenant)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    assert is_trusted(authority, tenant)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is empty"),
-        (b"\xff\xfe", "is empty"),
-        (b"<html>", "is a web page"),
-        (b"nothing", "contains no certificate"),
-        ("key", "contains a private key, and no certificate"),
-        ("half", "stops within a certificate"),
+        (lambda pem: b"", "is empty"),
+        (lambda pem: b"<html>", "is a web page"),
+        (lambda pem: b"nothing", "contains no certificate"),
+        (lambda pem: PEM.encode(), "contains a private key, and no certificate"),
+        (lambda pem: pem[:200], "stops within a certificate"),
     ],
+    ids=["empty", "page", "text", "key", "half"],
 )
-def test_a_file_without_certificates_is_named_with_the_reason(tmp_path, content, said, monkeypatch):
-    service = SelfSigned(tmp_path)
-    made = {"key": service.key_pem, "half": service.pem[:200]}
+def test_a_file_without_certificates_is_named_with_the_reason(
+    authority, tmp_path, content, said, monkeypatch
+):
+    credential = siteline.Credential("plant-7", private_key())
     file = tmp_path / "ca.pem"
-    file.write_bytes(made.get(content, content))
+    file.write_bytes(content(authority.pem))
     with pytest.raises(siteline.ConfigError, match=said) as caught:
-        siteline.Client("https://plant.example", ca_bundle=file, credential=held())
+        siteline.Client("https://plant.example", ca_bundle=file, credential=credential)
     assert "ca.pem" in str(caught.value)
-    assert not RUST.search(f"{caught.value} {caught.value.hint}")
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     monkeypatch.setenv("SSL_CERT_DIR", "")
     with (
-        siteline.Client("https://127.0.0.1:9", credential=held()) as client,
+        siteline.Client("https://127.0.0.1:9", credential=credential) as client,
         pytest.raises(siteline.TlsError, match=said),
     ):
         client.discover()
 
 
-def held():
-    return siteline.Credential("plant-7", KEY)
+def test_what_is_no_bundle_is_refused(key, tmp_path):
+    credential = siteline.Credential("plant-7", key)
+    for wrong in (tmp_path / "absent.pem", tmp_path):
+        with pytest.raises(siteline.ConfigError, match="ca_bundle"):
+            siteline.Client("https://plant.example", ca_bundle=wrong, credential=credential)
+    with pytest.raises(TypeError, match="ca_bundle"):
+        siteline.Client("https://plant.example", ca_bundle=7, credential=credential)

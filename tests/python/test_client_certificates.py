@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import shutil
-import ssl
 import urllib.parse
 from contextlib import ExitStack
 
 import pytest
 import siteline
-from kit.certificates import Issuer
+from kit.keys import private_key
 from kit.ranges import NOW
-from kit.tls_service import Relay, Server
+from kit.tls_service import Relay
 
 pytestmark = pytest.mark.once
 
@@ -103,49 +100,14 @@ def test_m5_the_new_connection_presents_the_new_certificate(platform, put, mode)
 
 
 @pytest.mark.fault("M5")
-@MODES
-def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put, mode):
-    sandbox, _, connect = platform(mode)
+def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put):
+    sandbox, _, connect = platform("token")
     client = connect(put(sandbox.certificate("plant-7", registered=False)))
     with pytest.raises(siteline.AuthenticationError, match="client certificate"):
         client.discover()
     put(sandbox.certificate("plant-7"))
     # The refusal was of another certificate: nothing of it is remembered.
     assert client.discover()["subject"] == "plant-7"
-
-
-@pytest.mark.fault("M5")
-def test_m5_a_chain_that_is_completed_is_presented(platform, put):
-    sandbox, _, connect = platform("data")
-    complete = sandbox.certificate("plant-7", chain=True)
-    end = b"-----END CERTIFICATE-----\n"
-    certificate, intermediate, key = complete.split(end)
-    client = connect(put(certificate + end + key))
-    with pytest.raises(siteline.AuthenticationError, match="client certificate"):
-        client.discover()
-    put(certificate + end + intermediate + end + key)
-    assert client.discover()["subject"] == "plant-7"
-
-
-@pytest.mark.fault("M5")
-def test_m5_what_a_getter_finds_is_told_by_the_next_request(platform, put, caplog):
-    sandbox, _, connect = platform("data")
-    first, second = (sandbox.certificate("plant-7") for _ in range(2))
-    plant = siteline.MutualTls(put(first))
-    client = connect(plant)
-    client.discover()
-    thumbprint = plant.thumbprint
-    for content, text in (
-        (second[:300], "cannot be used, the former one still is"),
-        (second, "the client certificate was replaced"),
-    ):
-        put(content)
-        assert (plant.thumbprint == thumbprint) == (content != second)
-        caplog.clear()
-        with caplog.at_level(logging.INFO, "siteline"):
-            client.discover()
-            client.discover()
-        assert [text in record.message for record in caplog.records].count(True) == 1
 
 
 @pytest.mark.fault("M5", "K8")
@@ -160,72 +122,13 @@ def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog
     assert len(warned) == 1
 
 
-@pytest.mark.fault("M2")
-def test_m2_a_connection_that_is_lost_for_another_reason_is_no_refusal(authority, tmp_path):
-    issuer, clients = Issuer(), tmp_path / "clients.pem"
-    clients.write_bytes(issuer.pem)
-    context = authority.offering()
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(clients)
-
-    def serve(request):
-        with context.wrap_socket(request, server_side=True) as connection:
-            # The first is closed without a reply, and so is the one that asks why.
-            if server.connections > 2:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-
-    plant = siteline.MutualTls(issuer.issue().both)
-    with Server(serve) as server:
-        url = f"https://127.0.0.1:{server.port}"
-        with siteline.Client(url, credential=plant, ca_bundle=authority.pem) as client:
-            assert client.discover() == {}
-        assert server.connections == 3
-
-
-@MODES
-def test_many_requests_use_few_connections(platform, mode):
-    sandbox, counter, connect = platform(mode)
-    client = connect(sandbox.certificate("plant-7"))
-    for _ in range(30):
-        client.discover()
-    # A connection may not be free again yet when the next request begins.
-    assert counter.connections < 15
-
-
-@MODES
-def test_clients_with_other_certificates_share_no_connection_and_no_token(platform, mode):
-    sandbox, counter, connect = platform(mode)
-    tokens = mode == "token"
-    plants = [
-        siteline.MutualTls(sandbox.certificate(name), client_id=name if tokens else None)
-        for name in ("plant-7", "plant-8")
-    ]
-    clients = [connect(plant) for plant in plants]
-    for _ in range(2):
-        for client, name in zip(clients, ("plant-7", "plant-8"), strict=True):
-            assert client.discover()["subject"] == name
-    assert counter.connections >= 2
-    assert sandbox.stats["tokens_issued"] == (2 if tokens else 0)
-
-
-def test_integrations_of_one_certificate_have_a_token_each(platform):
-    sandbox, _, connect = platform("token")
-    pem = sandbox.certificate("plant-7")
-    connect(siteline.MutualTls(pem, client_id="plant-7")).discover()
-    # The service does not know this id: a token of the other one would have hidden that.
-    with pytest.raises(siteline.AuthenticationError, match="client certificate"):
-        connect(siteline.MutualTls(pem, client_id="plant-8")).discover()
-    assert sandbox.stats["token_requests"] == 2
-
-
 @pytest.mark.fault("M4")
 def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
     sandbox, _, connect = platform("token")
     plant = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
     client = connect(plant)
     client.discover()
-    key = siteline.PrivateKey.generate(2048)
+    key = private_key()
     client.replace_credential(siteline.Credential(client.subject, key))
     before = sandbox.stats["discovery_requests"]
     with pytest.raises(siteline.AuthenticationError, match="there is none"):
@@ -257,28 +160,6 @@ def test_an_async_client_presents_the_certificate(platform, put, mode):
     asyncio.run(use())
 
 
-def test_what_a_certificate_may_not_do_is_not_told_of_a_token(platform):
-    sandbox, _, connect = platform("data")
-    client = connect(sandbox.certificate("plant-7"))
-    sandbox.fault(on="data", status=403, body='{"error": "forbidden"}')
-    with pytest.raises(siteline.ScopeError, match="to the client certificate") as caught:
-        client.data(**HOUR).collect()
-    assert "token" not in str(caught.value)
-    assert len(caught.value.attempts) == 1
-
-
-def test_the_other_form_is_hinted_at_where_a_service_has_it(platform):
-    for mode, client_id, kind, words in (
-        ("token", None, siteline.AuthenticationError, r"give MutualTls\(client_id=\)"),
-        ("data", "plant-7", siteline.RequestRejected, "leave client_id= out"),
-    ):
-        sandbox, _, connect = platform(mode)
-        plant = siteline.MutualTls(sandbox.certificate("plant-7"), client_id=client_id)
-        with pytest.raises(kind, match=words) as caught:
-            connect(plant).data(**HOUR).collect()
-        assert len(caught.value.attempts) == 1
-
-
 def test_a_relative_path_is_that_of_the_folder_in_which_it_was_written(
     platform, put, tmp_path, monkeypatch
 ):
@@ -290,28 +171,3 @@ def test_a_relative_path_is_that_of_the_folder_in_which_it_was_written(
     client.discover()
     put(sandbox.certificate("plant-7"))
     assert client.discover()["subject"] == "plant-7"
-
-
-@pytest.mark.fault("M3")
-def test_m3_what_is_no_file_of_a_certificate_is_named(tmp_path):
-    issued = Issuer().issue()
-    certificate, key = tmp_path / "plant.pem", tmp_path / "plant.key"
-    for path, content in ((certificate, issued.pem), (key, issued.key_pem())):
-        path.write_bytes(content)
-        path.chmod(0o600)
-    empty = tmp_path / "empty.key"
-    empty.touch(0o600)
-    legacy = Issuer().issue(kind="rsa").key_pem(b"hunter2 hunter2", "TraditionalOpenSSL")
-    for arguments, words in (
-        ({"certificate": tmp_path}, "is a directory"),
-        ({"certificate": certificate, "key": tmp_path}, "is a directory"),
-        ({"certificate": certificate, "key": empty}, r"empty\.key.*empty"),
-        ({"certificate": certificate, "key": certificate}, "no private key in what was given"),
-        ({"certificate": key, "key": key}, "no certificate"),
-        ({"certificate": certificate, "key": legacy, "passphrase": "x"}, "legacy"),
-        ({"certificate": "/dev/zero"}, "over 1 MiB"),
-    ):
-        with pytest.raises(siteline.CredentialError, match=words):
-            siteline.MutualTls(**arguments)
-    shutil.copy(key, empty)
-    assert siteline.MutualTls(certificate, key=empty).subject == "CN=plant-7"

@@ -54,9 +54,9 @@ async def _read_with_asyncio():
     return sum([len(page) async for page in pages])
 
 
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_what_a_sandbox_handed_out_keeps_it_serving(read):
-    assert read() == 72
+def test_what_a_sandbox_handed_out_keeps_it_serving():
+    for name, read in READS.items():
+        assert read() == 72, name
 
 
 def test_dropping_the_last_client_stops_the_sandbox():
@@ -69,17 +69,6 @@ def test_dropping_the_last_client_stops_the_sandbox():
     del two
     assert len(next(pages)) == 30
     del pages
-    assert not is_served(address)
-
-
-def test_an_iterator_that_is_dropped_half_way_lets_the_sandbox_go():
-    client = a_client()
-    address = client.base_url
-    records = client.data(**SIX_HOURS).records()
-    next(records)
-    del client
-    assert is_served(address)
-    del records
     assert not is_served(address)
 
 
@@ -112,9 +101,8 @@ def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
         client.discover()
 
 
-@pytest.mark.parametrize("way", ["client", "async_client"])
-def test_such_a_client_is_not_pickled_and_the_attempt_keeps_nothing(way):
-    client = getattr(siteline.Sandbox(), way)()
+def test_such_a_client_is_not_pickled_and_the_attempt_keeps_nothing():
+    client = siteline.Sandbox().client()
     address = client.base_url
     with pytest.raises(TypeError, match="clock exists only in this process"):
         pickle.dumps(client)

@@ -3,14 +3,12 @@
 import contextlib
 import gc
 import pickle
-import threading
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 import siteline
-from kit.interpreter import run_script
 
 pytestmark = pytest.mark.sandbox(seed=3)
 
@@ -18,7 +16,7 @@ QUERY = {
     "site": "S1",
     "start": "2026-11-01T00:00:00Z",
     "end": "2026-11-01T06:00:00Z",
-    "interval": "5m",
+    "interval": "1h",
 }
 NUMBERS = ["value", "minimum", "maximum"]
 LATER = pd.Timestamp("2030-01-01", tz="UTC")
@@ -28,11 +26,6 @@ SHARES = int(pd.__version__.split(".")[0]) >= 3
 @pytest.fixture
 def table(shared_sandbox):
     return shared_sandbox.client().data(**QUERY).collect()
-
-
-@pytest.fixture
-def page(shared_sandbox):
-    return next(shared_sandbox.client().data(**QUERY, page_size=50).pages())
 
 
 def put(place, value):
@@ -89,10 +82,9 @@ WRITES = {
 
 
 @pytest.mark.parametrize("ids", ["str", "category"])
-@pytest.mark.parametrize("source", ["table", "page"])
 @pytest.mark.filterwarnings("ignore")
-def test_writing_to_a_frame_changes_only_that_frame(request, source, ids):
-    holder = request.getfixturevalue(source)
+def test_writing_to_a_frame_changes_only_that_frame(table, ids):
+    holder = table
     arrow, records = pa.table(holder), list(holder.records())
     copied = pa.table(holder).to_pydict()
     other = holder.to_pandas(ids=ids)
@@ -137,11 +129,6 @@ def test_numbers_and_times_are_shared_without_a_copy(table):
     assert arrow.buffers()[1].address == one["value"].to_numpy().ctypes.data
 
 
-def test_codes_are_as_small_as_they_can_be(table):
-    frame = table.to_pandas(ids="category")
-    assert {frame[name].cat.codes.dtype.name for name in frame.columns[:5]} == {"int8"}
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not SHARES, reason="pandas 2 gets copies anyway")
 def test_if_the_internals_of_pandas_change_frames_get_a_copy(table, monkeypatch):
@@ -158,37 +145,6 @@ def test_if_the_internals_of_pandas_change_frames_get_a_copy(table, monkeypatch)
     pd.testing.assert_frame_equal(table.to_pandas(), expected)
 
 
-def test_usual_pandas_operations_work_on_shared_memory(table):
-    frame = table.to_pandas(ids="category")
-    wide = frame.pivot(index="timestamp", columns="tag_guid", values="value")
-    assert wide.resample("1h").mean().notna().any().any()
-    by_tag = frame.groupby("tag_guid", observed=True)
-    assert len(by_tag[NUMBERS].agg(["mean", "median", "first"])) == frame["tag_guid"].nunique()
-    by_tag["value"].transform("rank")
-    by_tag["value"].rolling(3).mean()
-    frame["value"].interpolate().ewm(span=3).mean().quantile(0.5)
-    assert len(frame.sort_values("value").drop_duplicates()) == len(frame)
-    pd.merge_asof(wide.reset_index(), wide.reset_index(), on="timestamp")
-    frame.describe()
-    frame["local"] = frame["timestamp"].dt.tz_convert("Europe/Berlin").dt.floor("h")
-    assert frame.eval("maximum >= minimum").all()
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_threads_share_an_iterator_and_each_point_is_returned_once(table, named):
-    records = table.records(named=named)
-    taken = [[] for _ in range(4)]
-    threads = [threading.Thread(target=some.extend, args=(records,)) for some in taken]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    key = (lambda record: record) if named else (lambda record: tuple(record.values()))
-    order = {key(record): place for place, record in enumerate(table.records(named=named))}
-    places = sorted(order[key(record)] for some in taken for record in some)
-    assert places == list(range(len(table)))
-
-
 def test_records_are_independent_dicts_and_tuples(table):
     one, two = table.records(), table.records()
     first = next(one)
@@ -200,25 +156,3 @@ def test_records_are_independent_dicts_and_tuples(table):
     assert type(record) is siteline.Record
     assert record == siteline.Record(*next(table.records()).values())
     assert record._replace(value=1.0).value == 1.0
-
-
-def test_importing_siteline_imports_little_else():
-    script = """
-        import sys
-        before = set(sys.modules)
-        import siteline
-        heavy = {"asyncio", "logging", "typing", "dataclasses", "json", "re", "datetime", "html"}
-        assert not heavy & (set(sys.modules) - before), heavy & set(sys.modules)
-        for name in siteline.__all__:
-            assert getattr(siteline, name) is not None, name
-        assert set(siteline.__all__) <= set(dir(siteline))
-        assert siteline.errors.SitelineError is siteline.SitelineError
-        assert siteline.frames.Record is siteline.Record
-        try:
-            siteline.Clients
-        except AttributeError as error:
-            assert "Clients" in str(error)
-        else:
-            raise AssertionError("there is no such name")
-    """
-    run_script(script)

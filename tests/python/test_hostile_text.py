@@ -4,15 +4,13 @@ import csv
 import io
 import json
 import logging
-import os
-import subprocess
 import unicodedata
 import warnings
 
 import pytest
 import siteline
-from kit.command import COMMAND, environment
 from siteline._escape import escaped, escaped_json
+from siteline.cli import main
 
 pd = pytest.importorskip("pandas")
 
@@ -136,15 +134,14 @@ MEMBERS = ("error", "error_description", "detail", "title", "message", "type", "
 
 
 @pytest.mark.parametrize("on", ["token", "discovery", "data"])
-@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 422, 429, 500])
-def test_replies_with_hostile_members(sandbox, on, status):
+def test_replies_with_hostile_members(sandbox, on):
     header = "x\x1b[2J".replace("\x1b", "\x9b") + "\u202e"
     headers = {"x-request-id": header, "retry-after": header, "content-type": f"text/{header}"}
-    bodies = [json.dumps(dict.fromkeys(MEMBERS, EVIL)), json.dumps({EVIL: EVIL}), EVIL]
-    for body in bodies:
-        for more in ({}, headers):
+    members = json.dumps(dict.fromkeys(MEMBERS, EVIL))
+    for status in (200, 301, 400, 401, 403, 429, 500):
+        for body, more in ((members, headers), (json.dumps({EVIL: EVIL}), None), (EVIL, None)):
             sandbox.clear_faults()
-            sandbox.fault(on=on, status=status, body=body, headers=more or None)
+            sandbox.fault(on=on, status=status, body=body, headers=more)
             with pytest.raises(siteline.SitelineError) as caught:
                 read(sandbox)
             check_error(caught.value)
@@ -187,14 +184,6 @@ def test_feeds_and_stores_of_hostile_names(evil, tmp_path):
         check_error(caught.value)
 
 
-def test_progress_of_hostile_names(evil, tmp_path, capsys):
-    with evil.client() as client, siteline.Store(tmp_path / "s.siteline") as store:
-        feed = siteline.Feed(MARKS, site=EVIL, interval="1h", since="2026-11-01T00:00Z")
-        client.sync(feed, store, until="2026-11-02T00:00Z", progress=True)
-        client.data(site=EVIL, interval="1h", progress=True, **DAY).collect()
-    check(capsys.readouterr().err.replace("\r", ""))
-
-
 FEEDS = """
 [feeds."x\\u202e\\u2028forged"]
 site = "x\\u001b[2J\\r\\nforged\\u009b"
@@ -204,24 +193,23 @@ since = 2026-11-01T00:00:00Z
 
 
 @pytest.fixture
-def run(sandbox, tmp_path):
-    """Runs the command and checks its output."""
-    state = str(tmp_path / "state")
-    env = environment({**sandbox.env(), "XDG_STATE_HOME": state, "LOCALAPPDATA": state})
-    env["PYTHONUTF8"] = "1"
+def run(sandbox, tmp_path, monkeypatch, capfdbinary):
+    """Runs the command in this process and checks its output."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
 
     def run(*arguments, is_right=False, **more):
-        done = subprocess.run(
-            [*COMMAND, *map(str, arguments)],
-            capture_output=True,
-            cwd=tmp_path,
-            env={**env, **more},
-            timeout=120,
-            check=False,
-        )
-        out, told = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
-        assert "Traceback" not in told, told
-        assert not is_right or done.returncode != 2, told
+        capfdbinary.readouterr()
+        with monkeypatch.context() as patch:
+            for name, value in more.items():
+                patch.setenv(name, value)
+            try:
+                status = main([str(argument) for argument in arguments])
+            except SystemExit as ended:
+                status = ended.code
+        out, told = (text.decode("utf-8") for text in capfdbinary.readouterr())
+        assert not is_right or status != 2, told
         if "--format" not in arguments:
             check(out)
         check(told)
@@ -269,7 +257,6 @@ def test_commands_with_hostile_arguments(run, tmp_path):
         ["store", "check", FILE],
         ["sync", FILE, f"{FILE}2"],
         ["plan", FILE, f"{FILE}2"],
-        ["keygen", os.path.join(FILE, FILE)],
         ["pull", "--site", FILE, "--interval", FILE, "--start", FILE, "--end", FILE],
         ["pull", "--site", "S1", "--start", DAY["start"], "--output", f"{FILE}/{FILE}.csv"],
         ["agent", FILE],
@@ -278,7 +265,6 @@ def test_commands_with_hostile_arguments(run, tmp_path):
         ["doctor", "--store", FILE],
     ):
         run(*words)
-        run(*words, "--json")
     run("profile", "list", SITELINE_CONFIG=str(tmp_path / FILE))
     run("discover", SITELINE_BASE_URL=FILE)
     run("discover", SITELINE_PRIVATE_KEY_FILE=FILE, SITELINE_SUBJECT=FILE)

@@ -1,12 +1,9 @@
 """The ledger on disk: one exact count for all processes, never less than the requests sent."""
 
-import logging
 import os
 import pickle
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from datetime import time as time_of_day
 from pathlib import Path
@@ -14,7 +11,7 @@ from pathlib import Path
 import pytest
 import siteline
 from kit import systems
-from kit.interpreter import run_script
+from kit.keys import private_key
 from kit.ranges import DAY
 from kit.waiting import wait_until
 
@@ -40,21 +37,6 @@ while done < pages or not done:
 """
 
 
-# Runs as nobody, who may not read Python's own files: what is needed is imported before.
-AS_NOBODY = """
-        import importlib, os, siteline
-        def refused(use):
-            try:
-                use()
-            except siteline.SitelineError as error:
-                print(f"{type(error).__name__}: {error}")
-        refused(lambda: siteline.Client.from_env(ledger="/absent/ledger.txt", daily_allowance=1,
-            base_url="http://127.0.0.1:9",
-            credential=siteline.Credential("nobody", siteline.PrivateKey.generate(2048))))
-        os.setuid(65_534)
-"""
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "ledger.txt"
@@ -76,18 +58,10 @@ def counted(sandbox, path):
     return sandbox.client(ledger=path).allowance
 
 
-def settled(sandbox):
-    """All data requests, once the sandbox has handled those in its sockets."""
-    last = -1
-    while last != (last := sandbox.stats["data_requests"]):
-        time.sleep(0.2)
-    return last
-
-
 @pytest.mark.fault("B7")
 @systems.SIGNALS
 def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox, path):
-    kills = 6
+    kills = 2
     for kill in range(kills):
         before = sandbox.stats["data_requests"]
         child = reader(sandbox, path, 1_000_000)
@@ -97,60 +71,27 @@ def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox,
             child.kill()
             child.wait()
             child.stdout.close()
-    last = settled(sandbox)
     used = counted(sandbox, path).used
-    assert 0 <= used - last <= kills
-    assert last > 3 * sum(range(kills))
+    # The service may still read the last request of a killed process from its socket.
+    wait_until(lambda: used - sandbox.stats["data_requests"] <= kills)
+    assert 3 < sandbox.stats["data_requests"] <= used
 
 
 @pytest.mark.fault("B9")
-def test_four_processes_on_one_ledger_sum_up_exactly(sandbox, path):
+def test_processes_on_one_ledger_sum_up_exactly(sandbox, path):
     for nth in (5, 50, 100):
         sandbox.fault(on="data", nth=nth, status=503)
-    children = [reader(sandbox, path, 0) for _ in range(4)]
+    children = [reader(sandbox, path, 0) for _ in range(2)]
     for child in children:
-        assert child.wait(120) == 0
+        assert child.wait(300) == 0
         child.stdout.close()
     allowance = counted(sandbox, path)
     pages = -(-len(sandbox.truth(**DAY)) // 50)
-    assert allowance.used == sandbox.stats["data_requests"] == 4 * pages + 3
-    assert allowance.token_requests == sandbox.stats["token_requests"] == 4
+    assert allowance.used == sandbox.stats["data_requests"] == 2 * pages + 3
+    assert allowance.token_requests == sandbox.stats["token_requests"] == 2
 
 
-@pytest.mark.fault("B7", "B9")
-def test_processes_that_stop_early_count_at_most_one_too_many_each_and_never_too_few(sandbox, path):
-    for nth in (5, 50, 100):
-        sandbox.fault(on="data", nth=nth, status=503)
-    children = [reader(sandbox, path, 60) for _ in range(4)]
-    for child in children:
-        assert child.wait(120) == 0
-        child.stdout.close()
-    served = settled(sandbox)
-    assert 0 <= counted(sandbox, path).used - served <= len(children)
-    assert served > 240
-
-
-@pytest.mark.fault("B9")
-def test_threads_and_clients_of_one_process_sum_up_too(sandbox, path):
-    def read(_):
-        sandbox.client(ledger=path).data(**DAY, page_size=100).to_pandas()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(read, range(16)))
-    assert counted(sandbox, path).used == sandbox.stats["data_requests"] > 16 * 10
-
-
-@pytest.mark.fault("B5")
-def test_requests_of_another_client_count_in_the_same_ledger(sandbox, path):
-    sandbox.client(ledger=path).data(**DAY, page_size=1_000).collect()
-    spent = counted(sandbox, path).used
-    frugal = sandbox.client(ledger=path, daily_allowance=spent)
-    with pytest.raises(siteline.AllowanceExhausted):
-        frugal.data(**DAY).collect()
-    assert sandbox.stats["data_requests"] == spent
-
-
-@pytest.mark.fault("B10", "S7")
+@pytest.mark.fault("B10", "B22", "S7")
 def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     client = sandbox.client(ledger=path)
     table = client.data(**DAY, page_size=10_000).collect()
@@ -171,44 +112,10 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     assert sandbox.stats["data_requests"] == asked["data_requests"]
     path.write_bytes(text)
     assert client.allowance.used == 1
-
-
-def test_a_ledger_that_cannot_be_created_is_an_error_at_once(sandbox, tmp_path):
-    for wrong in (tmp_path / "absent" / "ledger.txt", tmp_path):
-        with pytest.raises(siteline.StoreError) as caught:
-            sandbox.client(ledger=wrong)
-        assert str(wrong) in str(caught.value)
-    with pytest.raises(TypeError, match="ledger="):
-        sandbox.client(ledger=7)
-
-
-@pytest.mark.fault("S8")
-def test_a_ledger_of_a_newer_siteline_is_not_changed(sandbox, path):
-    import zlib
-
-    body = b"siteline ledger, form 9\nwhatever it says\n"
-    path.write_bytes(body + b"check %08x\n" % zlib.crc32(body))
-    with pytest.raises(siteline.StoreError, match="newer siteline"):
+    path.write_bytes(b"")
+    with pytest.raises(siteline.StoreCorrupt, match="is damaged"):
         sandbox.client(ledger=path)
-    assert path.read_bytes().startswith(body)
-
-
-def test_each_integration_has_its_own_ledger(sandbox, path):
-    sandbox.client(ledger=path)
-    key = siteline.PrivateKey.generate(2048)
-    other = siteline.Credential(sandbox.enroll(key.public_jwk), key)
-    with pytest.raises(siteline.StoreError, match="another base_url and subject"):
-        sandbox.client(ledger=path, credential=other)
-
-
-def test_a_ledger_is_small_and_contains_no_secret(sandbox, path):
-    client = sandbox.client(ledger=str(path))
-    client.data(**DAY, page_size=10_000).collect()
-    text = path.read_text()
-    assert text.startswith("siteline ledger, form 4\n")
-    assert len(text) < 1_480
-    assert client.subject not in text
-    assert "eyJ" not in text
+    assert path.read_bytes() == b""
 
 
 # The ledger that a client uses.
@@ -227,7 +134,7 @@ def state_files():
 def away(monkeypatch, tmp_path):
     """Makes clients of a host that is not loopback; every connection fails."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    key = siteline.PrivateKey.generate(2048)
+    key = private_key()
 
     def client(**options):
         options = {"tries": 1, "allow_http": True, **options}
@@ -246,12 +153,6 @@ def ask(client):
         client.discover()
 
 
-def test_on_loopback_or_with_its_own_clock_a_client_counts_in_memory(sandbox, away):
-    loopback(sandbox)
-    ask(away(clock=siteline.Clock("2026-11-20T00:00:00Z")))
-    assert state_files() == []
-
-
 @systems.XDG
 def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
     client = away()
@@ -263,19 +164,6 @@ def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
     assert made >= 1
     assert away().allowance.token_requests == made
     assert file.stat().st_mode & 0o077 == 0 or file.parent.stat().st_mode & 0o077 == 0
-
-
-@systems.XDG
-def test_without_a_file_requests_are_counted_in_memory_with_one_warning(away, tmp_path, caplog):
-    (tmp_path / "state").write_text("in the way")
-    with caplog.at_level(logging.WARNING, "siteline.ledger"):
-        for _ in range(3):
-            client = away()
-            ask(client)
-            assert client.allowance.token_requests >= 1
-    (record,) = [record for record in caplog.records if record.name == "siteline.ledger"]
-    assert "counted in memory" in record.getMessage()
-    assert str(tmp_path) in record.getMessage()
 
 
 @pytest.mark.fault("B20")
@@ -317,116 +205,8 @@ def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["plants", "plants.toml"]
 
 
-@pytest.mark.fault("B20")
-@systems.ROOT
-def test_without_home_the_ledger_is_in_the_home_of_the_password_database(sandbox):
-    text = run_script(
-        AS_NOBODY
-        + """
-        import pwd
-        os.environ.pop("HOME", None)
-        os.environ.pop("XDG_STATE_HOME", None)
-        print(pwd.getpwuid(65_534).pw_dir)
-        key = siteline.PrivateKey.generate(2048)
-        refused(lambda: siteline.Client(
-            "http://customer.example.invalid", credential=siteline.Credential("nobody", key),
-            allow_http=True, daily_allowance=25,
-        ))
-        """
-    )
-    _, home, message, hint = text.splitlines()[-4:]
-    expected = f"daily_allowance= cannot be kept: the ledger {home}/.local/state/siteline/ledger-"
-    assert message.startswith(f"ConfigError: {expected}"), message
-    assert "cannot be created: permission denied at /" in message
-    assert "this process runs as" in message
-    assert 'ledger="memory"' in hint
-
-
-def test_a_ledger_in_a_folder_that_is_missing_says_so(sandbox, monkeypatch, tmp_path):
-    missing = tmp_path / "absent"
-    for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(missing / "l.txt")}.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(siteline.StoreError, match=r"its folder .*absent does not exist"):
-        siteline.Client.from_env()
-    assert not missing.exists()
-
-
-@pytest.mark.fault("S18")
-@systems.ROOT
-def test_what_root_makes_in_a_users_folder_belongs_to_that_user(sandbox, tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    os.chown(home, 12_345, 12_346)
-    sandbox.client(ledger=home / "ledger.txt").data(**DAY, page_size=10_000).collect()
-    made = (home / "ledger.txt").stat()
-    assert (made.st_uid, made.st_gid, made.st_mode & 0o777) == (12_345, 12_346, 0o600)
-    assert [path.name for path in home.iterdir()] == ["ledger.txt"]
-
-
-@pytest.mark.fault("S18")
-@systems.ROOT
-@systems.XDG
-def test_the_state_folder_that_root_makes_in_a_users_home_belongs_to_that_user(
-    away, tmp_path, monkeypatch
-):
-    home = tmp_path / "home"
-    home.mkdir()
-    os.chown(home, 12_345, 12_346)
-    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
-    ask(away())
-    (file,) = state_files()
-    for made in (file, *list(file.parents)[:3]):
-        status = made.stat()
-        mode = 0o600 if made == file else 0o700
-        assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (12_345, 12_346, mode), (
-            made
-        )
-
-
-@pytest.mark.fault("S18")
-@systems.ROOT
-def test_a_ledger_of_another_user_names_its_owner_and_who_asks(sandbox, tmp_path):
-    path = tmp_path / "ledger.txt"
-    sandbox.client(ledger=path)
-    for folder in (tmp_path, *list(tmp_path.parents)[:3]):
-        folder.chmod(0o755)
-    script = f"refused(lambda: siteline.Client.from_env(ledger={str(path)!r}))"
-    environment = {**sandbox.env(), "HOME": str(tmp_path), "SITELINE_SANDBOX_CLOCK": ""}
-    text = run_script(AS_NOBODY + " " * 8 + script, environment=environment)
-    message, hint = text.splitlines()[-2:]
-    opened = (
-        f"StoreError: the ledger {path} cannot be opened: permission denied: it belongs to root"
-    )
-    assert message.startswith(f"{opened} (uid 0, mode 0600), this process runs as "), message
-    assert 'ledger="memory"' in hint
-
-
-@pytest.mark.fault("B10", "B22")
-def test_an_empty_ledger_is_damaged_and_stays_as_it_is(sandbox, path):
-    path.touch()
-    with pytest.raises(siteline.StoreCorrupt, match="is damaged"):
-        sandbox.client(ledger=path)
-    assert path.read_bytes() == b""
-
-
-def test_a_ledger_may_be_named_by_variable_or_profile(sandbox, path, monkeypatch, tmp_path):
-    for name, value in {**sandbox.env(), "SITELINE_LEDGER": str(path)}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "plants.toml"))
-    (tmp_path / "plants.toml").write_text(
-        '[default]\nledger = "other.txt"\nallowance_resets = "06:00Z"\n'
-    )
-    client = siteline.Client.from_env()
-    assert path.exists()
-    assert not (tmp_path / "other.txt").exists()
-    assert client.allowance.resets_at.timetz() == time_of_day(6, tzinfo=UTC)
-    monkeypatch.delenv("SITELINE_LEDGER")
-    siteline.Client.from_env()
-    assert (tmp_path / "other.txt").exists()
-
-
 def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch):
-    key = siteline.PrivateKey.generate(2048)
+    key = private_key()
     key.save(tmp_path / "key.pem")
     monkeypatch.chdir(tmp_path)
     client = siteline.Client(
@@ -451,8 +231,7 @@ def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch
 @pytest.mark.fault("B8")
 @pytest.mark.parametrize(
     "resets",
-    ["06:00Z", "08:00+02:00", time_of_day(6, tzinfo=UTC),
-     time_of_day(1, tzinfo=timezone(timedelta(hours=-5)))],
+    ["08:00+02:00", time_of_day(1, tzinfo=timezone(timedelta(hours=-5)))],
     ids=str,
 )  # fmt: skip
 def test_the_day_begins_at_the_time_that_the_user_sets(resets):
@@ -464,43 +243,3 @@ def test_the_day_begins_at_the_time_that_the_user_sets(resets):
         sandbox.clock.advance("1m")
         assert client.allowance.used == 0
         assert client.allowance.resets_at == datetime(2026, 11, 21, 6, tzinfo=UTC)
-
-
-@pytest.mark.fault("B11")
-def test_a_refusal_for_hours_holds_for_every_client_until_its_end(path):
-    with siteline.Sandbox(now="2026-11-20T12:00:00Z") as sandbox:
-        refused = sandbox.client(ledger=path, daily_allowance=1_000)
-        sandbox.fault(on="data", skip=500 // 50, status=429, retry_after=7_200)
-        with pytest.raises(siteline.AllowanceExhausted):
-            refused.data(**DAY, page_size=50).collect()
-        other = sandbox.client(ledger=path, daily_allowance=1_000, allowance_resets="06:00Z")
-        assert other.allowance.left == 0
-        asked = sandbox.stats["data_requests"]
-        sandbox.clock.advance(7_199)
-        with pytest.raises(siteline.AllowanceExhausted) as caught:
-            other.data(**DAY).collect()
-        assert caught.value.retry_at == datetime(2026, 11, 20, 14, tzinfo=UTC)
-        assert sandbox.stats["data_requests"] == asked
-        sandbox.clock.advance(1)
-        other.data(**DAY, page_size=10_000).collect()
-        assert (other.allowance.used, other.allowance.left) == (1, 999)
-        assert other.allowance.resets_at == datetime(2026, 11, 21, 14, tzinfo=UTC), "learnt"
-
-
-@pytest.mark.fault("T9")
-def test_a_pause_of_token_requests_holds_for_every_process(sandbox, path):
-    sandbox.fault(on="token", times=1, status=429, retry_after=600)
-    with pytest.raises(siteline.RateLimited):
-        sandbox.client(ledger=path).discover()
-    until = datetime.now(UTC) + timedelta(seconds=600)
-    script = """
-        import siteline
-        try:
-            siteline.Client.from_env().discover()
-        except siteline.RateLimited as error:
-            print(error.retry_at.isoformat())
-    """
-    environment = {**sandbox.env(), "SITELINE_LEDGER": str(path)}
-    retry_at = datetime.fromisoformat(run_script(script, environment=environment))
-    assert abs(retry_at - until) < timedelta(seconds=60)
-    assert sandbox.stats["token_requests"] == 1

@@ -4,11 +4,8 @@ import asyncio
 import inspect
 import json
 import logging
-import os
-import pickle
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +15,7 @@ import siteline
 from kit import systems
 from siteline import _passphrase
 
-pytestmark = pytest.mark.sandbox(now=None, record_wire=True)
+pytestmark = pytest.mark.sandbox(now=None)
 
 CERTIFICATE = Path(__file__).parent.parent / "keys" / "certificate.pem"
 PASSPHRASE = "correct horse battery"
@@ -44,12 +41,12 @@ def config(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def members(sandbox, key, config):
+def members(shared_sandbox, key, config):
     """The members of a profile for the sandbox; its key is beside the file."""
     key.save(config.parent / "plant.pem")
     return {
-        "base_url": sandbox.base_url,
-        "subject": sandbox.enroll(key.public_jwk),
+        "base_url": shared_sandbox.base_url,
+        "subject": shared_sandbox.enroll(key.public_jwk),
         "private_key_file": "plant.pem",
     }
 
@@ -69,7 +66,7 @@ def prints(tmp_path):
     def make(line):
         script = tmp_path / "command.py"
         script.write_text(line)
-        return [sys.executable, str(script)]
+        return [sys.executable, "-I", "-S", str(script)]
 
     return make
 
@@ -154,45 +151,6 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert (config.parent / "plant.ledger").exists()
 
 
-def test_the_command_is_told_where_the_profiles_and_the_ledgers_are(
-    config, members, monkeypatch, tmp_path, key
-):
-    assert siteline._siteline._paths()["profiles"] == str(config)
-    with pytest.raises(siteline.ConfigError) as caught:
-        siteline.Client.from_profile("plant-a")
-    assert str(config) in str(caught.value)
-    monkeypatch.setenv("SITELINE_CONFIG", "~/plants.toml")
-    members["private_key_file"] = str(config.parent / "plant.pem")
-    write(tmp_path / "plants.toml", a=members)
-    assert siteline._siteline._paths()["profiles"] == str(tmp_path / "plants.toml")
-    assert siteline.Client.from_profile("a").discover()["sites"]
-    for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(tmp_path / "state"))
-    state = Path(siteline._siteline._paths()["state"])
-    assert not state.exists(), "nothing is made"
-    away = siteline.Client(
-        "https://customer.example.invalid",
-        credential=siteline.Credential("subject", key),
-        proxy="http://127.0.0.1:9",
-        tries=1,
-    )
-    with pytest.raises(siteline.TransportError):
-        away.discover()
-    assert [file.name.split("-")[0] for file in state.glob("*.txt")] == ["ledger"]
-
-
-def test_the_command_is_told_the_members_of_a_profile(config, members):
-    known = siteline._siteline._profile_members()
-    assert {"base_url", "subject", "private_key_file", "daily_allowance"} < set(known)
-    write(config, wrong={**members, "colour": 1})
-    with pytest.raises(siteline.ConfigError) as caught:
-        siteline.Client.from_profile("wrong")
-    assert f"Known are: {', '.join(known)}." in str(caught.value)
-    for name in ("_paths", "_profile_members"):
-        assert name not in siteline._siteline.__all__
-        assert not hasattr(siteline, name)
-
-
 def test_the_async_client_has_both_constructors_too(config, members, monkeypatch):
     write(config, default=members)
 
@@ -204,14 +162,6 @@ def test_the_async_client_has_both_constructors_too(config, members, monkeypatch
             return sorted(await one.discover()), sorted(await other.discover())
 
     assert asyncio.run(main()) == (["sites", "subject"], ["sites", "subject"])
-
-
-def test_with_a_credential_as_argument_no_key_is_looked_for(config, members, monkeypatch, key):
-    monkeypatch.setenv("SITELINE_BASE_URL", members["base_url"])
-    credential = siteline.Credential(members["subject"], key)
-    siteline.Client.from_env(credential=credential).discover()
-    monkeypatch.delenv("SITELINE_BASE_URL")
-    siteline.Client.from_env(credential=credential, base_url=members["base_url"]).discover()
 
 
 def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):
@@ -230,45 +180,6 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
         siteline.Client.from_env()
 
 
-@pytest.mark.parametrize("frame", ['"{}"', "'{}'", " {} \n", "\ufeff{}", '"{}"\r\n'])
-def test_variables_of_an_environment_file_are_read(config, members, monkeypatch, frame):
-    for name, value in [
-        ("BASE_URL", members["base_url"]),
-        ("SUBJECT", members["subject"]),
-        ("PRIVATE_KEY", (config.parent / "plant.pem").read_text().replace("\n", "\\n")),
-        ("LEDGER", "memory"),
-    ]:
-        monkeypatch.setenv(f"SITELINE_{name}", frame.format(value))
-    with siteline.Client.from_env() as client:
-        assert client.subject == members["subject"]
-        assert pickle.loads(pickle.dumps(client)).subject == members["subject"]
-        client.discover()
-
-
-def test_a_subject_with_half_a_quote_is_refused(config, members, monkeypatch):
-    monkeypatch.setenv("SITELINE_SUBJECT", f'"{members["subject"]}')
-    with pytest.raises(siteline.ConfigError, match="SITELINE_SUBJECT cannot be used") as caught:
-        siteline.Client.from_env()
-    assert members["subject"] not in str(caught.value)
-
-
-@pytest.mark.parametrize("what", ["folder", "loop", "not UTF-8", "not TOML"])
-def test_a_file_that_is_not_needed_is_not_an_error(config, members, monkeypatch, what):
-    if what == "folder":
-        config.mkdir()
-    elif what == "loop":
-        config.symlink_to(config)
-    else:
-        config.write_bytes(b"\xff\xfe" if what == "not UTF-8" else b"= no")
-    with pytest.raises(siteline.ConfigError, match=r"config\.toml"):
-        siteline.Client.from_env()
-    for name in ("base_url", "subject"):
-        monkeypatch.setenv(f"SITELINE_{name.upper()}", members[name])
-    monkeypatch.setenv("SITELINE_PRIVATE_KEY_FILE", str(config.parent / "plant.pem"))
-    with siteline.Client.from_env() as client:
-        client.discover()
-
-
 def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     write(config, a={**members, "dayly_allowance": 7})
     with pytest.raises(siteline.ConfigError, match="Is daily_allowance meant") as caught:
@@ -284,16 +195,6 @@ def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
     with pytest.raises(siteline.ConfigError, match='There are: "a"'):
         siteline.Client.from_profile("b")
-
-
-def test_the_error_names_a_file_that_is_empty_or_not_utf_8(config):
-    config.write_text("")
-    with pytest.raises(siteline.ConfigError, match="There is none at all"):
-        siteline.Client.from_profile("a")
-    config.write_text('[a]\nsubject = "hunter2"\n', encoding="utf-16")
-    with pytest.raises(siteline.ConfigError, match="not UTF-8") as caught:
-        siteline.Client.from_profile("a")
-    assert "hunter2" not in str(caught.value)
 
 
 # Passphrase commands.
@@ -397,31 +298,16 @@ def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
     "more",
     [
         "while True: sys.stdout.write('more\\n' * 1_000)",
-        "time.sleep(600)",
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])",
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])",
         "print('x' * 1_000_000, file=sys.stderr)",
     ],
-    ids=["prints without end", "never ends", "leaves a program behind", "says much"],
+    ids=["prints without end", "leaves a program behind", "says much"],
 )
 def test_the_first_line_counts_whatever_a_command_does_then(locked, prints, key, more, monkeypatch):
     monkeypatch.setattr(_passphrase, "AFTER_LINE", 0.2)
     first = f"import subprocess, sys, time; print({PASSPHRASE!r}, flush=True)"
     credential = siteline.Credential("s", locked, password_command=prints(f"{first}\n{more}"))
     assert credential.kid == key.thumbprint
-
-
-@pytest.mark.fault("K3")
-def test_a_program_left_behind_need_not_close_the_pipe(locked, prints, key, monkeypatch):
-    monkeypatch.setattr(_passphrase, "AFTER_END", 0.2)
-    left = "[sys.executable, '-c', 'import time; time.sleep(600)']"
-    number = locked.with_name("number")
-    line = (
-        f"import pathlib, subprocess, sys; print(end={PASSPHRASE!r}); "
-        f"pathlib.Path({str(number)!r}).write_text(str(subprocess.Popen({left}).pid))"
-    )
-    assert siteline.Credential("s", locked, password_command=prints(line)).kid == key.thumbprint
-    # It is still there, so nobody waited for its end.
-    os.kill(int(number.read_text()), signal.SIGTERM)
 
 
 @pytest.mark.fault("K8")
@@ -459,12 +345,3 @@ def test_an_invalid_command_is_refused(locked):
         siteline.Credential("s", signer=bytes, public_jwk={}, password_command="x")
     with pytest.raises(siteline.CredentialError, match="both"):
         siteline.Credential("s", locked, password_command="x", passphrase=PASSPHRASE)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such device")
-def test_an_endless_device_is_refused(config, monkeypatch, sandbox):
-    monkeypatch.setenv("SITELINE_CONFIG", "/dev/zero")
-    with pytest.raises(siteline.ConfigError, match="too large"):
-        siteline.Client.from_profile("plant-a")
-    with pytest.raises(siteline.ConfigError, match="too large"):
-        sandbox.client(ca_bundle="/dev/zero")

@@ -2,10 +2,7 @@
 
 import asyncio
 import gc
-import os
-import signal
 import textwrap
-import threading
 import weakref
 from collections import deque
 
@@ -13,6 +10,8 @@ import pytest
 import siteline
 from kit import systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.interrupts import interrupted
+from kit.keys import private_key
 from kit.ranges import DAY, NOW
 from kit.reading import SIZE, WAYS, count_points
 from kit.waiting import wait_until
@@ -27,7 +26,7 @@ def count_data_requests(server):
 def silent():
     """A client and its service, which is silent from the third page on."""
     with Server() as server:
-        credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+        credential = siteline.Credential("C1", private_key())
         with siteline.Client(server.url("two"), credential=credential) as client:
             yield server, client
 
@@ -46,18 +45,6 @@ def test_dropping_the_iterator_ends_the_open_request(silent, way):
     client.discover()
     assert count_data_requests(server) == 3
     assert client.allowance.used == 3
-
-
-def test_closing_the_client_ends_the_open_request(silent):
-    server, client = silent
-    pages = client.data(site="S1", start=None).pages()
-    next(pages), next(pages)
-    server.await_request("/data", count=3)
-    client.close()
-    server.await_close()
-    with pytest.raises(siteline.ClosedError) as caught:
-        next(pages)
-    assert caught.value.bookmark.pages == 2
 
 
 @pytest.mark.fault("R17")
@@ -86,7 +73,7 @@ def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_reques
 
 @pytest.mark.fault("P9", "R5")
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("steps", [1, 2, 100])
+@pytest.mark.parametrize("steps", [1, 100])
 def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent, way, steps):
     server, client = silent
     client = siteline.AsyncClient._over(client)
@@ -118,40 +105,16 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
     asyncio.run(read())
 
 
-@pytest.mark.fault("R5")
-@pytest.mark.parametrize("way", WAYS)
-def test_the_request_is_cancelled_with_the_last_task_that_waits_for_it(silent, way):
-    server, client = silent
-    client = siteline.AsyncClient._over(client)
-
-    async def read():
-        items = getattr(client.data(site="S1", start=None), way)()
-        for _ in range(2):
-            await anext(items)
-        await asyncio.to_thread(server.await_request, "/data", count=3)
-        first, last = (asyncio.ensure_future(anext(items)) for _ in range(2))
-        for task in (first, last):
-            await client.discover()
-            assert not server.closed_at
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        await asyncio.to_thread(server.await_close)
-        assert count_data_requests(server) == 3
-
-    asyncio.run(read())
-
-
 @pytest.mark.fault("R5", "P9")
 @pytest.mark.parametrize("way", WAYS)
-def test_cancelling_a_wait_at_any_step_loses_no_page_and_costs_one_request_each(sandbox, way):
+def test_cancelling_a_wait_at_any_step_loses_no_page(sandbox, way):
     async def read(client, size):
         items, got, cancelled = getattr(client.data(**DAY, page_size=size), way)(), [], 0
         while True:
             task = asyncio.ensure_future(anext(items, None))
             for _ in range((len(got) + cancelled) % 7):
                 await asyncio.sleep(0)
-            if cancelled < 100:
+            if cancelled < 30:
                 task.cancel()
             try:
                 item = await task
@@ -163,111 +126,95 @@ def test_cancelling_a_wait_at_any_step_loses_no_page_and_costs_one_request_each(
             got.append(item)
 
     client = sandbox.async_client()
-    got, cancelled = asyncio.run(read(client, 50))
+    got, cancelled = asyncio.run(read(client, 200))
     assert sum(map(count_points, got)) == len(sandbox.truth(**DAY))
     if way == "pages":
         assert [page.sequence for page in got] == list(range(1, len(got) + 1))
-    pages = -(-len(sandbox.truth(**DAY)) // 50)
-    used, served = client.allowance.used, sandbox.stats["data_requests"]
-    assert 0 <= used - served <= cancelled
-    assert pages <= used <= pages + cancelled
+    pages = -(-len(sandbox.truth(**DAY)) // 200)
+    assert pages <= client.allowance.used <= pages + cancelled
 
 
 def run(script, status=0):
     """Run a script in a new interpreter after `PREAMBLE`; returns the words that it printed."""
     script = textwrap.dedent(PREAMBLE) + textwrap.dedent(script)
-    return run_script(script, *FORK_WITH_THREADS, status=status, timeout=60).split()
+    return run_script(script, *FORK_WITH_THREADS, status=status).split()
 
 
 PREAMBLE = f"""
     import asyncio, os, sys, threading, siteline
     from contextlib import suppress
+    DAY, SIZE = {DAY!r}, {SIZE}
     sandbox = siteline.Sandbox(now="{NOW}")
     client = sandbox.client()
     def start_reading(way, hang):
+        sandbox.clear_faults()
+        before = sandbox.stats["data_requests"]
         if hang:
-            sandbox.fault(on="data", nth=3, hang=True)
-        items = getattr(client.data(**{DAY!r}, page_size={SIZE}), way)()
-        for _ in range(2 if way == "pages" else 2 * {SIZE}):
+            sandbox.fault(on="data", skip=2, hang=True)
+        items = getattr(client.data(**DAY, page_size=SIZE), way)()
+        for _ in range(2 if way == "pages" else 2 * SIZE):
             next(items)
-        while not hang and sandbox.stats["data_requests"] < 3:
+        while sandbox.stats["data_requests"] < before + 3:
             pass
         return items
 """
 
 
-@systems.SIGNALS
 @pytest.mark.fault("R3")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("hang", [False, True])
 @systems.FORK
-def test_a_fork_during_a_request_leaves_the_chain_to_the_parent(way, hang):
-    printed = run(f"""
-        items = start_reading({way!r}, {hang})
-        child = os.fork()
-        if not child:
-            for _ in range(2):
-                try:
-                    next(items)
-                except siteline.ForkError:
-                    print("ForkError", flush=True)
-            del items
-            print(len(client.discover()), flush=True)
-            sys.exit()
-        assert os.waitpid(child, 0)[1] == 0
-        if {hang}:
-            del items
-            print("left", sandbox.stats["data_requests"])
-        else:
-            rest = sum(len(item) if {way!r} == "pages" else 1 for item in items)
-            print(rest + {2 * SIZE} == len(sandbox.truth(**{DAY!r})))
+def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
+    printed = run("""
+        for way in ("pages", "records"):
+            for hang in (False, True):
+                items = start_reading(way, hang)
+                child = os.fork()
+                if not child:
+                    for _ in range(2):
+                        try:
+                            next(items)
+                        except siteline.ForkError:
+                            print("ForkError", flush=True)
+                    del items
+                    print(len(client.discover()), flush=True)
+                    os._exit(0)
+                assert os.waitpid(child, 0)[1] == 0
+                if not hang:
+                    rest = sum(len(item) if way == "pages" else 1 for item in items)
+                    print(rest + 2 * SIZE == len(sandbox.truth(**DAY)), flush=True)
+                del items
     """)
-    assert printed[:3] == ["ForkError", "ForkError", "2"]
-    assert printed[3:] in (["left", "2"], ["left", "3"]) if hang else printed[3:] == ["True"]
+    assert printed == [*["ForkError", "ForkError", "2", "True", "ForkError", "ForkError", "2"] * 2]
 
 
 @pytest.mark.fault("R4")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("hang", [False, True])
 @pytest.mark.parametrize(
-    "end",
+    ("hang", "end"),
     [
-        "",
-        "sys.exit()",
-        "import atexit; atexit.register(lambda: print(next(items) is not None))",
-        "threading.Thread(target=lambda: [None for _ in items], daemon=True).start()",
-        "sys.keep = items; del items",
-        "client.close()",
-        "sandbox.close()",
+        (True, "sys.exit()"),
+        (False, "import atexit; atexit.register(lambda: print(next(items) is not None))"),
+        (True, "threading.Thread(target=lambda: [None for _ in items], daemon=True).start()"),
+        (True, "sys.keep = items; client.close()"),
     ],
 )
-def test_the_process_ends_while_a_page_is_requested(way, hang, end):
-    if hang and "atexit" in end:
-        pytest.skip("the exit handler waits for the silent service")
-    assert run(f"items = start_reading({way!r}, {hang})\n{end}") in ([], ["True"])
+def test_the_process_ends_while_a_page_is_requested(hang, end):
+    assert run(f"items = start_reading('pages', {hang})\n{end}") in ([], ["True"])
 
 
 @pytest.mark.fault("R4")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("hang", [False, True])
 @pytest.mark.parametrize(
     "end",
     [
-        "return",
         "sys.exit(3)",
-        "sys.keep = items",
         "sys.keep = items, asyncio.ensure_future(anext(items)); await asyncio.sleep(0)",
-        "client.close()",
     ],
 )
-def test_asyncio_ends_while_a_page_is_requested(way, hang, end):
+def test_asyncio_ends_while_a_page_is_requested(end):
     script = f"""
         async def main():
             client = sandbox.async_client()
-            if {hang}:
-                sandbox.fault(on="data", nth=3, hang=True)
-            items = getattr(client.data(**{DAY!r}, page_size={SIZE}), {way!r})()
-            for _ in range({2 if way == "pages" else 2 * SIZE}):
+            sandbox.fault(on="data", nth=3, hang=True)
+            items = client.data(**DAY, page_size=SIZE).pages()
+            for _ in range(2):
                 await anext(items)
             {end}
         asyncio.run(main())
@@ -283,41 +230,21 @@ def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     items = getattr(client.data(site="S1", start=None), way)()
     next(items), next(items)
     server.await_request("/data", count=3)
-    began = threading.Event()
-
-    def press():
-        began.wait()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    began.set()
-    with pytest.raises(KeyboardInterrupt):
-        next(items)
-    presser.join()
+    assert interrupted(lambda: next(items), otherwise=client.close)
     server.await_close()
     assert client.discover() is not None
     assert count_data_requests(server) == client.allowance.used == 3
-    assert items is not None
 
 
 @systems.SIGNALS
 @pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_a_read_whose_pages_are_always_ready(sandbox, way):
-    total = -(-len(sandbox.truth(**DAY)) // 5)
-    items = getattr(sandbox.client().data(**DAY, page_size=5), way)()
-
-    def press():
-        wait_until(lambda: sandbox.stats["data_requests"] >= 5)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    with pytest.raises(KeyboardInterrupt):
-        # No line of Python runs in this loop.
-        deque(items, maxlen=0)
-    asked = sandbox.stats["data_requests"]
-    presser.join()
-    assert asked < total
-    assert sum(map(count_points, items)) > 0
+    # No line of Python runs in this loop, which has no end.
+    sandbox.fault(on="data", every=1, empty_page=True)
+    items = getattr(sandbox.client().data(**DAY, page_size=5, max_pages=100_000), way)()
+    assert interrupted(
+        lambda: deque(items, maxlen=0),
+        when=lambda: wait_until(lambda: sandbox.stats["data_requests"] >= 5),
+        otherwise=sandbox.close,
+    )

@@ -1,26 +1,20 @@
 """`on_request=`: each request is told once, as the service counted it, on the caller's thread."""
 
 import asyncio
-import contextlib
 import contextvars
 import gc
-import pickle
-import re
 import signal
-import socket
 import threading
-import weakref
 from collections import Counter
 
 import pytest
 import siteline
 from kit import systems
 from kit.feeds import make_feed, stored_points, true_points
-from kit.interpreter import FORK_WITH_THREADS, run_script
-from kit.ranges import HOURLY, NOW, SIX_HOURS
-from kit.secret_forms import found
+from kit.keys import private_key
+from kit.ranges import SIX_HOURS
 from kit.threads import run_in_threads
-from kit.waiting import wait_until
+from kit.waiting import wait_until, wait_until_async
 from torture.server import Server
 
 PATHS = {"token": "/oauth/token", "discovery": "/discovery", "data": "/data"}
@@ -102,7 +96,7 @@ def test_a_note_has_the_length_of_the_body_and_the_times_of_the_attempt(sandbox)
 
 
 def client_of(server, mode, on_request, **options):
-    credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
+    credential = siteline.Credential("C1", private_key())
     return siteline.Client(
         server.url(mode), credential=credential, on_request=on_request, **options
     )
@@ -115,8 +109,7 @@ READS = {
 }
 
 
-@pytest.mark.parametrize("in_thread", [False, True], ids=["main", "thread"])
-@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize(("read", "in_thread"), [("collect", False), ("gather", True)])
 def test_requests_are_told_while_the_read_goes_on(read, in_thread):
     """The third page never comes: the read ends because the callable raises at the second."""
     notes = []
@@ -139,99 +132,6 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
         assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
 
 
-@pytest.mark.parametrize("read", READS)
-def test_in_asyncio_requests_are_told_while_the_read_goes_on(read):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if len(notes) == 3:
-            raise Stop
-
-    async def main(url):
-        credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
-        async with siteline.AsyncClient(
-            url, credential=credential, on_request=on_request
-        ) as client:
-            with pytest.raises(Stop):
-                await READS[read](client, client.data(site="S1", start=None))
-
-    with Server() as server:
-        asyncio.run(main(server.url("two")))
-    assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
-
-
-FAULTS = [
-    {"status": 503},
-    {"status": 429},
-    {"status": 401},
-    {"status": 500},
-    {"cut": 200},
-    {"reset": True},
-    {"hang": True},
-]
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_what_is_told_of_a_fault_is_what_the_service_counted(sandbox, fault):
-    notes = []
-    client = sandbox.client(on_request=notes.append, response_timeout=0.2)
-    client.discover()
-    sandbox.clock.advance("10s")
-    sandbox.fault(on="data", nth=1, **fault)
-    assert len(client.data(**SIX_HOURS).collect()) == 72
-    data = [note for note in notes if note.kind == "data"]
-    assert len(data) == sandbox.stats["data_requests"] == client.allowance.used == 4
-    assert len([note for note in notes if note.kind == "token"]) == sandbox.stats["token_requests"]
-    failed, repeated = data[:2]
-    assert failed.error is not None
-    assert failed.points is None
-    assert failed.status == fault.get("status", 200 if "cut" in fault else None)
-    assert (failed.attempt, repeated.attempt) == (1, 2)
-    assert repeated.error is None
-    assert repeated.reason
-    expected = {"cut": "TruncatedBody", "reset": "TransportError", "hang": "TransportTimeout"}
-    for name, error in expected.items():
-        assert name not in fault or failed.error == error
-
-
-@pytest.mark.fault("B6")
-def test_of_a_hundred_pages_with_faults_each_attempt_is_told(sandbox):
-    notes = []
-    client = sandbox.client(on_request=notes.append, tries=8)
-    for number in range(5, 110, 11):
-        sandbox.fault(on="data", nth=number, status=503)
-    scan = client.data(**{**HOURLY, "end": "2026-11-03T00:00Z", "page_size": 5})
-    table = scan.collect()
-    data = [note for note in notes if note.kind == "data"]
-    assert sum(note.points or 0 for note in data) == len(table)
-    assert sum(note.points is not None for note in data) >= 100
-    assert len([note for note in data if note.status == 503]) == 10
-    assert counted(notes) == served(sandbox)
-    assert len(data) == client.allowance.used
-    assert sum(note.attempt > 1 for note in data) == 10
-
-
-def test_a_connection_that_was_refused_is_told_as_not_sent():
-    notes = []
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        port = other.getsockname()[1]
-    credential = siteline.Credential("C1", siteline.PrivateKey.generate(2048))
-    client = siteline.Client(
-        f"http://127.0.0.1:{port}", credential=credential, on_request=notes.append, tries=1
-    )
-    with pytest.raises(siteline.TransportError):
-        client.discover()
-    (note,) = notes
-    assert (note.kind, note.status, note.error, note.sent) == (
-        "token",
-        None,
-        "TransportError",
-        False,
-    )
-
-
 def test_what_is_given_up_is_told_with_the_next_call(sandbox):
     notes = []
 
@@ -239,8 +139,11 @@ def test_what_is_given_up_is_told_with_the_next_call(sandbox):
         async with sandbox.async_client(on_request=notes.append) as client:
             await client.discover()
             sandbox.fault(on="data", nth=1, hang=True)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(client.data(**SIX_HOURS).collect(), 0.2)
+            task = asyncio.create_task(client.data(**SIX_HOURS).collect())
+            await wait_until_async(lambda: sandbox.stats["data_requests"])
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
             given_up = ("data", None, "abandoned")
             while given_up not in brief(notes):
                 # It is dropped on another thread, and told with the next call after that.
@@ -266,19 +169,6 @@ def test_closing_the_client_tells_what_is_left():
         server.await_close()
         wait_until(lambda: client.close() or len(notes) == 4)
     assert brief(notes)[3:] == [("data", None, "abandoned")]
-
-
-def test_a_page_that_nobody_took_is_told(sandbox):
-    notes = []
-    with sandbox.client(on_request=notes.append) as client:
-        pages = client.data(**SIX_HOURS).pages()
-        next(pages), next(pages)
-        wait_until(lambda: sandbox.stats["data_requests"] == 3)
-        assert len(notes) == 3
-        del pages
-        wait_until(lambda: client.close() or len(notes) == 4)
-    assert counted(notes)["data"].keys() <= {200, None}
-    assert len(notes) == 4
 
 
 @systems.SIGNALS
@@ -360,32 +250,6 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     assert counted(notes) == served(sandbox), "none was told twice"
 
 
-def test_what_was_not_told_when_a_gathering_ended_is_told_by_the_next(sandbox):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if note.status == 503:
-            # The reads go on meanwhile, to their ends.
-            wait_until(lambda: sandbox.stats["data_requests"] >= 25)
-            raise Stop
-
-    client = sandbox.client(on_request=on_request)
-    sandbox.fault(on="data", nth=2, status=503)
-    parts = client.data(**{**HOURLY, "page_size": 12}).split(4)
-    # Its traceback keeps the gathering, as a notebook does.
-    with pytest.raises(Stop) as stopped:
-        client.gather(parts)
-    assert sum(map(len, client.gather(parts))) == 288
-    told = counted(notes)
-    # A reply that was under way when the reads ended was counted, and told as given up.
-    given_up = told["data"].pop(None, 0)
-    told["data"][200] += given_up
-    assert told == served(sandbox)
-    assert given_up <= 4, "each read waits for one page at a time"
-    del stopped
-
-
 @pytest.mark.parametrize("way", ["pages", "records"])
 def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
     notes = []
@@ -402,25 +266,6 @@ def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
             read.extend(iter(items.__next__, None))
     read.extend(items)
     assert (sum(map(len, read)) if way == "pages" else len(read)) == 72
-    assert counted(notes) == served(sandbox) == {"token": {200: 1}, "data": {200: 3}}
-
-
-def test_what_the_callable_raises_in_asyncio_is_raised_by_the_call(sandbox):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if len(notes) == 3:
-            raise Stop
-
-    async def main():
-        async with sandbox.async_client(on_request=on_request) as client:
-            scan = client.data(**SIX_HOURS)
-            with pytest.raises(Stop):
-                await scan.collect()
-            return len(await scan.collect())
-
-    assert asyncio.run(main()) == 72
     assert counted(notes) == served(sandbox) == {"token": {200: 1}, "data": {200: 3}}
 
 
@@ -456,27 +301,17 @@ def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox,
     assert {note.feed for note in notes if note.kind == "token"} == {None}
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store, concurrency):
+def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store):
     notes = []
     feeds = [make_feed(f"line-{n}", line=f"L{n}", page_size=200) for n in (1, 2)]
     client = sandbox.client(on_request=notes.append)
     for number in (3, 7):
         sandbox.fault(on="data", nth=number, status=503)
-    report = client.sync(feeds, store, concurrency=concurrency)
+    report = client.sync(feeds, store, concurrency=8)
     told = Counter(note.feed for note in notes if note.points is not None)
     assert told == {feed.name: report.feeds[feed.name].pages for feed in feeds}
     assert counted(notes) == served(sandbox)
     assert report.requests == client.allowance.used == counted(notes)["data"][200] + 2
-
-
-def test_scans_that_are_gathered_are_told_of_each_request(sandbox):
-    notes = []
-    client = sandbox.client(on_request=notes.append)
-    parts = client.data(**{**HOURLY, "page_size": 12}).split(8)
-    tables = client.gather(parts, concurrency=8)
-    assert sum(note.points or 0 for note in notes) == sum(map(len, tables)) == 288
-    assert counted(notes) == served(sandbox)
 
 
 def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox):
@@ -494,100 +329,6 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     assert sandbox.stats["discovery_requests"] == 2
 
 
-def test_a_callable_may_read_the_scan_whose_read_waits(sandbox):
-    tables = []
-
-    def on_request(note):
-        if note.status == 503:
-            # The call is waiting for the repeat, which goes on meanwhile.
-            tables.append(scan.collect())
-
-    scan = sandbox.client(on_request=on_request).data(**SIX_HOURS)
-    sandbox.fault(on="data", nth=2, status=503)
-    tables.append(scan.collect())
-    assert len(tables[0]) == 72
-    assert tables[0] is tables[1]
-    assert sandbox.stats["data_requests"] == 4
-
-
-def test_in_asyncio_a_callable_may_begin_a_call(sandbox):
-    notes, tasks = [], []
-
-    def on_request(note):
-        notes.append(note)
-        tasks.append(asyncio.get_running_loop().create_task(client.discover()))
-
-    async def main():
-        await client.data(**{**SIX_HOURS, "page_size": 100}).collect()
-        while tasks:
-            await tasks.pop()
-            if len(notes) > 6:
-                return
-
-    client = sandbox.async_client(on_request=on_request)
-    asyncio.run(main())
-    assert len(notes) > 6, "a task is a call of its own"
-
-
-def test_threads_are_told_of_their_own_requests(sandbox):
-    told = []
-    client = sandbox.client(on_request=lambda note: told.append((threading.get_ident(), note)))
-
-    def work():
-        client.data(**SIX_HOURS).collect()
-        return threading.get_ident()
-
-    threads = run_in_threads(8, work)
-    of_thread = Counter(ident for ident, note in told if note.kind == "data")
-    assert of_thread == dict.fromkeys(threads, 3)
-    assert counted(note for _, note in told) == served(sandbox)
-
-
-def test_threads_that_share_an_iterator_are_told_of_each_request_once(sandbox):
-    notes = []
-    pages = sandbox.client(on_request=notes.append).data(**{**SIX_HOURS, "page_size": 4}).pages()
-    run_in_threads(8, lambda: list(pages))
-    assert counted(notes) == served(sandbox)
-
-
-@pytest.mark.fault("R13")
-def test_no_note_holds_a_secret():
-    notes = []
-    with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        client = sandbox.client(on_request=notes.append)
-        for fault in ({"status": 503}, {"cut": 100}, {"status": 401}, {"forget_cursors": True}):
-            sandbox.fault(on="data", skip=1, times=1, **fault)
-            with contextlib.suppress(siteline.SitelineError):
-                client.data(**SIX_HOURS).collect()
-            sandbox.clear_faults()
-        wire = "\n".join(sandbox.wire)
-    text = b"".join(repr((note, note._asdict())).encode() + pickle.dumps(note) for note in notes)
-    secrets = re.findall(r"(?i)authorization: bearer (\S+)", wire)
-    secrets += re.findall(r"client_assertion=([^&\s]+)", wire)
-    secrets += re.findall(r"cursor=([^&\s]+)", wire)
-    assert len(set(secrets)) > 5
-    assert [secret for secret in secrets if found(secret.encode(), text)] == []
-
-
-def test_a_note_is_a_tuple_that_can_be_pickled(sandbox):
-    notes = []
-    sandbox.client(on_request=notes.append).discover()
-    assert pickle.loads(pickle.dumps(notes)) == notes
-    assert all(type(note) is siteline.RequestNote for note in notes)
-
-
-def test_the_pickle_of_a_client_has_no_callable(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    notes = []
-    client = siteline.Client.from_env(on_request=notes.append)
-    client.discover()
-    again = pickle.loads(pickle.dumps(client))
-    told = len(notes)
-    again.discover()
-    assert told == len(notes) == 2
-
-
 async def unheard(note):
     """Its coroutine would never be awaited."""
 
@@ -596,69 +337,3 @@ async def unheard(note):
 def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.ConfigError, match="on_request="):
         sandbox.client(on_request=wrong)
-
-
-@pytest.mark.fault("R17")
-def test_a_callable_that_owns_its_client_is_collected(sandbox):
-    class Job:
-        def __init__(self):
-            self.client = sandbox.client(on_request=self.on_request)
-            self.client.discover()
-
-        def on_request(self, note):
-            self.note = note
-
-    job = Job()
-    assert job.note.kind == "discovery"
-    gone = weakref.ref(job)
-    del job
-    gc.collect()
-    assert gone() is None
-
-
-@systems.FORK
-def test_a_forked_child_is_told_of_its_own_requests_alone():
-    script = f"""
-        import os, siteline
-        with siteline.Sandbox(now="{NOW}") as sandbox:
-            notes = []
-            client = sandbox.client(on_request=notes.append)
-            pages = client.data(**{SIX_HOURS!r}).pages()
-            next(pages), next(pages)
-            told = len(notes)
-            pid = os.fork()
-            if pid == 0:
-                client.discover()
-                print([(note.kind, note.status) for note in notes[told:]], flush=True)
-                os._exit(0)
-            assert os.waitpid(pid, 0)[1] == 0
-            list(pages)
-            print([(note.kind, note.status) for note in notes[told:]])
-    """
-    lines = run_script(script, *FORK_WITH_THREADS).splitlines()
-    assert lines == ["[('discovery', 200)]", "[('data', 200)]"]
-
-
-def test_a_log_handler_that_calls_the_client_makes_its_request_told_later(sandbox):
-    import logging
-
-    notes, calls = [], []
-    client = sandbox.client(on_request=notes.append)
-
-    class Calling(logging.Handler):
-        def emit(self, record):
-            if not calls:
-                calls.append(record)
-                client.discover()
-
-    logger, handler = logging.getLogger("siteline.token"), Calling()
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        client.discover()
-        client.discover()
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
-    client.close()
-    assert counted(notes) == served(sandbox)

@@ -10,6 +10,7 @@
 | ``memory_store`` | a ``StoreTarget`` in memory |
 | ``interpreter`` | runs a script in a fresh interpreter |
 | ``threads`` | runs a function in many threads |
+| ``interrupts`` | sends SIGINT while a call waits |
 | ``systems`` | what a test needs of its system, each with the reason of a skip |
 | ``waiting`` | waits for a condition |
 | ``markup`` | the HTML of an object, parsed |

@@ -37,7 +37,7 @@ def agent_process(env, *options, ended_by="terminate"):
             assert line.startswith("SITELINE_AGENT="), process.stderr.read()
             yield line.strip().partition("=")[2], process
             getattr(process, ended_by)()
-            rest, told = process.communicate(timeout=60)
+            rest, told = process.communicate(timeout=120)
         finally:
             process.kill()
     expected = 0 if ended_by == "terminate" else -9
@@ -82,7 +82,7 @@ class _Local(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(20)
+        self.sock.settimeout(60)
         self.sock.connect(self.path)
 
 

@@ -6,13 +6,15 @@ import datetime
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from .keys import PEM as PRIVATE_KEY
+
 PEM, DER = serialization.Encoding.PEM, serialization.Encoding.DER
 KEYS = {
-    "rsa": lambda: rsa.generate_private_key(65537, 2048),
+    "rsa": lambda: serialization.load_pem_private_key(PRIVATE_KEY.encode(), None),
     "p256": lambda: ec.generate_private_key(ec.SECP256R1()),
     "p384": lambda: ec.generate_private_key(ec.SECP384R1()),
     "ed25519": ed25519.Ed25519PrivateKey.generate,

@@ -52,7 +52,7 @@ class H2Service(Server):
         if not path.partition("?")[0].endswith("/data"):
             return None
         if self.barrier:
-            self.barrier.wait(30)
+            self.barrier.wait(60)
         with self.counting:
             self.requested += 1
             return self.fault.get(self.requested)
@@ -160,7 +160,7 @@ class Connection:
             window = self.state.local_flow_control_window(stream)
             window = min(window, self.state.max_outbound_frame_size)
             if window == 0:
-                self.changed.wait(30)
+                self.changed.wait(60)
                 continue
             self.state.send_data(stream, body[:window])
             body = body[window:]
