@@ -25,7 +25,7 @@ PUBLIC = [getattr(siteline, name) for name in siteline.__all__]
 CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests" / "FAULTS.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
 def name_of(path):

@@ -9,9 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from kit import systems
-from kit.interpreter import FORK_WITH_THREADS, run_script
-from kit.ranges import DAY, NOW
+from kit.ranges import DAY
 
 IDS = list(siteline.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
@@ -152,30 +150,3 @@ def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_pa
         with pytest.raises(siteline.StoreCorrupt):
             list(stream)
         assert list(stream) == [], "no mark of an end, which would make it a whole stream"
-
-
-CHILD = f"""
-import os, pyarrow as pa, siteline
-with siteline.Sandbox(now={NOW!r}) as sandbox:
-    table = sandbox.client().data(**{DAY!r}).collect()
-    store = siteline.Store(os.environ["STORE"])
-    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-01T00:00Z")
-    sandbox.client().sync(feed, store)
-    begun = store.points("l2")._ipc()
-    child = os.fork()
-    if child == 0:
-        read = pa.ipc.open_stream(b"".join(table._ipc())).read_all()
-        try:
-            next(begun)
-        except siteline.ForkError:
-            os._exit(0 if read.equals(table.to_arrow()) else 3)
-        os._exit(4)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(b"".join(begun)) > 1000)
-"""
-
-
-@systems.FORK
-def test_a_forked_child_has_the_points_at_hand_and_not_the_read_of_its_parent(tmp_path):
-    environment = {"STORE": str(tmp_path / "plant.siteline")}
-    printed = run_script(CHILD, *FORK_WITH_THREADS, environment=environment)
-    assert printed.split() == ["0", "True"]

@@ -134,11 +134,6 @@ def test_what_is_no_zone_or_no_time_of_it_is_refused(client, wrong, message):
         assert "tz=" in caught.value.hint
 
 
-def test_a_misspelt_tz_is_told(client):
-    with pytest.raises(TypeError, match="write tz="):
-        client.data(start="2026-11-01", timezone=BERLIN)
-
-
 def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(client):
     with pytest.warns(siteline.SitelineWarning, match="A bucket of a day is one in UTC") as seen:
         client.data(start="2026-11-02", end="2026-11-05", tz=BERLIN, interval="1d")

@@ -7,12 +7,14 @@ from unittest import mock
 
 import pytest
 import siteline
+from kit import keys
 from kit.ranges import HOURLY
 
 
-@pytest.fixture
-def objects(sandbox, tmp_path):
+@pytest.fixture(scope="module")
+def objects(shared_sandbox, tmp_path_factory):
     """The objects that users work with."""
+    sandbox, tmp_path = shared_sandbox, tmp_path_factory.mktemp("objects")
     client = sandbox.client()
     scan = client.data(**HOURLY)
     table = scan.collect()
@@ -35,7 +37,7 @@ def objects(sandbox, tmp_path):
             "sandbox": sandbox,
             "clock": sandbox.clock,
             "agent": agent,
-            "key": siteline.PrivateKey.generate(),
+            "key": keys.private_key(),
             "async client": waiting,
             "async scan": waiting.data(**HOURLY),
             "async pages": waiting.data(**HOURLY).pages(),

@@ -94,14 +94,6 @@ def test_the_private_parts_of_this_pandas_are_as_expected_or_not_used(table):
     assert is_shared(table, frame) == _zero_copy._known[0]
 
 
-def test_the_stand_in_for_another_pandas_changes_nothing_by_itself(table, monkeypatch):
-    table.to_pandas()
-    known = list(_zero_copy._known)
-    monkeypatch.setattr(_zero_copy, "_known", [])
-    monkeypatch.setattr(_zero_copy, "_blocks", [])
-    assert [_zero_copy.can_share(OtherPandas())] == known
-
-
 @pytest.mark.parametrize(
     "other",
     [

@@ -111,13 +111,6 @@ def test_what_is_no_time_before_now_is_refused_and_nothing_is_sent(sandbox, wron
     assert sandbox.stats["data_requests"] == 0
 
 
-def test_feeds_take_no_times_before_now(sandbox, store):
-    with pytest.raises(siteline.QueryError, match="not an ISO 8601 time"):
-        make_feed(since="-7d")
-    with pytest.raises(siteline.QueryError, match="not an ISO 8601 time"):
-        sandbox.client().sync(make_feed(), store, until="-1h")
-
-
 @pytest.fixture
 def stored(sandbox, store):
     """A store with two days of hours, which were read in two syncs, six hours apart."""
