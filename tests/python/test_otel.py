@@ -116,19 +116,6 @@ def test_a_span_has_the_times_of_its_attempt(sandbox, recorded):
         assert span.end_time == span.start_time + round(note.duration * 1e9)
 
 
-@pytest.mark.parametrize(
-    ("fault", "error"), [({"cut": 200}, "TruncatedBody"), ({"reset": True}, "TransportError")]
-)
-def test_a_failure_without_an_error_status_has_the_name_of_its_class(
-    sandbox, recorded, fault, error
-):
-    sandbox.fault(on="data", nth=1, **fault)
-    sandbox.client().data(**SIX_HOURS).collect()
-    span = recorded.spans("data")[0]
-    assert span.attributes["error.type"] == error
-    assert span.status.status_code is StatusCode.ERROR
-
-
 @WIRE
 def test_without_a_span_of_the_caller_no_header_is_sent(sandbox, recorded):
     sandbox.client().discover()
@@ -266,6 +253,8 @@ def test_no_span_and_no_metric_holds_a_secret(sandbox, recorded):
             sandbox.fault(on="data", skip=1, times=1, **fault)
             client.data(**SIX_HOURS).collect()
             sandbox.clear_faults()
+    errors = {span.attributes.get("error.type") for span in recorded.spans("data")}
+    assert errors == {None, "503", "401", "TruncatedBody", "TransportError"}
     spans = [span.to_json() for span in recorded.exporter.get_finished_spans()]
     text = "\n".join([*spans, recorded.reader.get_metrics_data().to_json()]).encode()
     wire = "\n".join(sandbox.wire)

@@ -62,14 +62,6 @@ def test_what_was_never_read_has_its_own_look_and_is_named(sandbox, store):
     assert boxes_of(plot, AMBER) == -1
 
 
-def test_a_feed_of_which_nothing_is_over_yet_is_a_picture_that_says_so():
-    empty = siteline.Coverage(make_feed(), NOW_TIME, [])
-    plot = empty.plot()
-    assert "no time yet" in plot.alt
-    assert "nothing" in texts(plot)
-    assert plot.to_pandas().empty
-
-
 def test_feeds_beyond_the_bound_are_told(sandbox, store):
     feeds = [make_feed(f"feed-{n}", since="2026-11-18T00:00Z") for n in range(3)]
     sandbox.client().sync(feeds, store)
@@ -112,6 +104,10 @@ def test_a_feed_that_was_read_once_has_no_curve_and_says_so(sandbox, store):
     plot = store.lateness("line-2").plot()
     assert "no delays are known" in texts(plot)
     assert "Too little data" in plot.alt
+    nothing = siteline.Coverage(make_feed(), NOW_TIME, []).plot()
+    assert "no time yet" in nothing.alt
+    assert "nothing" in texts(nothing)
+    assert nothing.to_pandas().empty
     assert plot.to_pandas().empty
     assert list(plot.to_pandas()) == ["feed", "kind", "delay", "share"]
 
@@ -177,21 +173,18 @@ def test_the_pace_of_the_day_is_that_of_its_beginning(sandbox, store):
     assert "at the pace so far 12 of 20 at the end of the day" in texts(noon)
 
 
-def dashed(plot):
-    """The dashed lines of a picture, without that of the legend."""
-    paths = parsed(plot.svg()).iter(f"{SVG}path")
-    return [path.get("d") for path in paths
-            if path.get("stroke-dasharray") and "H" in path.get("d")]  # fmt: skip
-
-
-def test_the_line_of_the_pace_does_not_cross_the_number_of_the_day(sandbox):
+def test_the_line_of_the_pace_does_not_cross_the_number_of_the_day():
     known = Allowance(47, 100, 53, NOW_TIME + timedelta(days=1), 3, 1)
-    for minutes in range(180, 1_440, 59):
+    for minutes in (61, *range(180, 1_440, 60)):
         plot = siteline.plots.allowance(known, now=NOW_TIME + timedelta(minutes=minutes))
-        [dashes] = dashed(plot)
-        line = float(dashes.split()[1].partition("H")[0])
+        dashes = [path.get("d") for path in parsed(plot.svg()).iter(f"{SVG}path")
+                  if path.get("stroke-dasharray") and "H" in path.get("d")]  # fmt: skip
+        # A pace far above the limit is named and not drawn.
+        assert len(dashes) == (minutes != 61)
         [number] = [box for box in estimated(plot.svg())[0] if box.text == "47"]
-        assert not number.top < line < number.bottom, minutes
+        for line in dashes:
+            at = float(line.split()[1].partition("H")[0])
+            assert not number.top < at < number.bottom, minutes
 
 
 def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):

@@ -1,15 +1,17 @@
-"""No text of a picture overlaps another or is cut off: by an estimate, and as Chromium shows it.
+"""No text of a picture overlaps another or is cut off, by an estimate of its width.
 
-The pictures here are awkward on purpose: long names, many series, every length of an axis, clocks
-that are set, numbers of all sizes.
+The pictures have long names, many series, every length of an axis, clock changes, and numbers of
+all sizes.
 """
 
+import re
+import struct
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 import siteline
-from kit.pictures import CHROMIUM, Box, estimated, faults, measured, parsed
+from kit.pictures import Box, estimated, faults, parsed
 from siteline._plots.columns import NUMBERS
 from siteline._plots.points_text import Grid, Options
 from siteline.allowance import Allowance
@@ -17,7 +19,7 @@ from siteline.coverage import Coverage, CoverageWindow
 from siteline.lateness import Lateness
 
 pytestmark = pytest.mark.once
-WIDTHS = (900, 1_400)
+WIDTHS = (400, 1_400)
 START = datetime(2026, 10, 24, 21, 7, tzinfo=UTC)
 LENGTHS = ("40s", "9min", "7h", "26h", "12d", "90d", "3y", "80y")
 UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
@@ -51,8 +53,6 @@ class Holder:
         self.columns = [*times] * len(scales), values, len(times)
 
     def _columns(self):
-        import struct
-
         times, values, length = self.columns
         count = len(self.tags)
         lengths = bytearray(struct.pack(f"={count}q", *[length] * count))
@@ -118,20 +118,9 @@ def of_coverages(width):
 
 
 def lateness_of(feed, count, scale=1):
-    curve = [
-        (60 * scale, 0),
-        (90 * scale, 500_000),
-        (4_000 * scale, 990_000),
-        (9_000 * scale, 1_000_000),
-    ]
-    quantiles = [
-        90 * scale,
-        3_000 * scale,
-        3_500 * scale,
-        4_000 * scale,
-        8_000 * scale,
-        9_000 * scale,
-    ]
+    shares = {60: 0, 90: 500_000, 4_000: 990_000, 9_000: 1_000_000}
+    curve = [(delay * scale, share) for delay, share in shares.items()]
+    quantiles = [delay * scale for delay in (90, 3_000, 3_500, 4_000, 8_000, 9_000)]
     part = {"count": count, "late": 0, "looked": 900_000 if count else None,
             "quantiles": quantiles if count else None, "curve": curve if count else []}  # fmt: skip
     return Lateness(feed, {"points": part, "revisions": part, "settled": 86_400})
@@ -172,26 +161,12 @@ def all_pictures(width):
         yield from make(width)
 
 
-@pytest.mark.parametrize("width", [400, WIDTHS[1]])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_by_the_estimated_widths_no_text_overlaps_or_is_cut_off(width):
     for plot in all_pictures(width):
         assert not faults(*estimated(plot.svg())), plot
+        assert not re.search(r"[ ,\"](nan|-?inf)\b", plot.svg())
         assert parsed(plot.svg()).get("width") == f"{width}"
-
-
-@pytest.mark.campaign
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-@pytest.mark.parametrize("width", WIDTHS)
-def test_in_chromium_no_text_overlaps_or_is_cut_off(width, tmp_path):
-    pictures = [plot.svg(standalone=False) for plot in all_pictures(width)]
-    found = measured(pictures, tmp_path, width)
-    assert len(found) == len(pictures)
-    for boxes, full, height in found:
-        assert full == width
-        assert len(boxes) > 3
-        # The boxes have the room of a line, also above and below what is written.
-        assert not faults([one._replace(top=one.top + 2, bottom=one.bottom - 2) for one in boxes],
-                          full, height, slack=0.5)  # fmt: skip
 
 
 def test_an_overlap_and_a_cut_are_found():

@@ -87,27 +87,24 @@ def test_times_before_now_count_by_the_services_clock(sandbox, wall):
     assert bounds(query) == ("2026-11-19T00:00:00Z", "2026-11-19T23:00:00Z")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_invalid_times_before_now_are_refused_and_nothing_is_sent(sandbox):
+    for wrong, message in (
         ({"start": "+1h"}, "lies after now"),
         ({"start": "-1d", "end": "+1h"}, "lies after now"),
         ({"start": "-7"}, "not a time before now"),
         ({"start": "-1y"}, "not a time before now"),
-        ({"start": "-1M"}, "not a time before now"),
         ({"start": "7d"}, '(?s)not an ISO 8601 time.*write "-7d"'),
         ({"start": "-3000000d"}, "before the year 1"),
         ({"start": "-1h", "end": "-2h"}, "(?s)range is empty.*rounded down"),
         ({"start": "-10m", "end": "-5m", "interval": "1h"}, "(?s)range is empty.*rounded down"),
         ({"start": "-1m", "interval": "1d"}, "(?s)range is empty.*end was left out"),
         ({"start": "now"}, "range is empty"),
-    ],
-    ids=repr,
-)
-def test_what_is_no_time_before_now_is_refused_and_nothing_is_sent(sandbox, wrong, message):
-    with pytest.raises(siteline.QueryError) as caught:
-        sandbox.client().data(**wrong)
-    assert re.search(message, str(caught.value))
+    ):
+        with pytest.raises(siteline.QueryError) as caught:
+            sandbox.client().data(**wrong)
+        assert re.search(message, str(caught.value))
+    with pytest.raises(siteline.QueryError, match="not an ISO 8601 time"):
+        make_feed(since="-7d")
     assert sandbox.stats["data_requests"] == 0
 
 
@@ -141,15 +138,12 @@ def test_times_before_now_of_a_store_count_from_the_newest_instant_that_was_read
 
 
 def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
-    with pytest.raises(siteline.StoreError):
-        store.points("line-2", "-7d")
     sandbox.fault(on="data", status=503)
     with pytest.raises(siteline.ServiceUnavailable):
         sandbox.client(tries=1).sync(make_feed(), store)
     for call in (store.points, lambda *range_: store.changes(range_[0], 0, *range_[1:])):
-        with pytest.raises(siteline.SitelineError) as caught:
+        with pytest.raises((siteline.UnreadRange, siteline.StoreError)):
             call("line-2", "-7d")
-        assert isinstance(caught.value, siteline.UnreadRange | siteline.StoreError)
 
 
 RECENT = ["pull", "--site", "S1", "--line", "L2", "--interval", "1h", "--page-size", "10"]
