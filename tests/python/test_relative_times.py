@@ -64,18 +64,6 @@ def test_times_before_now_are_whole_buckets_and_fixed_when_the_scan_is_made(sand
     assert client.data(start="-7d", **LINE).query != query
 
 
-def test_a_bookmark_goes_on_with_the_times_that_were_fixed(sandbox):
-    client = sandbox.client()
-    scan = client.data(start="-2d", **LINE, page_size=50)
-    page = next(scan.pages())
-    sandbox.clock.advance("2h")
-    known = {"start": scan.query.start, "end": scan.query.end}
-    rest = client.data(**known, **LINE, page_size=50).resume(page.bookmark).collect()
-    assert len(page) + len(rest) == len(scan.collect())
-    with pytest.raises(siteline.BookmarkError):
-        client.data(start="-2d", **LINE, page_size=50).resume(page.bookmark)
-
-
 @pytest.mark.parametrize("wall", ["2026-11-20T09:00Z", "2026-11-19T09:00Z"], ids=["fast", "slow"])
 def test_times_before_now_count_by_the_services_clock(sandbox, wall):
     client = sandbox.client(clock=sandbox.clock.machine(wall))
@@ -91,14 +79,9 @@ def test_invalid_times_before_now_are_refused_and_nothing_is_sent(sandbox):
     for wrong, message in (
         ({"start": "+1h"}, "lies after now"),
         ({"start": "-1d", "end": "+1h"}, "lies after now"),
-        ({"start": "-7"}, "not a time before now"),
-        ({"start": "-1y"}, "not a time before now"),
         ({"start": "7d"}, '(?s)not an ISO 8601 time.*write "-7d"'),
-        ({"start": "-3000000d"}, "before the year 1"),
-        ({"start": "-1h", "end": "-2h"}, "(?s)range is empty.*rounded down"),
         ({"start": "-10m", "end": "-5m", "interval": "1h"}, "(?s)range is empty.*rounded down"),
         ({"start": "-1m", "interval": "1d"}, "(?s)range is empty.*end was left out"),
-        ({"start": "now"}, "range is empty"),
     ):
         with pytest.raises(siteline.QueryError) as caught:
             sandbox.client().data(**wrong)
