@@ -5,88 +5,50 @@ all sizes.
 """
 
 import re
-import struct
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
+import pandas as pd
 import pytest
 import siteline
 from kit.pictures import Box, estimated, faults, parsed
-from siteline._plots.columns import NUMBERS
-from siteline._plots.points_text import Grid, Options
 from siteline.allowance import Allowance
 from siteline.coverage import Coverage, CoverageWindow
 from siteline.lateness import Lateness
 
 pytestmark = pytest.mark.once
 WIDTHS = (400, 1_400)
-START = datetime(2026, 10, 24, 21, 7, tzinfo=UTC)
-LENGTHS = ("40s", "9min", "7h", "26h", "12d", "90d", "3y", "80y")
-UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
-
-
-class Memory:
-    """A column as the core hands it out."""
-
-    def __init__(self, values, letter):
-        import numpy as np
-
-        self.values = np.array(values, dtype=f"<{letter}8")
-
-    @property
-    def __array_interface__(self):
-        return self.values.__array_interface__
-
-
-class Holder:
-    """Points without a table: so many series over a length of time."""
-
-    def __init__(self, length, scales):
-        number = length.rstrip("sminhdy")
-        seconds = int(number) * UNITS[length[len(number) :]]
-        step = seconds * 1_000_000 // 40
-        first = int(START.timestamp()) * 1_000_000
-        self.grid = (first, first + step * 40, step)
-        times = [first + step * n for n in range(40) if n not in (7, 8, 20, 22)]
-        self.tags = [f"{'temperature of bearing ' * (n % 4)}{n}" for n in range(len(scales))]
-        values = [scale * (n - 11) for scale in scales for n in range(len(times))]
-        self.columns = [*times] * len(scales), values, len(times)
-
-    def _columns(self):
-        times, values, length = self.columns
-        count = len(self.tags)
-        lengths = bytearray(struct.pack(f"={count}q", *[length] * count))
-        for name in ("site_id", "line_id", "machine_id", "device_id"):
-            yield name, "runs", bytearray(struct.pack(f"={count}i", *[0] * count)), lengths, ["Ä1"]
-        codes = bytearray(struct.pack(f"={count}i", *range(count)))
-        yield "tag_guid", "runs", codes, lengths, self.tags
-        yield "timestamp", "timestamp", Memory(times, "i"), "UTC"
-        for name in NUMBERS[:3]:
-            yield name, "float", Memory(values, "f")
-        yield "sample_count", "integer", Memory([1] * len(values), "i"), None
-
-    def _provenance(self):
-        return {}
-
-    def plot(self, zone, width):
-        from siteline import plots
-        from siteline._plots import points
-
-        labels = {tag: (tag, "m³/h") for tag in self.tags[::2]}
-        start, end, interval = self.grid
-        options = Options("value", plots._zone(zone), labels, None, width, 12)
-        drawing = points.picture(self, Grid(start, end, interval), options).drawing
-        return plots.Plot(drawing, lambda: None)
-
-
+DAY = 86_400
+# Seconds of the whole axis; each is of 40 buckets.
+LENGTHS = (40, 600, 7 * 3_600, 26 * 3_600, 12 * DAY, 90 * DAY, 3 * 365 * DAY, 70 * 365 * DAY)
 SCALES = [1, 1e-9, 1e12, -0.003, 3e300, 17.25, 1_234_567.0]
 
 
+def plot_of(length, scales, zone, width):
+    """Series over a length of time that begins in the night of a clock change, with gaps."""
+    step = length // 40
+    first = int(datetime(2026, 10, 24, 21, 7, tzinfo=UTC).timestamp()) // step * step
+    rows = [n for n in range(40) if n not in (7, 8, 20, 22)]
+    points = pd.DataFrame(
+        {"timestamp": pd.to_datetime([first + step * n for n in rows], unit="s", utc=True)}
+    )
+    tags = [f"{'temperature of bearing ' * (n % 4)}{n}" for n in range(len(scales))]
+    with siteline.Sandbox(now="2100-01-01T00:00Z") as sandbox:
+        for tag, scale in zip(tags, scales, strict=True):
+            values = [scale * (n - 11) for n in range(len(rows))]
+            numbers = dict.fromkeys(("value", "minimum", "maximum"), values)
+            loaded = points.assign(sample_count=1, **numbers)
+            sandbox.load(loaded, bucket=step, site="Ä1", tag=tag)
+        start, end = (datetime.fromtimestamp(at, UTC) for at in (first, first + 40 * step))
+        table = sandbox.truth(site="Ä1", start=start, end=end, interval=step)
+    return table.plot(labels={tag: (tag, "m³/h") for tag in tags[::2]}, tz=zone, width=width)
+
+
 def of_series(width):
-    zones = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
-    for length, zone in product(LENGTHS, zones[1:] if width == WIDTHS[0] else zones[:1]):
-        yield Holder(length, SCALES[:3]).plot(zone, width)
-    yield Holder("12d", SCALES * 3).plot("UTC", width)
+    zones = ("Europe/Berlin", "Asia/Kathmandu") if width == WIDTHS[0] else ("UTC",)
+    for length, zone in product(LENGTHS, zones):
+        yield plot_of(length, SCALES[:3], zone, width)
+    yield plot_of(12 * DAY, SCALES * 3, "UTC", width)
 
 
 def feeds(count, since="2026-09-01T00:00Z"):
