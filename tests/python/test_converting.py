@@ -6,7 +6,6 @@ import sys
 import threading
 from contextlib import contextmanager
 
-import pandas as pd
 import pytest
 import siteline
 from kit.interpreter import run_script
@@ -124,17 +123,6 @@ def test_a_frame_is_made_in_the_callers_context(sandbox):
     with watch(lambda: seen.append(request.get())):
         asyncio.run(read())
     assert seen == ["mine"]
-
-
-def test_the_frame_is_the_one_of_the_table(sandbox):
-    async def read():
-        async with sandbox.async_client() as client:
-            scan = client.data(**SIX_HOURS)
-            return await scan.to_pandas(ids="category"), await scan.collect()
-
-    frame, table = asyncio.run(read())
-    pd.testing.assert_frame_equal(frame, table.to_pandas(ids="category"))
-    assert frame.attrs == table.to_pandas().attrs
 
 
 def test_frames_are_made_while_the_interpreter_ends():

@@ -60,37 +60,29 @@ def test_writing_to_a_frame_does_not_change_the_scan(scan):
     assert (scan.to_pandas()["value"] != 0.0).any()
 
 
-def test_polars_has_strings_and_utc_microseconds(scan, empty):
+def test_polars_and_arrow_have_strings_and_utc_microseconds(scan, empty):
     for frame in (scan.to_polars(), empty.to_polars()):
         assert frame.schema["site_id"] == pl.String
         assert frame.schema["timestamp"] == pl.Datetime("us", "UTC")
         assert frame.schema["sample_count"] == pl.Int64
     assert scan.to_polars(ids="category").schema["site_id"] == pl.Categorical
     assert pl.DataFrame(scan).height == len(scan.to_pandas())
-
-
-def test_arrow_equals_pandas(scan):
-    table = scan.to_arrow()
-    frame = scan.to_pandas()
-    assert table.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
-    assert table.column("value").to_pylist() == frame["value"].to_list()
-    assert table.column("tag_guid").to_pylist() == frame["tag_guid"].to_list()
+    arrow, pandas = scan.to_arrow(), scan.to_pandas()
+    assert arrow.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
+    for name in ("value", "tag_guid"):
+        assert arrow.column(name).to_pylist() == pandas[name].to_list()
 
 
 def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_sandbox):
     client = shared_sandbox.client()
     before = client.allowance.used
     scan = client.data(**QUERY)
+    pa.schema(scan)
+    assert client.allowance.used == before, "the schema costs no request"
     total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchall()[0]
     assert client.allowance.used == before + 1
     assert total == len(scan.to_pandas())
     assert mean == pytest.approx(scan.to_pandas()["value"].mean())
-
-
-def test_the_schema_costs_no_request(shared_sandbox):
-    client = shared_sandbox.client()
-    pa.schema(client.data(**QUERY))
-    assert client.allowance.used == 0
 
 
 def test_an_unknown_value_of_ids_is_refused(scan):

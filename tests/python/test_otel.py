@@ -11,7 +11,6 @@ from kit.feeds import make_feed
 from kit.interpreter import run_script
 from kit.ranges import HOURLY, NOW, SIX_HOURS
 from kit.secret_forms import found
-from kit.threads import run_in_threads
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -152,19 +151,6 @@ def test_in_asyncio_each_task_has_its_own_spans(sandbox, recorded):
     spans = [span.parent.span_id for span in recorded.spans("data")]
     assert sorted(spans) == sorted(callers * 2)
     assert sorted(int(sent.split("-")[2], 16) for sent in sent_headers(sandbox)) == sorted(spans)
-
-
-def test_threads_have_their_own_spans(sandbox, recorded):
-    client = sandbox.client()
-
-    def work():
-        with recorded.tracer.start_as_current_span("thread") as span:
-            client.data(**SIX_HOURS).collect()
-            return span.get_span_context().span_id
-
-    callers = run_in_threads(8, work)
-    parents = [span.parent.span_id for span in recorded.spans("data")]
-    assert sorted(parents) == sorted(callers * 3)
 
 
 def test_what_is_counted_is_what_the_service_counted(sandbox, recorded):

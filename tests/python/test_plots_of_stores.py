@@ -1,6 +1,5 @@
 """Pictures of a store and of the allowance: what is known is drawn, and what is not is said."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -219,17 +218,3 @@ def test_what_is_not_known_is_said_and_not_drawn(sandbox, store):
     assert unknown.pages is None
     shown = texts(siteline.plots.allowance(client.allowance, plan=unknown))
     assert "the plan does not know its pages: nothing is projected" in shown
-
-
-def test_in_asyncio_the_plan_is_awaited_and_all_else_is_the_same(sandbox, store):
-    async def main():
-        async with sandbox.async_client(daily_allowance=100) as client:
-            await client.sync(make_feed(), store)
-            plan = await client.plan(make_feed(), store)
-            table = await client.data(site="S1", start="2026-11-01T00:00Z",
-                                      end="2026-11-01T06:00Z", interval="1h").collect()  # fmt: skip
-            return table.plot(), siteline.plots.allowance(client.allowance, store, plan=plan)
-
-    series, allowance = asyncio.run(main())
-    assert "12 series" in series.alt
-    assert "of 100 today" in allowance.alt

@@ -218,23 +218,6 @@ def test_r19_the_file_of_the_clock_ends_with_the_sandbox(sandbox, set_variables)
     assert not file.exists()
 
 
-def test_r20_the_clock_is_for_the_address_of_its_sandbox_alone(sandbox, set_variables):
-    environment = sandbox.env()
-    by_name = environment["SITELINE_BASE_URL"].replace("127.0.0.1", "localhost")
-    set_variables({**environment, "SITELINE_BASE_URL": by_name})
-    client = siteline.Client.from_env(audience=f"{sandbox.base_url}/api/customer/oauth/token")
-    today = datetime.now(UTC)
-    assert client.allowance.resets_at in {midnight_after(today), midnight_after(datetime.now(UTC))}
-    with siteline.Sandbox(now="2020-01-01T00:00Z") as other:
-        set_variables({**other.env(), CLOCK: environment[CLOCK]})
-        with pytest.raises(siteline.ClockSkewError) as caught:
-            siteline.Client.from_env().discover()
-        assert "set all variables of sandbox.env(), or pass clock=sandbox.clock" in str(
-            caught.value.hint
-        )
-        siteline.Client.from_env(clock=other.clock).discover()
-
-
 def test_r20_a_client_with_the_clock_of_a_sandbox_counts_in_memory_and_says_so_once(
     sandbox, set_variables, caplog, tmp_path, monkeypatch
 ):

@@ -69,7 +69,7 @@ def layout():
     return st.tuples(names, space, space, space, quality)
 
 
-@settings(max_examples=examples(20, 1_000), deadline=None,
+@settings(max_examples=examples(20, 200), deadline=None,
           suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(
     rows=st.lists(st.tuples(number(), number(), st.integers(0, 3)), max_size=30),
