@@ -13,14 +13,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import siteline
 
 from speed.measure import Row
-from speed.month import tag_month
 from speed.outcome import framed
 from speed.pages import FEED
 
@@ -46,7 +45,6 @@ def many_points() -> Figures:
         expected = {"early": early.inserted, "all": early.inserted + late.inserted}
         given = {
             "path": str(path),
-            "since": since.isoformat(),
             "sequence": early[FEED].sequence,
             "expected": expected,
         }
@@ -73,11 +71,7 @@ def _read(given: dict[str, Any]) -> Figures:
         if not rows == len(outcome.product()) == expected["all"] or early != expected["early"]:
             raise RuntimeError(f"{early} and {rows} points, not {expected}")
         frames = outcome.figures["frames"]
-        del outcome  # the frame of all points
-        since = datetime.fromisoformat(given["since"])
-        month = tag_month(store, Path(given["path"]).parent, since, DAYS)
     return {
-        **month,
         "as of": as_of,
         "length": length,
         "lateness": lateness,
@@ -102,12 +96,6 @@ ROWS = [
         Row(f"{WHAT}: as_of an early page", "as of", MANY, bar=LOOK_UP),
         Row(f"{WHAT}: len(points)", "length", MANY, bar=LOOK_UP),
         Row(f"{WHAT}: lateness", "lateness", MANY, bar=LOOK_UP),
-        Row(
-            f"{WHAT}: a tag's month, seconds more than DuckDB's own file",
-            "month over DuckDB",
-            MANY,
-            bar=0.05,
-        ),
     )
 ]
 
