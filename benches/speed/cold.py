@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -35,26 +34,6 @@ def script(name: str) -> Outcome:
     seconds = time.perf_counter() - started
     rows, total = printed.split()
     return Outcome({"seconds": seconds}, lambda: {"rows": int(rows), "sum of value": float(total)})
-
-
-def nothing() -> Figures:
-    """Seconds of an interpreter that does nothing, from its start to its exit."""
-    return _seconds(sys.executable, "-c", "pass")
-
-
-def command(option: str) -> Figures:
-    """Seconds of ``siteline`` with an option, from its start to its exit."""
-    return _seconds(os.path.join(os.path.dirname(sys.executable), "siteline"), option)
-
-
-def _seconds(*command: str) -> Figures:
-    """The median of eleven, for each takes hundredths of a second."""
-    seconds = []
-    for _ in range(11):
-        started = time.perf_counter()
-        subprocess.run(command, capture_output=True, check=True)
-        seconds.append(time.perf_counter() - started)
-    return {"seconds": statistics.median(seconds)}
 
 
 def wheel() -> Figures:

@@ -76,21 +76,6 @@ def normalize(pages: str) -> Outcome:
     return framed(work)
 
 
-def loops(pages: str) -> Outcome:
-    """Plain loops: a dict for each point, and a frame from the list."""
-    session = _session()
-
-    def work() -> pd.DataFrame:
-        rows = []
-        for envelopes in _chain(session, pages):
-            for one in envelopes:
-                ids = {name: one[name] for name in IDS}
-                rows += [{**ids, **point} for point in one["points"]]
-        return _normalized(pd.DataFrame(rows))
-
-    return framed(work)
-
-
 def dlt(pages: str) -> Outcome:
     """dlt: its RESTClient follows the cursor; a frame from each page."""
     from dlt.sources.helpers.rest_client.auth import BearerTokenAuth

@@ -17,15 +17,9 @@ def _frames() -> list[Row]:
         what = f"to pandas, layout {layout}, beside"
         first = 0.28 if pages == "a" else 0.35
         rows.append(Row(f"{what} msgspec and NumPy", "seconds", ours, typed, bar=first))
-        for peer, by, bar in (
-            ("json_normalize", "frames:normalize", 0.03),
-            ("dlt", "frames:dlt", 0.04),
-            ("requests and loops", "frames:loops", None),
-        ):
-            who = f"{by}:{pages}"
-            # A row without a bar needs few runs.
-            slow = (who,) if bar is None else ()
-            rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar, slow=slow))
+        for peer, by, bar in (("json_normalize", "normalize", 0.03), ("dlt", "dlt", 0.04)):
+            who = f"frames:{by}:{pages}"
+            rows.append(Row(f"{what} {peer}", "seconds", ours, who, bar=bar))
     rows += [
         Row(
             f"{what}, beside msgspec, the second read of the process",
@@ -73,7 +67,6 @@ def _records() -> list[Row]:
         dicts, named = f"records:siteline:{pages}", f"records:siteline_named:{pages}"
         for what, ours, by, bar in (
             ("records, {}, beside orjson", dicts, "orjson", 0.45),
-            ("records, {}, beside orjson with a memo of datetimes", dicts, "orjson_memo", None),
             ("named records, {}, beside msgspec's tuples", named, "typed_tuples", 0.9),
         ):
             name, peer = what.format(f"layout {layout}"), f"records:{by}:{pages}"
@@ -82,16 +75,11 @@ def _records() -> list[Row]:
 
 
 def _memory() -> list[Row]:
-    rows = []
-    for pages, layout in LAYOUTS:
-        what, ours = f"peak of to_pandas, layout {layout}", f"frames:siteline:{pages}"
-        typed, loops = f"typed:frame:{pages}", f"frames:loops:{pages}"
-        beside = f"{what}, beside"
-        rows += [
-            Row(what, "frames", ours, unit="frames", bar=1.6),
-            Row(f"{beside} msgspec", "frames", ours, typed, "frames"),
-            Row(f"{beside} plain loops", "frames", ours, loops, "frames", slow=(loops,)),
-        ]
+    rows = [
+        Row(f"peak of to_pandas, layout {layout}", "frames", f"frames:siteline:{pages}",
+            unit="frames", bar=1.6)
+        for pages, layout in LAYOUTS
+    ]  # fmt: skip
     five, one = "memory:siteline:a5", "memory:siteline:a"
     return [
         *rows,
@@ -101,7 +89,7 @@ def _memory() -> list[Row]:
 
 
 def _wide() -> list[Row]:
-    """Pages of many series, small pages, and points with members that nobody needs."""
+    """Pages of many series, small pages, and points with unknown members."""
     ours, arrow = "frames:siteline:wide", "arrow:siteline:wide"
     records, small = "records:siteline:wide", "frames:siteline:small"
     what = "pages of 5,000 series x 2 points, "
@@ -126,27 +114,10 @@ def _wide() -> list[Row]:
             )
         ),
     ]
-    for pages, what, bar in (
-        ("unknown-70", "points with 70 unknown members", 1.0),
-        ("unknown-100", "points with 100 unknown members", 1.0),
-        ("unknown-200", "points with 200 unknown members", 1.0),
-        ("shuffled", "members in random order", None),
-        ("decimals", "decimals of 40 digits", None),
-        ("texts", "unknown texts of 2 KB", None),
-    ):
-        name, by = f"decoding alone, {what}, beside sonic-rs", f"arrow:alone:{pages}"
-        row = Row(name, "siteline", by, by, "GB/s", bar, at_least=True, peer_figure="sonic")
-        rows.append(replace(row, slow=(by,)))
-    return rows
-
-
-def _told() -> list[Row]:
-    rows = [
-        Row(f"a page whose request is told to {whom}", "microseconds", by, unit="µs", bar=50)
-        for whom, by in (("a callable", "told:on_request"), ("OpenTelemetry", "told:otel"))
-    ]
-    name = "a page told to OpenTelemetry, beside a callable that makes the least of its SDK"
-    return [*rows, Row(name, "microseconds", "told:otel", "told:sdk", "µs", 1.25)]
+    name = "decoding alone, points with 100 unknown members, beside sonic-rs"
+    by = "arrow:alone:unknown-100"
+    row = Row(name, "siteline", by, by, "GB/s", 1.0, at_least=True, peer_figure="sonic")
+    return [*rows, replace(row, slow=(by,))]
 
 
 def _compared(row: Row) -> Row:
@@ -177,8 +148,6 @@ ROWS = [
     ),
     *_memory(),
     *_wide(),
-    *_told(),
-    Row("a lease of an agent over a socket", "milliseconds", "agent:lease", unit="ms", bar=0.3),
     _compared(
         Row(
             "1,000 small scans at once in asyncio, beside aiohttp",
@@ -204,15 +173,5 @@ ROWS = [
             bar=0.25,
         )
     ),
-    *(
-        Row(
-            f"siteline {option}, beside python -c pass",
-            "seconds",
-            f"cold:command:{option}",
-            "cold:nothing",
-            bar=bar,
-        )
-        for option, bar in (("--version", 2.0), ("--help", 3.5))
-    ),
-    Row("the wheel", "megabytes", "cold:wheel", unit="MB"),
+    Row("the wheel", "megabytes", "cold:wheel", unit="MB", bar=8),
 ]

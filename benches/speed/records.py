@@ -41,23 +41,10 @@ def typed_tuples(pages: str) -> Outcome:
 
 def orjson(pages: str) -> Outcome:
     """orjson, and the same dicts."""
-    return _drained(_orjson(pages, lambda: datetime.fromisoformat))
+    return _drained(_orjson(pages))
 
 
-def orjson_memo(pages: str) -> Outcome:
-    """orjson, with each timestamp of a page parsed once."""
-
-    class Memo(dict[str, datetime]):
-        def __missing__(self, text: str) -> datetime:
-            parsed = self[text] = datetime.fromisoformat(text)
-            return parsed
-
-    return _drained(_orjson(pages, lambda: Memo().__getitem__))
-
-
-def _orjson(
-    pages: str, parser: Callable[[], Callable[[str], datetime]]
-) -> Callable[[], Iterable[dict[str, Any]]]:
+def _orjson(pages: str) -> Callable[[], Iterable[dict[str, Any]]]:
     import orjson
 
     gc.disable()
@@ -69,7 +56,6 @@ def _orjson(
 
     def records() -> Iterable[dict[str, Any]]:
         for envelopes in connection.pages(pages, decode):
-            instant = parser()
             for one in envelopes:
                 site, line, machine = one["siteId"], one["lineId"], one["machineId"]
                 device, tag = one["deviceId"], one["tagGuid"]
@@ -80,7 +66,7 @@ def _orjson(
                         "machine_id": machine,
                         "device_id": device,
                         "tag_guid": tag,
-                        "timestamp": instant(point["timestamp"]),
+                        "timestamp": datetime.fromisoformat(point["timestamp"]),
                         "value": point["value"],
                         "minimum": point["minimum"],
                         "maximum": point["maximum"],

@@ -14,13 +14,7 @@ A page is a slice of time of 20 series; doubles of 3 to 17 digits, one number in
 Others of as many points each:
 
 - ``wide``: a page has two points of each of 5,000 series
-
-For decoding alone, three pages each:
-
-- ``unknown-70``, ``unknown-100``, ``unknown-200``: points with so many unknown members
-- ``shuffled``: the members of each point in a random order
-- ``decimals``: values of forty digits
-- ``texts``: points with an unknown text of two kilobytes
+- ``unknown-100``: three pages of points with 100 unknown members, for decoding alone
 
 The cursor of page 0 is ``p001``, and so on; that of the last page is null.
 """
@@ -28,16 +22,15 @@ The cursor of page 0 is ``p001``, and so on; that of the last page is null.
 from __future__ import annotations
 
 import gzip
-import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 
-VERSION = 2
+VERSION = 3
 PAGES, SERIES, SLICE = 100, 20, 500
 """Pages, series, and minutes of a page."""
 WIDE_SERIES, WIDE_SLICE = 5_000, 2
@@ -45,7 +38,7 @@ WIDE_SERIES, WIDE_SLICE = 5_000, 2
 SMALL_SLICE = 50
 """Minutes of a page of ``small``."""
 ODD_PAGES, ODD_SLICE = 3, 100
-"""Pages of the sets for decoding alone, and minutes of each."""
+"""Pages of ``unknown-100``, and minutes of each."""
 START = datetime(2026, 9, 1, tzinfo=UTC)
 NULLS = 0.01
 
@@ -147,8 +140,7 @@ def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
         yield f"gzip-b/{number:03d}.json.gz", gzip.compress(body_b, 6, mtime=0)
     yield from _slices("small", data, SMALL_SLICE)
     yield from _slices("wide", series(pages * WIDE_SLICE, WIDE_SERIES), WIDE_SLICE)
-    for name, point in _odd_points():
-        yield from _odd(name, data, point)
+    yield from _unknown(data, 100)
     yield "page/000.json", _page_a([one.envelope_a(0, SLICE) for one in data], None)
     yield "tiny/000.json", _page_a([one.envelope_a(0, 5) for one in data[:2]], None)
 
@@ -162,53 +154,21 @@ def _slices(name: str, data: list[Series], minutes: int) -> Iterator[tuple[str, 
         yield f"{name}/{number:03d}.json", _page_a(envelopes, _following(number, pages))
 
 
-Point = tuple[str, str, str, str, str]
-
-
-def _odd_points() -> Iterator[tuple[str, Callable[[Point], str]]]:
-    """The sets for decoding alone: a name, and what makes the text of a point."""
-    shuffle = random.Random(5)
-    names = ("timestamp", "value", "minimum", "maximum", "sampleCount")
-
-    def shuffled(point: Point) -> str:
-        timestamp, *numbers = point
-        members = list(zip(names, (f'"{timestamp}"', *numbers), strict=True))
-        shuffle.shuffle(members)
-        return "{" + ",".join([f'"{name}":{value}' for name, value in members]) + "}"
-
-    def decimals(point: Point) -> str:
-        timestamp, *numbers, count = point
-        longer = [_longer(number) for number in numbers]
-        return _POINT_A % (timestamp, *longer, count)
-
-    def with_members(members: str) -> Callable[[Point], str]:
-        return lambda point: (_POINT_A % point)[:-1] + members
-
-    for count in (70, 100, 200):
-        unknown = "".join([f',"member{number}":{number}' for number in range(count)])
-        yield f"unknown-{count}", with_members(unknown + "}")
-    yield "shuffled", shuffled
-    yield "decimals", decimals
-    yield "texts", with_members(',"note":"' + "A note of the shift. " * 100 + '"}')
-
-
-def _longer(number: str) -> str:
-    """The same number with forty digits; null stays null."""
-    whole, _, fraction = number.partition(".")
-    return f"{whole}.{fraction.ljust(40 - len(whole), '0')}" if fraction else number
-
-
-def _odd(
-    name: str, data: list[Series], point: Callable[[Point], str]
-) -> Iterator[tuple[str, bytes]]:
+def _unknown(data: list[Series], count: int) -> Iterator[tuple[str, bytes]]:
+    """Pages of points with so many unknown members."""
     head = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s","points":['
+    unknown = "".join([f',"member{number}":{number}' for number in range(count)]) + "}"
     for number in range(ODD_PAGES):
         begin = number * ODD_SLICE
         envelopes = [
-            head % one.ids + ",".join(map(point, one.points[begin : begin + ODD_SLICE])) + "]}"
+            head % one.ids
+            + ",".join([(_POINT_A % point)[:-1] + unknown for point in points])
+            + "]}"
             for one in data
+            for points in [one.points[begin : begin + ODD_SLICE]]
         ]
-        yield f"{name}/{number:03d}.json", _page_a(envelopes, _following(number, ODD_PAGES))
+        path = f"unknown-{count}/{number:03d}.json"
+        yield path, _page_a(envelopes, _following(number, ODD_PAGES))
 
 
 def render(folder: Path, pages: int = PAGES) -> None:

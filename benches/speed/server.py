@@ -4,7 +4,7 @@ It answers with rendered pages at little cost: sendfile copies them into the soc
 has a thread; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages; besides the
 rendered sets there are:
 
-- ``a5``, ``tiny500``: the pages of ``a`` and of ``tiny`` so many times, each with its own cursor
+- ``a5``: the pages of ``a`` five times, each with its own cursor
 - ``slow``: an hour of the query's range on each page, answered after 50 ms
 
 Any assertion gets a token (§4.1); the token is not checked.
@@ -28,7 +28,7 @@ from urllib.parse import parse_qs
 
 DELAY = 0.05
 """The response time of a page of ``slow``, in seconds."""
-_LAPS = {"a5": ("a", 5), "tiny500": ("tiny", 500)}
+_LAPS = {"a5": ("a", 5)}
 _TOKEN = (
     b'{"access_token":"a-token-for-the-benchmark","token_type":"Bearer","expires_in":600,'
     b'"scope":"customer.discovery.read customer.data.read"}'

@@ -13,18 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import siteline
 
-from speed import pages
 from speed.measure import Row
-from speed.month import tag_month
 from speed.outcome import framed
-from speed.pages import FEED, Plant, frame
-from speed.service import COLUMNS
+from speed.pages import FEED
 
 Figures = dict[str, float]
 IS_LONG = bool(os.environ.get("SITELINE_LONG"))
@@ -32,7 +29,6 @@ MILLIONS = 50 if IS_LONG else 5
 DAYS = 58 * MILLIONS
 """The site of the sandbox has a million points in 58 days of minutes."""
 NOW = "2026-11-20T00:00:00Z"
-TAGS = Plant(2_000, 500)
 
 
 def many_points() -> Figures:
@@ -49,7 +45,6 @@ def many_points() -> Figures:
         expected = {"early": early.inserted, "all": early.inserted + late.inserted}
         given = {
             "path": str(path),
-            "since": since.isoformat(),
             "sequence": early[FEED].sequence,
             "expected": expected,
         }
@@ -76,11 +71,7 @@ def _read(given: dict[str, Any]) -> Figures:
         if not rows == len(outcome.product()) == expected["all"] or early != expected["early"]:
             raise RuntimeError(f"{early} and {rows} points, not {expected}")
         frames = outcome.figures["frames"]
-        del outcome  # the frame of all points
-        since = datetime.fromisoformat(given["since"])
-        month = tag_month(store, Path(given["path"]).parent, since, DAYS)
     return {
-        **month,
         "as of": as_of,
         "length": length,
         "lateness": lateness,
@@ -94,34 +85,8 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - started, done
 
 
-def one_tag() -> Figures:
-    """All points of one tag of 2,000, and of all of them."""
-    points = frame(TAGS)
-    now = (TAGS.end + timedelta(minutes=10)).isoformat()
-    with (
-        siteline.Sandbox(now=now, order="time") as sandbox,
-        tempfile.TemporaryDirectory() as folder,
-        siteline.Store(Path(folder) / "plant.siteline") as store,
-    ):
-        sandbox.load(points, bucket="1m")
-        report = sandbox.client().sync(pages.feed("70d"), store)
-        tag = str(points["tag_guid"].iloc[len(points) // 2])
-        one, table = _timed(lambda: store.points(FEED, tag=tag).to_arrow())
-        everything, whole = _timed(lambda: store.points(FEED).to_arrow())
-        if not report.inserted == len(points) == whole.num_rows:
-            raise RuntimeError(f"{report.inserted} of {len(points)} points: {whole.num_rows}")
-        own = whole.to_pandas().query("tag_guid == @tag").reset_index(drop=True)
-        alone = table.to_pandas()
-        # The ids are categories, of one tag or of all.
-        numbers = list(COLUMNS[5:])
-        if len(own) != TAGS.minutes or not own[numbers].equals(alone[numbers]):
-            raise RuntimeError("one tag alone has other points")
-    return {"one": one, "all": everything}
-
-
-MANY, ONE = "stored:many_points", "stored:one_tag"
+MANY = "stored:many_points"
 WHAT = f"a store of {MILLIONS} M points"
-MONTH = f"{WHAT}: a tag's month, beside DuckDB's own file"
 # What is looked up in the directory: a tenth of the points, a tenth of the time.
 LOOK_UP = 0.1 * MILLIONS / 50
 ROWS = [
@@ -131,11 +96,6 @@ ROWS = [
         Row(f"{WHAT}: as_of an early page", "as of", MANY, bar=LOOK_UP),
         Row(f"{WHAT}: len(points)", "length", MANY, bar=LOOK_UP),
         Row(f"{WHAT}: lateness", "lateness", MANY, bar=LOOK_UP),
-        Row(MONTH, "month", MANY, MANY, peer_figure="month of DuckDB"),
-        Row(f"{MONTH}, seconds more than DuckDB", "month over DuckDB", MANY, bar=0.05),
-        Row(f"{MONTH}, to polars", "lazy month", MANY, MANY, peer_figure="lazy month of DuckDB"),
-        Row(f"{MONTH}, by SQL", "month by DuckDB", MANY, MANY, peer_figure="month of DuckDB"),
-        Row("one tag of 2,000 out of a store, beside all", "one", ONE, ONE, peer_figure="all"),
     )
 ]
 

@@ -2,10 +2,8 @@
 again, one in a hundred revised and one in a hundred new.
 
 The same decoded pages go both ways, each transaction with its checkpoint. siteline's are joined by
-``sync(..., batch=)``, 16 or all of a chain; a peer commits each page of 5,000 points, and in some
-rows each chain. Not timed: to read, decode and join the pages, to turn them into what the peer's
-driver takes, to start the server, and to compare what the table holds in the end with what was
-served.
+``sync(..., batch=)``, 16 or all of a chain; a peer commits each page of 5,000 points. Reading,
+decoding and converting the pages, starting the server and comparing the tables are not timed.
 """
 
 from __future__ import annotations
@@ -111,8 +109,8 @@ def psycopg() -> Figures:
         return _theirs(lambda page: list(page.records(named=True)), apply, read)
 
 
-def duckdb_replace(batch: str = "1") -> Figures:
-    """DuckDB: INSERT OR REPLACE and a checkpoint, one transaction per page or chain."""
+def duckdb_replace() -> Figures:
+    """DuckDB: INSERT OR REPLACE and a checkpoint, one transaction per page."""
     import duckdb as driver
 
     with (
@@ -128,11 +126,11 @@ def duckdb_replace(batch: str = "1") -> Figures:
             connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", [FEED, state])
             connection.execute("COMMIT")
 
-        return _theirs(_plain, apply, lambda: connection.sql(SELECT).to_arrow_table(), batch)
+        return _theirs(_plain, apply, lambda: connection.sql(SELECT).to_arrow_table())
 
 
-def delta_merge(batch: str = "1") -> Figures:
-    """deltalake: a merge of each page or chain, its checkpoint in the metadata of the commit.
+def delta_merge() -> Figures:
+    """deltalake: a merge of each page, its checkpoint in the metadata of the commit.
 
     Of pages one in :data:`PART` is timed, and those between are merged together. That leaves fewer
     files than to merge each, so the figures are lower than those of all merges.
@@ -159,17 +157,16 @@ def delta_merge(batch: str = "1") -> Figures:
         def read() -> pa.Table:
             return pa.table(DeltaTable(folder).to_pyarrow_table())
 
-        return _theirs(_plain, apply, read, batch, PART if batch == "1" else 1)
+        return _theirs(_plain, apply, read, PART)
 
 
 def _theirs(
     convert: Callable[[Any], Any],
     apply: Callable[[Any, bytes], None],
     read: Callable[[], pa.Table],
-    batch: str = "1",
     part: int = 1,
 ) -> Figures:
-    before, after = _pages(batch)
+    before, after = _pages("1")
     figures = {}
     for name, pages in (("first", before), ("again", after)):
         converted = [(convert(page), state) for page, state in pages]
@@ -245,10 +242,8 @@ BESIDE = (
     ("Postgres, a chain, beside psycopg", f"{POSTGRES}:chain", "targets:psycopg", 0.25),
     ("DuckDB, batch=16, beside INSERT OR REPLACE", f"{DUCKDB}:16", REPLACE, 0.6),
     ("DuckDB, a chain, beside INSERT OR REPLACE", f"{DUCKDB}:chain", REPLACE, 0.6),
-    ("DuckDB, beside INSERT OR REPLACE, both a chain", f"{DUCKDB}:chain", f"{REPLACE}:chain", None),
     ("Delta, batch=16, beside deltalake's merge", f"{DELTA}:16", MERGE, 0.1),
     ("Delta, a chain, beside deltalake's merge", f"{DELTA}:chain", MERGE, 0.1),
-    ("Delta, beside deltalake's merge, both a chain", f"{DELTA}:chain", f"{MERGE}:chain", None),
 )
 ROWS = [
     replace(row, slow=tuple(who for who in (row.ours, row.peer) if who))

@@ -9,7 +9,6 @@ import pytest
 import siteline
 from siteline import Catalogue, Discovery, DiscoveryShape, QueryError, SitelineWarning
 
-NOW = "2026-11-20T00:00:00Z"
 IDS = ("S1", "L1", "M1", "D11")
 RANGE = {"start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
 
@@ -54,14 +53,6 @@ def test_a_series_is_found_in_any_of_these_forms(form):
     assert one.listed
 
 
-def test_a_list_of_ids_alone_is_a_catalogue_without_names():
-    catalogue = of({"sites": ["S1"], "tags": ["t1", 22]})
-    assert [(one.tag_guid, one.label, one.name) for one in catalogue] == [
-        ("t1", "t1", None),
-        ("22", "22", None),
-    ]
-
-
 def test_what_else_stands_there_is_kept_and_what_is_not_recognised_is_said():
     body = tree({**SPEED, "limits": {"high": 9}, "digits": 2, "path": "x"}, {"tagGuid": "t2"})
     body |= {"subject": "me", "groups": [{"name": "all"}], "cursors": {"next": None}}
@@ -74,12 +65,6 @@ def test_what_else_stands_there_is_kept_and_what_is_not_recognised_is_said():
     assert report["units"] == ["sites[].lines[].machines[].devices[].tags[].unit"]
     assert report["not_recognised"] == ["subject", "groups[]", "cursors"]
     assert (report["listed"], report["repeated"], report["seen"]) == (2, 0, 0)
-
-
-def test_a_series_that_is_listed_twice_is_one_row_and_that_is_said():
-    catalogue = of(tree(SPEED, {**SPEED, "name": "other"}))
-    assert [one.name for one in catalogue] == ["speed"]
-    assert catalogue.report["repeated"] == 1
 
 
 def test_labels_take_what_the_series_are_in_only_where_they_must():
@@ -130,17 +115,22 @@ def test_a_shape_that_is_nowhere_in_the_body_is_refused_with_its_places(shape):
         Catalogue(Discovery(b"{}"), shape={"tag": "uid"})
 
 
+def test_ids_without_names_and_repeated_ids_are_one_row_each():
+    catalogue = of({"sites": ["S1"], "tags": ["t1", 22]})
+    assert [(one.tag_guid, one.label, one.name) for one in catalogue] == [
+        ("t1", "t1", None),
+        ("22", "22", None),
+    ]
+    catalogue = of(tree(SPEED, {**SPEED, "name": "other"}))
+    assert [one.name for one in catalogue] == ["speed"]
+    assert catalogue.report["repeated"] == 1
+
+
 def test_deep_bodies_and_odd_values_are_no_series():
     deep = '{"tags": ' + "[" * 400 + '{"tagGuid": "t1"}' + "]" * 400 + "}"
     assert not Catalogue(Discovery(deep.encode()))
     for odd in (None, True, 1.5, {"a": 1}, ["t1"]):
         assert not of({"tags": [{"tagGuid": odd}]})
-
-
-@pytest.fixture
-def sandbox():
-    with siteline.Sandbox(now=NOW) as sandbox:
-        yield sandbox
 
 
 def test_the_client_lists_what_discovery_lists_and_asks_once(sandbox):
@@ -172,6 +162,10 @@ def test_a_text_and_ids_or_names_find_series(sandbox):
 
 def test_where_discovery_names_nothing_the_series_of_data_are_listed_and_that_is_said(sandbox):
     client = sandbox.client()
+    body = json.dumps({**tree(SPEED), "nextCursor": "more"})
+    sandbox.fault(on="discovery", status=200, body=body)
+    with pytest.warns(SitelineWarning, match="only a part"):
+        assert client.series().report["not_ended"]
     sandbox.fault(on="discovery", times=9, status=200, body='{"rights": [{"plant": "S1"}]}')
     with pytest.warns(SitelineWarning, match="none was read yet"):
         assert len(client.series()) == 0
@@ -209,13 +203,6 @@ def test_series_of_any_data_can_be_added(sandbox, tmp_path):
         empty.including("S1")
 
 
-def test_a_body_with_a_cursor_may_be_a_part_and_that_is_said(sandbox):
-    body = json.dumps({**tree(SPEED), "nextCursor": "more"})
-    sandbox.fault(on="discovery", status=200, body=body)
-    with pytest.warns(SitelineWarning, match="only a part"):
-        assert sandbox.client().series().report["not_ended"]
-
-
 def test_an_async_client_has_the_same(sandbox):
     async def main():
         async with sandbox.async_client() as client:
@@ -249,11 +236,8 @@ def test_frames_have_a_row_for_each_series():
     assert arrow.to_pylist()[1]["name"] is None
     assert list(of({}).to_pandas().columns) == columns[:10]
     assert of({}).to_polars().schema["name"] == polars.schema["name"]
-
-
-def test_values_of_several_types_are_json_text():
+    # Values of several types, and large integers, are JSON text.
     tags = [{"tagGuid": f"t{number}", "odd": odd} for number, odd in enumerate([1, "a", None, [2]])]
-    pytest.importorskip("pandas")
     assert of(tree(*tags)).to_pandas()["odd"].tolist()[:2] == ["1", '"a"']
     large = [{"tagGuid": "t1", "odd": 1 << 70}]
     assert of(tree(*large)).to_pandas()["odd"].tolist() == [str(1 << 70)]

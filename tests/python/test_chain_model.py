@@ -10,6 +10,7 @@ import siteline
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from kit.examples import examples
 
 pytestmark = pytest.mark.once
 
@@ -182,7 +183,7 @@ class Chain(RuleBasedStateMachine):
 def test_a_chain_gives_exactly_what_the_model_says_or_an_error_to_resume_from():
     machine = Chain.TestCase
     machine.settings = settings(
-        max_examples=150,
+        max_examples=examples(20, 150),
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

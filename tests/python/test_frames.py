@@ -60,37 +60,29 @@ def test_writing_to_a_frame_does_not_change_the_scan(scan):
     assert (scan.to_pandas()["value"] != 0.0).any()
 
 
-def test_polars_has_strings_and_utc_microseconds(scan, empty):
+def test_polars_and_arrow_have_strings_and_utc_microseconds(scan, empty):
     for frame in (scan.to_polars(), empty.to_polars()):
         assert frame.schema["site_id"] == pl.String
         assert frame.schema["timestamp"] == pl.Datetime("us", "UTC")
         assert frame.schema["sample_count"] == pl.Int64
     assert scan.to_polars(ids="category").schema["site_id"] == pl.Categorical
     assert pl.DataFrame(scan).height == len(scan.to_pandas())
-
-
-def test_arrow_equals_pandas(scan):
-    table = scan.to_arrow()
-    frame = scan.to_pandas()
-    assert table.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
-    assert table.column("value").to_pylist() == frame["value"].to_list()
-    assert table.column("tag_guid").to_pylist() == frame["tag_guid"].to_list()
+    arrow, pandas = scan.to_arrow(), scan.to_pandas()
+    assert arrow.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
+    for name in ("value", "tag_guid"):
+        assert arrow.column(name).to_pylist() == pandas[name].to_list()
 
 
 def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_sandbox):
     client = shared_sandbox.client()
     before = client.allowance.used
     scan = client.data(**QUERY)
+    pa.schema(scan)
+    assert client.allowance.used == before, "the schema costs no request"
     total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchall()[0]
     assert client.allowance.used == before + 1
     assert total == len(scan.to_pandas())
     assert mean == pytest.approx(scan.to_pandas()["value"].mean())
-
-
-def test_the_schema_costs_no_request(shared_sandbox):
-    client = shared_sandbox.client()
-    pa.schema(client.data(**QUERY))
-    assert client.allowance.used == 0
 
 
 def test_an_unknown_value_of_ids_is_refused(scan):
@@ -117,16 +109,26 @@ def test_files_keep_the_provenance_of_a_frame_without_a_warning(scan, tmp_path):
     assert kept.attrs == frame.attrs
 
 
-def test_frames_are_made_without_pyarrow_and_packages_are_imported_when_used():
-    script = """
+def test_packages_are_imported_when_used_and_errors_name_the_one_to_install(tmp_path):
+    tmp_path.joinpath("pandas.py").write_text("import a_part_of_pandas\n")
+    script = f"""
         import sys
         sys.modules["pyarrow"] = None
         import siteline
-        assert not {"pandas", "numpy", "polars", "duckdb"} & set(sys.modules)
-        with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-            scan = sandbox.client().data(
-                site="S1", start="2026-11-01T00:00:00Z", end="2026-11-01T01:00:00Z", interval="5m"
-            )
+        from siteline.coverage import Coverage
+        assert not {{"pandas", "numpy", "polars", "duckdb"}} & set(sys.modules)
+        with siteline.Sandbox(now="{NOW}") as sandbox:
+            scan = sandbox.client().data(**{QUERY!r})
+            # An installed package that cannot be imported is not reported as missing.
+            sys.path.insert(0, {str(tmp_path)!r})
+            for convert in (scan.to_pandas, lambda: Coverage.to_pandas(None)):
+                try:
+                    convert()
+                except ModuleNotFoundError as error:
+                    assert error.name == "a_part_of_pandas", error
+                else:
+                    raise AssertionError("to_pandas() worked without pandas")
+            del sys.path[0]
             assert len(scan.to_pandas()) == len(scan.to_polars()) > 0
             import duckdb
             counted = duckdb.sql("select count(*) from scan").fetchall()
@@ -137,28 +139,6 @@ def test_frames_are_made_without_pyarrow_and_packages_are_imported_when_used():
                 assert "pip install 'siteline[pyarrow]'" in str(error)
             else:
                 raise AssertionError("to_arrow() worked without pyarrow")
-    """
-    run_script(script)
-
-
-@pytest.mark.parametrize("of", ["frame", "coverage"])
-def test_a_package_that_is_there_but_broken_is_not_said_to_be_missing(tmp_path, of):
-    tmp_path.joinpath("pandas.py").write_text("import a_part_of_pandas\n")
-    script = f"""
-        import sys
-        sys.path.insert(0, {str(tmp_path)!r})
-        import siteline
-        from siteline.coverage import Coverage
-        try:
-            if {of!r} == "frame":
-                with siteline.Sandbox() as sandbox:
-                    sandbox.client().data(site="S1", start=None, interval="5m").to_pandas()
-            else:
-                Coverage.to_pandas(None)
-        except ModuleNotFoundError as error:
-            assert error.name == "a_part_of_pandas", error
-        else:
-            raise AssertionError("to_pandas() worked without pandas")
     """
     run_script(script)
 

@@ -2,16 +2,13 @@
 
 import io
 import math
-import threading
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from kit import systems
-from kit.interpreter import FORK_WITH_THREADS, run_script
-from kit.ranges import DAY, NOW
+from kit.ranges import DAY
 
 IDS = list(siteline.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
@@ -57,9 +54,11 @@ def assert_same(holder):
     return expected
 
 
+@pytest.mark.sandbox(extra_members=True)
 def test_the_stream_of_a_table_and_of_a_page_is_their_arrow_table(sandbox):
     client = sandbox.client()
-    table = client.data(**DAY).collect()
+    table = client.data(**DAY, extra_columns=["quality"]).collect()
+    assert "quality" in arrow_of(table).column_names
     assert assert_same(table).num_rows == len(table) > 1_000
     assert_same(next(client.data(**DAY, page_size=50).pages()))
 
@@ -76,12 +75,6 @@ def test_nulls_and_ids_come_through(sandbox, store):
         assert (table["value"].null_count, table["sample_count"].null_count) == (67, 50)
         assert table["machine_id"].null_count == 100
         assert set(table["tag_guid"].to_pylist()) == {"tag-0-ä", "tag-1-ä"}
-
-
-@pytest.mark.sandbox(extra_members=True)
-def test_extra_columns_come_through(sandbox):
-    table = sandbox.client().data(**DAY, extra_columns=["quality"]).collect()
-    assert "quality" in assert_same(table).column_names
 
 
 def test_a_large_table_comes_in_parts_and_its_ids_once(sandbox):
@@ -118,26 +111,6 @@ def test_without_points_the_stream_has_the_schema(sandbox, store):
         assert frame.height == 0
 
 
-def test_each_part_is_given_once_whoever_asks(sandbox):
-    table = sandbox.client().data(**DAY).collect()
-    stream, parts = table._ipc(), []
-    assert iter(stream) is stream
-    threads = [threading.Thread(target=lambda: parts.extend(stream)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(parts) == 2
-    assert list(stream) == []
-
-
-def test_points_that_are_not_read_are_an_error_before_a_byte(sandbox, store):
-    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")
-    sandbox.client().sync(feed, store)
-    with pytest.raises(siteline.UnreadRange):
-        store.points("l2", "2026-11-18T00:00Z", "2026-11-19T12:00Z")._ipc()
-
-
 def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_path):
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-01T00:00Z")
     sandbox.client().sync(feed, store)
@@ -152,30 +125,3 @@ def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_pa
         with pytest.raises(siteline.StoreCorrupt):
             list(stream)
         assert list(stream) == [], "no mark of an end, which would make it a whole stream"
-
-
-CHILD = f"""
-import os, pyarrow as pa, siteline
-with siteline.Sandbox(now={NOW!r}) as sandbox:
-    table = sandbox.client().data(**{DAY!r}).collect()
-    store = siteline.Store(os.environ["STORE"])
-    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-01T00:00Z")
-    sandbox.client().sync(feed, store)
-    begun = store.points("l2")._ipc()
-    child = os.fork()
-    if child == 0:
-        read = pa.ipc.open_stream(b"".join(table._ipc())).read_all()
-        try:
-            next(begun)
-        except siteline.ForkError:
-            os._exit(0 if read.equals(table.to_arrow()) else 3)
-        os._exit(4)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(b"".join(begun)) > 1000)
-"""
-
-
-@systems.FORK
-def test_a_forked_child_has_the_points_at_hand_and_not_the_read_of_its_parent(tmp_path):
-    environment = {"STORE": str(tmp_path / "plant.siteline")}
-    printed = run_script(CHILD, *FORK_WITH_THREADS, environment=environment)
-    assert printed.split() == ["0", "True"]

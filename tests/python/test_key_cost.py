@@ -1,11 +1,17 @@
 """Key files that require much work, and files without an end."""
 
+import datetime
 import os
 import subprocess
 
 import pytest
 import siteline
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import PrivateFormat, pkcs12
 from kit import systems
+from kit.certificates import named, now
 from kit.interrupts import interrupted
 from kit.keys import private_key
 

@@ -189,10 +189,3 @@ def test_an_async_scan_takes_labels(sandbox, catalogue, expected):
     pandas, polars = asyncio.run(main())
     assert labels_of(pandas) == expected
     assert polars["label"].cast(pl.String).to_list() == pandas["label"].tolist()
-
-
-def test_no_points_have_a_column_of_labels(client):
-    table = client.data(site="S9", **RANGE).collect()
-    assert list(table.to_pandas(labels={}).columns[-1:]) == ["label"]
-    assert table.to_polars(labels={}).schema["label"] == pl.String
-    assert table.wide(labels={}).labels == []

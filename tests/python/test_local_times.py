@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 import siteline
-from kit.command import run_command, run_json
+from kit.command import run_json
 from kit.feeds import make_feed
 
 BERLIN = "Europe/Berlin"
@@ -25,9 +25,8 @@ def bounds(query):
     return text(query.start), text(query.end)
 
 
-@pytest.mark.parametrize("kind", ["client", "async_client"])
 @pytest.mark.parametrize(
-    ("first", "hours"), [("2026-10-24", 24), ("2026-10-25", 25), ("2026-03-29", 23)]
+    ("kind", "first", "hours"), [("client", "2026-10-25", 25), ("async_client", "2026-03-29", 23)]
 )
 def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, hours):
     """The days on which clocks are set have 25 and 23 hourly buckets of each series."""
@@ -45,9 +44,8 @@ def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, h
     assert len(frame) == len(truth)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
+    for given in (
         "2026-11-02T06:00",
         " 2026-11-02 06:00:00 ",
         datetime(2026, 11, 2, 6),
@@ -56,22 +54,16 @@ def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, h
         "2026-11-02T05:00Z",
         datetime(2026, 11, 2, 5, tzinfo=UTC),
         pd.Timestamp("2026-11-02 14:00", tz="Asia/Tokyo"),
-    ],
-    ids=repr,
-)
-def test_a_time_without_an_offset_is_one_of_the_clock_and_any_other_an_instant(client, given):
-    for zone in (BERLIN, ZoneInfo(BERLIN)):
-        query = client.data(start=given, end="2026-11-03", tz=zone).query
-        assert bounds(query) == ("2026-11-02T05:00:00Z", "2026-11-02T23:00:00Z")
-
-
-def test_dates_are_days_of_the_zone_and_of_utc_without_one(client):
+    ):
+        for zone in (BERLIN, ZoneInfo(BERLIN)):
+            query = client.data(start=given, end="2026-11-03", tz=zone).query
+            assert bounds(query) == ("2026-11-02T05:00:00Z", "2026-11-02T23:00:00Z")
     for given in ("2026-11-02", date(2026, 11, 2)):
         local = client.data(start=given, end=date(2026, 11, 3), tz="Asia/Kathmandu").query
         assert bounds(local) == ("2026-11-01T18:15:00Z", "2026-11-02T18:15:00Z")
         plain = client.data(start=given, end=date(2026, 11, 3)).query
         assert bounds(plain) == ("2026-11-02T00:00:00Z", "2026-11-03T00:00:00Z")
-    # Its clocks go from midnight to one o'clock, and there from one o'clock back to midnight.
+    # The clock changes are at midnight in these zones.
     skipped = client.data(start="2018-11-04", end="2018-11-05", tz="America/Sao_Paulo").query
     assert skipped.end - skipped.start == 23 * HOUR
     twice = client.data(start="2025-11-02", end="2025-11-03", tz="America/Havana").query
@@ -109,34 +101,23 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
     assert not sandbox.stats["log"]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_invalid_zones_and_local_times_are_refused(client):
+    for wrong, message in (
         ({"tz": "Europe/Atlantis"}, "no time zone"),
         ({"tz": ""}, "no time zone"),
         ({"tz": 5}, "no time zone"),
         ({"tz": timezone(HOUR)}, "no time zone"),
-        ({"start": "2026-11-02T06:00"}, "has no time zone"),
-        ({"start": datetime(2026, 11, 2, 6)}, "naive"),
+        ({"start": "2026-11-02T06:00"}, "(?s)has no time zone.*tz="),
+        ({"start": datetime(2026, 11, 2, 6)}, "(?s)naive.*tz="),
         ({"start": "2011-12-30", "tz": "Pacific/Apia"}, "set forward over all of it"),
         ({"start": "2026-02-29", "tz": BERLIN}, "not an ISO 8601 time"),
         ({"start": pd.NaT, "tz": BERLIN}, "not an ISO 8601 time"),
         ({"start": 1_793_491_200, "tz": BERLIN}, "not a time with a zone"),
         ({"start": "2026-11-03", "end": "2026-11-02", "tz": BERLIN}, "range is empty"),
         ({"start": "2026-11-02T06:00:00.5", "tz": BERLIN}, "finer than a second"),
-    ],
-    ids=repr,
-)
-def test_what_is_no_zone_or_no_time_of_it_is_refused(client, wrong, message):
-    with pytest.raises(siteline.QueryError, match=message) as caught:
-        client.data(**{"start": "2026-11-01", **wrong})
-    if "naive" in message or "has no" in message:
-        assert "tz=" in caught.value.hint
-
-
-def test_a_misspelt_tz_is_told(client):
-    with pytest.raises(TypeError, match="write tz="):
-        client.data(start="2026-11-01", timezone=BERLIN)
+    ):
+        with pytest.raises(siteline.QueryError, match=message):
+            client.data(**{"start": "2026-11-01", **wrong})
 
 
 def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(client):
@@ -179,21 +160,8 @@ def test_the_reads_of_a_store_take_a_zone(stored):
         store.points("line-2", tz="Europe/Atlantis")
 
 
-DAY_OF_25_HOURS = ["--site", "S1", "--line", "L2", "--start", "2026-10-25", "--end", "2026-10-26"]
-DAY_OF_25_HOURS += ["--interval", "1h", "--tz", BERLIN]
-
-
 def test_the_command_takes_a_zone(sandbox, tmp_path):
-    env = sandbox.env()
-    pulled = run_json("pull", *DAY_OF_25_HOURS, "-o", tmp_path / "day.csv", env=env)
+    range_ = ["--site", "S1", "--line", "L2", "--interval", "1h", "--tz", BERLIN]
+    range_ += ["--start", "2026-10-25", "--end", "2026-10-26"]
+    pulled = run_json("pull", *range_, "-o", tmp_path / "day.csv", env=sandbox.env())
     assert (pulled["start"], pulled["end"]) == ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z")
-    plan = run_json("plan", *DAY_OF_25_HOURS, env=env)
-    assert plan["tasks"][0]["start"] == "2026-10-24T22:00:00Z"
-    refused = run_command(
-        *["pull", "--site", "S1", "--start", "2026-10-25T02:30", "--tz", BERLIN],
-        *["-o", tmp_path / "none.csv"],
-        env=env,
-        status=2,
-    )
-    assert '"2026-10-25T02:30:00+01:00"' in refused.stderr
-    assert not (tmp_path / "none.csv").exists()

@@ -1,18 +1,19 @@
 """siteline's objects support weak references and replaced methods in users' tests."""
 
-import asyncio
 import gc
 import weakref
 from unittest import mock
 
 import pytest
 import siteline
+from kit import keys
 from kit.ranges import HOURLY
 
 
-@pytest.fixture
-def objects(sandbox, tmp_path):
+@pytest.fixture(scope="module")
+def objects(shared_sandbox, tmp_path_factory):
     """The objects that users work with."""
+    sandbox, tmp_path = shared_sandbox, tmp_path_factory.mktemp("objects")
     client = sandbox.client()
     scan = client.data(**HOURLY)
     table = scan.collect()
@@ -35,7 +36,7 @@ def objects(sandbox, tmp_path):
             "sandbox": sandbox,
             "clock": sandbox.clock,
             "agent": agent,
-            "key": siteline.PrivateKey.generate(),
+            "key": keys.private_key(),
             "async client": waiting,
             "async scan": waiting.data(**HOURLY),
             "async pages": waiting.data(**HOURLY).pages(),
@@ -92,6 +93,15 @@ def test_mock_replaces_methods_and_puts_them_back(objects):
             assert getattr(target, method) == before, (name, method)
 
 
+def test_a_replaced_method_belongs_to_one_object(shared_sandbox):
+    first, second = shared_sandbox.client(), shared_sandbox.client()
+    with mock.patch.object(first, "data", side_effect=siteline.TransportError("lost")):
+        with pytest.raises(siteline.TransportError, match="lost"):
+            first.data(**HOURLY)
+        assert len(second.data(**HOURLY).collect())
+    assert len(first.data(**HOURLY).collect())
+
+
 def test_a_collection_while_objects_are_made_is_harmless(sandbox):
     scan = sandbox.client().data(site="S1", start="2026-11-01", end="2026-11-19", interval="1h")
     before = gc.get_threshold()
@@ -103,25 +113,6 @@ def test_a_collection_while_objects_are_made_is_harmless(sandbox):
             sandbox.client()
     finally:
         gc.set_threshold(*before)
-
-
-def test_a_replaced_method_belongs_to_one_object(sandbox):
-    first, second = sandbox.client(), sandbox.client()
-    with mock.patch.object(first, "data", side_effect=siteline.TransportError("lost")):
-        with pytest.raises(siteline.TransportError, match="lost"):
-            first.data(**HOURLY)
-        assert len(second.data(**HOURLY).collect())
-    assert len(first.data(**HOURLY).collect())
-
-
-def test_mock_replaces_methods_of_an_async_client(sandbox):
-    async def main():
-        async with sandbox.async_client() as client:
-            with mock.patch.object(client, "discover", return_value="replaced"):
-                assert await client.discover() == "replaced"
-            return len(await client.discover())
-
-    assert asyncio.run(main())
 
 
 def test_nothing_but_methods_can_be_set(objects):

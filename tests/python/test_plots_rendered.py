@@ -1,92 +1,54 @@
-"""No text of a picture overlaps another or is cut off: by an estimate, and as Chromium shows it.
+"""No text of a picture overlaps another or is cut off, by an estimate of its width.
 
-The pictures here are awkward on purpose: long names, many series, every length of an axis, clocks
-that are set, numbers of all sizes.
+The pictures have long names, many series, every length of an axis, clock changes, and numbers of
+all sizes.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
+import pandas as pd
 import pytest
 import siteline
-from kit.pictures import CHROMIUM, Box, estimated, faults, measured, parsed
-from siteline._plots.columns import NUMBERS
-from siteline._plots.points_text import Grid, Options
+from kit.pictures import Box, estimated, faults, parsed
 from siteline.allowance import Allowance
 from siteline.coverage import Coverage, CoverageWindow
 from siteline.lateness import Lateness
 
 pytestmark = pytest.mark.once
-WIDTHS = (900, 1_400)
-START = datetime(2026, 10, 24, 21, 7, tzinfo=UTC)
-LENGTHS = ("40s", "9min", "7h", "26h", "12d", "90d", "3y", "80y")
-UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
-
-
-class Memory:
-    """A column as the core hands it out."""
-
-    def __init__(self, values, letter):
-        import numpy as np
-
-        self.values = np.array(values, dtype=f"<{letter}8")
-
-    @property
-    def __array_interface__(self):
-        return self.values.__array_interface__
-
-
-class Holder:
-    """Points without a table: so many series over a length of time."""
-
-    def __init__(self, length, scales):
-        number = length.rstrip("sminhdy")
-        seconds = int(number) * UNITS[length[len(number) :]]
-        step = seconds * 1_000_000 // 40
-        first = int(START.timestamp()) * 1_000_000
-        self.grid = (first, first + step * 40, step)
-        times = [first + step * n for n in range(40) if n not in (7, 8, 20, 22)]
-        self.tags = [f"{'temperature of bearing ' * (n % 4)}{n}" for n in range(len(scales))]
-        values = [scale * (n - 11) for scale in scales for n in range(len(times))]
-        self.columns = [*times] * len(scales), values, len(times)
-
-    def _columns(self):
-        import struct
-
-        times, values, length = self.columns
-        count = len(self.tags)
-        lengths = bytearray(struct.pack(f"={count}q", *[length] * count))
-        for name in ("site_id", "line_id", "machine_id", "device_id"):
-            yield name, "runs", bytearray(struct.pack(f"={count}i", *[0] * count)), lengths, ["Ä1"]
-        codes = bytearray(struct.pack(f"={count}i", *range(count)))
-        yield "tag_guid", "runs", codes, lengths, self.tags
-        yield "timestamp", "timestamp", Memory(times, "i"), "UTC"
-        for name in NUMBERS[:3]:
-            yield name, "float", Memory(values, "f")
-        yield "sample_count", "integer", Memory([1] * len(values), "i"), None
-
-    def _provenance(self):
-        return {}
-
-    def plot(self, zone, width):
-        from siteline import plots
-        from siteline._plots import points
-
-        labels = {tag: (tag, "m³/h") for tag in self.tags[::2]}
-        start, end, interval = self.grid
-        options = Options("value", plots._zone(zone), labels, None, width, 12)
-        drawing = points.picture(self, Grid(start, end, interval), options).drawing
-        return plots.Plot(drawing, lambda: None)
-
-
+WIDTHS = (400, 1_400)
+DAY = 86_400
+# Seconds of the whole axis; each is of 40 buckets.
+LENGTHS = (40, 600, 7 * 3_600, 26 * 3_600, 12 * DAY, 90 * DAY, 3 * 365 * DAY, 70 * 365 * DAY)
 SCALES = [1, 1e-9, 1e12, -0.003, 3e300, 17.25, 1_234_567.0]
 
 
+def plot_of(length, scales, zone, width):
+    """Series over a length of time that begins in the night of a clock change, with gaps."""
+    step = length // 40
+    first = int(datetime(2026, 10, 24, 21, 7, tzinfo=UTC).timestamp()) // step * step
+    rows = [n for n in range(40) if n not in (7, 8, 20, 22)]
+    points = pd.DataFrame(
+        {"timestamp": pd.to_datetime([first + step * n for n in rows], unit="s", utc=True)}
+    )
+    tags = [f"{'temperature of bearing ' * (n % 4)}{n}" for n in range(len(scales))]
+    with siteline.Sandbox(now="2100-01-01T00:00Z") as sandbox:
+        for tag, scale in zip(tags, scales, strict=True):
+            values = [scale * (n - 11) for n in range(len(rows))]
+            numbers = dict.fromkeys(("value", "minimum", "maximum"), values)
+            loaded = points.assign(sample_count=1, **numbers)
+            sandbox.load(loaded, bucket=step, site="Ä1", tag=tag)
+        start, end = (datetime.fromtimestamp(at, UTC) for at in (first, first + 40 * step))
+        table = sandbox.truth(site="Ä1", start=start, end=end, interval=step)
+    return table.plot(labels={tag: (tag, "m³/h") for tag in tags[::2]}, tz=zone, width=width)
+
+
 def of_series(width):
-    zones = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
-    for length, zone in product(LENGTHS, zones[1:] if width == WIDTHS[0] else zones[:1]):
-        yield Holder(length, SCALES[:3]).plot(zone, width)
-    yield Holder("12d", SCALES * 3).plot("UTC", width)
+    zones = ("Europe/Berlin", "Asia/Kathmandu") if width == WIDTHS[0] else ("UTC",)
+    for length, zone in product(LENGTHS, zones):
+        yield plot_of(length, SCALES[:3], zone, width)
+    yield plot_of(12 * DAY, SCALES * 3, "UTC", width)
 
 
 def feeds(count, since="2026-09-01T00:00Z"):
@@ -118,20 +80,9 @@ def of_coverages(width):
 
 
 def lateness_of(feed, count, scale=1):
-    curve = [
-        (60 * scale, 0),
-        (90 * scale, 500_000),
-        (4_000 * scale, 990_000),
-        (9_000 * scale, 1_000_000),
-    ]
-    quantiles = [
-        90 * scale,
-        3_000 * scale,
-        3_500 * scale,
-        4_000 * scale,
-        8_000 * scale,
-        9_000 * scale,
-    ]
+    shares = {60: 0, 90: 500_000, 4_000: 990_000, 9_000: 1_000_000}
+    curve = [(delay * scale, share) for delay, share in shares.items()]
+    quantiles = [delay * scale for delay in (90, 3_000, 3_500, 4_000, 8_000, 9_000)]
     part = {"count": count, "late": 0, "looked": 900_000 if count else None,
             "quantiles": quantiles if count else None, "curve": curve if count else []}  # fmt: skip
     return Lateness(feed, {"points": part, "revisions": part, "settled": 86_400})
@@ -172,25 +123,12 @@ def all_pictures(width):
         yield from make(width)
 
 
-@pytest.mark.parametrize("width", [400, *WIDTHS])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_by_the_estimated_widths_no_text_overlaps_or_is_cut_off(width):
     for plot in all_pictures(width):
         assert not faults(*estimated(plot.svg())), plot
+        assert not re.search(r"[ ,\"](nan|-?inf)\b", plot.svg())
         assert parsed(plot.svg()).get("width") == f"{width}"
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-@pytest.mark.parametrize("width", WIDTHS)
-def test_in_chromium_no_text_overlaps_or_is_cut_off(width, tmp_path):
-    pictures = [plot.svg(standalone=False) for plot in all_pictures(width)]
-    found = measured(pictures, tmp_path, width)
-    assert len(found) == len(pictures)
-    for boxes, full, height in found:
-        assert full == width
-        assert len(boxes) > 3
-        # The boxes have the room of a line, also above and below what is written.
-        assert not faults([one._replace(top=one.top + 2, bottom=one.bottom - 2) for one in boxes],
-                          full, height, slack=0.5)  # fmt: skip
 
 
 def test_an_overlap_and_a_cut_are_found():

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from kit import systems
+from kit import keys, systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
 
@@ -45,7 +45,7 @@ SHAPES = [
     {},
     {"array": "data", "timestamps": "epoch_ms", "order": "time", "spaced": True},
     {"timestamps": "epoch_s", "page_counts": "envelopes", "envelope_points": 30},
-    {"timestamps": "iso_offset", "page_counts": "envelopes", "order": "time"},
+    {"timestamps": "iso_offset", "end_inclusive": True},
     {"timestamps": "iso_fraction", "integer_ids": True, "extra_members": True, "omit_nulls": True},
 ]
 
@@ -53,17 +53,16 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: ",".join(shape) or "document")
 def test_the_client_reads_every_shape_to_the_same_truth(shape):
     with siteline.Sandbox(now=NOW, **shape) as sandbox:
-        query = {"site": "S1", "start": START, "end": END, "interval": "1m"}
+        query = {"site": "S1", "line": "L1", "start": START, "end": END, "interval": "1m"}
         client = sandbox.client()
-        page_size = 20 if "page_counts" in shape else 500
-        scan = client.data(page_size=page_size, **query)
-        frame = scan.to_pandas()
-        assert len(frame) > 3_000
+        frame = client.data(page_size=20 if "page_counts" in shape else 500, **query).to_pandas()
+        assert len(frame) > 1_000
         assert client.allowance.used > 1
         pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
+        assert (frame["timestamp"].max() == pd.Timestamp(END)) == ("end_inclusive" in shape)
 
 
-def test_frames_of_every_library_load_equally(sandbox):
+def test_frames_of_every_library_load_equally():
     frame = points(
         site_id=["A", "A", "B", "B", None, None],
         line_id=pd.Categorical(["1", "1", "1", "2", "2", "2"]),
@@ -72,9 +71,12 @@ def test_frames_of_every_library_load_equally(sandbox):
     frame["sample_count"] = pd.array([1, 2, 3, 4, 5, None], dtype="Int64")
     frame.loc[3, "value"] = math.nan
     seen = []
-    for make in (lambda f: f, pl.from_pandas, pa.Table.from_pandas):
+    with siteline.Sandbox(now=NOW) as first:
+        first.load(frame)
+        table = first.client().data(start=START, end=END).collect()
+    for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), table):
         with siteline.Sandbox(now=NOW) as other:
-            assert other.load(make(frame)) == 6
+            assert other.load(given) == 6
             seen.append(other.truth().to_pandas())
     for other in seen[1:]:
         pd.testing.assert_frame_equal(seen[0], other)
@@ -85,45 +87,61 @@ def test_frames_of_every_library_load_equally(sandbox):
     assert seen[0]["value"].isna().sum() == 1
 
 
-def test_a_table_that_was_read_can_be_loaded_again(sandbox):
-    table = sandbox.client().data(site="S1", start=START, end=END, interval="1m").collect()
-    with siteline.Sandbox(now=NOW) as other:
-        other.load(table)
-        again = other.client().data(start=START, end=END).to_pandas()
-    first = table.to_pandas()
-    pd.testing.assert_frame_equal(first, again, check_exact=True)
+def test_times_of_every_unit_and_zone_are_the_same_instants(sandbox):
+    for unit in ("s", "ms", "us", "ns"):
+        local = minutes(3).tz_convert("Europe/Berlin").as_unit(unit)
+        frame = pd.DataFrame({"timestamp": local, "value": [1.0, 2.0, 3.0]})
+        text = frame.assign(timestamp=[time.isoformat() for time in local])
+        for n, given in enumerate((frame, pa.Table.from_pandas(frame), text, pl.from_pandas(text))):
+            site = f"{unit}{n}"
+            sandbox.load(given, bucket="1m", site=site)
+            assert list(sandbox.truth(site=site).to_pandas()["timestamp"]) == list(minutes(3))
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_times_of_every_unit_and_zone_are_the_same_instants(unit):
-    local = minutes(3).tz_convert("Europe/Berlin").as_unit(unit)
-    frame = pd.DataFrame({"timestamp": local, "value": [1.0, 2.0, 3.0]})
-    text = frame.assign(timestamp=[time.isoformat() for time in local])
-    for given in (frame, pa.Table.from_pandas(frame), text, pl.from_pandas(text)):
-        with siteline.Sandbox(now=NOW) as sandbox:
-            sandbox.load(given, bucket="1m")
-            assert list(sandbox.truth().to_pandas()["timestamp"]) == list(minutes(3))
+def test_frames_without_points_are_an_empty_service(sandbox):
+    schema = pa.Table.from_pandas(points(0), preserve_index=False).schema
+    stream = pa.RecordBatchReader.from_batches(schema, [])
+    for empty in (points(0), pl.from_pandas(points(0)), stream):
+        assert sandbox.load(empty) == 0
+    assert len(read(sandbox)) == len(sandbox.truth()) == 0
+    assert sandbox.client().discover()["sites"] == []
 
 
 def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
     readings = points()[["timestamp", "value"]]
     naive = readings.assign(timestamp=readings["timestamp"].dt.tz_localize(None))
+    day = readings["timestamp"].dt.date
+    infinite = readings.assign(value=math.inf)
     cases = [
-        (readings, {}, "bucket"),
-        (naive, {"bucket": "1m"}, "naive"),
-        (pl.from_pandas(naive), {"bucket": "1m"}, "zone"),
-        (readings.drop(columns="value"), {"bucket": "1m"}, "value"),
-        (readings.assign(value="much"), {"bucket": "1m"}, "numbers"),
-        (points(), {"bucket": "5m"}, "bucket width"),
-        (points(sample_count=0.5), {}, "sample_count"),
-        ([1, 2], {}, "list"),
+        (naive, "naive"),
+        (pl.from_pandas(naive), "zone"),
+        (readings.drop(columns="value"), 'no column "value"'),
+        (readings.assign(value="much"), "numbers"),
+        (points(sample_count=0.5), "sample_count"),
+        ([1, 2], "list"),
+        (infinite, "JSON"),
+        (pl.from_pandas(infinite), "JSON"),
+        (points(maximum=math.inf), "JSON"),
+        (pd.concat([readings, readings[["value"]]], axis=1), "two columns"),
+        (readings.set_index("timestamp"), "reset_index"),
+        (readings.assign(timestamp=range(6)), "to_datetime"),
+        (readings.assign(timestamp=day), "to_datetime"),
+        (pl.from_pandas(readings).with_columns(timestamp=1), "with a zone"),
+        (pl.from_pandas(readings).with_columns(pl.col("timestamp").dt.date()), "with a zone"),
     ]
-    for frame, options, word in cases:
-        with pytest.raises(siteline.ConfigError, match=word):
+    for frame, words in cases:
+        with pytest.raises(siteline.ConfigError, match=words):
+            sandbox.load(frame, bucket="1m")
+    for frame, options, words in (
+        (readings, {}, "bucket"),
+        (points(), {"bucket": "5m"}, "bucket width"),
+        (points(6, machine_id=["A"] * 3 + ["B"] * 3), {"bucket": "4m"}, "multiple"),
+    ):
+        with pytest.raises(siteline.ConfigError, match=words):
             sandbox.load(frame, **options)
     with pytest.raises(TypeError, match="plant"):
         sandbox.load(points(), plant="P")
-    assert len(read(sandbox, site="S1", line="L1", interval="1h")) > 0, "the plant is unchanged"
+    assert len(sandbox.client().discover()["sites"]) == 2, "the plant is unchanged"
 
 
 def test_late_points_and_corrections_appear_at_their_times(sandbox):
@@ -144,69 +162,115 @@ def test_late_points_and_corrections_appear_at_their_times(sandbox):
         sandbox.revise(START, 1.0, line="no such line")
 
 
-def test_generated_data_settle_within_a_day():
-    with siteline.Sandbox(now="2026-11-08T00:00:00Z") as sandbox:
-        day = {"start": "2026-11-07T00:00:00Z", "end": "2026-11-08T00:00:00Z", "interval": "1m"}
-        now, final = sandbox.truth(**day).to_pandas(), sandbox.truth(at="final", **day).to_pandas()
-        assert len(now) < len(final)
-        pd.testing.assert_frame_equal(now, sandbox.client().data(**day).to_pandas())
-        sandbox.clock.advance("1d")
-        pd.testing.assert_frame_equal(final, sandbox.client().data(**day).to_pandas())
-
-
-def test_the_same_seed_serves_the_same_plant():
-    frames = []
-    for seed in (1, 1, 2):
-        with siteline.Sandbox(seed=seed, now=NOW) as sandbox:
-            frames.append(sandbox.truth(site="S1", start=START, end=END).to_pandas())
-    assert frames[0].equals(frames[1])
-    assert not frames[0].equals(frames[2])
-
-
-def get(sandbox, path, **headers):
-    request = urllib.request.Request(sandbox.base_url + path, headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
-            return reply.status, reply.headers, reply.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.headers, error.read()
+DISCOVERY = "/api/customer/v1/discovery"
 
 
 def test_faults_apply_to_any_client(sandbox):
-    path = "/api/customer/v1/discovery"
+    def get():
+        try:
+            with urllib.request.urlopen(sandbox.base_url + DISCOVERY, timeout=60) as reply:
+                return reply.status, reply.headers, reply.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers, error.read()
+
+    more = {"X-More": "yes", "Date": None}
     sandbox.fault(on="discovery", status=418, error="teapot", retry_after=7, headers={"X-Pot": "1"})
-    sandbox.fault(on="discovery", nth=2, headers={"Date": None, "X-More": "yes"})
+    sandbox.fault(on="discovery", nth=2, headers=more)
     sandbox.fault(on="discovery", nth=3, members={"error": [1, None]}, drop=["error_description"])
-    sandbox.fault(on="discovery", nth=4, body=b"\x00raw")
-    sandbox.fault(on="discovery", nth=5, unavailable=True, retry_after=3)
-    status, headers, body = get(sandbox, path)
+    sandbox.fault(on="discovery", nth=4, unavailable=True, retry_after=3)
+    sandbox.fault(on="discovery", nth=5, status=400, unavailable=True, headers=more)
+    status, headers, body = get()
     assert (status, headers["Retry-After"], headers["X-Pot"]) == (418, "7", "1")
     assert json.loads(body) == {"error": "teapot"}
-    status, headers, _ = get(sandbox, path)
+    status, headers, _ = get()
     assert (status, headers["Date"], headers["X-More"]) == (401, None, "yes")
-    assert json.loads(get(sandbox, path)[2]) == {"error": [1, None]}
-    assert get(sandbox, path)[::2] == (200, b"\x00raw")
-    status, headers, body = get(sandbox, path)
+    assert json.loads(get()[2]) == {"error": [1, None]}
+    status, headers, body = get()
     assert (status, headers["Retry-After"]) == (503, "3")
+    assert json.loads(body) == {"error": "temporarily_unavailable"}
+    status, headers, _ = get()
+    assert (status, headers["Date"], headers["X-More"]) == (400, None, "yes")
+    for body in ("text", b"text", bytearray(b"text"), memoryview(b"text")):
+        sandbox.fault(on="discovery", body=body)
+        assert get()[::2] == (200, b"text")
     sandbox.fault(on="discovery", every=1, status=500)
     sandbox.clear_faults()
-    assert get(sandbox, path)[0] == 401
-    assert sandbox.stats["requests"]["discovery"] == {200: 1, 401: 3, 418: 1, 503: 1}
+    assert get()[0] == 401
+    assert sandbox.stats["requests"]["discovery"] == {200: 4, 400: 1, 401: 3, 418: 1, 503: 1}
 
 
-def test_invalid_faults_are_refused(sandbox):
-    for wrong in (
-        {"on": "data"},
-        {"on": "nowhere", "status": 500},
-        {"on": "data", "nth": 1, "every": 2, "status": 500},
-        {"on": "data", "nth": 0, "status": 500},
-        {"on": "data", "status": 99},
-        {"on": "data", "hang": False},
+WRONG_FAULTS = [
+    ({}, ""),
+    ({"on": "nowhere", "status": 500}, ""),
+    ({"nth": 1, "every": 2, "status": 500}, ""),
+    ({"nth": 0, "status": 500}, ""),
+    ({"status": 99}, ""),
+    ({"hang": False}, ""),
+    ({"chance": 5, "status": 500}, "between 0 and 1"),
+    ({"chance": math.nan, "status": 500}, "between 0 and 1"),
+    ({"grant": ["x"]}, "token"),
+    ({"on": "token", "repeat_cursor": True}, "data"),
+    ({"on": "discovery", "empty_page": True}, "data"),
+    ({"body": "x", "error": "y"}, "one body"),
+    ({"cut": 5, "retry_after": 1}, "retry_after"),
+    ({"cycle_cursors": 0}, "from 1"),
+    ({"status": 500, "times": -1}, "times=-1 is out of range"),
+    ({"status": 70_000}, "status=70000 is out of range"),
+    ({"status": 500, "headers": {"a b": "x"}}, "HTTP"),
+    ({"status": 500, "headers": {"A": "x\r\ny"}}, "HTTP"),
+    ({"members": {"a": math.nan}}, "members= holds"),
+]
+WRONG_FAULT_TYPES = [
+    ({"colour": "red"}, "colour"),
+    ({"status": "500"}, "'status'"),
+    ({"hang": 1}, "'hang'"),
+    ({"drop": "scope"}, "'drop'"),
+    ({"members": ["scope"]}, "'members'"),
+    ({"body": 5}, "'body'"),
+    ({"headers": {"A": 5}}, "'headers'"),
+    ({"statu": 500}, "'statu'. Did you mean 'status'?"),
+]
+WRONG_SETTINGS = [
+    ({"timestamps": "stardate"}, ""),
+    ({"invalid_client_status": 200}, ""),
+    ({"max_page_size": 0}, ""),
+    ({"interval": "1.5s"}, ""),
+    ({"now": "2026-11-20T00:00:00"}, ""),
+    ({"array": ""}, "array"),
+    ({"array": "nextCursor"}, "array"),
+    ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
+    ({"page_size": -1}, "page_size=-1 is out of range"),
+    ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
+    ({"unavailable_status": 200}, "not an error status"),
+    ({"order": "up"}, 'order="up" is none of "series", "time".'),
+    ({"max_range": 0.5}, "max_range= is not a whole number of seconds."),
+]
+WRONG_SETTING_TYPES = [
+    ({"colour": "red"}, "colour"),
+    ({"approved": 1}, "'approved'"),
+    ({"array": 5}, "'array'"),
+    ({"late": None}, "'late'"),
+    ({"tokn_rate": 5}, "'tokn_rate'. Did you mean 'token_rate'?"),
+]
+
+
+def test_invalid_faults_and_settings_are_refused(sandbox):
+    def fault(**options):
+        sandbox.fault(**{"on": "data", **options})
+
+    for call, cases, error in (
+        (fault, WRONG_FAULTS, siteline.ConfigError),
+        (fault, WRONG_FAULT_TYPES, TypeError),
+        (siteline.Sandbox, WRONG_SETTINGS, siteline.SitelineError),
+        (siteline.Sandbox, WRONG_SETTING_TYPES, TypeError),
     ):
-        with pytest.raises(siteline.ConfigError):
-            sandbox.fault(**wrong)
-    with pytest.raises(TypeError, match="colour"):
-        sandbox.fault(on="data", colour="red")
+        for wrong, words in cases:
+            with pytest.raises(error) as caught:
+                call(**wrong)
+            notes = getattr(caught.value, "__notes__", ())
+            assert words in "\n".join([str(caught.value), *notes]), wrong
+    with pytest.raises(TypeError, match="Did you mean 'site'"):
+        sandbox.revise(START, 1.0, sit="S1")
 
 
 def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
@@ -236,22 +300,6 @@ def test_stats_count_requests_and_hide_secrets(sandbox):
     assert all(len(query.partition("cursor=")[2]) == 9 for query in cursors)
     sandbox.stats["jtis"].clear()
     assert sandbox.stats["jtis"]
-
-
-def test_invalid_settings_are_refused():
-    for wrong in (
-        {"timestamps": "stardate"},
-        {"order": "random"},
-        {"invalid_client_status": 200},
-        {"max_page_size": 0},
-        {"interval": "1.5s"},
-    ):
-        with pytest.raises(siteline.ConfigError):
-            siteline.Sandbox(**wrong)
-    with pytest.raises(siteline.SitelineError):
-        siteline.Sandbox(now="2026-11-20T00:00:00")
-    with pytest.raises(TypeError, match="colour"):
-        siteline.Sandbox(colour="red")
 
 
 def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
@@ -289,14 +337,11 @@ def test_a_client_works_only_while_its_key_is_approved():
             client.discover()
         with pytest.raises(siteline.ConfigError):
             sandbox.approve("nobody")
-
-
-def test_only_public_rsa_keys_are_enrolled(sandbox):
-    key = siteline.PrivateKey.generate(2048)
-    assert sandbox.enroll(key.public_jwk) != sandbox.enroll(json.dumps(key.public_jwk))
-    for wrong in ({**key.public_jwk, "d": "AQAB"}, {"kty": "EC"}, "no JSON"):
-        with pytest.raises(siteline.ConfigError):
-            sandbox.enroll(wrong)
+        jwk = keys.private_key().public_jwk
+        assert sandbox.enroll(jwk) != sandbox.enroll(json.dumps(jwk))
+        for wrong in ({**jwk, "d": "AQAB"}, {"kty": "EC"}, "no JSON"):
+            with pytest.raises(siteline.ConfigError):
+                sandbox.enroll(wrong)
 
 
 def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
@@ -312,15 +357,10 @@ def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
         client.discover()
 
 
-def test_the_fixtures_give_a_service_and_its_client(siteline_sandbox, siteline_client):
-    assert siteline_client.base_url == siteline_sandbox.base_url
-    assert siteline_sandbox.clock.now().isoformat() == "2026-11-20T00:00:00+00:00"
-    siteline_client.discover()
-    assert siteline_sandbox.stats["discovery_requests"] == 1
-
-
 @pytest.mark.siteline_sandbox(daily_allowance=1, order="time")
 def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_client):
+    assert siteline_client.base_url == siteline_sandbox.base_url
+    assert siteline_sandbox.clock.now().isoformat() == "2026-11-20T00:00:00+00:00"
     scan = siteline_client.data(site="S1", start=START, end=END, interval="1m", page_size=10)
     with pytest.raises(siteline.AllowanceExhausted):
         scan.collect()
@@ -333,22 +373,6 @@ def test_code_that_makes_its_own_client_runs_unmodified(siteline_sandbox, monkey
         monkeypatch.setenv(name, value)
     with siteline.Client.from_env() as client:
         assert len(client.data(site="S1", start=START, end=END, interval="1h").collect()) > 0
-
-
-def test_an_empty_frame_is_an_empty_service(sandbox):
-    for empty in (points(0), pl.from_pandas(points(0))):
-        with siteline.Sandbox(now=NOW) as other:
-            assert other.load(empty) == 0
-            assert len(read(other)) == len(other.truth()) == 0
-            assert other.client().discover()["sites"] == []
-
-
-def test_a_stream_without_a_batch_is_an_empty_frame(sandbox):
-    schema = pa.Table.from_pandas(points(0), preserve_index=False).schema
-    stream = pa.RecordBatchReader.from_batches(schema, [])
-    assert sandbox.load(stream) == 0
-    with pytest.raises(siteline.ConfigError, match='no column "value"'):
-        sandbox.load(pa.RecordBatchReader.from_batches(schema.remove(1), []))
 
 
 def test_subclasses_and_object_columns_of_pandas_are_loaded():
@@ -370,117 +394,9 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
         sandbox.load(naive, bucket="1m")
 
 
-def test_the_error_names_common_mistakes_in_frames(sandbox):
-    readings = points()[["timestamp", "value"]]
-    day = readings["timestamp"].dt.date
-    infinite = readings.assign(value=math.inf)
-    cases = [
-        (infinite, "JSON"),
-        (pl.from_pandas(infinite), "JSON"),
-        (points(maximum=math.inf), "JSON"),
-        (pd.concat([readings, readings[["value"]]], axis=1), "two columns"),
-        (readings.set_index("timestamp"), "reset_index"),
-        (readings.assign(timestamp=range(6)), "to_datetime"),
-        (readings.assign(timestamp=day), "to_datetime"),
-        (pl.from_pandas(readings).with_columns(timestamp=1), "with a zone"),
-        (pl.from_pandas(readings).with_columns(pl.col("timestamp").dt.date()), "with a zone"),
-    ]
-    for frame, words in cases:
-        with pytest.raises(siteline.ConfigError, match=words):
-            sandbox.load(frame, bucket="1m")
-    with pytest.raises(siteline.ConfigError, match="multiple"):
-        sandbox.load(points(6, machine_id=["A"] * 3 + ["B"] * 3), bucket="4m")
-    assert len(sandbox.client().discover()["sites"]) == 2, "the plant is unchanged"
-
-
-def test_the_truth_keeps_an_inclusive_end():
-    with siteline.Sandbox(now=NOW, end_inclusive=True) as sandbox:
-        query = {"site": "S1", "start": START, "end": END, "interval": "1h"}
-        frame = sandbox.client().data(**query).to_pandas()
-        pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas())
-        assert frame["timestamp"].max() == pd.Timestamp(END)
-
-
-def test_faults_and_settings_without_effect_are_refused(sandbox):
-    for wrong, words in (
-        ({"on": "data", "chance": 5, "status": 500}, "between 0 and 1"),
-        ({"on": "data", "chance": math.nan, "status": 500}, "between 0 and 1"),
-        ({"on": "data", "grant": ["x"]}, "token"),
-        ({"on": "token", "repeat_cursor": True}, "data"),
-        ({"on": "discovery", "empty_page": True}, "data"),
-        ({"on": "data", "body": "x", "error": "y"}, "one body"),
-        ({"on": "data", "cut": 5, "retry_after": 1}, "retry_after"),
-        ({"on": "data", "cycle_cursors": 0}, "from 1"),
-        ({"on": "data", "status": 500, "times": -1}, "times=-1 is out of range"),
-        ({"on": "data", "status": 70_000}, "status=70000 is out of range"),
-        ({"on": "data", "status": 500, "headers": {"a b": "x"}}, "HTTP"),
-        ({"on": "data", "status": 500, "headers": {"A": "x\r\ny"}}, "HTTP"),
-    ):
-        with pytest.raises(siteline.ConfigError, match=words):
-            sandbox.fault(**wrong)
-    for settings, words in (
-        ({"array": ""}, "array"),
-        ({"array": "nextCursor"}, "array"),
-        ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
-        ({"page_size": -1}, "page_size=-1 is out of range"),
-        ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
-        ({"unavailable_status": 200}, "not an error status"),
-    ):
-        with pytest.raises(siteline.ConfigError, match=words):
-            siteline.Sandbox(**settings)
-
-
-def test_keywords_are_named_in_the_errors_of_their_values(sandbox):
-    for wrong, error, words in (
-        ({"status": "500"}, TypeError, "'status'"),
-        ({"hang": "no"}, TypeError, "'hang'"),
-        ({"hang": 1}, TypeError, "'hang'"),
-        ({"drop": "scope"}, TypeError, "'drop'"),
-        ({"members": ["scope"]}, TypeError, "'members'"),
-        ({"body": 5}, TypeError, "'body'"),
-        ({"headers": {"A": 5}}, TypeError, "'headers'"),
-        ({"statu": 500}, TypeError, "'statu'. Did you mean 'status'?"),
-        ({"members": {"a": math.nan}}, siteline.ConfigError, "members= holds"),
-    ):
-        with pytest.raises(error) as caught:
-            sandbox.fault(on="data", **wrong)
-        assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
-    for wrong, error, words in (
-        ({"approved": 1}, TypeError, "'approved'"),
-        ({"array": 5}, TypeError, "'array'"),
-        ({"late": None}, TypeError, "'late'"),
-        ({"tokn_rate": 5}, TypeError, "'tokn_rate'. Did you mean 'token_rate'?"),
-        ({"order": "up"}, siteline.ConfigError, 'order="up" is none of "series", "time".'),
-        ({"max_range": 0.5}, siteline.ConfigError, "max_range= is not a whole number of seconds."),
-    ):
-        with pytest.raises(error) as caught:
-            siteline.Sandbox(**wrong)
-        assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
-    with pytest.raises(TypeError, match="Did you mean 'site'"):
-        sandbox.revise(START, 1.0, sit="S1")
-
-
-@pytest.mark.parametrize("body", ["text", b"text", bytearray(b"text"), memoryview(b"text")])
-def test_a_body_is_text_or_bytes(sandbox, body):
-    sandbox.fault(on="discovery", body=body)
-    assert get(sandbox, "/api/customer/v1/discovery")[2] == b"text"
-
-
-def test_temporarily_unavailable_takes_a_status_and_headers_of_its_own(sandbox):
-    path = "/api/customer/v1/discovery"
-    sandbox.fault(
-        on="discovery", status=400, unavailable=True, headers={"X-More": "yes", "Date": None}
-    )
-    sandbox.fault(on="discovery", nth=2, unavailable=True, headers={"X-More": "yes"})
-    for expected, date in ((400, False), (503, True)):
-        status, headers, body = get(sandbox, path)
-        assert (status, headers["X-More"], "Date" in headers) == (expected, "yes", date)
-        assert json.loads(body) == {"error": "temporarily_unavailable"}
-
-
 @pytest.mark.fault("R3")
 @systems.FORK
-def test_a_child_forked_while_the_service_answers_has_its_truth():
+def test_a_child_forked_during_a_reply_has_the_truth():
     script = f"""
         import itertools, os, signal, threading, siteline
         sandbox = siteline.Sandbox(now="{NOW}", max_page_size=10_000)
@@ -494,7 +410,7 @@ def test_a_child_forked_while_the_service_answers_has_its_truth():
 
         reader = threading.Thread(target=read)
         reader.start()
-        for _ in range(20):
+        for _ in range(4):
             child = os.fork()
             if child == 0:
                 signal.alarm(60)
@@ -507,13 +423,4 @@ def test_a_child_forked_while_the_service_answers_has_its_truth():
         print(len(client.discover()))
     """
     printed = run_script(script, *FORK_WITH_THREADS, timeout=300)
-    assert printed.split()[:20] == ["0"] * 20
-
-
-def test_a_body_that_no_client_sends_is_refused(sandbox):
-    url = f"{sandbox.base_url}/api/customer/oauth/token"
-    for size, status in ((1_000, 400), (100_000, 413)):
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(url, data=b"a" * size)
-        with caught.value as answer:
-            assert answer.code == status
+    assert printed.split()[:4] == ["0"] * 4

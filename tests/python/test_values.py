@@ -1,14 +1,18 @@
-"""Values: bit-equal to those of Python's json, in any layout, over a real socket."""
+"""Values equal those of Python's json bit by bit, over a real socket.
+
+Rust tests cover numbers, timestamps and layouts in detail. These tests show that nothing is lost
+on the way to Python.
+"""
 
 import json
 import math
-import random
 import struct
 
 import pytest
 import siteline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kit.examples import examples
 
 pytestmark = pytest.mark.once
 
@@ -35,100 +39,16 @@ def serve(shared_sandbox):
     return read
 
 
-def page(values, **members):
+def page(values):
     points = [
-        {
-            "timestamp": f"2026-11-01T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}Z",
-            "value": value,
-            "minimum": None,
-            "maximum": None,
-            "sampleCount": 1,
-        }
+        {"timestamp": f"2026-11-01T00:00:{n:02}Z", "value": value, "sampleCount": 1}
         for n, value in enumerate(values)
     ]
-    return {"series": [{**IDENTITY, "points": points}], "nextCursor": None, **members}
+    return {"series": [{**IDENTITY, "points": points}], "nextCursor": None}
 
 
 def bits(value):
-    return struct.pack("<d", value)
-
-
-@pytest.mark.fault("J7")
-def test_a_million_random_doubles_are_bit_equal_to_those_of_python(serve):
-    generator = random.Random(20261101)
-    texts = []
-    for n in range(1_000_000):
-        match n % 4:
-            case 0:
-                texts.append(repr(generator.uniform(-1e3, 1e3)))
-            case 1:
-                texts.append(f"{generator.uniform(0, 200):.{generator.randint(1, 17)}f}")
-            case 2:
-                value = struct.unpack("<d", generator.randbytes(8))[0]
-                texts.append(repr(value) if math.isfinite(value) else "0.1")
-            case _:
-                texts.append(f"{generator.getrandbits(64)}e{generator.randint(-300, 280)}")
-    # One series for each 86,400 points: every point keeps its own bucket.
-    envelopes = []
-    for start in range(0, len(texts), 86_400):
-        points = ",".join(
-            f'{{"timestamp":"2026-11-01T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z",'
-            f'"value":{text}}}'
-            for n, text in enumerate(texts[start : start + 86_400])
-        )
-        ids = {**IDENTITY, "tagGuid": f"T{start:08}"}
-        envelopes.append(json.dumps(ids)[:-1] + f',"points":[{points}]}}')
-    body = f'{{"series":[{",".join(envelopes)}],"nextCursor":null}}'.encode()
-    values = serve(body).to_pandas(ids="category")["value"].to_numpy()
-    expected = [json.loads(text) for text in texts]
-    assert values.astype("<f8").tobytes() == struct.pack(f"<{len(expected)}d", *expected)
-
-
-@pytest.mark.fault("J8")
-def test_the_limits_of_a_double_are_bit_equal(serve):
-    edges = [-0.0, 5e-324, 1.7976931348623157e308, 0.1, 2.2250738585072014e-308, 1 / 3]
-    values = [row["value"] for row in serve(page(edges)).records()]
-    assert [bits(value) for value in values] == [bits(edge) for edge in edges]
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    values=st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=40),
-    indent=st.sampled_from([None, 0, 3]),
-    shuffled=st.booleans(),
-    unknown=st.dictionaries(
-        st.text(max_size=8),
-        st.recursive(
-            st.none()
-            | st.booleans()
-            | st.floats(allow_nan=False, allow_infinity=False)
-            | st.text(max_size=5),
-            lambda inner: st.lists(inner, max_size=3),
-            max_leaves=5,
-        ),
-        max_size=3,
-    ),
-)
-@pytest.mark.fault("J18")
-def test_any_layout_with_unknown_members_gives_the_values_of_python(
-    serve, values, indent, shuffled, unknown
-):
-    known = {"timestamp", "value", "minimum", "maximum", "sampleCount"}
-    unknown = {name: member for name, member in unknown.items() if name not in known}
-    body = page(values)
-    for point in body["series"][0]["points"]:
-        point.update(unknown)
-    if shuffled:
-        body = {name: body[name] for name in reversed(body)}
-        body["series"] = [{name: one[name] for name in reversed(one)} for one in body["series"]]
-    text = json.dumps(body, indent=indent).encode()
-    read = [row["value"] for row in serve(text).records()]
-    expected = [point["value"] for point in json.loads(text)["series"][0]["points"]]
-    assert [value if value is None else bits(value) for value in read] == [
-        value if value is None else bits(value) for value in expected
-    ]
+    return value if value is None else struct.pack("<d", value)
 
 
 def number():
@@ -137,7 +57,7 @@ def number():
         st.floats(allow_nan=False, allow_infinity=False).map(repr)
         | st.floats(min_value=-1e4, max_value=1e4).map("{:.9f}".format)
         | st.from_regex(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,20})?([eE][+-]?[0-9])?", fullmatch=True)
-        | st.just("null")
+        | st.sampled_from(["null", "-0.0", "5e-324", "1.7976931348623157e308"])
     )
 
 
@@ -149,16 +69,15 @@ def layout():
     return st.tuples(names, space, space, space, quality)
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(20, 200), deadline=None,
+          suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(
     rows=st.lists(st.tuples(number(), number(), st.integers(0, 3)), max_size=30),
     layouts=st.lists(layout(), min_size=4, max_size=4),
     steady=st.integers(1, 12),
 )
-@pytest.mark.fault("J7", "J18")
-def test_a_layout_that_changes_in_a_page_gives_the_values_of_python(serve, rows, layouts, steady):
+@pytest.mark.fault("J7", "J8", "J18")
+def test_points_in_any_layout_have_the_values_of_python(serve, rows, layouts, steady):
     points = []
     for n, (value, minimum, which) in enumerate(rows):
         # The first layout, and for every `steady`-th point any of them.
@@ -174,16 +93,11 @@ def test_a_layout_that_changes_in_a_page_gives_the_values_of_python(serve, rows,
         points.append(f"{before}{{{','.join(written)}}}{after}")
     ids = json.dumps(IDENTITY)[:-1]
     text = f'{{"series":[{ids},"points":[{",".join(points)}]}}],"nextCursor":null}}'
-    table = serve(text.encode())
+    read = list(serve(text.encode()).records())
     expected = json.loads(text)["series"][0]["points"]
-    for name, column in [
-        ("value", "value"),
-        ("minimum", "minimum"),
-        ("sampleCount", "sample_count"),
-    ]:
-        assert [None if row[column] is None else bits(row[column]) for row in table.records()] == [
-            None if point[name] is None else bits(point[name]) for point in expected
-        ]
+    names = [("value", "value"), ("minimum", "minimum"), ("sampleCount", "sample_count")]
+    for name, column in names:
+        assert [bits(row[column]) for row in read] == [bits(point[name]) for point in expected]
 
 
 @pytest.mark.fault("J9", "J10")
@@ -199,37 +113,23 @@ def test_nulls_are_null_in_every_form_of_the_result(serve):
     assert table.to_arrow()["sample_count"].to_pylist() == [None, 1]
 
 
-@pytest.mark.fault("J5", "J6", "J10", "J11", "J17", "E5")
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
-        (lambda point, envelope: point.update(value=math.nan), "$.series[0].points[1].value"),
-        (
-            lambda point, envelope: point.update(sampleCount=2**70),
-            "$.series[0].points[1].sampleCount",
-        ),
-        (
-            lambda point, envelope: point.update(sampleCount=3.5),
-            "$.series[0].points[1].sampleCount",
-        ),
-        (
-            lambda point, envelope: point.update(timestamp="2026-11-01T00:00:00"),
-            "$.series[0].points[1].timestamp",
-        ),
-        (lambda point, envelope: envelope.pop("tagGuid"), "$.series[0].tagGuid"),
-    ],
-)
-def test_a_violation_of_the_interface_is_named_by_its_path(serve, change, path):
-    body = page([1.0, 2.0])
-    change(body["series"][0]["points"][1], body["series"][0])
-    with pytest.raises(siteline.ProtocolError) as caught:
-        serve(body)
-    assert caught.value.path == path
-    assert path in str(caught.value)
+@pytest.mark.fault("J5", "J17", "E5")
+def test_a_violation_of_the_interface_names_its_path(serve):
+    wrong = page([1.0, math.nan])
+    missing = page([1.0, 2.0])
+    del missing["series"][0]["tagGuid"]
+    for body, path in (
+        (wrong, "$.series[0].points[1].value"),
+        (missing, "$.series[0].tagGuid"),
+    ):
+        with pytest.raises(siteline.ProtocolError) as caught:
+            serve(body)
+        assert caught.value.path == path
+        assert path in str(caught.value)
 
 
 @pytest.mark.fault("J19")
-def test_the_array_is_found_by_shape_and_named_in_the_report(serve):
+def test_the_array_is_detected_or_named_by_a_shape(serve):
     body = page([1.0])
     body["meters"] = body.pop("series")
     assert serve(body).report["arrays"] == ["meters"]
@@ -253,31 +153,10 @@ def test_unknown_members_are_kept_on_request(serve):
     assert list(table.records())[1]["quality"] == frame["quality"][1]
 
 
-@pytest.mark.fault("J20")
-def test_a_page_of_200_000_points_and_a_name_of_a_megabyte_work(serve):
-    name = "x" * 1_000_000
-    points = ",".join(f'{{"timestamp":{1_793_491_200 + n},"value":{n}}}' for n in range(200_000))
-    ids = json.dumps({**IDENTITY, "tagGuid": name})[:-1]
-    body = f'{{"series":[{ids},"points":[{points}]}}],"nextCursor":null}}'.encode()
-    table = serve(body)
-    assert len(table) == 200_000
-    assert table.to_pandas(ids="category")["tag_guid"].iloc[0] == name
-
-
-@pytest.mark.fault("J12")
-@pytest.mark.parametrize("timestamp", [1_793_491_260, 1_793_491_260_000, "2026-11-01T00:01:00Z"])
-def test_every_form_of_a_timestamp_is_the_same_instant(serve, timestamp):
-    body = page([1.0])
-    body["series"][0]["points"][0]["timestamp"] = timestamp
-    (row,) = serve(body).records()
-    assert row["timestamp"].isoformat() == "2026-11-01T00:01:00+00:00"
-
-
 @pytest.mark.fault("E4")
 @pytest.mark.parametrize(
     "body", [b"<html>captive portal</html>", b"", b"null", b"[]", b'{"error":"x"}']
 )
 def test_a_200_that_is_not_a_page_is_an_error(serve, body):
-    with pytest.raises(siteline.SitelineError) as caught:
+    with pytest.raises((siteline.ProtocolError, siteline.TruncatedBody)):
         serve(body)
-    assert isinstance(caught.value, siteline.ProtocolError | siteline.TruncatedBody)

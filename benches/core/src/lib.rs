@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`typed`] | pages as structs, for serde's readers; timestamps stay text, so they do less work |
 //! | [`seeds`] | pages directly into columns, by serde's visitors: the fastest bare loop |
-//! | [`pages`] | rendered bodies from a folder, or one generated from a seed |
+//! | [`pages`] | rendered bodies from a folder |
 //! | [`tally`] | a checksum: all readers must agree on it before they are timed |
 
 pub mod columns;

@@ -13,6 +13,7 @@
 | ``interrupts`` | sends SIGINT while a call waits |
 | ``systems`` | what a test needs of its system, each with the reason of a skip |
 | ``waiting`` | waits for a condition |
+| ``examples`` | the number of random examples of a test |
 | ``markup`` | the HTML of an object, parsed |
 | ``tls_service`` | a service behind TLS, and proxies |
 | ``h2_service`` | a service behind HTTP/2 |

@@ -1,13 +1,7 @@
 """The texts of a picture: where they stand, and whether any two overlap or one is cut off."""
 
-import base64
-import json
-import re
-import subprocess
 import xml.etree.ElementTree as ET
 from itertools import combinations
-from pathlib import Path
-from shutil import which
 from typing import NamedTuple
 
 from siteline._plots.texts import width
@@ -22,7 +16,6 @@ ATTRIBUTES = {
     "stroke-width", "stroke-linecap", "stroke-linejoin", "stroke-opacity", "stroke-dasharray",
 }  # fmt: skip
 COLOURS = {"currentColor", "none"}
-CHROMIUM = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Box(NamedTuple):
@@ -76,41 +69,3 @@ def faults(boxes, full, height, slack=0.0):
         if one.left < other.right - slack and other.left < one.right - slack
         and one.top < other.bottom - slack and other.top < one.bottom - slack
     ]  # fmt: skip
-
-
-_MEASURE = """<script>
-const relative = (box, place) => [
-  box.left - place.left, box.top - place.top, box.right - place.left, box.bottom - place.top];
-const found = [...document.querySelectorAll("svg")].map(svg => {
-  const place = svg.getBoundingClientRect();
-  const texts = [...svg.querySelectorAll("text")].map(
-    one => [...relative(one.getBoundingClientRect(), place), one.textContent]);
-  return {width: place.width, height: place.height, texts};
-});
-const json = unescape(encodeURIComponent(JSON.stringify(found)));
-document.body.textContent = "MEASURED" + btoa(json) + "END";
-</script>"""
-
-
-def page_of(pictures, *, dark):
-    """A page with these pictures, which take its text colour."""
-    colours = "background:#111;color:#eee" if dark else "background:#fff;color:#111"
-    body = "".join(f"<div>{svg}</div>" for svg in pictures)
-    head = '<!doctype html><meta charset="utf-8">'
-    return f'{head}<body style="margin:10px;{colours}">{body}'
-
-
-def measured(pictures, folder, wide):
-    """The boxes of all texts of each picture, as Chromium lays them out."""
-    page = Path(folder, "page.html")
-    page.write_text(page_of(pictures, dark=False) + _MEASURE, encoding="utf-8")
-    shown = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={wide + 20},900",
-         f"--user-data-dir={folder}/browser", "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    found = re.search("MEASURED(.*?)END", shown.stdout)[1]
-    return [
-        ([Box(*text) for text in one["texts"]], one["width"], one["height"])
-        for one in json.loads(base64.b64decode(found))
-    ]

@@ -1,8 +1,8 @@
 //! `alone PAGES_DIR SET [SECONDS]`: decoding alone, on one core, of bodies in memory.
 //!
-//! Compares siteline's decoder (timestamps, identities, columns, all checks) with other readers, page
+//! Compares siteline's decoder (timestamps, identities, columns, all checks) with sonic-rs, page
 //! by page. Prints a line of JSON: GB/s by the medians of many rounds, and the ratio of siteline to
-//! sonic-rs. The typed readers do less: they do not parse timestamps.
+//! sonic-rs. sonic-rs does less: it does not parse timestamps.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -15,48 +15,27 @@ use std::time::{Duration, Instant};
 
 use siteline_core::data::decode::{EarlierPages, decode_after};
 use siteline_core::data::{DecodeSettings, parse_instant};
-use siteline_bench::columns::Columns;
+use siteline_bench::pages;
 use siteline_bench::tally::Tally;
 use siteline_bench::typed::Page;
-use siteline_bench::{pages, seeds};
 
 /// The minimum number of rounds, however long they take.
 const LEAST_ROUNDS: usize = 7;
-/// Points of a page, for the initial capacity of the other readers' columns.
-const ROWS: usize = 10_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Reads one body, or a copy of it that it may overwrite. Adds the points to the tally, if one is
-/// given.
-type Reader = fn(body: &[u8], copy: &mut [u8], tally: Option<&mut Tally>) -> Outcome<()>;
+/// Reads one body. Adds the points to the tally, if one is given.
+type Reader = fn(body: &[u8], tally: Option<&mut Tally>) -> Outcome<()>;
 
-const READERS: [(&str, Reader); 5] = [
-    ("siteline", |body, _, tally| {
+const READERS: [(&str, Reader); 2] = [
+    ("siteline", |body, tally| {
         let decoded = EARLIER.with_borrow_mut(|earlier| decode_after(body, &SETTINGS, earlier))?;
         let decoded = black_box(decoded);
         note(tally, || Tally::of_decoded(&decoded));
         Ok(())
     }),
-    ("sonic", |body, _, tally| {
+    ("sonic", |body, tally| {
         let page: Page<'_> = black_box(sonic_rs::from_slice(body)?);
-        note(tally, || Tally::of_page(&page));
-        Ok(())
-    }),
-    ("sonic_columns", |body, _, tally| {
-        let mut columns = Columns::new(ROWS);
-        black_box(seeds::read(body, &mut columns)?);
-        let batch = black_box(columns.finish()?);
-        note(tally, || Tally::of_batch(&batch));
-        Ok(())
-    }),
-    ("simd_json", |_, copy, tally| {
-        let page: Page<'_> = black_box(simd_json::from_slice(copy)?);
-        note(tally, || Tally::of_page(&page));
-        Ok(())
-    }),
-    ("serde_json", |body, _, tally| {
-        let page: Page<'_> = black_box(serde_json::from_slice(body)?);
         note(tally, || Tally::of_page(&page));
         Ok(())
     }),
@@ -110,7 +89,7 @@ fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
     for (name, reader) in READERS {
         let mut tally = Tally::default();
         for body in bodies {
-            reader(body, &mut body.clone(), Some(&mut tally))?;
+            reader(body, Some(&mut tally))?;
         }
         if *first.get_or_insert(tally) != tally {
             return Err(format!("{name} read {tally:?}, siteline {first:?}").into());
@@ -124,16 +103,14 @@ fn agreed(bodies: &[Vec<u8>]) -> Outcome<Tally> {
 /// affects them equally.
 fn rates(bodies: &[Vec<u8>], limit: Duration) -> Outcome<(usize, [f64; READERS.len()])> {
     let mut times = vec![<[Vec<f64>; READERS.len()]>::default(); bodies.len()];
-    let mut copy = Vec::new();
     let began = Instant::now();
     let mut round = 0;
     while round < LEAST_ROUNDS || began.elapsed() < limit {
         for (index, body) in bodies.iter().enumerate() {
             for offset in 0..READERS.len() {
                 let reader = (round + index + offset) % READERS.len();
-                copy.clone_from(body);
                 let began = Instant::now();
-                READERS[reader].1(body, &mut copy, None)?;
+                READERS[reader].1(body, None)?;
                 times[index][reader].push(began.elapsed().as_secs_f64());
             }
         }
