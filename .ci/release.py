@@ -98,7 +98,8 @@ def copy_bills(dist: Path, bills: Path) -> list[str]:
 
 
 def _version(manifest: Path) -> str:
-    return str(tomllib.loads(manifest.read_text(encoding="utf-8"))["workspace"]["package"]["version"])
+    workspace = tomllib.loads(manifest.read_text(encoding="utf-8"))["workspace"]
+    return str(workspace["package"]["version"])
 
 
 def main() -> int:

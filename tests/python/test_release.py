@@ -38,7 +38,7 @@ FILES = ["siteline-0.2.0.tar.gz", *WHEELS]
 def project(tmp_path):
     def write(version="0.2.0", locked="0.2.0", changelog=CHANGELOG):
         package = f'name = "siteline"\nversion = "{version}"\n'
-        (tmp_path / "Cargo.toml").write_text(f"[package]\n{package}")
+        (tmp_path / "Cargo.toml").write_text(f"[workspace.package]\n{package}")
         other = '[[package]]\nname = "other"\nversion = "9.0.0"\n'
         lock = f'[[package]]\nname = "siteline"\nversion = "{locked}"\n{other}'
         (tmp_path / "Cargo.lock").write_text(lock)

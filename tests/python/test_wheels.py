@@ -182,8 +182,9 @@ def test_the_source_distribution_is_a_package_of_cargo_without_the_tests(tmp_pat
     command = ["cargo", "metadata", "--locked", "--offline", "--no-deps", "--format-version=1"]
     done = subprocess.run(command, cwd=staged, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (package,) = json.loads(done.stdout)["packages"]
-    assert [target["name"] for target in package["targets"]] == ["siteline"]
+    packages = {one["name"]: one["targets"] for one in json.loads(done.stdout)["packages"]}
+    assert [target["name"] for target in packages["siteline"]] == ["siteline"]
+    assert {"siteline-base", "siteline-core", "siteline-sandbox"} < packages.keys()
     assert not {"tests", "benches", "docs"} & {path.name for path in staged.iterdir()}
 
 
