@@ -1,8 +1,8 @@
 """The lines of each part of siteline next to its budget.
 
-Each row has a goal. A row that is larger than its goal today has a ceiling too. The check fails if a row
-exceeds both. Lower a ceiling when the code shrinks, and never raise one. Product code is counted without
-tests: files and folders named ``tests*`` or ``*_tests.rs``, and ``#[cfg(test)]`` modules.
+Each row has a goal. A row that is larger than its goal today has a ceiling too. The check fails if
+a row exceeds both. Lower a ceiling when the code shrinks, and never raise one. Product code is
+counted without tests: files and folders named ``tests*``, and ``#[cfg(test)]`` modules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SATELLITES = "cli display doctor plots targets spark dlt otel mcp signers pyinstaller".split()
+SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
     "src": (6_000, 14_750),
@@ -41,7 +41,7 @@ def part(path: Path) -> str:
         if path.suffix == ".pyi":
             return "python/siteline, stub"
         own = below[1].lstrip("_") if len(below) > 2 else path.stem
-        return "python/siteline" + (", satellites" if own in SATELLITES else "")
+        return "python/siteline" + (", satellites" if SATELLITES.fullmatch(own) else "")
     return top if top in BUDGETS else ""
 
 
@@ -53,8 +53,7 @@ def count(paths: list[Path]) -> Counter[str]:
         if path.suffix not in (".rs", ".py", ".pyi", ".sh", ".c") or not row:
             continue
         text = (ROOT / path).read_text(encoding="utf-8")
-        names = [*path.parts[2:-1], path.stem]
-        if path.suffix == ".rs" and any(map(TEST_NAME.search, names)):
+        if path.suffix == ".rs" and any(map(TEST_NAME.search, [*path.parts[2:-1], path.stem])):
             row = "tests"
         product = INLINE.sub("", text) if path.suffix == ".rs" and row != "tests" else text
         lines[row] += product.count("\n")
@@ -64,10 +63,8 @@ def count(paths: list[Path]) -> Counter[str]:
 
 def main() -> int:
     """Print the table."""
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    lines = count([Path(name) for name in listed.stdout.split("\n") if (ROOT / name).is_file()])
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
+    lines = count([Path(name) for name in listed if (ROOT / name).is_file()])
     print(f"{'part':<30}{'lines':>8}{'goal':>8}{'ceiling':>9}")
     failed = False
     for row, (goal, ceiling) in BUDGETS.items():
