@@ -36,7 +36,7 @@ impl ClientCertificate {
 
     /// The certificates that are presented, its own first.
     #[cfg(test)]
-    pub fn chain(&self) -> &[rustls::pki_types::CertificateDer<'static>] {
+    pub(crate) fn chain(&self) -> &[rustls::pki_types::CertificateDer<'static>] {
         &self.key.cert
     }
 }
