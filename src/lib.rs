@@ -15,6 +15,7 @@
 //! | [`sandbox`] | the service on loopback |
 
 #![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
+#![cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only the sandbox uses it"))]
 
 mod agent;
 mod auth;
