@@ -10,7 +10,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN     := $(VENV)/$(SCRIPTS)
 RESULTS := target/results
 PYTHON_TREES := python tests examples benches .ci
-# The crates whose tests need no Python. tests/ring needs other features of the dependencies.
+# crates/ring needs other features of the dependencies, so it would compile them twice: `make campaigns`.
 CRATES  := --workspace --exclude siteline-ring
 # Locked versions only, each file with its hash. uv takes a sixth of pip's processor time.
 LOCKED  := -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement
@@ -76,7 +76,7 @@ test: ## run all tests: the Rust crates, and the wheel under pytest
 
 test-rust: ## run the Rust tests
 	@mkdir -p $(RESULTS)
-	{ MAKEFLAGS= cargo test --locked $(CRATES) && MAKEFLAGS= cargo test --locked --package siteline-ring; } > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
+	MAKEFLAGS= cargo test --locked $(CRATES) > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
 # A module keeps its shared services in one process: --dist loadfile.
 test-python: $(VENV)/ready $(VENV)/installed ## run the Python tests; PYTEST_ARGS="-k store" adds options
@@ -139,7 +139,7 @@ smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
 # Two others need something that few machines have: unreleased, free-threaded.
-ONLY ?= months crash torture foreign-sqlite target-kills scale spark
+ONLY ?= rust months crash torture foreign-sqlite target-kills scale spark
 # Options of a single campaign: ONLY=crash ARGS="--seed 1".
 ARGS ?=
 STRESS = PYTHONPATH=tests/stress:tests/python $(BIN)/python -m
@@ -147,8 +147,14 @@ campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS pas
 	@mkdir -p $(RESULTS)
 	@$(MAKE) --no-print-directory --keep-going $(ONLY:%=campaign-%)
 
+# All trials, of which `make test` runs a tenth; and a process with a second crypto library.
+campaign-rust:
+	SITELINE_LONG=1 cargo test --locked $(CRATES)
+	cargo test --locked --package siteline-ring
+
 campaign-months: $(VENV)/ready $(VENV)/installed
 	$(BIN)/python -m pytest -m campaign --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
+	SITELINE_LONG=1 $(BIN)/python -m pytest tests/python/test_chain_model.py tests/python/test_values.py
 
 campaign-crash: $(VENV)/installed
 	$(STRESS) crash --minutes 10 --out $(RESULTS)/crash.md $(ARGS)

@@ -2,7 +2,8 @@
 
 A row names one or more tests: the function of a Rust test (`t10_…`), or a Python test as
 `test_paging.py::test_…`. The check fails if a row names no test, if a named test did not run or
-failed, or if one of the runs failed. A row is unproven if its test was skipped.
+failed, or if one of the runs failed. A row is unproven if its test was skipped or is one of the tests
+that only `make campaigns` runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+# Tests that compile most dependencies again, or need something that few machines have.
+CAMPAIGNS = {"k15_a_second_crypto_library_and_its_default_change_nothing"}
 PAGE = Path(__file__).parents[1] / "docs" / "faults.md"
 ROW = re.compile(r"^\| ([A-Z]\d{1,2}) \| *(.*?) *(?:\| *([^|]*?) *)?\|$", re.MULTILINE)
 RUST_TEST = re.compile(r"^test (?:\S+::)?(\w+)(?: - should panic)? \.\.\. (\w+)", re.MULTILINE)
@@ -78,8 +81,8 @@ def main() -> int:
         for test in tests:
             result = state(outcomes.get(test, set()))
             lines.append(f"| {row} | {meaning} | `{test}` | {result} |")
-            if result == "skipped":
-                unproven.append(f"{row}: `{test}` was skipped")
+            if result == "skipped" or (result == "did not run" and test in CAMPAIGNS):
+                unproven.append(f"{row}: `{test}` {result}")
             elif result != "passed":
                 faults.append(f"{row}: {test} {result}")
     lines += ["", "## Unproven", "", *(f"- {line}" for line in unproven or ["none"]), ""]
