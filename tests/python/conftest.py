@@ -1,4 +1,4 @@
-"""The fixtures that tests share, and the marks of the fault table."""
+"""The fixtures that tests share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ from kit.tenants import Tenant  # noqa: E402
 from kit.tls_service import Authority  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
-
-
-@pytest.fixture(autouse=True)
-def _fault_rows(request, record_property):
-    """Record the rows that a test proves in the report, for tests/faults.py."""
-    for mark in request.node.iter_markers("fault"):
-        for row in mark.args:
-            record_property("fault", row)
 
 
 @pytest.fixture(autouse=True, scope="session")

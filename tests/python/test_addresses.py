@@ -38,7 +38,6 @@ def has_ipv6() -> bool:
     return True
 
 
-@pytest.mark.fault("H25")
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on this machine's loopback")
 def test_an_address_that_does_not_answer_does_not_use_its_time_limit(tmp_path):
     # The first address accepts no connection. The limits are an hour each: the second address is
@@ -62,7 +61,6 @@ def test_an_address_that_does_not_answer_does_not_use_its_time_limit(tmp_path):
     )
 
 
-@pytest.mark.fault("H26")
 def test_an_address_that_changes_is_looked_up_for_each_connection(tmp_path):
     script = f"""{SERVICE}
     def lose(data):

@@ -42,7 +42,6 @@ def token_requests(sandbox):
     return sandbox.stats["token_requests"]
 
 
-@pytest.mark.fault("A1")
 def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client, agent, user):
     with user() as one, user() as other:
         frames = [each.data(**SIX_HOURS).to_pandas() for each in (one, other)]
@@ -55,7 +54,6 @@ def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client
     assert agent.state["lent"] == 0
 
 
-@pytest.mark.fault("A1")
 def test_an_asynchronous_client_uses_the_agent_too(sandbox, agent, user):
     async def main():
         async with user(siteline.AsyncClient) as client:
@@ -88,7 +86,6 @@ def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, mo
     assert token_requests(sandbox) == 1
 
 
-@pytest.mark.fault("A5")
 def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
     sandbox, client, agent, monkeypatch, tmp_path
 ):
@@ -125,7 +122,6 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
     assert agent.state["leases"] == leases
 
 
-@pytest.mark.fault("A5")
 def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
     sandbox, client, agent, monkeypatch, key
 ):
@@ -156,7 +152,6 @@ def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
     assert token_requests(sandbox) == 0
 
 
-@pytest.mark.fault("A4")
 def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sandbox, agent, user):
     one = user()
     assert len(one.data(**SIX_HOURS).collect()) == 72
@@ -181,7 +176,6 @@ def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sand
     assert sandbox.stats == before
 
 
-@pytest.mark.fault("A6")
 def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent, user):
     users = [user() for _ in range(8)]
     for one in users:
@@ -206,7 +200,6 @@ def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent
     assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (rounds + 1, 2)
 
 
-@pytest.mark.fault("A10")
 def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, agent, user):
     narrow = user(scopes="customer.data.read")
     assert len(narrow.data(**SIX_HOURS).collect()) == 72
@@ -219,7 +212,6 @@ def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, ag
     assert token_requests(sandbox) == 2
 
 
-@pytest.mark.fault("A10")
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -240,7 +232,6 @@ def test_a_failed_exchange_is_told_to_the_client_as_what_it_is(sandbox, user, fa
     assert pickle.loads(pickle.dumps(caught.value)).message == caught.value.message
 
 
-@pytest.mark.fault("A9")
 def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(sandbox):
     def make(agent):
         return siteline.Client(sandbox.base_url, agent=agent.address, clock=sandbox.clock)
@@ -262,7 +253,6 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         assert len(users[0].data(**one_page).collect()) == 72
 
 
-@pytest.mark.fault("A9")
 @pytest.mark.sandbox(daily_allowance=3)
 def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
     one, other = user(), user()
@@ -276,7 +266,6 @@ def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
     assert agent.state["allowance"]["left"] == 0
 
 
-@pytest.mark.fault("A8")
 def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, agent, user):
     pages = {**HOURLY, "page_size": 20}
     with user() as one:
@@ -297,7 +286,6 @@ def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, a
     assert (state["lent"], state["allowance"]["used"]) == (0, sandbox.stats["data_requests"])
 
 
-@pytest.mark.fault("A8")
 def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, agent, user):
     one = user()
     for _page in one.data(**{**SIX_HOURS, "page_size": 10}).pages():
@@ -314,7 +302,6 @@ def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, age
     assert used < sent <= agent.state["allowance"]["used"] <= sent + 1
 
 
-@pytest.mark.fault("A12")
 def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are_sent(
     sandbox, user, agent
 ):
@@ -334,7 +321,6 @@ def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are
     assert sent <= agent.state["allowance"]["used"] <= sent + 16
 
 
-@pytest.mark.fault("A8")
 @systems.FORK
 def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
     script = """
@@ -406,7 +392,6 @@ def test_a_client_of_an_agent_is_pickled_with_its_address(sandbox, agent, monkey
     assert token_requests(sandbox) == 1
 
 
-@pytest.mark.fault("A7")
 @systems.MODES
 def test_the_socket_is_for_its_user_alone(client, agent, tmp_path):
     path = Path(path_of(agent.address))
@@ -433,7 +418,6 @@ def test_the_socket_is_for_its_user_alone(client, agent, tmp_path):
             assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o711
 
 
-@pytest.mark.fault("A7")
 def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(client, tmp_path):
     folder = tmp_path / "sockets"
     folder.mkdir(mode=0o700)
@@ -453,7 +437,6 @@ def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(cl
         siteline.Agent(client, listen=f"unix:{folder}/{'x' * 100}")
 
 
-@pytest.mark.fault("A7")
 def test_a_browser_or_a_stranger_is_refused_and_gets_no_token(sandbox, agent):
     body = lease(agent.address, scopes="customer.data.read", pages=1)
     for headers in (
@@ -478,7 +461,6 @@ def test_a_browser_or_a_stranger_is_refused_and_gets_no_token(sandbox, agent):
     assert token_requests(sandbox) == 0
 
 
-@pytest.mark.fault("A8")
 def test_reports_of_pages_that_were_never_lent_change_nothing(agent):
     address = agent.address
     status, granted = ask(address, "/v1/lease", lease(address, pages=2))
@@ -512,7 +494,6 @@ def test_an_agent_serves_only_a_client_that_has_a_key(sandbox, agent, user):
         assert granted["pages"] == 5
 
 
-@pytest.mark.fault("A4")
 def test_an_agent_whose_queue_is_full_is_not_waited_for_without_end(sandbox, tmp_path):
     path = str(tmp_path / "full.sock")
     with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as waiting:
@@ -555,7 +536,6 @@ def impostor(path, *answers):
         thread.join()
 
 
-@pytest.mark.fault("A4")
 @pytest.mark.parametrize("pages", [0, 2**64 - 1])
 def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
     sandbox, client, agent, tmp_path, pages

@@ -15,7 +15,7 @@ from kit.command import COMMAND, environment, run_command
 from kit.ranges import SIX_HOURS
 from kit.tls_service import Authority
 
-pytestmark = [pytest.mark.once, pytest.mark.fault("A13")]
+pytestmark = [pytest.mark.once]
 
 
 @pytest.fixture

@@ -52,7 +52,6 @@ def of_a_stranger(script, agent):
 
 
 @systems.ROOT
-@pytest.mark.fault("A7")
 def test_a_stranger_is_refused_before_anything_is_read(agent):
     script = f"""
         told = []
@@ -89,7 +88,6 @@ def test_a_stranger_is_refused_before_anything_is_read(agent):
 
 
 @systems.ROOT
-@pytest.mark.fault("A7")
 def test_a_user_who_is_allowed_is_served(client):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o711)

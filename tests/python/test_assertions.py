@@ -37,7 +37,6 @@ def client_of(sandbox, **credential):
     return siteline.Client(sandbox.base_url, credential=credential, clock=sandbox.clock)
 
 
-@pytest.mark.fault("D9", "T32")
 def test_pyjwt_verifies_the_assertion_which_is_only_in_its_form_field(sandbox):
     client = client_of(sandbox, private_key=PEM)
     client.discover()
@@ -100,7 +99,6 @@ def kids(sandbox):
 
 
 @pytest.mark.parametrize("kind", [siteline.Client, siteline.AsyncClient])
-@pytest.mark.fault("T30")
 def test_after_a_token_expires_the_next_one_is_signed_with_the_new_key(sandbox, key, kind):
     subject = sandbox.enroll(key.public_jwk)
     old, new = key, other_private_key()

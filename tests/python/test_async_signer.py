@@ -100,7 +100,6 @@ def test_an_async_signer_runs_on_the_loop_and_in_the_context_of_the_caller(sandb
     assert seen == ["mine"]
 
 
-@pytest.mark.fault("D1")
 def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbox):
     """Scans are gathered in tasks of the core."""
     vault = Vault()
@@ -119,7 +118,6 @@ def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbo
     assert {thread for _, thread in vault.calls} == {threading.get_ident()}
 
 
-@pytest.mark.fault("T20")
 @pytest.mark.parametrize("loops", [1, 2])
 def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sandbox, loops):
     vault = Vault(hangs=1)
@@ -157,7 +155,6 @@ def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sa
     assert sandbox.stats["token_requests"] == 1
 
 
-@pytest.mark.fault("T20")
 def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox):
     vault = Vault(hangs=1)
     credential = credential_of(sandbox, vault.sign)

@@ -46,7 +46,6 @@ def run_sync(sandbox, store, feed, **options):
     return asyncio.run(main())
 
 
-@pytest.mark.fault("S10")
 def test_late_and_revised_data_leave_it_equal_to_a_siteline_store(sandbox, tmp_path):
     feed, target = make_feed(page_size=700), AsyncMemoryStore()
     assert isinstance(target, siteline.AsyncStoreTarget)

@@ -27,7 +27,6 @@ def key(record):
     return tuple(record.values())
 
 
-@pytest.mark.fault("R5")
 @pytest.mark.parametrize("way", ["pages", "records"])
 def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(sandbox, way):
     async def read():
@@ -72,7 +71,6 @@ def test_tasks_share_an_iterator_and_each_item_is_returned_once(sandbox, way):
         assert len({key(record) for record in got}) == len(got)
 
 
-@pytest.mark.fault("R6")
 def test_a_task_without_references_is_not_collected_while_it_waits(sandbox):
     async def ask(client, answered):
         answered.set_result(sorted(await client.discover()))
@@ -110,7 +108,6 @@ def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox
     assert isinstance(caught.value.__cause__, StopIteration)
 
 
-@pytest.mark.fault("R9")
 def test_a_log_handler_may_wait_for_another_call_of_the_loop(sandbox):
     logger, answers = logging.getLogger("siteline.http"), []
 

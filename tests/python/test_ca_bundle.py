@@ -27,7 +27,6 @@ def is_trusted(authority, tenant, **options):
     return True
 
 
-@pytest.mark.fault("H22")
 def test_a_bundle_is_read_in_each_form(authority, tenant, monkeypatch):
     pem, certificate = authority.pem, authority.certificate
     for form in (

@@ -179,7 +179,6 @@ class Chain(RuleBasedStateMachine):
             assert self.read == []
 
 
-@pytest.mark.fault("P3", "P6")
 def test_a_chain_gives_exactly_what_the_model_says_or_an_error_to_resume_from():
     machine = Chain.TestCase
     machine.settings = settings(

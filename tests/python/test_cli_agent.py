@@ -76,7 +76,6 @@ print(failed)
 """
 
 
-@pytest.mark.fault("A2")
 @pytest.mark.sandbox(now=None, token_rate=30)
 @pytest.mark.parametrize(
     ("after_another", "forks"), [(3, 20), pytest.param(33, 200, marks=pytest.mark.campaign)]
@@ -93,7 +92,6 @@ def test_many_processes_share_one_exchange(sandbox, env, after_another, forks):
     assert counted(sandbox, env) == requests
 
 
-@pytest.mark.fault("A3")
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.campaign)])
 def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
     until = tmp_path / "until"
@@ -114,7 +112,6 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
     assert sandbox.stats["token_requests"] <= kills + 1
 
 
-@pytest.mark.fault("A8")
 def test_a_killed_client_costs_one_batch(sandbox, env):
     endless = READER.replace("print(len(scan.collect()))", "while True: list(scan.pages())")
     with agent_process(env) as (agent, _process):
@@ -128,7 +125,6 @@ def test_a_killed_client_costs_one_batch(sandbox, env):
     assert sandbox.stats["token_requests"] == 1
 
 
-@pytest.mark.fault("A14")
 @systems.PROC
 def test_deadline_and_ctrl_c_end_waits(env):
     script = """
@@ -162,7 +158,6 @@ os._exit(0)
     assert text.split() == ["deadline", "interrupted"]
 
 
-@pytest.mark.fault("A11")
 @systems.PROC
 def test_agent_run_hides_the_key(sandbox, env, tmp_path):
     script = tmp_path / "nightly.py"
@@ -208,7 +203,6 @@ while True: signal.pause()
         assert process.wait(60) == 5
 
 
-@pytest.mark.fault("A7")
 def test_a_second_agent_is_refused(env, folder):
     with agent_process(env) as (agent, _process):
         assert path_of(agent) == f"{folder}/siteline/agent.sock"
@@ -217,7 +211,6 @@ def test_a_second_agent_is_refused(env, folder):
     assert not (folder / "siteline").exists()
 
 
-@pytest.mark.fault("A7")
 @systems.PROC
 def test_systemd_hands_its_socket_over(sandbox, env, folder):
     # As systemd does it: descriptor 3, and the number of the process that is to take it.
@@ -245,7 +238,6 @@ os.execv(sys.executable, [sys.executable, "-m", "siteline", "agent", "--listen",
     assert os.path.exists(path), "the socket is systemd's"
 
 
-@pytest.mark.fault("A11")
 @systems.PROC
 @pytest.mark.sandbox(now=None, record_wire=True)
 def test_agent_and_users_show_no_secret(sandbox, env, key, tmp_path):
@@ -289,7 +281,6 @@ def test_agent_and_users_show_no_secret(sandbox, env, key, tmp_path):
     assert "eyJ" not in text.decode()
 
 
-@pytest.mark.fault("A11")
 @systems.PROC
 def test_the_process_with_the_key_dumps_no_core(env):
     script = """

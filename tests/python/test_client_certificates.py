@@ -58,7 +58,6 @@ def put(tmp_path):
     return replace
 
 
-@pytest.mark.fault("M3")
 @MODES
 def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_known(
     platform, put, mode
@@ -82,7 +81,6 @@ def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_
     assert client.allowance.used == 0
 
 
-@pytest.mark.fault("M5")
 @MODES
 def test_m5_the_new_connection_presents_the_new_certificate(platform, put, mode):
     sandbox, counter, connect = platform(mode)
@@ -99,7 +97,6 @@ def test_m5_the_new_connection_presents_the_new_certificate(platform, put, mode)
     assert not any("certificate" in refusal for refusal in sandbox.stats["refusals"])
 
 
-@pytest.mark.fault("M5")
 def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put):
     sandbox, _, connect = platform("token")
     client = connect(put(sandbox.certificate("plant-7", registered=False)))
@@ -110,7 +107,6 @@ def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(p
     assert client.discover()["subject"] == "plant-7"
 
 
-@pytest.mark.fault("M5", "K8")
 def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog):
     sandbox, _, connect = platform("data")
     client = connect(put(sandbox.certificate("plant-7")))
@@ -122,7 +118,6 @@ def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog
     assert len(warned) == 1
 
 
-@pytest.mark.fault("M4")
 def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
     sandbox, _, connect = platform("token")
     plant = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")

@@ -61,7 +61,6 @@ def with_variables(service, url=None, **variables):
 # Certificates.
 
 
-@pytest.mark.fault("H20", "H22")
 def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
     with client_of(service) as client, pytest.raises(siteline.TlsError) as caught:
         client.discover()
@@ -89,7 +88,6 @@ def outdated(authority):
         authority.context.maximum_version = ssl.TLSVersion.TLSv1_1
 
 
-@pytest.mark.fault("H20", "H27")
 @pytest.mark.parametrize(
     ("made", "change", "what", "hint"),
     [
@@ -121,7 +119,6 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
     assert service.tenant.requests("token") == 0
 
 
-@pytest.mark.fault("H21")
 def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
     with pytest.raises(siteline.TlsError, match="speaks TLS, and plain HTTP was sent") as caught:
         client_of(service, f"http://127.0.0.1:{service.port}").discover()
@@ -131,14 +128,12 @@ def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
     assert service.tenant.requests("token") == 0
 
 
-@pytest.mark.fault("H22")
 def test_ssl_cert_file_and_ssl_cert_dir_are_used(service, authority):
     assert with_variables(service, SSL_CERT_FILE=authority.file) == WORKS
     folders = os.pathsep.join(["", "absent", str(authority.folder)])
     assert with_variables(service, SSL_CERT_DIR=folders) == WORKS
 
 
-@pytest.mark.fault("H23")
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE"])
 def test_variables_without_a_certificate_fail_at_the_first_https_request(
     service, variable, tmp_path
@@ -191,7 +186,6 @@ told()
 """
 
 
-@pytest.mark.fault("H23")
 def test_without_a_certificate_store_certifi_is_used_or_the_error_has_a_hint(
     service, authority, storeless, tmp_path, key_file
 ):
@@ -226,7 +220,6 @@ def test_without_a_certificate_store_certifi_is_used_or_the_error_has_a_hint(
 # Proxies.
 
 
-@pytest.mark.fault("H24")
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
 def test_the_proxy_of_the_environment_is_used(service, authority, variable):
     with Proxy(service.port) as proxy:
@@ -238,7 +231,6 @@ def test_the_proxy_of_the_environment_is_used(service, authority, variable):
         assert f"Basic {basic}" in proxy.heads[0]
 
 
-@pytest.mark.fault("H24")
 def test_no_proxy_names_the_hosts_that_are_reached_directly(service, authority):
     url = f"https://{SELF}:{service.port}"
     with Proxy(service.port) as proxy:
@@ -253,7 +245,6 @@ def test_no_proxy_names_the_hosts_that_are_reached_directly(service, authority):
         assert len(proxy.heads) == used
 
 
-@pytest.mark.fault("H24")
 def test_loopback_never_goes_through_a_proxy(service, authority):
     dead = f"http://127.0.0.1:{unused_port()}"
     variables = {"HTTPS_PROXY": dead, "HTTP_PROXY": dead, "ALL_PROXY": dead}
@@ -263,7 +254,6 @@ def test_loopback_never_goes_through_a_proxy(service, authority):
         client.discover()
 
 
-@pytest.mark.fault("H24")
 def test_the_argument_takes_precedence_over_the_environment(service, authority, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{unused_port()}")
     with Proxy(service.port) as proxy:
@@ -273,7 +263,6 @@ def test_the_argument_takes_precedence_over_the_environment(service, authority, 
         assert proxy.heads
 
 
-@pytest.mark.fault("H24")
 @pytest.mark.parametrize(
     ("why", "by"), [("407", "argument"), ("403", "environment"), ("connection refused", "argument")]
 )
@@ -304,7 +293,6 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
         assert secret not in "\n".join(printed)
 
 
-@pytest.mark.fault("H24")
 @pytest.mark.parametrize(
     "proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"]
 )

@@ -21,7 +21,6 @@ pytestmark = [
 LONG = pytest.mark.campaign
 
 
-@pytest.mark.fault("S1", "B7")
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=LONG)])
 def test_a_sync_that_is_killed_at_random_moments_continues_from_its_store(tmp_path, kills):
     result = Campaign(tmp_path, 7, math.inf).random_kills(kills)
@@ -30,7 +29,6 @@ def test_a_sync_that_is_killed_at_random_moments_continues_from_its_store(tmp_pa
     assert result.pages > 0
 
 
-@pytest.mark.fault("S2", "S3", "S4")
 @pytest.mark.parametrize("step", [400, pytest.param(23, marks=LONG)])
 def test_no_failing_system_call_leaves_anything_to_repair(tmp_path, step):
     results = list(Campaign(tmp_path, 7, math.inf).every_call(step))
@@ -52,7 +50,6 @@ def test_recent_points_survive_failing_system_calls(tmp_path):
     assert campaign.reached.missing() == []
 
 
-@pytest.mark.fault("S14")
 @pytest.mark.parametrize(("step", "samples"), [(200, 1), pytest.param(32, 4, marks=LONG)])
 def test_a_loss_of_power_takes_nothing_that_was_acknowledged(tmp_path, step, samples):
     trials = PowerTrials(tmp_path.resolve(), 7, step=step, samples=samples)

@@ -20,7 +20,6 @@ PASSPHRASE = "correct-horse-battery"
 THUMBPRINT = "Glxfsfx2VnL8RGBt3yhYhPZJLrxEDKCG1dl7YD2qatY"
 
 
-@pytest.mark.fault("K5")
 def test_a_key_is_accepted_as_every_python_value(key_file):
     body = "".join(PEM.splitlines()[2:-1])
     texts = [PEM, PEM.encode(), bytearray(PEM.encode()), memoryview(PEM.encode()), body]
@@ -29,7 +28,6 @@ def test_a_key_is_accepted_as_every_python_value(key_file):
         assert siteline.Credential("s", source).kid == THUMBPRINT
 
 
-@pytest.mark.fault("K1", "K2", "K3", "K4", "K6")
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
@@ -49,7 +47,6 @@ def test_a_key_that_cannot_be_used_is_refused(source, options, message):
     assert "sesame" not in "".join(traceback.format_exception_only(caught.value))
 
 
-@pytest.mark.fault("K3")
 def test_a_passphrase_may_be_text_or_bytes():
     for passphrase in (PASSPHRASE, PASSPHRASE.encode()):
         assert siteline.PrivateKey(ENCRYPTED, passphrase=passphrase).thumbprint == THUMBPRINT
@@ -57,7 +54,6 @@ def test_a_passphrase_may_be_text_or_bytes():
         siteline.PrivateKey(ENCRYPTED, passphrase=12345678)
 
 
-@pytest.mark.fault("K8")
 @systems.MODES
 def test_a_readable_key_file_warns_once_and_strict_refuses(tmp_path):
     path = tmp_path / "key.pem"
@@ -70,7 +66,6 @@ def test_a_readable_key_file_warns_once_and_strict_refuses(tmp_path):
         siteline.Credential("s", path, strict=True)
 
 
-@pytest.mark.fault("K12")
 def test_white_space_around_the_subject_is_removed_with_a_warning(key):
     with pytest.warns(siteline.SitelineWarning, match="White space"):
         credential = siteline.Credential("customer-7\n", key)
@@ -104,7 +99,6 @@ def test_a_generated_key_has_at_least_2048_bits():
         siteline.PrivateKey.generate(1024)
 
 
-@pytest.mark.fault("R12", "R13")
 def test_a_key_and_a_credential_show_and_pickle_no_secret(key):
     assert list(key.public_jwk) == ["kty", "n", "e", "kid", "alg", "use"]
     assert key.public_jwk["kid"] == key.thumbprint == THUMBPRINT

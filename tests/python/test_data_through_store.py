@@ -119,7 +119,6 @@ def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
     assert sandbox.clock.now() - read_at >= (calls - 1) * timedelta(hours=1)
 
 
-@pytest.mark.fault("S19")
 def test_a_store_that_is_read_only_gives_what_it_has_settled(client, store, read):
     first = read("2026-11-10", "2026-11-12")
     with siteline.Store(store.path, read_only=True) as kept:
@@ -177,7 +176,6 @@ def test_what_needs_a_chain_of_its_own_is_refused(client, store):
     assert client.allowance.used == 1
 
 
-@pytest.mark.fault("B13")
 def test_a_plan_knows_what_is_settled(client, store, read):
     read("2026-11-10", "2026-11-12")
     ask = {**LINE, "start": "2026-11-10", "store": store}
@@ -208,7 +206,6 @@ def test_scans_of_several_lines_are_gathered(sandbox, client, store):
     assert len(again.to_pandas()) == sum(map(len, first))
 
 
-@pytest.mark.fault("S20")
 def test_reads_at_once_of_one_feed_wait_for_each_other(sandbox, client, store):
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12", "page_size": 500, "store": store}
     tables = run_in_threads(4, lambda: client.data(**ask).collect())
@@ -218,7 +215,6 @@ def test_reads_at_once_of_one_feed_wait_for_each_other(sandbox, client, store):
     assert sandbox.stats["data_requests"] == max(table.report["pages"] for table in tables)
 
 
-@pytest.mark.fault("S20")
 def test_a_sync_that_has_the_feed_is_waited_for_until_the_deadline(client, store):
     ask, refused = {**LINE, "start": "2026-11-10", "end": "2026-11-12", "store": store}, []
 

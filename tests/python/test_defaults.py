@@ -35,7 +35,6 @@ def documents_none(thing, name):
     return len(entries) == 1 and "``None``" in entries[0]
 
 
-@pytest.mark.fault("K21")
 @pytest.mark.parametrize("client", [siteline.Client, siteline.AsyncClient])
 def test_help_shows_the_defaults_of_a_client(client, key):
     parameters = inspect.signature(client).parameters.values()
@@ -51,7 +50,6 @@ def test_help_shows_the_defaults_of_a_client(client, key):
     assert client(URL, **defaults).base_url == URL
 
 
-@pytest.mark.fault("K21")
 def test_the_methods_of_both_clients_have_the_same_signatures():
     for name in ("data", "sync", "plan"):
         signature, other = (
@@ -66,7 +64,6 @@ def test_the_methods_of_both_clients_have_the_same_signatures():
         assert documents_none(siteline.Client.data, name), name
 
 
-@pytest.mark.fault("K20")
 @pytest.mark.parametrize("tries", [1, 2])
 def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
     with socket.socket() as unused:
@@ -83,7 +80,6 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
     assert [one.outcome for one in caught.value.attempts] == ["not connected"] * tries
 
 
-@pytest.mark.fault("K20")
 @pytest.mark.parametrize(("options", "attempts"), [({}, 4), ({"tries": 1}, 1)])
 def test_a_token_has_as_many_attempts_as_tries(sandbox, options, attempts):
     sandbox.fault(on="token", status=503, times=9)
@@ -92,7 +88,6 @@ def test_a_token_has_as_many_attempts_as_tries(sandbox, options, attempts):
     assert len(caught.value.attempts) == sandbox.stats["token_requests"] == attempts
 
 
-@pytest.mark.fault("K20")
 def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     sandbox.fault(on="token", hang=True, times=2)
     with pytest.raises(siteline.TransportTimeout) as caught:
@@ -110,7 +105,6 @@ def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     assert limited.value.retry_at - sandbox.clock.now() == timedelta(seconds=50)
 
 
-@pytest.mark.fault("T1")
 def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
     client = sandbox.client()
     sandbox.revoke(client.subject)

@@ -59,7 +59,6 @@ def test_an_invalid_split_is_refused(client, by, message):
 # Gathering
 
 
-@pytest.mark.fault("P11")
 @pytest.mark.parametrize(("end_inclusive", "order"), [(False, "series"), (True, "time")])
 def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
     with siteline.Sandbox(
@@ -217,7 +216,6 @@ def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sa
 
 
 @systems.FORK
-@pytest.mark.fault("R3")
 def test_a_gather_whose_callback_forks_belongs_to_the_parent(client):
     children = []
 
@@ -255,7 +253,6 @@ def test_async_scans_are_split_and_gathered(sandbox):
     assert_frame_equal(*asyncio.run(read()))
 
 
-@pytest.mark.fault("R5")
 @pytest.mark.parametrize("reported", [None, []])
 def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reported):
     callback = None if reported is None else reported.append
@@ -287,7 +284,6 @@ def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reporte
 # Planning
 
 
-@pytest.mark.fault("B13")
 def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     client = sandbox.client(daily_allowance=100)
     week = client.data(**{**HOURLY, "end": "2026-11-08T00:00Z"}, page_size=100)

@@ -22,7 +22,6 @@ def feed(**options):
     return siteline.Feed("line-1", **DAY, since="2026-11-19", window="6h", **options)
 
 
-@pytest.mark.fault("P13", "P14")
 def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endless, tmp_path):
     client = endless.client()
     with siteline.Store(tmp_path / "plant.siteline") as store:
@@ -77,7 +76,6 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
         assert "set aside" not in str(store.coverage("line-1", now=endless.clock.now()))
 
 
-@pytest.mark.fault("P15")
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_collect_goes_on_after_an_error_where_it_stopped(sandbox, way):
     """Its pages are paid for: the same cursor is sent again."""

@@ -60,7 +60,6 @@ def test_gathered_scans_are_concurrent_streams_of_one_connection(client, service
     assert client.allowance.used == service.requested
 
 
-@pytest.mark.fault("H5", "H16")
 @pytest.mark.parametrize("fault", ["refused", "gone", "cut"])
 def test_the_request_of_a_lost_stream_is_repeated_and_counted(
     client, service, sandbox, truth, fault

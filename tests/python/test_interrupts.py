@@ -27,7 +27,6 @@ READS = {
 
 
 @systems.SIGNALS
-@pytest.mark.fault("R1")
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(sandbox, read):
     client = sandbox.client()
@@ -83,14 +82,12 @@ HANDLED = """
             "print(len(other.data(start=None, interval='1h').collect()) > 0); raise Enough",
             "pass",
             "True parent 2",
-            marks=pytest.mark.fault("R1"),
             id="uses the client",
         ),
         pytest.param(
             "if os.fork(): raise Enough",
             "print(os.wait()[1], flush=True)",
             "child 2 0 parent 2",
-            marks=pytest.mark.fault("R3"),
             id="forks",
         ),
     ],
@@ -130,7 +127,6 @@ HOLDING = f"""
 """
 
 
-@pytest.mark.fault("R1")
 @systems.SIGNALS
 @pytest.mark.parametrize("endpoint", ["/oauth/token", "/data"])
 def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpoint):
@@ -202,7 +198,6 @@ def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
         assert sum(map(len, got)) == len(sandbox.truth(**DAY))
 
 
-@pytest.mark.fault("R8")
 @pytest.mark.skipif(
     not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
 )
@@ -217,7 +212,6 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.fault("R8")
 @pytest.mark.skipif(
     not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
 )

@@ -80,7 +80,6 @@ def test_a_progress_callback_may_raise_and_the_read_continues_from_there(client,
     assert PAGES <= served(sandbox) <= client.allowance.used <= PAGES + 2
 
 
-@pytest.mark.fault("R3")
 @systems.FORK
 def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
     script = f"""

@@ -41,7 +41,6 @@ def test_equal_latenesses_are_equal_and_can_be_pickled():
     assert len({one, lateness_of(part(50, 0, 60, D), part(2, 0, H, D)), lateness_of()}) == 2
 
 
-@pytest.mark.fault("S21")
 @pytest.mark.parametrize(
     ("points", "revisions", "suggested", "words"),
     [
@@ -83,14 +82,12 @@ def test_a_verdict_claims_only_what_was_looked_at(points, revisions, suggested, 
     assert "suggested" in repr(lateness)
 
 
-@pytest.mark.fault("S21")
 @pytest.mark.parametrize("pages", [-1, 10**10, 1.5, "2"])
 def test_a_number_of_audit_pages_is_a_whole_number(pages):
     with pytest.raises(siteline.QueryError, match=r"audit_pages=.* is not a whole number of 0"):
         make_feed(audit_pages=pages)
 
 
-@pytest.mark.fault("S21")
 @pytest.mark.parametrize("quantiles", [H, 80_000])
 def test_without_audits_no_verdict_says_that_the_lateness_is_long_enough(quantiles):
     lateness = lateness_of(part(900, 0, quantiles, 2 * D))
@@ -124,7 +121,6 @@ def late_feed(**options):
     return make_feed(**{"since": START, "page_size": 500, **options})
 
 
-@pytest.mark.fault("S21")
 @pytest.mark.sandbox(now=START)
 def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
     client, sandbox, store, caplog

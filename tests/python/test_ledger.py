@@ -58,7 +58,6 @@ def counted(sandbox, path):
     return sandbox.client(ledger=path).allowance
 
 
-@pytest.mark.fault("B7")
 @systems.SIGNALS
 def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox, path):
     kills = 2
@@ -77,7 +76,6 @@ def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox,
     assert 3 < sandbox.stats["data_requests"] <= used
 
 
-@pytest.mark.fault("B9")
 def test_processes_on_one_ledger_sum_up_exactly(sandbox, path):
     for nth in (5, 50, 100):
         sandbox.fault(on="data", nth=nth, status=503)
@@ -91,7 +89,6 @@ def test_processes_on_one_ledger_sum_up_exactly(sandbox, path):
     assert allowance.token_requests == sandbox.stats["token_requests"] == 2
 
 
-@pytest.mark.fault("B10", "B22", "S7")
 def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     client = sandbox.client(ledger=path)
     table = client.data(**DAY, page_size=10_000).collect()
@@ -166,7 +163,6 @@ def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
     assert file.stat().st_mode & 0o077 == 0 or file.parent.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.fault("B20")
 @systems.XDG
 def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
     (tmp_path / "state").write_text("in the way")
@@ -183,7 +179,6 @@ def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(a
     assert len(state_files()) == 1, "it is made at once"
 
 
-@pytest.mark.fault("B20")
 def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
     sandbox, monkeypatch, tmp_path
 ):
@@ -228,7 +223,6 @@ def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch
 # The service's day.
 
 
-@pytest.mark.fault("B8")
 @pytest.mark.parametrize(
     "resets",
     ["08:00+02:00", time_of_day(1, tzinfo=timezone(timedelta(hours=-5)))],

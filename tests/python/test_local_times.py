@@ -70,7 +70,6 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
     assert twice.end - twice.start == 25 * HOUR
 
 
-@pytest.mark.fault("K13")
 @pytest.mark.parametrize("kind", ["client", "async_client"])
 @pytest.mark.parametrize(
     ("given", "problem", "readings"),

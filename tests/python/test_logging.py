@@ -45,7 +45,6 @@ def test_a_read_logs_its_token_its_requests_and_its_pages(sandbox, caplog):
     assert retries[0].startswith("try 1 of 4 ended with ")
 
 
-@pytest.mark.fault("R9")
 def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
     client = sandbox.client()
     done, failed = [], []
@@ -212,7 +211,6 @@ def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
     assert raised == -(-got // SIZE)
 
 
-@pytest.mark.fault("R1")
 def test_loggers_are_looked_up_once(sandbox, handled, monkeypatch):
     """`getLogger` takes the lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
     client = sandbox.client()

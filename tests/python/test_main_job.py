@@ -19,7 +19,6 @@ def test_a_day_read_in_pages_equals_the_truth(sandbox):
     pd.testing.assert_frame_equal(frame, truth.to_pandas(), check_exact=True)
 
 
-@pytest.mark.fault("P11")
 def test_series_on_many_pages_are_one_series_each(sandbox):
     client = sandbox.client()
     scan = client.data(site="S1", line="L1", start=START, end=END, interval="1m", page_size=97)

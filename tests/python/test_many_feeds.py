@@ -62,7 +62,6 @@ def test_five_hundred_feeds_need_few_open_files_and_leave_one_lock_file(tmp_path
     assert {path.name for path in tmp_path.iterdir()} == {"plant.siteline", "plant.siteline-lock"}
 
 
-@pytest.mark.fault("S6")
 def test_feeds_of_one_store_sync_side_by_side_and_the_same_feed_does_not(
     sandbox, tmp_path, environment
 ):

@@ -85,7 +85,6 @@ def test_with_a_client_id_it_authenticates_the_token_request(start, pem):
     assert len({token for _, _, token, _ in service.requests[1:]}) == 1
 
 
-@pytest.mark.fault("M6")
 def test_m6_every_form_of_a_certificate_and_its_key_works(start, issuer, tmp_path):
     service = start()
     above = Issuer("intermediate", above=issuer)
@@ -124,7 +123,6 @@ def test_m6_every_form_of_a_certificate_and_its_key_works(start, issuer, tmp_pat
     assert len(service.requests) == len(forms)
 
 
-@pytest.mark.fault("M1")
 @pytest.mark.parametrize("protocols", VERSIONS)
 def test_m1_a_service_that_requires_a_certificate_says_so_to_a_credential(
     start, key_file, protocols
@@ -142,7 +140,6 @@ def test_m1_a_service_that_requires_a_certificate_says_so_to_a_credential(
     assert service.front.total() == 1
 
 
-@pytest.mark.fault("M2")
 @pytest.mark.parametrize(("protocols", "tokens"), [("TLSv1.2", True), ("TLSv1.3", False)])
 def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
     start, issuer, protocols, tokens
@@ -202,7 +199,6 @@ class Strict(Server):
         super().__init__(serve)
 
 
-@pytest.mark.fault("M1", "M2")
 @pytest.mark.parametrize(
     ("version", "protocol"),
     [
@@ -242,7 +238,6 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
             assert client.discover() == {}
 
 
-@pytest.mark.fault("M3")
 def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, issuer, key_file):
     good, other = issuer.issue(), issuer.issue()
     for arguments, words in (
@@ -275,7 +270,6 @@ def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, is
         assert server.connections == 0
 
 
-@pytest.mark.fault("M4")
 def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
     service = start(tokens=True)
     with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
@@ -295,7 +289,6 @@ def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
         assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)
 
 
-@pytest.mark.fault("M5")
 def test_m5_requests_under_way_end_undisturbed(start, issuer, tmp_path):
     service = start()
     path = tmp_path / "plant.pem"

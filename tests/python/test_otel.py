@@ -231,7 +231,6 @@ def test_counts_go_on_where_the_same_provider_is_given_again(sandbox, recorded, 
 
 
 @WIRE
-@pytest.mark.fault("R13")
 def test_no_span_and_no_metric_holds_a_secret(sandbox, recorded):
     client = sandbox.client()
     with recorded.tracer.start_as_current_span("nightly"):

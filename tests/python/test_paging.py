@@ -44,7 +44,6 @@ def test_every_shape_of_the_service_gives_the_same_frame(shape):
     pd.testing.assert_frame_equal(frame, truth, check_exact=True)
 
 
-@pytest.mark.fault("P12")
 def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=100)
@@ -178,7 +177,6 @@ def check_that_it_resumes(sandbox, error, complete):
     assert resumed.collect().report["resumed_after_pages"] == 0
 
 
-@pytest.mark.fault("P8")
 def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
     client = sandbox.client()
     scan = client.data(**DAY, page_size=500)
@@ -188,7 +186,6 @@ def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
     assert client.allowance.used == tables[0].report["pages"]
 
 
-@pytest.mark.fault("P8")
 def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):
     records = sandbox.client().data(**DAY, page_size=200).records(named=True)
     got = list(itertools.chain(*run_in_threads(8, lambda: list(records))))

@@ -247,7 +247,6 @@ def test_a_command_is_read_from_a_profile_and_from_a_variable(
     siteline.Client.from_env().discover()
 
 
-@pytest.mark.fault("K3")
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -293,7 +292,6 @@ def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.fault("K3")
 @pytest.mark.parametrize(
     "more",
     [
@@ -310,7 +308,6 @@ def test_the_first_line_counts_whatever_a_command_does_then(locked, prints, key,
     assert credential.kid == key.thumbprint
 
 
-@pytest.mark.fault("K8")
 @systems.MODES
 def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     config, members, locked, prints, tmp_path

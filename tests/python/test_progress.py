@@ -123,7 +123,6 @@ def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox
     assert [now.pages for now in reported] == [1, 2, 3]
 
 
-@pytest.mark.fault("R9")
 def test_the_callback_may_use_the_client_and_even_the_scan(sandbox):
     client = sandbox.client()
     inner = []
@@ -231,7 +230,6 @@ SCRIPT = """
 """
 
 
-@pytest.mark.fault("R18")
 def test_true_is_silent_in_a_pipe():
     assert run_script(SCRIPT, "-W", "error", "-X", "dev") == "72"
 

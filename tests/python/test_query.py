@@ -85,7 +85,6 @@ WRONG = {
 }
 
 
-@pytest.mark.fault("K13", "K14")
 @pytest.mark.parametrize("name", WRONG)
 def test_an_invalid_parameter_is_refused_with_a_message(client, name):
     for value in WRONG[name]:
@@ -97,7 +96,6 @@ def test_an_invalid_parameter_is_refused_with_a_message(client, name):
         assert len(message) < 700
 
 
-@pytest.mark.fault("K14")
 def test_times_and_numbers_of_other_packages_are_accepted(client):
     query = client.data(
         site=7,
@@ -127,7 +125,6 @@ def test_times_and_numbers_of_other_packages_are_accepted(client):
     assert {query.interval_seconds for query in queries} == {60}
 
 
-@pytest.mark.fault("K13")
 @pytest.mark.filterwarnings("ignore:start=.* is not a multiple")
 @pytest.mark.parametrize(
     ("interval", "lag", "end"),
@@ -144,7 +141,6 @@ def test_the_default_end_is_now_minus_the_lag_on_the_grid(client, interval, lag,
     assert query.end.isoformat() == end
 
 
-@pytest.mark.fault("K13")
 def test_only_an_empty_range_mentions_the_default_end(client):
     with pytest.raises(siteline.QueryError, match=r"(?s)empty.*end was left out"):
         client.data(start="2026-11-19T12:00:00Z", interval="1d")
@@ -176,7 +172,6 @@ def test_queries_and_shapes_are_values(client):
     assert one != siteline.Shape(array="items", value="mean")
 
 
-@pytest.mark.fault("K13")
 def test_an_end_in_the_future_warns_and_is_clamped_only_on_request(client):
     ahead = "2026-11-21T00:00:00Z"
     with pytest.warns(siteline.SitelineWarning, match="ahead"):

@@ -18,7 +18,6 @@ def totals(sandbox):
     return report["pages"], report["points"]
 
 
-@pytest.mark.fault("R16", "P9")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_first_page_costs_one_request_and_every_later_stop_one_more(sandbox, totals, way):
     requests = RequestCount(sandbox)
@@ -30,7 +29,6 @@ def test_the_first_page_costs_one_request_and_every_later_stop_one_more(sandbox,
     requests.wait_for(totals[0])
 
 
-@pytest.mark.fault("R16", "P9")
 @pytest.mark.parametrize("way", WAYS)
 def test_an_iterator_that_is_dropped_makes_no_further_request(sandbox, totals, way):
     requests = RequestCount(sandbox)
@@ -45,7 +43,6 @@ def test_an_iterator_that_is_dropped_makes_no_further_request(sandbox, totals, w
     assert requests() <= 1 + 3 + 4
 
 
-@pytest.mark.fault("R16", "P8")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_page_is_requested_once_however_fast_it_is_taken(sandbox, way, threads):
@@ -90,7 +87,6 @@ def test_a_failure_ahead_is_raised_once_when_that_page_is_taken(sandbox, totals,
     assert requests() == totals[0] + 1
 
 
-@pytest.mark.fault("R16")
 @pytest.mark.parametrize("way", WAYS)
 def test_asyncio_costs_the_same_requests(sandbox, totals, way):
     requests, reported = RequestCount(sandbox), []

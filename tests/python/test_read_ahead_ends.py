@@ -31,7 +31,6 @@ def silent():
             yield server, client
 
 
-@pytest.mark.fault("P9")
 @pytest.mark.parametrize("way", WAYS)
 def test_dropping_the_iterator_ends_the_open_request(silent, way):
     server, client = silent
@@ -47,7 +46,6 @@ def test_dropping_the_iterator_ends_the_open_request(silent, way):
     assert client.allowance.used == 3
 
 
-@pytest.mark.fault("R17")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_request(silent, way):
     server, client = silent
@@ -71,7 +69,6 @@ def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_reques
     server.await_close()
 
 
-@pytest.mark.fault("P9", "R5")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("steps", [1, 100])
 def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent, way, steps):
@@ -105,7 +102,6 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
     asyncio.run(read())
 
 
-@pytest.mark.fault("R5", "P9")
 @pytest.mark.parametrize("way", WAYS)
 def test_cancelling_a_wait_at_any_step_loses_no_page(sandbox, way):
     async def read(client, size):
@@ -160,7 +156,6 @@ PREAMBLE = f"""
 """
 
 
-@pytest.mark.fault("R3")
 @systems.FORK
 def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
     printed = run("""
@@ -186,7 +181,6 @@ def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
     assert printed == [*["ForkError", "ForkError", "2", "True", "ForkError", "ForkError", "2"] * 2]
 
 
-@pytest.mark.fault("R4")
 @pytest.mark.parametrize(
     ("hang", "end"),
     [
@@ -200,7 +194,6 @@ def test_the_process_ends_while_a_page_is_requested(hang, end):
     assert run(f"items = start_reading('pages', {hang})\n{end}") in ([], ["True"])
 
 
-@pytest.mark.fault("R4")
 @pytest.mark.parametrize(
     "end",
     [
@@ -223,7 +216,6 @@ def test_asyncio_ends_while_a_page_is_requested(end):
 
 
 @systems.SIGNALS
-@pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     server, client = silent
@@ -237,7 +229,6 @@ def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
 
 
 @systems.SIGNALS
-@pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_a_read_whose_pages_are_always_ready(sandbox, way):
     # No line of Python runs in this loop, which has no end.

@@ -75,7 +75,6 @@ def bomb():
     return gzip.compress(b'{"a":[' + b"[]," * 21_000_000 + b"0]}", 1)
 
 
-@pytest.mark.fault("H14")
 @pytest.mark.parametrize("on", ["token", "discovery", "data"])
 def test_a_reply_that_inflates_takes_little_memory(sandbox, on, bomb):
     resource = pytest.importorskip("resource")

@@ -64,7 +64,6 @@ def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
     store.check()
 
 
-@pytest.mark.fault("S22")
 def test_no_sync_buys_again_what_was_forgotten(plant):
     sandbox, client, store, _ = plant
     store.forget("line-2", before=BEFORE)
@@ -194,7 +193,6 @@ def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):
         store.compact()
 
 
-@pytest.mark.fault("S6")
 def test_while_a_sync_runs_its_feed_is_not_forgotten(plant):
     _, client, store, _ = plant
     refused = []
@@ -243,7 +241,6 @@ def work_under(shim, store, work, **crash):
 
 
 @systems.PRELOAD
-@pytest.mark.fault("S22")
 @pytest.mark.parametrize("trials", [2, pytest.param(12, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("work", ["forget", "compact"])
 def test_killed_at_any_call_the_store_is_whole_and_the_next_call_does_the_rest(
@@ -335,7 +332,6 @@ LONG = """
 
 
 @systems.SIGNALS
-@pytest.mark.fault("R1")
 @pytest.mark.parametrize(
     "work",
     [

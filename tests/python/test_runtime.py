@@ -40,7 +40,6 @@ READ = f"""
 """
 
 
-@pytest.mark.fault("R18")
 @pytest.mark.parametrize("options", [["-W", "error", "-X", "dev"], ["-OO", "-W", "error"]])
 def test_it_is_clean_under_strict_modes(options):
     assert run_script(READ, *options) == "BookmarkError\nTrue"
@@ -62,7 +61,6 @@ SUBINTERPRETER = """
 REFUSED = "siteline works in the main interpreter of a process only, and this is a subinterpreter."
 
 
-@pytest.mark.fault("R11")
 def test_a_subinterpreter_refuses_the_import_and_the_main_one_works():
     for first in ("import siteline", ""):
         printed = run_script(f"""{SUBINTERPRETER}
@@ -78,7 +76,6 @@ def test_a_subinterpreter_refuses_the_import_and_the_main_one_works():
         assert works == "True"
 
 
-@pytest.mark.fault("R11")
 def test_threads_go_on_when_a_subinterpreter_ends():
     printed = run_script(f"""{SUBINTERPRETER}
     import siteline
@@ -103,7 +100,6 @@ def test_threads_go_on_when_a_subinterpreter_ends():
     assert printed.split("\n")[1:] == ["True", "False"]
 
 
-@pytest.mark.fault("R10")
 @pytest.mark.parametrize("name", FREE_THREADED)
 def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
     found = shutil.which(name)
@@ -121,7 +117,6 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.fault("R14")
 def test_a_client_may_be_closed_twice_and_refuses_later_calls(sandbox):
     client = sandbox.client()
     scan = client.data(**HOURLY)
@@ -134,7 +129,6 @@ def test_a_client_may_be_closed_twice_and_refuses_later_calls(sandbox):
             use()
 
 
-@pytest.mark.fault("R15")
 def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
     scan = sandbox.client().data(**HOURLY, page_size=100)
     complete = len(scan.collect())
@@ -149,7 +143,6 @@ def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
     assert len(pa.table(scan)) == complete
 
 
-@pytest.mark.fault("R15")
 def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
     table = sandbox.client().data(**HOURLY).collect()
 
@@ -166,7 +159,6 @@ def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
         pa.table(given)
 
 
-@pytest.mark.fault("R15")
 @pytest.mark.parametrize("consume", [pa.table, pa.RecordBatchReader.from_stream])
 def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, consume):
     scan = sandbox.client().data(**HOURLY, page_size=50)
@@ -178,7 +170,6 @@ def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, c
     assert len(consume(scan).schema) == 10
 
 
-@pytest.mark.fault("R17")
 @pytest.mark.parametrize("kept", ["scan", "pages", "records"])
 def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
     class Job:
@@ -245,14 +236,12 @@ FORKING = f"""
 """
 
 
-@pytest.mark.fault("R3")
 @systems.FORK
 def test_threads_continue_while_another_one_forks(tmp_path):
     script = FORKING.replace("PATH", str(tmp_path / "plant"))
     assert run_script(script, *FORK_WITH_THREADS) == "ended"
 
 
-@pytest.mark.fault("R1")
 def test_no_module_of_siteline_is_imported_while_a_call_waits():
     # A signal handler that runs meanwhile, and calls siteline, would meet it half made.
     printed = run_script(f"""
@@ -287,7 +276,6 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
     assert printed == "[]"
 
 
-@pytest.mark.fault("R3")
 @systems.FORK
 def test_a_child_that_drops_its_parents_awaitables_leaves_the_calls_to_the_parent():
     printed = run_script(

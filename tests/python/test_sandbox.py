@@ -394,7 +394,6 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
         sandbox.load(naive, bucket="1m")
 
 
-@pytest.mark.fault("R3")
 @systems.FORK
 def test_a_child_forked_during_a_reply_has_the_truth():
     script = f"""

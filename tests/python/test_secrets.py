@@ -67,25 +67,21 @@ def secrets_of(folder: Path, *kinds: str) -> list[str]:
 KINDS = ("tokens", "assertions", "cursors")
 
 
-@pytest.mark.fault("R13")
 def test_no_text_holds_a_token_an_assertion_or_a_cursor(run):
     text, folder = run
     assert [one for one in secrets_of(folder, *KINDS) if found(one.encode(), text)] == []
 
 
-@pytest.mark.fault("R13")
 def test_no_text_holds_a_private_key(run):
     text, folder = run
     assert [part for part in key_parts(folder) if found(part, text)] == []
 
 
-@pytest.mark.fault("R13")
 def test_no_text_holds_a_passphrase_or_the_password_of_a_proxy(run):
     for secret in (PASSPHRASE, "wrong one", PROXY_PASSWORD):
         assert not found(secret.encode(), run[0]), secret
 
 
-@pytest.mark.fault("R13")
 def test_nothing_that_is_stored_or_pickled_holds_a_secret_but_cursors_where_they_belong(run):
     _, folder = run
     kept = {file.name: file.read_bytes() for file in (folder / "kept").iterdir()}

@@ -9,7 +9,6 @@ from kit.ranges import DAY
 from kit.threads import run_in_threads
 
 
-@pytest.mark.fault("T19")
 def test_threads_and_clients_of_a_credential_share_one_token(sandbox):
     client = sandbox.client()
     assert len(run_in_threads(50, client.discover)) == 50
@@ -17,7 +16,6 @@ def test_threads_and_clients_of_a_credential_share_one_token(sandbox):
     assert sandbox.stats["token_requests"] == 1
 
 
-@pytest.mark.fault("T4")
 def test_a_narrower_grant_is_an_error_before_any_data_request(sandbox):
     sandbox.fault(on="token", grant=["customer.discovery.read"])
     with pytest.raises(siteline.ScopeError) as caught:
@@ -26,7 +24,6 @@ def test_a_narrower_grant_is_an_error_before_any_data_request(sandbox):
     assert sandbox.stats["data_requests"] == 0
 
 
-@pytest.mark.fault("D3")
 def test_a_missing_scope_on_data_is_a_scope_error(sandbox):
     key = keys.private_key()
     subject = sandbox.enroll(key.public_jwk, scopes=["customer.discovery.read"])
@@ -43,7 +40,6 @@ def test_a_missing_scope_on_data_is_a_scope_error(sandbox):
     assert sandbox.stats["token_requests"] == 1
 
 
-@pytest.mark.fault("B2")
 def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", status=429, retry_after=53_578)
@@ -54,7 +50,6 @@ def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
     assert sandbox.stats["data_requests"] == 1
 
 
-@pytest.mark.fault("B5")
 def test_the_request_that_would_exceed_the_allowance_is_not_sent(sandbox):
     client = sandbox.client(daily_allowance=3)
     with pytest.raises(siteline.AllowanceExhausted) as caught:
@@ -68,7 +63,6 @@ def test_the_request_that_would_exceed_the_allowance_is_not_sent(sandbox):
     assert len(rest) == len(sandbox.truth(**DAY))
 
 
-@pytest.mark.fault("T26")
 def test_a_slow_clock_is_corrected_by_the_service(sandbox, caplog):
     client = sandbox.client(clock=siteline.Clock("2026-11-19T23:58:00Z"))
     with caplog.at_level("WARNING"):

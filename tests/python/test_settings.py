@@ -38,7 +38,6 @@ WORDS = {
 }
 
 
-@pytest.mark.fault("K9", "K10", "K11")
 @pytest.mark.parametrize("setting", INVALID, ids=str)
 def test_an_invalid_setting_is_a_config_error_that_names_it(key, setting):
     (name,) = setting
@@ -48,7 +47,6 @@ def test_an_invalid_setting_is_a_config_error_that_names_it(key, setting):
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.fault("K9", "K10")
 def test_addresses_on_loopback_with_a_prefix_or_allowed_are_accepted(key):
     credential = siteline.Credential("s", key)
     siteline.Client("http://customer.example.com", credential=credential, allow_http=True)

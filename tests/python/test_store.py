@@ -127,7 +127,6 @@ def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
     assert sum(batch.num_rows for batch in reader) == len(frame)
 
 
-@pytest.mark.fault("R15")
 def test_a_stream_that_is_dropped_before_its_end_releases_everything(filled):
     sandbox, _, store, _ = filled
     reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
@@ -222,7 +221,6 @@ def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     assert store.changes("line-2", report["line-2"]) is not None
 
 
-@pytest.mark.fault("R12")
 def test_a_store_and_its_points_are_pickled_by_path(store, frame):
     again = pickle.loads(pickle.dumps(store))
     assert again.path == store.path
@@ -294,7 +292,6 @@ def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, fr
         store.backup(target)
 
 
-@pytest.mark.fault("S7", "R15")
 def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
     target = tmp_path / "damaged.siteline"
     store.backup(target)

@@ -60,7 +60,6 @@ def run(script):
     return run_script(SCRIPT + script, *FORK_WITH_THREADS)
 
 
-@pytest.mark.fault("S18")
 @systems.FORK
 def test_a_refused_opening_leaves_nothing_behind_and_the_owner_goes_on():
     printed = run("""
@@ -91,7 +90,6 @@ def test_a_refused_opening_leaves_nothing_behind_and_the_owner_goes_on():
 
 
 @systems.ROOT
-@pytest.mark.fault("S18")
 @systems.FORK
 def test_what_root_makes_beside_a_store_belongs_to_its_owner():
     printed = run("""
@@ -125,7 +123,6 @@ def test_what_root_makes_beside_a_store_belongs_to_its_owner():
 
 
 @systems.ROOT
-@pytest.mark.fault("S18")
 @systems.FORK
 def test_the_group_of_a_shared_store_reads_or_writes_it():
     printed = run("""
@@ -175,7 +172,6 @@ def test_the_group_of_a_shared_store_reads_or_writes_it():
     assert lines[8:] == ["gives [65533, 65533]", "b'of the member'"]
 
 
-@pytest.mark.fault("S18")
 @systems.MODES
 def test_a_store_is_made_for_its_owner_alone_whatever_the_umask(tmp_path):
     for umask in (0, 0o077):
@@ -193,7 +189,6 @@ def test_a_store_is_made_for_its_owner_alone_whatever_the_umask(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.fault("S19")
 def test_a_read_only_store_reads_beside_a_writer_and_writes_nothing(client, sandbox, tmp_path):
     path, feed = tmp_path / "plant.siteline", make_feed()
     with pytest.raises(siteline.StoreError, match="does not exist"):
@@ -225,7 +220,6 @@ def test_a_read_only_store_reads_beside_a_writer_and_writes_nothing(client, sand
     ]
 
 
-@pytest.mark.fault("S5")
 def test_a_home_folder_is_expanded_and_names_of_sqlite_make_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert siteline.Store("~/plant.siteline").path == tmp_path / "plant.siteline"
@@ -258,7 +252,6 @@ def held_run(client, store):
     go_on()
 
 
-@pytest.mark.fault("S20")
 @systems.FORK
 def test_a_sync_waits_for_a_feed_that_another_run_holds(client, store, held_run):
     feed, go_on = held_run
@@ -272,7 +265,6 @@ def test_a_sync_waits_for_a_feed_that_another_run_holds(client, store, held_run)
     assert (report.complete, report.requests) == (True, 0)
 
 
-@pytest.mark.fault("S20")
 @systems.FORK
 def test_an_async_sync_waits_too(sandbox, store, held_run):
     feed, go_on = held_run

@@ -17,7 +17,6 @@ from kit.waiting import wait_until
 UTC = UTC
 
 
-@pytest.mark.fault("S10")
 def test_a_store_converges_to_the_truth(sandbox, store):
     client, feed = sandbox.client(), make_feed()
     first = client.sync(feed, store)
@@ -59,7 +58,6 @@ def test_a_report_is_complete_and_prints_well(sandbox, store):
         report["line-3"]
 
 
-@pytest.mark.fault("R12")
 def test_a_report_can_be_written_as_json(sandbox, store):
     report = sandbox.client().sync(make_feed(), store)
     plain = json.loads(json.dumps(report.to_dict()))
@@ -70,7 +68,6 @@ def test_a_report_can_be_written_as_json(sandbox, store):
     assert len(store.changes("line-2", since=again)) == 0
 
 
-@pytest.mark.fault("B13")
 def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandbox, store):
     client, feed = sandbox.client(daily_allowance=12), make_feed(page_size=500)
     plan = client.plan(feed, store)
@@ -126,7 +123,6 @@ def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(s
     assert stored_points(store, feed) == true_points(sandbox, report.read_through)
 
 
-@pytest.mark.fault("B13")
 def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
     client, feed = sandbox.client(), make_feed(page_size=500)
     client.sync(feed, store)
@@ -151,7 +147,6 @@ def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
     assert repr(done) == "<Plan nothing to read>"
 
 
-@pytest.mark.fault("B13")
 def test_a_scan_is_planned_from_a_feed_of_the_same_kind(sandbox, store):
     client = sandbox.client(daily_allowance=2)
     ask = {"site": "S1", "line": "L2", "interval": "5m", "page_size": 500}
@@ -253,7 +248,6 @@ def test_ctrl_c_ends_a_sync_and_committed_pages_stay(sandbox, store):
     assert stored_points(store, feed) == true_points(sandbox, report.read_through)
 
 
-@pytest.mark.fault("S6")
 def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
     client, feed, other = sandbox.client(), make_feed(), make_feed("line-1", line="L1")
     seen = []
@@ -311,7 +305,6 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
 # Feeds.
 
 
-@pytest.mark.fault("R12")
 def test_a_feed_is_immutable_comparable_hashable_and_picklable():
     feed = make_feed(page_size=500, filters={"machineId": ["M1", "M2"]}, settle_lag="10m")
     same = make_feed(page_size=500, filters={"machineId": ("M1", "M2")}, settle_lag=600)

@@ -108,7 +108,6 @@ def test_ctrl_c_drops_all_that_is_under_way_and_keeps_what_is_stored(sandbox, st
     check(sandbox, store, client.sync(feeds(), store, concurrency=8))
 
 
-@pytest.mark.fault("S1")
 @systems.SIGNALS
 def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox, tmp_path):
     path, other = tmp_path / "plant.siteline", siteline.Store(tmp_path / "other.siteline")

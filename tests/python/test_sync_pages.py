@@ -122,7 +122,6 @@ def test_an_error_of_a_read_loses_nothing(sandbox):
     assert kept.points() == true_points(sandbox, pages.report.read_through)
 
 
-@pytest.mark.fault("R17")
 @pytest.mark.parametrize("way", ["on_request", "progress"])
 def test_who_owns_the_iterator_and_is_told_is_collected(sandbox, way):
     class Job:

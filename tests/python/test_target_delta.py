@@ -60,7 +60,6 @@ def test_a_page_that_changes_nothing_writes_no_file_of_points(plant, target, pat
     assert target.state(FIRST) != state
 
 
-@pytest.mark.fault("S13")
 def test_files_of_other_days_and_feeds_are_neither_read_nor_written(plant, target, path):
     plant.clock.advance("80h")
     client, day = plant.client(), "2026-11-03"
@@ -76,7 +75,6 @@ def test_files_of_other_days_and_feeds_are_neither_read_nor_written(plant, targe
 
 
 @pytest.mark.once
-@pytest.mark.fault("S13")
 @pytest.mark.parametrize("batch", [3, pytest.param(None, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("method", ["put", "append", "merge"])
 def test_a_kill_before_or_after_any_write_loses_nothing(
@@ -142,7 +140,6 @@ def test_states_and_offsets_outlive_the_log(target, path):
     assert [target.offset(*of) for of in (("one", "a"), ("two", "a"), ("one", "b"))] == [5, 9, 0]
 
 
-@pytest.mark.fault("S13")
 def test_of_two_syncs_of_a_feed_the_second_to_commit_fails(target, path, monkeypatch):
     other, put = Delta(path), target._lake.put
     with target.lock(FIRST):
@@ -165,7 +162,6 @@ def test_of_two_syncs_of_a_feed_the_second_to_commit_fails(target, path, monkeyp
         assert target.state(FIRST) == b"4"
 
 
-@pytest.mark.fault("S13")
 def test_a_page_is_compared_again_after_a_commit_of_others(plant, store, target, path, monkeypatch):
     client, put, other, done = plant.client(), target._lake.put, Delta(path), []
 

@@ -32,7 +32,6 @@ def stored(store, feed="line-2"):
 
 
 @pytest.mark.once
-@pytest.mark.fault("S12")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -69,7 +68,6 @@ def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
     proxy.close()
 
 
-@pytest.mark.fault("S12")
 def test_a_connection_lost_while_a_feed_is_locked_holds_nothing(
     postgres_server, tables, store, sandbox, monkeypatch
 ):

@@ -13,7 +13,6 @@ from kit.feeds import (
 from kit.memory_store import LockedStore, MemoryStore
 
 
-@pytest.mark.fault("S10")
 def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
     client, store, feed = sandbox.client(), MemoryStore(), make_feed()
     assert isinstance(store, siteline.StoreTarget)

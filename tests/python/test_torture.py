@@ -42,7 +42,6 @@ def harness():
     return Harness(sys.executable, "siteline", Limits(react=60, timeout=120))
 
 
-@pytest.mark.fault("R1")
 @pytest.mark.parametrize(
     "where",
     some("exchange", later=("connect", "response", "body", "backoff", "pages", "await")),
@@ -51,12 +50,10 @@ def test_ctrl_c_ends_every_wait_and_the_client_stays_usable(harness, where):
     waits.interrupt(harness, where)
 
 
-@pytest.mark.fault("R2")
 def test_an_interrupt_in_a_notebook_cancels_a_top_level_await(harness):
     waits.interrupt(harness, "notebook")
 
 
-@pytest.mark.fault("R2", "R14")
 @pytest.mark.parametrize("api", some("wait", later=["await"]))
 def test_close_ends_the_wait_of_another_thread(harness, api):
     waits.close(harness, api)
@@ -69,20 +66,17 @@ def test_a_cancelled_request_closes_its_connection(harness, how, loop):
     waits.cancel(harness, how, loop)
 
 
-@pytest.mark.fault("R6")
 @pytest.mark.parametrize("loop", some(LOOPS[-1], later=LOOPS[:-1]))
 def test_a_request_that_is_dropped_unawaited_closes_its_connection(harness, loop):
     waits.cancel(harness, "drop", loop)
 
 
-@pytest.mark.fault("R6")
 @pytest.mark.parametrize("loop", some(LOOPS[0], later=LOOPS[1:]))
 @pytest.mark.parametrize("how", some("pending", later=["answers"]))
 def test_a_loop_may_close_with_calls_pending(harness, how, loop):
     waits.loops(harness, how, loop)
 
 
-@pytest.mark.fault("R7")
 @pytest.mark.parametrize("loop", some(LOOPS[0], later=LOOPS[1:]))
 @pytest.mark.parametrize("how", some("threads", later=["again"]))
 def test_one_client_serves_many_loops(harness, how, loop):
@@ -95,14 +89,12 @@ def test_forked_children_keep_the_token_and_refuse_the_parents_iterator(harness,
     processes.fork(harness, 30, threads=threads)
 
 
-@pytest.mark.fault("R3")
 @pytest.mark.parametrize("kind", some("", later=["_executor"]))
 @pytest.mark.parametrize("start", some("fork", later=["spawn", "forkserver"]))
 def test_process_pools_read_after_the_parent_has_read(harness, start, kind):
     processes.pools(harness, start + kind)
 
 
-@pytest.mark.fault("R4")
 @pytest.mark.parametrize(
     "how", some("daemon_await,code", "pending,raise", "atexit_after", later=ENDS)
 )

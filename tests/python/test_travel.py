@@ -15,7 +15,7 @@ from kit.keys import other_private_key
 
 PASSPHRASE = "correct horse battery"
 QUERY = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
-pytestmark = [pytest.mark.once, pytest.mark.fault("R12"), pytest.mark.sandbox(now=None)]
+pytestmark = [pytest.mark.once, pytest.mark.sandbox(now=None)]
 
 
 @pytest.fixture
@@ -103,7 +103,6 @@ def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
     again.discover()
 
 
-@pytest.mark.fault("R12")
 def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command, key, tmp_path):
     mark = tmp_path / "ran"
     line = f"open({str(mark)!r}, 'a').write('once '); print({PASSPHRASE!r})"
@@ -122,7 +121,6 @@ def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command
     assert mark.read_text().split() in (["once"], ["once"] * 2)
 
 
-@pytest.mark.fault("R1")
 def test_no_module_is_imported_when_a_pickled_credential_is_first_used(
     sandbox, subject, locked_file, command
 ):
@@ -140,7 +138,6 @@ def test_no_module_is_imported_when_a_pickled_credential_is_first_used(
     assert printed.splitlines() == ["['sites', 'subject']", "[]"]
 
 
-@pytest.mark.fault("R12")
 def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(
     sandbox, subject, locked_file
 ):

@@ -65,7 +65,6 @@ def test_the_sync_left_days_unread_half_read_and_read(partial):
     assert "with gaps up to 2026-11-19 23:55" in str(report)
 
 
-@pytest.mark.fault("S16")
 def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
     sandbox, store, _ = partial
     true = true_points(sandbox, NEWEST)
@@ -94,7 +93,6 @@ def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
     assert min(outcomes.values()) > 5, outcomes
 
 
-@pytest.mark.fault("S16")
 @pytest.mark.parametrize(
     "read",
     [
@@ -117,7 +115,6 @@ def test_an_unread_day_is_an_error_however_it_is_read(store, read):
     assert (again.spans, str(again)) == (caught.value.spans, str(caught.value))
 
 
-@pytest.mark.fault("S16")
 def test_time_outside_of_what_can_have_been_read_is_an_error(store):
     with pytest.raises(
         siteline.UnreadRange, match=r"the newest instant .* is 2026-11-19T23:55"
@@ -132,7 +129,6 @@ def test_time_outside_of_what_can_have_been_read_is_an_error(store):
     assert "another name" not in ahead.value.hint
 
 
-@pytest.mark.fault("S16")
 def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mark(store):
     start, end = day(19, days=2)
     with pytest.warns(siteline.SitelineWarning, match="its points end there") as warned:
@@ -155,7 +151,6 @@ def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mar
     assert open_end.attrs["siteline"]["coverage"]["complete"]
 
 
-@pytest.mark.fault("S17")
 def test_without_a_range_what_is_not_wholly_read_is_left_out_with_one_warning(partial):
     sandbox, store, _ = partial
     with pytest.warns(siteline.SitelineWarning, match="these parts are left out") as warned:
@@ -190,7 +185,6 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
             store.points(feed, unread="Keep")
 
 
-@pytest.mark.fault("S17")
 def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):
     sandbox, _, _ = partial
     with siteline.Store(tmp_path / "plant.siteline") as store:

@@ -76,7 +76,6 @@ def layout():
     layouts=st.lists(layout(), min_size=4, max_size=4),
     steady=st.integers(1, 12),
 )
-@pytest.mark.fault("J7", "J8", "J18")
 def test_points_in_any_layout_have_the_values_of_python(serve, rows, layouts, steady):
     points = []
     for n, (value, minimum, which) in enumerate(rows):
@@ -100,7 +99,6 @@ def test_points_in_any_layout_have_the_values_of_python(serve, rows, layouts, st
         assert [bits(row[column]) for row in read] == [bits(point[name]) for point in expected]
 
 
-@pytest.mark.fault("J9", "J10")
 def test_nulls_are_null_in_every_form_of_the_result(serve):
     body = page([1.5, None])
     body["series"][0]["points"][0]["sampleCount"] = None
@@ -113,7 +111,6 @@ def test_nulls_are_null_in_every_form_of_the_result(serve):
     assert table.to_arrow()["sample_count"].to_pylist() == [None, 1]
 
 
-@pytest.mark.fault("J5", "J17", "E5")
 def test_a_violation_of_the_interface_names_its_path(serve):
     wrong = page([1.0, math.nan])
     missing = page([1.0, 2.0])
@@ -128,7 +125,6 @@ def test_a_violation_of_the_interface_names_its_path(serve):
         assert path in str(caught.value)
 
 
-@pytest.mark.fault("J19")
 def test_the_array_is_detected_or_named_by_a_shape(serve):
     body = page([1.0])
     body["meters"] = body.pop("series")
@@ -140,7 +136,6 @@ def test_the_array_is_detected_or_named_by_a_shape(serve):
     assert serve(body, shape=shape).report["arrays"] == ["sensors"]
 
 
-@pytest.mark.fault("J18")
 def test_unknown_members_are_kept_on_request(serve):
     body = page([1.0, 2.0])
     body["series"][0]["unit"] = "°C"
@@ -153,7 +148,6 @@ def test_unknown_members_are_kept_on_request(serve):
     assert list(table.records())[1]["quality"] == frame["quality"][1]
 
 
-@pytest.mark.fault("E4")
 @pytest.mark.parametrize(
     "body", [b"<html>captive portal</html>", b"", b"null", b"[]", b'{"error":"x"}']
 )
