@@ -1,7 +1,7 @@
-"""The licences of the crates that are linked into the library, as each crate brings them.
+"""Collects the licence texts of the crates that are linked into the library.
 
-``python .ci/licences.py make`` writes ``LICENSES-THIRD-PARTY.txt``, which every wheel contains, one
-that ``pip install .`` builds too; ``check`` fails if the file is not that of ``Cargo.lock``.
+``python .ci/licences.py make`` writes ``LICENSES-THIRD-PARTY.txt``. Every wheel contains this file,
+also a wheel that ``pip install .`` builds. ``check`` fails if the file does not fit ``Cargo.lock``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "LICENSES-THIRD-PARTY.txt"
 NAMED = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)([-_.].*)?$", re.IGNORECASE)
-# Folders of C sources in a crate that are other works with licences of their own.
+# Folders that are not linked into the library. They may contain other works with other licences.
 UNLINKED = re.compile(r"/(tests?|examples?|benches|fuzz|docs?|third_party/googletest)/")
 OTHER = re.compile(r"^licen[cs]e[-_.](apache|zlib|isc|boost|bsd)|^unlicense$", re.IGNORECASE)
 LARGEST = 200_000
@@ -28,17 +28,17 @@ HEADING = """\
 Licences of the software in siteline's compiled library
 
 siteline itself is licensed under MIT or Apache-2.0: LICENSE-MIT, LICENSE-APACHE. Its library
-contains the Rust crates listed here, with the C sources that some of them bring, and the Rust
-standard library (MIT OR Apache-2.0, copyright The Rust Project Contributors). Of a crate that
-leaves the choice and brings the MIT licence, that licence is taken. The texts are as the crates
-bring them.
+contains the Rust crates listed here, with the C sources that some of them include, and the Rust
+standard library (MIT OR Apache-2.0, copyright The Rust Project Contributors). If a crate offers a
+choice of licences and includes the text of the MIT licence, siteline uses the MIT licence. The
+texts are copied from the crates.
 """
 
 
 def linked(root: Path) -> list[dict[str, Any]]:
-    """The packages that are linked on a system of ``SYSTEMS``, sorted by name and version.
+    """Returns the packages that are linked on a system of ``SYSTEMS``, sorted by name and version.
 
-    Procedural macros, and what only builds or tests need, are not in the library.
+    Procedural macros, build dependencies and test dependencies are not in the library.
     """
     systems = [option for system in SYSTEMS for option in ("--target", system)]
     tree = cargo(
@@ -56,13 +56,13 @@ def linked(root: Path) -> list[dict[str, Any]]:
 
 
 def cargo(root: Path, *arguments: str) -> str:
-    """What a command of cargo prints."""
+    """Returns the output of a cargo command."""
     command = ["cargo", *arguments, "--locked"]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """The licence files of a crate, those of the C sources in it too: path -> text."""
+    """Returns the licence files of a crate and of its C sources: path -> text."""
     found = {}
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder).as_posix()
@@ -79,9 +79,10 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def third_parties(root: Path) -> str:
-    """The text of the file: the list of crates, then each text once with those that bring it.
+    """Returns the text of the file: the list of crates, then each licence text with its crates.
 
-    :raises ValueError: for a crate that names no licence
+    Raises:
+        ValueError: A crate names no licence.
     """
     crates = linked(root)
     bringing: dict[str, list[str]] = defaultdict(list)
@@ -93,7 +94,7 @@ def third_parties(root: Path) -> str:
         brought = texts(Path(crate["manifest_path"]).parent)
         for place, text in brought.items():
             bringing[text].append(f"{name} ({place})")
-        without = "" if brought else "; brings no text, by " + (", ".join(crate["authors"]) or name)
+        without = "" if brought else "; has no text, by " + (", ".join(crate["authors"]) or name)
         lines.append(f"- {name}: {crate['license'] or crate['license_file']}{without}")
     for text, names in bringing.items():
         lines += ["", "-" * 100, *names, "-" * 100, "", text]
@@ -101,21 +102,21 @@ def third_parties(root: Path) -> str:
 
 
 def outdated(root: Path) -> str:
-    """What to do if the file in the repository is not that of ``Cargo.lock``; else empty."""
+    """Returns a message if the file does not fit ``Cargo.lock``; otherwise an empty text."""
     path = root / FILE
     current = third_parties(root)
     if path.exists() and path.read_text(encoding="utf-8") == current:
         return ""
-    return f"{FILE} is not that of Cargo.lock: run `python .ci/licences.py make`"
+    return f"{FILE} does not fit Cargo.lock: run `python .ci/licences.py make`"
 
 
 def main() -> int:
-    """Write the file, or compare it."""
+    """Writes the file, or compares it with the current crates."""
     if sys.argv[1:] == ["make"]:
         (ROOT / FILE).write_text(third_parties(ROOT), encoding="utf-8")
         return 0
     trouble = outdated(ROOT)
-    print(trouble or f"{FILE} is that of Cargo.lock")
+    print(trouble or f"{FILE} fits Cargo.lock")
     return bool(trouble)
 
 

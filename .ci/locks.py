@@ -1,6 +1,6 @@
-"""The locked Python environments of the Makefile, one file each in ``.ci/locks``.
+"""Makes and checks the locks of the Makefile's Python environments in ``.ci/locks``.
 
-``python .ci/locks.py make --uv PATH`` resolves them again. ``check`` compares them with
+``python .ci/locks.py make --uv PATH`` resolves the locks again. ``check`` compares them with
 pyproject.toml: each requirement is met, each package has a hash, and no file names an index.
 """
 
@@ -17,26 +17,27 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = ROOT / ".ci" / "locks"
 
-# The Pythons that a lock has an answer for. The first is the oldest of pyproject.toml.
+# The Python versions that each lock supports. The first is the oldest one of pyproject.toml.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 SYSTEMS = ("linux", "darwin", "win32")
-# Locks that are installed into one environment, so that their versions must be the same.
+# These locks are installed into one environment, so their versions must agree.
 TOGETHER = ("demo", "test", "lint")
-# An environment of its own for each.
+# Each of these locks has its own environment.
 ALONE = ("smoke", "torture", "spark", "wheels", "audit", "docs")
-# `make smoke` tries the lowest versions of these extras. Sail is large, and accepts one PySpark.
+# `make smoke` tests the lowest versions of these extras. Sail is not among them: it is large and
+# accepts only one version of PySpark.
 LOWEST = ("pandas", "polars", "pyarrow", "duckdb", "postgres", "delta", "dlt", "progress", "otel")
 PIN = re.compile(r"^(?P<name>[\w.-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+)(?: ; (?P<marker>[^\\]+))?")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 
 def names() -> list[str]:
-    """The names of the locks."""
+    """Returns the names of the locks."""
     return [*TOGETHER, *ALONE, "bench", "lowest"]
 
 
 def sources(name: str) -> list[str]:
-    """The arguments of uv that name the requirements of a lock."""
+    """Returns the arguments for uv that select the requirements of a lock."""
     if name == "bench":
         return ["benches/requirements.txt"]
     if name == "lowest":
@@ -47,7 +48,7 @@ def sources(name: str) -> list[str]:
 
 
 def make(uv: str, upgrade: bool) -> None:
-    """Resolves each lock. A locked version stays if it still fits, unless `upgrade`."""
+    """Resolves each lock. Keeps locked versions that still fit, except if `upgrade` is set."""
     command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]]
     command += ["--no-config", "--custom-compile-command", "make lock"]
     command += ["--upgrade"] if upgrade else []
@@ -68,7 +69,7 @@ def _run(command: list[str]) -> None:
 
 
 def required(name: str) -> list[str]:
-    """The requirements of a lock."""
+    """Returns the requirements of a lock."""
     if name == "bench":
         lines = (ROOT / "benches" / "requirements.txt").read_text(encoding="utf-8").splitlines()
         return [line for line in lines if line and not line.startswith("#")]
@@ -122,7 +123,7 @@ def _canonical(name: str) -> str:
 
 
 def main() -> int:
-    """Makes the locks, or only checks them."""
+    """Makes the locks if requested, then checks them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["make", "check"])
     parser.add_argument("--uv", default="uv")

@@ -21,7 +21,7 @@ MUSL = (r"musllinux_\d+_\d+_x86_64", r"musllinux_\d+_\d+_aarch64")
 
 
 def disagreements(tag: str, version: str, lock: str, changelog: str) -> list[str]:
-    """Why this tag may not be released, one sentence each."""
+    """Returns the reasons why this tag cannot be released, one sentence each."""
     found = []
     if tag != f"v{version}":
         found.append(f'The tag is "{tag}", and the version in Cargo.toml is {version}.')
@@ -37,13 +37,13 @@ def disagreements(tag: str, version: str, lock: str, changelog: str) -> list[str
 
 
 def notes(changelog: str) -> str:
-    """The newest section of CHANGELOG.md."""
+    """Returns the newest section of CHANGELOG.md."""
     return HEADING.split(changelog)[2].strip() + "\n"
 
 
 def incomplete(names: list[str], version: str) -> list[str]:
-    """The files of a release that are missing, exist twice, or do not belong to it."""
-    # Free-threaded Python loads no abi3 wheel.
+    """Returns the files of a release that are missing, exist twice, or do not belong to it."""
+    # A free-threaded Python cannot load abi3 wheels.
     wheels = [f"cp311-abi3-{system}" for system in (*SYSTEMS, *MUSL)]
     wheels += [f"cp314-cp314t-{system}" for system in SYSTEMS]
     number = re.escape(version)
@@ -59,7 +59,7 @@ def incomplete(names: list[str], version: str) -> list[str]:
 
 
 def main() -> int:
-    """Checks, and writes the notes."""
+    """Checks the release, and writes the release notes."""
     version = wheels.version()
     changelog = (wheels.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     lock = (wheels.ROOT / "Cargo.lock").read_text(encoding="utf-8")

@@ -1,11 +1,11 @@
 """Checks the wheels in target/dist, and runs them.
 
 The tools auditwheel, abi3audit, check-wheel-contents and twine check the tags, the contents and
-the metadata. This script also checks the licence texts, the bill of materials, paths of the
-building machine, relative links in the description, and the size. Then it installs a wheel for
-each interpreter that is found and runs the first block of the README.
+the metadata. This script checks the licence texts, the bill of materials, the size, and that there
+are no paths of the building machine and no relative links in the description. Then it installs a
+wheel for each interpreter that it finds, and runs the first block of the README.
 
-``--own`` only runs the README's block on the interpreter that runs this script.
+``--own`` only runs the README's block, on the interpreter that runs this script.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import pythons
 LARGEST = 8_000_000
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RELATIVE = re.compile(r"\]\((?!https?://|#)[^)]*\)")
-# A source file in the folder of a person, a checkout or a registry of crates.
+# A source file in a home folder, a checkout or a folder of downloaded crates.
 SOURCE = re.compile(
     rb"/(?:root|home|Users|work|__w|tmp|private/var)/[\w./+@-]+?\.(?:rs|c|cc|cpp|h|S)\b"
     rb"|[A-Z]:[\\/]\w[\w\\/ .+@-]*?\.(?:rs|c|cc|cpp|h|asm)\b"
@@ -39,7 +39,7 @@ SOURCE = re.compile(
 
 
 def description(wheel: Path) -> str:
-    """The metadata of a wheel, followed by the README."""
+    """Returns the metadata of a wheel, followed by the README."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         return archive.read(name).decode()
@@ -91,7 +91,7 @@ def check(made: list[Path], sdists: list[Path]) -> list[str]:
 
 
 def try_on(python: str, dist: Path, text: str) -> None:
-    """Installs the wheel that pip chooses, and runs a program with it and pandas."""
+    """Installs pandas and the wheel that pip chooses, and runs a program with them."""
     place = wheels.ROOT / "target" / "try-wheel"
     subprocess.run([python, "-m", "venv", "--clear", place], check=True)
     own = place / ("Scripts" if os.name == "nt" else "bin") / "python"
@@ -108,7 +108,7 @@ def try_on(python: str, dist: Path, text: str) -> None:
 
 
 def main() -> int:
-    """Checks and runs."""
+    """Checks the wheels and runs them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--own", action="store_true")
     options = parser.parse_args()

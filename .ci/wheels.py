@@ -4,7 +4,7 @@
 unpacks it and builds a wheel for each Rust target, by default for this machine. On Linux zig is the
 linker, so that a wheel runs with glibc 2.17 (manylinux2014) or musl 1.2.
 
-The library contains no path of this machine. Every file has the time of the commit.
+The library contains no path of this machine. Every file has the time of the last commit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPTIONAL = "[project.optional-dependencies]"
 
 
 def version() -> str:
-    """The version in Cargo.toml, which is also the version of the package."""
+    """Returns the version in Cargo.toml, which is also the version of the Python package."""
     found = re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     if not found:
         sys.exit("Cargo.toml has no version")
@@ -39,7 +39,7 @@ def version() -> str:
 
 
 def for_an_index_page(readme: str, repository: str) -> str:
-    """The README with absolute links. Without a repository, a link becomes its text."""
+    """Returns the README with absolute links. Without a repository, a link becomes its text."""
 
     def replace(link: re.Match[str]) -> str:
         picture, text, target = link.groups()
@@ -52,7 +52,7 @@ def for_an_index_page(readme: str, repository: str) -> str:
 
 
 def with_addresses(pyproject: str, repository: str) -> str:
-    """pyproject.toml with the project's addresses."""
+    """Returns pyproject.toml with the addresses of the repository and its issues."""
     if not repository:
         return pyproject
     urls = f'Repository = "{repository}"\nIssues = "{repository}/issues"\n'
@@ -97,7 +97,7 @@ def make_sdist(repository: str) -> None:
 
 
 def without_paths(folder: Path, build: Path, target: str) -> dict[str, str]:
-    """Environment variables for the compilers, so that the library contains no path."""
+    """Returns variables for the compilers that keep this machine's paths out of the library."""
     home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     # The last match wins.
     places = {build: "build", folder: "siteline", home: "cargo"}
@@ -105,7 +105,7 @@ def without_paths(folder: Path, build: Path, target: str) -> dict[str, str]:
     places |= dict.fromkeys((home / "registry/src").glob("*"), "crates")
     flags = [f"--remap-path-prefix={path}=/{name}" for path, name in places.items()]
     if target.endswith("musl"):
-        # The library uses the musl of the interpreter that loads it.
+        # The library uses the musl of the interpreter, so it must not be linked statically.
         flags.append("-Ctarget-feature=-crt-static")
     variables = {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags)}
     if not target.endswith("msvc"):
@@ -143,7 +143,7 @@ def make_wheel(sdist: Path, target: str) -> None:
 
 
 def main() -> None:
-    """Builds what the command names."""
+    """Builds the source distribution or the wheels."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["sdist", "wheel"])
     parser.add_argument("targets", nargs="*", help="Rust targets")

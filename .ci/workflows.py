@@ -1,6 +1,6 @@
-"""Checks that each step of .github/workflows runs one target that the Makefile has.
+"""Checks that each step of .github/workflows runs one target of the Makefile.
 
-So everything that a workflow does can be run on any machine. zizmor and actionlint check the rest.
+Therefore everything that a workflow does can run on any machine.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# A runner has no toolchain yet, and only the hosting service has a release page.
+# Exceptions: a new runner has no toolchain, and only the hosting service has a release page.
 OTHER = ("rustup toolchain install ", "gh release create ")
 
 
 def main() -> int:
-    """Prints the steps that run something else."""
+    """Prints the steps that do not run a target."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = "|".join(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
     step = re.compile(rf'make ({targets})( [A-Z_]+=("[^"`]*"|[\w./-]+))*')

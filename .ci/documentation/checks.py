@@ -1,7 +1,7 @@
 """Checks the built site: ``python -m documentation.checks FOLDER``.
 
-zensical reports broken links itself. This checks that a page loads nothing from another host, and
-that each public name is on a page of the API with its types and a text.
+zensical reports broken links. This module checks that no page loads anything from another host, and
+that each public name is on a page of the API reference with its types and a text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAG = re.compile(r"<[^>]+>")
 
 
 def fetched_elsewhere(site: Path) -> Iterator[str]:
-    """The files that make a browser load something from another host."""
+    """Yields the files that make a browser load something from another host."""
     for pattern, name in ((FETCHED, "*.html"), (IN_STYLES, "*.css")):
         for path in sorted(site.rglob(name)):
             yield from (
@@ -33,7 +33,7 @@ def fetched_elsewhere(site: Path) -> Iterator[str]:
 
 
 def shown_names(site: Path) -> dict[str, tuple[str, str]]:
-    """The signature and the text of each name on the pages of the API."""
+    """Returns the signature and the text of each name in the API reference."""
     found = {}
     for path in sorted((site / "api").glob("*.html")):
         page = path.read_text(encoding="utf-8")
@@ -48,10 +48,10 @@ def shown_names(site: Path) -> dict[str, tuple[str, str]]:
 
 
 def faults_of_names(shown: dict[str, tuple[str, str]]) -> Iterator[str]:
-    """The public names that are on no page, or without a text or types."""
+    """Yields the public names that are on no page, or that have no text or no types."""
     modules = {name.rpartition(".")[2]: name for name in shown if name.count(".") == 2}
     for name, thing in public_names():
-        # `siteline.QueryError` is on its page as `siteline.errors.QueryError`.
+        # The page of `siteline.QueryError` contains it as `siteline.errors.QueryError`.
         head, _, member = name.removeprefix("siteline.").partition(".")
         elsewhere = modules.get(head, "") + (f".{member}" if member else "")
         if (found := shown.get(name) or shown.get(elsewhere)) is None:
@@ -63,7 +63,7 @@ def faults_of_names(shown: dict[str, tuple[str, str]]) -> Iterator[str]:
 
 
 def main(site: Path) -> int:
-    """Checks a site, prints what is wrong."""
+    """Checks a site and prints its faults."""
     faults = [*fetched_elsewhere(site), *faults_of_names(shown_names(site))]
     print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
     return bool(faults)

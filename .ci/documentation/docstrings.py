@@ -1,8 +1,8 @@
-"""The docstrings of siteline as Markdown: roles become links, examples and literal blocks fences.
+"""Converts docstrings to Markdown: roles become links, examples and literal blocks become fences.
 
-A docstring is plain text with a little of reStructuredText: names in double backticks, roles such
-as ``:class:`` before a name in single ones, a block after ``::``, and examples after ``>>>``.
-Everything else in it is Markdown already.
+A docstring is Markdown with four forms of reStructuredText: names in double backticks, roles such
+as ``:class:`` before a name in single backticks, literal blocks after ``::``, and examples after
+``>>>``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from itertools import takewhile
 
-# What a role names, seen from the docstring: its full public path, or None where there is none.
+# Returns the full public path of a role's name, as seen from the docstring, or None.
 Resolve = Callable[[str], "str | None"]
 
 ROLE = re.compile(r":(?P<role>[a-z]+):`(?P<name>[^`]+)`")
@@ -23,11 +23,11 @@ PYTHON = re.compile(r"(?:@|def |class |import |from |with |async |\w+ = |\w+\.\w
 
 
 class UnresolvedReference(Exception):
-    """A role names nothing that has a place in the pages."""
+    """A role contains a name that is on no page."""
 
 
 def markdown(text: str, resolve: Resolve) -> str:
-    """The Markdown of a docstring without its common indentation."""
+    """Converts a docstring, which must have no common indentation, to Markdown."""
     return "\n".join(_blocks(text.splitlines(), resolve)).strip() + "\n"
 
 
@@ -67,7 +67,7 @@ def _blocks(lines: list[str], resolve: Resolve) -> list[str]:
 
 
 def _deeper(lines: list[str], indent: str) -> list[str]:
-    """The lines up to the first that is indented no more than what stands before them."""
+    """Returns the lines before the first one that is not indented deeper than `indent`."""
     return list(takewhile(lambda line: not line.strip() or line.startswith(indent + " "), lines))
 
 
@@ -82,7 +82,7 @@ def _fence(language: str, lines: list[str], indent: str) -> list[str]:
 
 
 def _spaced(lines: list[str]) -> list[str]:
-    """The lines with an empty one before each list, as Markdown needs it."""
+    """Inserts an empty line before each list. Markdown requires it."""
     spaced: list[str] = []
     for line in lines:
         before = spaced[-1] if spaced else ""
@@ -93,7 +93,7 @@ def _spaced(lines: list[str]) -> list[str]:
 
 
 def _inline(text: str, resolve: Resolve) -> str:
-    """Prose with links for roles; nothing inside of literals is changed."""
+    """Replaces the roles in prose with links. Literals keep their content."""
     parts = LITERAL.split(text)
     for at, part in enumerate(parts):
         if at % 2:

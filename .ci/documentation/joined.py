@@ -1,8 +1,8 @@
-"""What Griffe reads of siteline, completed for the pages of the API.
+"""An extension of Griffe that completes the data for the API reference.
 
-The types stand in ``_siteline.pyi``, the texts in the compiled module, and neither has the other's.
-This extension joins them, makes Markdown of all docstrings, and writes out the private names of the
-stub: ``_Duration`` is shown as ``float | timedelta | str``, ``**options`` as its keywords.
+The types are in ``_siteline.pyi`` and the docstrings in the compiled module. This extension joins
+them, converts all docstrings to Markdown, and expands the private names of the stub: ``_Duration``
+becomes ``float | timedelta | str``, and ``**options`` becomes its keywords.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ COMPILED = "_siteline"
 
 
 class Joined(griffe.Extension):
-    """Completes the package once it is loaded."""
+    """Completes the package after Griffe has loaded it."""
 
     def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **_: Any) -> None:
-        """Join, convert, write out."""
+        """Joins stub and texts, converts the docstrings, and expands private names."""
         if pkg.name != "siteline":
             return
         fixtures = loader.load("_siteline_pytest")
@@ -62,11 +62,11 @@ class Joined(griffe.Extension):
                     if not thing.name.startswith("_") and _public_path(thing, "", public):
                         unresolved.append(f"{thing.path}: {error}")
         if unresolved:
-            raise LookupError("Roles name nothing that is public:\n" + "\n".join(unresolved))
+            raise LookupError("These roles have no public target:\n" + "\n".join(unresolved))
 
 
 def add_texts(stub: griffe.Module | griffe.Class, compiled: object) -> None:
-    """Give the members of a stub the docstrings of the compiled module's."""
+    """Copies the docstrings of the compiled module to the members of the stub."""
     for name, member in stub.members.items():
         if isinstance(member, griffe.Alias) or not hasattr(compiled, name):
             continue
@@ -78,7 +78,7 @@ def add_texts(stub: griffe.Module | griffe.Class, compiled: object) -> None:
 
 
 def _show_overloaded(stub: griffe.Module | griffe.Class) -> None:
-    """Make members of functions of which the stub has overloads alone."""
+    """Adds a member for each function that the stub defines only by overloads."""
     for name, overloads in list(stub.overloads.items()):
         if overloads and name not in stub.members:
             function = copy.copy(overloads[0])
@@ -90,7 +90,7 @@ def _show_overloaded(stub: griffe.Module | griffe.Class) -> None:
 
 
 def public_paths(package: griffe.Module) -> dict[str, str]:
-    """Where a public name is documented, by the path of its definition."""
+    """Returns the documented path of each public name, by the path of its definition."""
     found: dict[str, str] = {}
     for path in MODULES:
         module = package[path.removeprefix("siteline.")] if path != "siteline" else package
@@ -103,7 +103,7 @@ def public_paths(package: griffe.Module) -> dict[str, str]:
 
 
 def _scopes(thing: griffe.Object) -> Iterator[griffe.Object]:
-    """The object and what it stands in, from within."""
+    """Yields the object and its enclosing scopes, innermost first."""
     scope: griffe.Object | None = thing
     while scope is not None:
         yield scope
@@ -111,7 +111,7 @@ def _scopes(thing: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def _resolve(name: str, scopes: list[griffe.Object], public: dict[str, str]) -> str | None:
-    """The public path of what a role names: of the object's own members first."""
+    """Returns the public path of a role's name. The object's own members have precedence."""
     if name in public.values():
         return name
     head, _, rest = name.removeprefix("siteline.").partition(".")
@@ -140,7 +140,7 @@ def _public_path(
 
 
 def _show_new_as_init(thing: griffe.Class) -> None:
-    """The arguments of a compiled class are those of ``__new__``; pages show ``__init__``."""
+    """Turns ``__new__`` of a compiled class into ``__init__``, which the pages show."""
     new = thing.members.get("__new__")
     if isinstance(new, griffe.Function) and "__init__" not in thing.members:
         init = copy.copy(new)
@@ -153,7 +153,7 @@ def _show_new_as_init(thing: griffe.Class) -> None:
 
 
 def _hide_own_constructor(thing: griffe.Class) -> None:
-    """Leave out the constructor of what siteline alone makes, such as ``AsyncPages``."""
+    """Removes the constructor of a class that only siteline creates, such as ``AsyncPages``."""
     init = thing.members.get("__init__")
     text = init.docstring if isinstance(init, griffe.Function) else None
     if text and text.value.startswith("Wrap "):
@@ -161,7 +161,7 @@ def _hide_own_constructor(thing: griffe.Class) -> None:
 
 
 def _show_private_bases(thing: griffe.Class, public: dict[str, str]) -> None:
-    """Give a class the members of bases that are not public, in their place."""
+    """Replaces the private bases of a class with copies of their members."""
     for base in thing.mro():
         if base.path.startswith("siteline.") and base.path not in public:
             for name, member in base.members.items():
@@ -210,7 +210,7 @@ def _parameters(
 
 
 def _defaults(name: str, options: str, compiled: griffe.Module) -> dict[str, Any]:
-    """The defaults of the client's own arguments, which keywords of others are handed on to."""
+    """Returns the defaults of the function of `Client` that accepts these keywords."""
     owner = "__init__" if options in ("_ClientOptions", "_OutsideOptions") else name
     function = compiled["Client"].members.get(owner)
     if not isinstance(function, griffe.Function):
@@ -219,7 +219,7 @@ def _defaults(name: str, options: str, compiled: griffe.Module) -> dict[str, Any
 
 
 def _keywords(options: Any) -> Iterator[tuple[str, griffe.Attribute]]:
-    """The members of a TypedDict, those of its bases first."""
+    """Yields the members of a TypedDict, after the members of its bases."""
     for base in options.bases:
         if str(base) != "TypedDict":
             yield from _keywords(options.parent.members[str(base)])
@@ -232,12 +232,12 @@ def _required(annotation: Any) -> Any:
 
 
 def _expanded(annotation: Any, aliases: dict[str, Any]) -> Any:
-    """An annotation with the values of private aliases in the place of their names."""
+    """Replaces the names of private aliases in an annotation with their values."""
     if isinstance(annotation, griffe.ExprName):
         if annotation.name in aliases:
             return _expanded(aliases[annotation.name], aliases)
         if annotation.name.startswith("_"):
-            # A protocol or a type variable: `_ArrowStream`, `_Row_co`.
+            # A protocol or a type variable, for example `_ArrowStream` or `_Row_co`.
             said = copy.copy(annotation)
             said.name = annotation.name.lstrip("_").removesuffix("_co")
             return said
@@ -268,7 +268,7 @@ def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
 
 
 def _own(thing: griffe.Object) -> Iterator[griffe.Object]:
-    """The object and all that is defined in it, aliases excepted."""
+    """Yields the object and all objects that are defined in it, without aliases."""
     yield thing
     for member in list(thing.members.values()):
         if isinstance(member, griffe.Object):
@@ -276,7 +276,7 @@ def _own(thing: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def public_names() -> Iterator[tuple[str, griffe.Object]]:
-    """Each public name and each public member of a public class, with what is read of it."""
+    """Yields each public name and each public member of a public class, with its object."""
     loader = griffe.GriffeLoader(
         search_paths=["python"], extensions=griffe.Extensions(Joined()), allow_inspection=False
     )
@@ -298,7 +298,7 @@ def public_names() -> Iterator[tuple[str, griffe.Object]]:
 
 
 def typed(thing: griffe.Object, signature: str) -> bool:
-    """Whether a signature, as it is shown, has the types of what it is of."""
+    """Returns whether the displayed signature of an object contains its types."""
     if isinstance(thing, griffe.Function):
         given = [one for one in thing.parameters if one.name not in ("self", "cls")]
         return "->" in signature and all(one.annotation is not None for one in given)

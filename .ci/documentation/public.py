@@ -1,4 +1,4 @@
-"""The public names of siteline, read from the source: what its modules export."""
+"""The public names of siteline: the exports of its modules, read from the source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python"
-# What docs/stability.md calls public; a name is documented in the first of them that exports it.
+# The public modules of docs/stability.md. The first module that exports a name documents it.
 MODULES = (
     "siteline",
     "siteline.errors",
@@ -20,12 +20,12 @@ MODULES = (
     "siteline.testing",
 )
 EXPORTS = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
-# Code in a page that names something: `siteline.Feed`, `help(siteline.Client.data)`.
+# Code in a page with a public name: `siteline.Feed`, `help(siteline.Client.data)`.
 NAMED = re.compile(r"(?<![\[`])`(?:help\()?(siteline(?:\.\w+)+)(?:\([^`]*)?\)?`(?![\]`])")
 
 
 def exported(module: str) -> list[str]:
-    """The names that a module exports."""
+    """Returns the names that a module exports."""
     path = PACKAGE.joinpath(*module.split("."))
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     listed = EXPORTS.search(source.read_text(encoding="utf-8"))
@@ -34,17 +34,17 @@ def exported(module: str) -> list[str]:
 
 @cache
 def names() -> frozenset[str]:
-    """The full paths of all public names, and of the modules."""
+    """Returns the full paths of all public names and modules."""
     found = {f"{module}.{name}" for module in MODULES for name in exported(module)}
     return frozenset({*found, *MODULES[1:]})
 
 
 def by_reference(text: str) -> str:
-    """A line of a page whose code links to the public names that it names."""
+    """Adds links to the public names in the code of a line."""
 
     def link(match: re.Match[str]) -> str:
         parts = match[1].split(".")
-        # The name itself, or the public class whose member it is.
+        # Either the name itself is public, or it is a member of a public class.
         for end in (len(parts), len(parts) - 1):
             if ".".join(parts[:end]) in names():
                 return f"[{match[0]}][{match[1]}]"

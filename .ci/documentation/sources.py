@@ -1,8 +1,8 @@
-"""The sources of the site: ``python -m documentation.sources FOLDER``.
+"""Writes the sources of the site: ``python -m documentation.sources FOLDER``.
 
-The pages of ``docs/`` are written for a reader of the repository: they link to programs, and to
-pages that lie beside the folder. Here each gets a place in the site, links follow, and what the
-generators would read otherwise than a page of a repository is written so that they agree.
+The pages of ``docs/`` are written for readers of the repository. They link to programs, and to
+pages outside the folder. This module copies each linked file into the site, adapts the links, and
+adapts Markdown that the generator would render differently.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from documentation.public import by_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Pages beside docs/, and their places.
+# Pages outside docs/, and their paths in the site.
 PAGES = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
     "README.md": "project/readme.md",
 }
-# Files that are shown as they are, and those that are handed out as they are.
+# Files that become pages, and files that are copied unchanged.
 SHOWN = ("examples/*.py", "examples/recipes/*")
 HANDED_OUT = (
     "examples/*.svg",
@@ -42,7 +42,7 @@ FENCE = re.compile(r"^( *)(```|~~~)")
 
 
 def places() -> dict[str, str]:
-    """The place of each file of the repository that the site has."""
+    """Returns the path in the site for each file of the repository that is part of it."""
     found = dict(PAGES)
     for path in sorted((ROOT / "docs").rglob("*.md")):
         found[_name(path)] = path.relative_to(ROOT / "docs").as_posix()
@@ -58,7 +58,7 @@ def places() -> dict[str, str]:
 
 
 def make(folder: Path) -> None:
-    """Write the sources into a folder; what it held before goes."""
+    """Writes the sources into a folder, and removes its former contents."""
     shutil.rmtree(folder, ignore_errors=True)
     known = places()
     for path, place in known.items():
@@ -76,14 +76,14 @@ def make(folder: Path) -> None:
 
 
 def page(text: str, path: str, known: dict[str, str]) -> str:
-    """A page of the repository as one of the site."""
+    """Converts a page of the repository to a page of the site."""
     place = PurePosixPath(known[path])
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
         mark = FENCE.match(line)
         if mark or fence:
-            # A fence inside of a list has the indentation that Python-Markdown asks for.
+            # Python-Markdown requires a deeper indentation for a fence in a list.
             lines.append(f"  {line}" if (fence or line).startswith("  ") else line)
             if mark:
                 fence = "" if fence else mark[0]
@@ -98,7 +98,7 @@ def page(text: str, path: str, known: dict[str, str]) -> str:
 
 
 def _link(match: re.Match[str], path: str, place: PurePosixPath, known: dict[str, str]) -> str:
-    """The link to its target's place, or its text alone where the site has no such target."""
+    """Returns the link to the target's page, or only its text if the site has no such page."""
     picture, text, target = match.groups()
     name, _, anchor = target.partition("#")
     if re.match("[a-z]+:", target) or not name:
@@ -111,14 +111,14 @@ def _link(match: re.Match[str], path: str, place: PurePosixPath, known: dict[str
 
 
 def _shown(path: Path) -> str:
-    """A page that shows a file."""
+    """Returns a page with the contents of a file."""
     text = path.read_text(encoding="utf-8").rstrip("\n")
     language = LANGUAGES.get(path.suffix, "text")
     return f"# {path.name}\n\n```{language}\n{text}\n```\n"
 
 
 def _listing(folder: Path, title: str) -> str:
-    """A page that lists the files of a folder, and what each says of itself."""
+    """Returns a page that lists the files of a folder with their summaries."""
     lines = [f"# {title}\n"]
     for path in sorted(
         path for path in folder.iterdir() if path.suffix in LANGUAGES or not path.suffix
@@ -129,7 +129,7 @@ def _listing(folder: Path, title: str) -> str:
 
 
 def _summary(path: Path) -> str:
-    """The first sentence of what a file says of itself, as far as its first line has it."""
+    """Returns the first sentence of the first line of a file."""
     first = path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip('"# ').partition(". ")[0]
     return f": {first.removesuffix('.')}"
 

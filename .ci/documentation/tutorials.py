@@ -1,8 +1,8 @@
-"""The tutorials: ``docs/tutorials/*.py``, executed into pages with their outputs and pictures.
+"""Runs the tutorials in ``docs/tutorials/*.py`` and makes pages with their outputs and pictures.
 
-``python -m documentation.tutorials --write`` makes the pages anew, a test compares them. A
-program has percent cells: ``# %% [markdown]`` begins prose, ``# %%`` code. What a cell prints,
-and the value of its last expression, stand below it.
+``python -m documentation.tutorials --write`` writes the pages, and a test compares them. A program
+has percent cells: ``# %% [markdown]`` starts prose, and ``# %%`` starts code. The page shows the
+output of a cell and the value of its last expression below the cell.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CELL = re.compile(r"^# %%(?P<kind>.*)$", re.MULTILINE)
 
 
 def cells(program: str) -> Iterator[tuple[str, str]]:
-    """The cells of a program: ``"markdown"`` or ``"code"``, and the text."""
+    """Yields the cells of a program: ``"markdown"`` or ``"code"``, and the text."""
     marks = list(CELL.finditer(program))
     ends = [mark.start() for mark in marks[1:]] + [len(program)]
     for mark, end in zip(marks, ends, strict=True):
@@ -42,7 +42,7 @@ def cells(program: str) -> Iterator[tuple[str, str]]:
 
 
 def executed(path: Path) -> dict[str, str]:
-    """The files that a program makes: its page, and its pictures, by name."""
+    """Runs a program and returns its page and its pictures by file name."""
     files: dict[str, str] = {}
     parts = []
     space: dict[str, Any] = {"__name__": "tutorial"}
@@ -70,7 +70,7 @@ def executed(path: Path) -> dict[str, str]:
 
 
 def _run(text: str, space: dict[str, Any], name: str) -> tuple[str, Any]:
-    """What a cell prints, and the value of its last expression."""
+    """Runs a cell and returns its output and the value of its last expression."""
     tree = ast.parse(text, name)
     last = tree.body[-1]
     value = None
@@ -84,10 +84,10 @@ def _run(text: str, space: dict[str, Any], name: str) -> tuple[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """A frame as a table of Markdown, anything else as it is shown at a prompt."""
+    """Formats a frame as a Markdown table, and any other value with `repr`."""
     if not isinstance(value, pd.DataFrame):
         return f"```text\n{value!r}\n```"
-    # An index that only counts, also one with gaps after a filter, is left out.
+    # An index of row numbers is left out, even if a filter has removed some rows.
     counts = pd.api.types.is_integer_dtype(value.index) and value.index.name is None
     frame = value if counts else value.reset_index()
     head = [str(name) for name in frame.columns]
@@ -111,7 +111,7 @@ def _close(space: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Write the pages, or say which are not what their programs make."""
+    """Writes the pages, or prints the names of those that have changed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the pages and pictures")
     write = parser.parse_args().write
