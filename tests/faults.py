@@ -1,9 +1,9 @@
-"""Check that the test of each row of docs/faults.md ran and passed; write the results as a table.
+"""Checks that the tests of each row of docs/faults.md ran and passed. Writes a table of results.
 
 A row names one or more tests: the function of a Rust test (`t10_…`), or a Python test as
 `test_paging.py::test_…`. The check fails if a row names no test, if a named test did not run or
-failed, or if one of the runs failed. A row is unproven if its test was skipped or is one of the tests
-that only `make campaigns` runs.
+failed, or if one of the runs failed. A row is unproven if a test was skipped, or if only
+`make campaigns` runs it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-# Tests that compile most dependencies again, or need something that few machines have.
+# Only `make campaigns` runs these tests, because they compile most dependencies again.
 CAMPAIGNS = {"k15_a_second_crypto_library_and_its_default_change_nothing"}
 PAGE = Path(__file__).parents[1] / "docs" / "faults.md"
 ROW = re.compile(r"^\| ([A-Z]\d{1,2}) \| *(.*?) *(?:\| *([^|]*?) *)?\|$", re.MULTILINE)
@@ -51,13 +51,13 @@ def python_outcomes(tree: ElementTree.ElementTree) -> dict[str, set[str]]:
 
 
 def state(outcomes: set[str]) -> str:
-    """Returns the state of a test from the outcomes of its cases; some of them may be skipped."""
+    """Returns the state of a test: failed if a case failed, otherwise passed if a case passed."""
     order = ("failed", "passed", "skipped")
     return next((outcome for outcome in order if outcome in outcomes), "did not run")
 
 
 def main() -> int:
-    """Checks the rows and writes the table; returns 1 if a row is not proven."""
+    """Checks the rows and writes the table; returns 1 if there is a fault."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rust", type=Path, required=True, help="the output of cargo test")
     parser.add_argument("--python", type=Path, required=True, help="the junit XML of pytest")

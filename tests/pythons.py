@@ -1,11 +1,9 @@
 """Runs a smoke selection of the Python tests on other interpreters, with the wheel of `make test`.
 
-By default on the newest of the interpreters that are found (``python3.11`` to ``python3.14``, on
-PATH and among pyenv's versions); ``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others.
-Each gets its own environment under target/, with the packages of a lock. ``--lock lowest`` is for
-the lowest versions that pyproject.toml allows.
-
-If an interpreter that ``PYTHONS`` names is missing, this is an error.
+By default it uses the newest of ``python3.11`` to ``python3.14`` that it finds on PATH and among
+pyenv's versions. ``PYTHONS="python3.12 /opt/python/bin/python3"`` selects others; it is an error if
+one is missing. Each interpreter gets its own environment under target/ with the packages of a lock.
+The default lock is `smoke`. ``--lock lowest`` installs the lowest versions of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ EXTRAS = ["dlt", "otel", "target_delta", "target_postgres"]
 
 
 def version_of(python: str) -> str | None:
-    """The version that the interpreter prints; ``None`` if it does not run."""
+    """Returns the interpreter's version, or ``None`` if it does not run."""
     try:
         done = subprocess.run([python, "-c", VERSION], capture_output=True, text=True, timeout=30)
     except OSError:
@@ -53,14 +51,14 @@ def version_of(python: str) -> str | None:
 
 
 def find(name: str) -> str | None:
-    """The interpreter of this name, if it runs."""
+    """Returns the path of the interpreter with this name, or ``None`` if none runs."""
     on_path = shutil.which(name)
     if on_path and version_of(on_path):
         return on_path
     pyenv = shutil.which("pyenv")
     if not pyenv:
         return None
-    # A shim of pyenv runs only when a version is selected.
+    # pyenv puts a shim on PATH that fails if the version is not selected.
     command = [pyenv, "prefix", name.removeprefix("python")]
     prefix = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     known = Path(prefix, "bin", name)
@@ -68,7 +66,7 @@ def find(name: str) -> str | None:
 
 
 def environment(python: str, version: str, lock: str, wheel: Path) -> Path:
-    """Creates the environment of an interpreter, with the wheel and the packages of a lock."""
+    """Creates an environment with the wheel and a lock's packages; returns its interpreter."""
     place = ROOT / "target" / f"venv-{version}-{lock}"
     own = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     uv = Path(sys.executable).with_name("uv")
@@ -84,7 +82,7 @@ def environment(python: str, version: str, lock: str, wheel: Path) -> Path:
 
 
 def main() -> int:
-    """Runs the tests on each."""
+    """Runs the tests on each interpreter."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--lock", default="smoke", choices=["smoke", "lowest"])
@@ -98,7 +96,7 @@ def main() -> int:
         python = find(name)
         version = version_of(python) if python else None
         if not python or not version:
-            print(f"{name}: NOT FOUND, so nothing is tested there", flush=True)
+            print(f"{name}: NOT FOUND, nothing is tested with it", flush=True)
             failed.append(name)
             continue
         print(f"{name}: testing on {version} with the lock {options.lock}", flush=True)

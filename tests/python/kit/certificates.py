@@ -1,4 +1,4 @@
-"""Client certificates: an authority, an intermediate one, and the forms of their files."""
+"""Issues client certificates, also from intermediate authorities, in several file formats."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ KEYS = {
 
 
 def now() -> datetime.datetime:
-    """This machine's time."""
+    """Returns the current time of this machine."""
     return datetime.datetime.now(datetime.UTC)
 
 
 def sign(
     subject, public_key, issuer, key, *, begins, ends, usage=None, is_authority=False, names=()
 ):
-    """A certificate."""
+    """Returns a signed certificate."""
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -49,7 +49,7 @@ def sign(
 
 
 def named(text: str) -> x509.Name:
-    """A name of a subject; an empty one for an empty text."""
+    """Returns a distinguished name, which is empty for an empty text."""
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, text)] if text else []
     return x509.Name(attributes)
 
@@ -84,7 +84,7 @@ class Issuer:
         uri=None,
         key=None,
     ) -> Issued:
-        """A certificate for a client, valid from so many days from now until so many."""
+        """Issues a client certificate. `begins` and `ends` are days from now."""
         key = key or KEYS[kind]()
         usage = ExtendedKeyUsageOID.CLIENT_AUTH if for_clients else ExtendedKeyUsageOID.SERVER_AUTH
         certificate = sign(
@@ -101,7 +101,7 @@ class Issuer:
 
 
 class Issued:
-    """A certificate with its key, in every form."""
+    """A certificate with its key. The methods return them in several formats."""
 
     def __init__(self, certificate, key, chain) -> None:
         self.certificate, self.key, self.chain = certificate, key, chain
@@ -109,7 +109,7 @@ class Issued:
         self.chain_pem = b"".join(one.public_bytes(PEM) for one in chain[:-1])
 
     def key_pem(self, passphrase: bytes | None = None, form: str = "PKCS8") -> bytes:
-        """The key as PEM; `form`: PKCS8 or TraditionalOpenSSL."""
+        """Returns the key as PEM. `form` is PKCS8 or TraditionalOpenSSL."""
         encryption = (
             serialization.BestAvailableEncryption(passphrase)
             if passphrase
@@ -119,11 +119,11 @@ class Issued:
 
     @property
     def both(self) -> bytes:
-        """Certificate, chain and key in one PEM."""
+        """Certificate, chain and key in one PEM text."""
         return self.pem + self.chain_pem + self.key_pem()
 
     def p12(self, passphrase: bytes = b"", algorithm=None) -> bytes:
-        """PKCS#12, as OpenSSL 3 writes it, or as older programs do."""
+        """Returns PKCS#12 as OpenSSL 3 writes it, or with an older `algorithm` and SHA-1."""
         encryption = serialization.PrivateFormat.PKCS12.encryption_builder()
         if algorithm is not None:
             encryption = encryption.key_cert_algorithm(algorithm).hmac_hash(hashes.SHA1())

@@ -1,4 +1,4 @@
-"""Runs the command ``siteline``: by `main()` in this process, or in a process of its own."""
+"""Runs the command ``siteline``, either by `main()` in this process or in its own process."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ COMMAND = [sys.executable, "-m", "siteline"]
 
 
 def run_command(*arguments, status=0, **options):
-    """Run it in this process to its end, which must have this exit status.
+    """Runs the command in this process. It must end with the expected exit status.
 
-    `siteline agent` always runs in a process of its own: it locks its process down.
+    `siteline agent` always runs in its own process, because it restricts its process.
 
     Args:
         arguments: The words of the command line.
         status: The expected exit status.
-        options: `env` (additional environment variables), `folder` (its
+        options: `env` (additional environment variables), `folder` (the
             working directory) and `stdin` (a text).
 
     Returns:
-        A `subprocess.CompletedProcess` with the two outputs as text.
+        A `subprocess.CompletedProcess` with stdout and stderr as text.
     """
     if arguments[:1] == ("agent",):
         return run_process(*arguments, status=status, **options)
@@ -36,7 +36,7 @@ def run_command(*arguments, status=0, **options):
 
 
 def run_process(*arguments, status=0, env=None, folder=None, stdin=None):
-    """Run it in a process of its own. Otherwise the same as `run_command`."""
+    """Runs the command in its own process. Otherwise the same as `run_command`."""
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         capture_output=True,
@@ -51,7 +51,7 @@ def run_process(*arguments, status=0, env=None, folder=None, stdin=None):
 
 
 def run_json(*arguments, run=run_command, **options):
-    """Run it with ``--json``; return the one document on stdout."""
+    """Runs the command with ``--json`` and returns the document on stdout."""
     done = run(*arguments, "--json", **options)
     lines = done.stdout.splitlines()
     assert len(lines) == 1, done.stdout
@@ -62,20 +62,20 @@ def run_json(*arguments, run=run_command, **options):
 
 
 def environment(more=None):
-    """Return the environment without settings of siteline, and with these variables."""
+    """Returns the environment without the variables of siteline, plus the given variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SITELINE_")}
     return {**kept, **(more or {})}
 
 
 @contextlib.contextmanager
 def variables(more=None):
-    """Give this process the environment of `environment()` until the block ends."""
+    """Sets the environment of this process as `environment()` does, until the block ends."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("SITELINE_")]:
             patch.delenv(name)
         for name, value in (more or {}).items():
             patch.setenv(name, value)
-        # Python remembers the temporary folder of the first use.
+        # Python caches the temporary folder, so a new TMPDIR has no effect without this.
         patch.setattr(tempfile, "tempdir", None)
         yield patch
 

@@ -1,4 +1,4 @@
-"""Builds a library for ``LD_PRELOAD`` that makes calls on files fail."""
+"""Builds a library for ``LD_PRELOAD`` that makes file operations fail."""
 
 import subprocess
 from pathlib import Path

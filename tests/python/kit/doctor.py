@@ -1,4 +1,4 @@
-"""Runs `siteline doctor` where something is wrong."""
+"""Runs `siteline doctor` for tests of its checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDS = [
 
 
 def diagnosed(*arguments, status=0, first=None, env=None, **options) -> dict[str, dict[str, Any]]:
-    """The checks by their ids; `first` is the first that must fail."""
+    """Runs the doctor and returns its checks by id. `first` is the first check that must fail."""
     document = run_json("doctor", *arguments, status=status, env=env, **options)
     checks = document["checks"]
     assert list(dict.fromkeys(check["id"] for check in checks)) == IDS
@@ -29,7 +29,7 @@ def diagnosed(*arguments, status=0, first=None, env=None, **options) -> dict[str
 
 
 def profile(folder: Path, **members) -> dict[str, str]:
-    """The variables for a profile with these members."""
+    """Writes a profile with these members; returns the variables that select it."""
     lines = [f"{name} = {json.dumps(value)}" for name, value in members.items()]
     file = folder / "config.toml"
     file.write_text("\n".join(["[default]", *lines, ""]))

@@ -1,4 +1,4 @@
-"""Records the executed statements of an example, to detect statements that no test reaches."""
+"""Records the executed statements of an example, to find statements that no test reaches."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""A feed, and the points of a store and of the service in one form, for comparison."""
+"""A feed, and functions that return points of a store and of the service for comparison."""
 
 import siteline
 
@@ -8,34 +8,34 @@ FEED = {"site": "S1", "line": "L2", "interval": "5m", "since": "2026-11-15T00:00
 
 
 def make_feed(name="line-2", **options):
-    """A feed of one line since 15 November."""
+    """Returns a feed of one line since 15 November."""
     return siteline.Feed(name, **{**FEED, **options})
 
 
 def rows_by_key(table):
-    """A dict of points: the ids and the timestamp, then the four numbers."""
+    """Returns the points as a dict: ids and timestamp -> the four numbers."""
     rows = map(tuple, map(dict.values, table.records()))
     return {row[:6]: row[6:] for row in rows}
 
 
 def counts(report):
-    """What a report counts of points."""
+    """Returns the numbers of points in a report."""
     return report.inserted, report.revised, report.unchanged, report.flagged
 
 
 def stored_points(store, feed="line-2", *range_, **options):
-    """The points of a store."""
+    """Returns the points of a store by key."""
     return rows_by_key(store.points(feed, *range_, **options))
 
 
 def true_points(sandbox, end, **options):
-    """The current points of the service, from the feed's beginning on."""
+    """Returns the current points of the service since the start of the feed, by key."""
     query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["since"]}
     return rows_by_key(sandbox.truth(**{**query, **options}, end=end))
 
 
 def load_series(sandbox):
-    """Load a series beside those of the line, whose points can be withdrawn."""
+    """Loads another series of the line. The service allows withdrawals only for loaded points."""
     import pandas as pd
 
     times = pd.date_range(FEED["since"], NOW, freq="5min")
@@ -44,5 +44,5 @@ def load_series(sandbox):
 
 
 def withdraw_point(sandbox):
-    """Withdraw one of its points."""
+    """Withdraws one point of the loaded series."""
     sandbox.withdraw("2026-11-19T08:00Z", line="L2", tag="T7")

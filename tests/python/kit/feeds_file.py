@@ -1,4 +1,4 @@
-"""A file of feeds for the command, of the lines of the sandbox."""
+"""A feeds file for the command, for two lines of the sandbox."""
 
 FEEDS = """
 [defaults]
@@ -13,11 +13,11 @@ line = "L1"
 [feeds.line-2]
 line = "L2"
 """
-"""Two feeds of three days, on several pages each."""
+"""Two feeds that start on 17 November; each is read on several pages."""
 
 
 def write_feeds(folder, text=FEEDS):
-    """Write it into the folder; return its path."""
+    """Writes the feeds file into the folder and returns its path."""
     path = folder / "feeds.toml"
     path.write_text(text, encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""A target in a file that is written as a whole, and the same with one flaw."""
+"""A target that rewrites one file for each change, with an optional flaw."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ FLAWS = {
     "settled": ", settled: 1 points too many",
     "twice": "is there twice",
 }
-"""What is wrong with a target, and what is found."""
+"""Flaw of a target -> a part of the message that reports it."""
 NUMBERS = [*[pa.float64()] * 3, pa.int64(), pa.bool_()]
 TYPES = [*[pa.string()] * 5, pa.timestamp("us", "UTC"), *NUMBERS, *NUMBERS, pa.int64()]
 NAMES = [*KEY, *KNOWN, *(f"old_{name}" for name in KNOWN), "sequence"]
 
 
 class FileTarget(SharedTarget):
-    """Has a `FlaggingStore`, and of each point what was known before each change."""
+    """Stores the points in a `FlaggingStore`, and the old values of each change in a log."""
 
     def __init__(self, path, flaw=None):
         self.path, self.flaw, self.held = Path(path), flaw, None
 
     @contextlib.contextmanager
     def lock(self, feed):
-        import fcntl  # of Unix
+        import fcntl  # only on Unix
 
         with open(f"{self.path}-{feed}", "w") as file:
             try:

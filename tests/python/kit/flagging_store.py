@@ -1,13 +1,13 @@
-"""A `siteline.StoreTarget` in memory that flags what a complete read no longer brings."""
+"""A `siteline.StoreTarget` in memory that flags points that a complete read no longer contains."""
 
 from __future__ import annotations
 
 
 class FlaggingStore:
-    """Stores of each point its values, the newest page that brought it, and a flag.
+    """Stores the values of each point, the newest page that contained it, and a flag.
 
-    With `renews_all=False` it does as siteline's targets: of a page that is whole it does not note
-    which unchanged points it brought.
+    With `renews_all=False` it behaves as siteline's targets: a whole page does not change the page
+    numbers of unchanged points.
     """
 
     def __init__(self, *, renews_all=True):
@@ -40,6 +40,6 @@ class FlaggingStore:
         return inserted, revised, unchanged, flagged
 
     def points(self, feed="line-2", *, flagged=None):
-        """The points of a feed: ids and timestamp, then the four numbers."""
+        """Returns the points of a feed: ids and timestamp -> the four numbers."""
         rows = {key[1:]: row for key, row in self.rows.items() if key[0] == feed}
         return {key: row[0] for key, row in rows.items() if flagged in (None, row[2])}

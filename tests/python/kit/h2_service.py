@@ -1,4 +1,4 @@
-"""HTTP/2 with TLS in front of a sandbox, on loopback and with faults, for tests of connections."""
+"""An HTTP/2 server with TLS in front of a sandbox, with faults, for tests of connections."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ HOP = {"connection", "keep-alive", "transfer-encoding"}
 class H2Service(Server):
     """Sends each stream to the sandbox as a request.
 
-    `fault` maps the number of a data request to its fault: "refused" (it does not reach the
-    sandbox), "gone" (the connection ends with GOAWAY), "cut" (half of the body, then a reset).
+    `fault` maps the number of a data request to its fault: "refused" (the request does not reach
+    the sandbox), "gone" (the connection ends with GOAWAY), "cut" (half of the body, then a reset).
     """
 
     def __init__(self, authority: Authority, port: int) -> None:
@@ -47,7 +47,7 @@ class H2Service(Server):
         super().__init__(serve)
 
     def fault_of(self, path: str) -> str | None:
-        """Count a request; returns the fault of a data request."""
+        """Counts a request and returns the fault of a data request."""
         self.paths.append(path.partition("?")[0])
         if not path.partition("?")[0].endswith("/data"):
             return None
@@ -59,7 +59,7 @@ class H2Service(Server):
 
 
 class Connection:
-    """One connection. `changed` locks it, and is notified when the window grows."""
+    """A connection. The condition `changed` guards it and is notified if the window grows."""
 
     def __init__(self, service: H2Service, outside) -> None:
         self.service, self.outside = service, outside
@@ -155,7 +155,7 @@ class Connection:
         return reply.status, [pair for pair in found if pair[0] not in HOP], content
 
     def send(self, stream: int, body: bytes) -> None:
-        """Send a body as the client's window allows."""
+        """Sends a body as fast as the client's flow-control window allows."""
         while body and self.is_open and stream not in self.reset:
             window = self.state.local_flow_control_window(stream)
             window = min(window, self.state.max_outbound_frame_size)

@@ -6,13 +6,13 @@ import sys
 import textwrap
 
 FORK_WITH_THREADS = ("-W", "ignore::DeprecationWarning")
-"""Options for a script that forks: from 3.12 on Python warns of a fork with threads."""
+"""Options for a script that forks. Since 3.12, Python warns if a process with threads forks."""
 
 
 def run_script(
     script, *options, python=sys.executable, status=0, timeout=120, environment=None, arguments=()
 ):
-    """Run a script and return its output. It must exit with `status` and an empty stderr."""
+    """Runs a script and returns its output. It must exit with `status` and an empty stderr."""
     done = subprocess.run(
         [python, *options, "-c", textwrap.dedent(script), *arguments],
         capture_output=True,

@@ -24,10 +24,10 @@ def interrupted(
 ) -> bool:
     """Returns whether SIGINT ended the call.
 
-    `when` returns when the call waits; it runs in another thread. The signal is sent again each
+    `when` runs in another thread and returns when the call waits. The signal is sent again each
     second until the call has ended, because Python loses exceptions that are raised in some of its
-    callbacks. If that has no effect within a minute, `otherwise` has to end the call, and the test
-    fails instead of waiting without end.
+    callbacks. If the call has not ended after a minute, `otherwise` must end it, so that the test
+    fails instead of waiting forever.
     """
     begun, ended = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""The private keys of ``tests/keys``: no test makes an RSA key of its own."""
+"""The private keys of ``tests/keys``. Tests use them because it takes long to make an RSA key."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ OTHER_PEM = OTHER_FILE.read_text()
 
 
 def private_key() -> siteline.PrivateKey:
-    """A key of 2048 bits, always the same."""
+    """Returns a key of 2048 bits, always the same one."""
     return siteline.PrivateKey(PEM)
 
 
 def other_private_key() -> siteline.PrivateKey:
-    """A second key, for tests that replace or confuse keys."""
+    """Returns a second key, for tests that replace or confuse keys."""
     return siteline.PrivateKey(OTHER_PEM)

@@ -44,7 +44,7 @@ class Reader(HTMLParser):
 
 
 def read_html(shown):
-    """Parse the HTML of an object, which must have only plain elements."""
+    """Parses the HTML of an object, which must contain only plain elements."""
     html = shown._repr_html_()
     assert not FORBIDDEN.search(html)
     reader = Reader(html)
@@ -58,9 +58,9 @@ def read_html(shown):
 
 
 def drawn(shown):
-    """What a notebook shows, parsed; nothing in it is fetched or runs."""
+    """Parses the drawing of an object, which must not fetch or run anything."""
     html = shown._repr_html_()
-    # The xmlns is only a name.
+    # The URL in xmlns is only a name, so nothing fetches it.
     assert not FORBIDDEN.search(html.replace('xmlns="http://www.w3.org/2000/svg"', ""))
     reader = Reader(html)
     assert {tag for tag, _ in reader.seen} <= TAGS | {"text", "title"}

@@ -31,12 +31,12 @@ class MemoryStore:
             rows[key] = (page.sequence, values)
         if page is not None:
             self.pages.append((page.sequence, page.is_last, page.query))
-        # From here on nothing can fail, so both are stored or neither is.
+        # No later statement can fail, so both are stored or neither is.
         self.rows, self.states[feed] = rows, state
         return inserted, revised, unchanged
 
     def points(self, feed="line-2"):
-        """The points of a feed: ids and timestamp, then the four numbers."""
+        """Returns the points of a feed: ids and timestamp -> the four numbers."""
         return {key[1:]: values for key, (_, values) in self.rows.items() if key[0] == feed}
 
 

@@ -1,4 +1,4 @@
-"""The pages of docs/, and the blocks on them."""
+"""The pages of docs/ and their code blocks."""
 
 import re
 from pathlib import Path
@@ -7,17 +7,17 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def text_of(page):
-    """The text of a page of docs/, or of one elsewhere by its absolute path."""
+    """Returns the text of a page of docs/, or of any page by its absolute path."""
     return (DOCS / page).read_text(encoding="utf-8")
 
 
 def blocks(page, language):
-    """The blocks of a language on a page, in their order."""
+    """Returns the blocks of a language on a page, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
 
 
 def languages():
-    """Each language of a block, with the pages that have one."""
+    """Returns each language of a code block, with the pages that use it."""
     found = {}
     for path in sorted(DOCS.rglob("*.md")):
         for language in re.findall(r"^```(\w+)$", text_of(path), re.MULTILINE):

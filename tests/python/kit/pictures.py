@@ -1,4 +1,4 @@
-"""The texts of a picture: where they stand, and whether any two overlap or one is cut off."""
+"""Finds texts in a picture that overlap or are cut off."""
 
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -7,7 +7,8 @@ from typing import NamedTuple
 from siteline._plots.texts import width
 
 SVG = "{http://www.w3.org/2000/svg}"
-# Nothing else: what runs or fetches something, or meets others of a page, is not among them.
+# The only names that a picture may use. None of them can run or fetch something, and none affects
+# other pictures on a page.
 TAGS = {"svg", "title", "desc", "style", "text", "path"}
 ATTRIBUTES = {
     "width", "height", "viewBox", "role", "aria-label",
@@ -19,7 +20,7 @@ COLOURS = {"currentColor", "none"}
 
 
 class Box(NamedTuple):
-    """The rectangle of a text."""
+    """The bounding box of a text."""
 
     left: float
     top: float
@@ -29,7 +30,7 @@ class Box(NamedTuple):
 
 
 def parsed(svg):
-    """Parse a picture, which must be well-formed and harmless, and have a text alternative."""
+    """Parses a picture, which must be well-formed and harmless, and have a text alternative."""
     root = ET.fromstring(svg)
     elements = list(root.iter())
     assert {element.tag for element in elements} <= {f"{SVG}{name}" for name in TAGS}
@@ -44,7 +45,7 @@ def parsed(svg):
 
 
 def estimated(svg):
-    """The boxes of all texts, by the estimate of their width: a little wider than in most fonts."""
+    """Returns the box of each text. The estimated widths are a little larger than in most fonts."""
     root = parsed(svg)
     boxes = []
     for text in root.iter(f"{SVG}text"):
@@ -57,7 +58,7 @@ def estimated(svg):
 
 
 def faults(boxes, full, height, slack=0.0):
-    """The texts that are cut off, and the pairs that overlap."""
+    """Returns the texts that are cut off and the pairs that overlap."""
     found = [
         one
         for one in boxes

@@ -1,4 +1,4 @@
-"""Pipelines of dlt, whose destinations and folders are of one test."""
+"""Pipelines of dlt with a destination and folders for one test."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ POINT = "site_id line_id machine_id device_id tag_guid timestamp value minimum m
 
 
 class Pipelines:
-    """A destination, and the pipeline that loads points into it from one machine or another."""
+    """A destination, and the pipeline that loads points into it from one or more machines."""
 
     def __init__(self, folder: Path, destination, database=""):
         self.folder, self.destination, self.database = folder, destination, database
-        # A server is there for several tests.
+        # Several tests share a server, so each has its own dataset.
         self.dataset = f"d{abs(hash(folder))}"
         self.machine = 0
         self.pipeline = self.attach()
 
     def attach(self, name="plant"):
-        """The pipeline as a process that begins has it."""
+        """Returns the pipeline as a new process would open it."""
         self.pipeline = dlt.pipeline(
             name,
             destination=self.destination,
@@ -32,13 +32,13 @@ class Pipelines:
         return self.pipeline
 
     def move(self):
-        """The pipeline on another machine, whose folder is empty."""
+        """Returns the pipeline on another machine with an empty folder."""
         self.machine += 1
         return self.attach()
 
     @property
     def kept(self):
-        """The files with whole states."""
+        """The files that siteline keeps in the pipeline's working folder."""
         working = Path(self.pipeline.working_dir) / "siteline"
         return sorted(path for path in working.rglob("*") if path.is_file())
 
@@ -49,7 +49,7 @@ class Pipelines:
             )
 
     def points(self, feed="line-2", before=None, table="points"):
-        """The points of a feed; none is there twice."""
+        """Returns the points of a feed. Each point must exist only once."""
         rows = [row[1:] for row in self._rows(table) if row[0] == feed]
         found = {row[:6]: row[6:] for row in rows}
         assert len(found) == len(rows)
@@ -66,6 +66,6 @@ class Pipelines:
         return [tuple(row.values()) for row in table.to_pylist()]
 
     def stored_texts(self):
-        """All that dlt has stored of its own states, as text."""
+        """Returns all states that dlt has stored in the destination, as text."""
         rows = self._query("state", "_dlt_pipeline_state")
         return [json.dumps(decompress_state(state), default=str) for (state,) in rows]

@@ -1,4 +1,4 @@
-"""A platform-managed service: pages for a client certificate, behind nginx."""
+"""A platform-managed service behind nginx. It authenticates clients by certificate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ http {{
 
 
 class Platform(ThreadingHTTPServer):
-    """The service itself: it believes what its terminator says of the certificate."""
+    """The service itself. It trusts the headers in which nginx describes the certificate."""
 
     daemon_threads = True
 
@@ -53,7 +53,7 @@ class Platform(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def sent(self, part: str) -> int:
-        """How many requests went to a path that ends so."""
+        """Returns the number of requests to paths that end with `part`."""
         return sum(path.endswith(part) for path, *_ in self.requests)
 
     def __exit__(self, *exception) -> None:
@@ -66,10 +66,10 @@ class Handler(BaseHTTPRequestHandler):
     server: Platform
 
     def log_message(self, *arguments) -> None:
-        """Nothing."""
+        """Writes no log."""
 
     def reply(self, status: int, body: dict) -> None:
-        """Send JSON."""
+        """Sends a JSON response."""
         text = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def begin(self, form=None) -> bool:
-        """Record the request; whether its certificate is registered."""
+        """Records the request; returns whether its certificate is registered."""
         service, path = self.server, urllib.parse.urlsplit(self.path).path
         subject = self.headers["X-Subject"]
         token = self.headers["Authorization"]
@@ -131,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Terminator:
-    """nginx with mutual TLS before a service, and HTTP/2 where it offers TLS 1.3 alone."""
+    """nginx with mutual TLS in front of a service. It has HTTP/2 if it offers only TLS 1.3."""
 
     def __init__(
         self, folder: Path, backend: int, chain: Path, clients: bytes, protocols: str
@@ -160,7 +160,7 @@ class Terminator:
         self.url = f"https://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Terminator:
-        # It is ready when it has a socket: asked for, not slept for a fixed time.
+        # nginx is ready when it accepts a connection.
         while True:
             if self.process.poll() is not None:
                 raise RuntimeError(self.process.stdout.read().decode())
@@ -172,7 +172,7 @@ class Terminator:
                 return self
 
     def total(self) -> int:
-        """Stop it when it has written its log; how many requests it had."""
+        """Stops nginx gracefully, so that its log is complete. Returns the number of requests."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
         return (self.folder / "access.log").read_text().count("\n")

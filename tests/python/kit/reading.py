@@ -1,4 +1,4 @@
-"""Items of `pages()` and `records()`, and the requests that they cost."""
+"""Takes items from `pages()` and `records()`, and counts their requests."""
 
 import siteline
 
@@ -11,20 +11,20 @@ WAYS = ["pages", "records"]
 
 
 def count_points(item):
-    """The number of points of an item: a page, or one point."""
+    """Returns the number of points of an item, which is a page or a single point."""
     return len(item) if isinstance(item, siteline.Page) else 1
 
 
 def take(items, pages, way):
-    """Take this many pages, or the points of this many pages."""
+    """Takes `pages` pages, or the points of as many pages."""
     return [next(items) for _ in range(pages if way == "pages" else pages * SIZE)]
 
 
 class RequestCount:
-    """A client, and its data requests since now, as it and the sandbox count them."""
+    """Counts the data requests of a new client, in the client and in the sandbox."""
 
     dropped = 0
-    """Iterators dropped half way: each may have counted a request that was not served."""
+    """Number of iterators that were dropped early. Each may have counted an unserved request."""
 
     def __init__(self, sandbox, **options):
         self.sandbox, self.client = sandbox, sandbox.client(**options)
@@ -42,6 +42,6 @@ class RequestCount:
         return counted
 
     def wait_for(self, expected):
-        """Wait until exactly this many requests were made and served."""
+        """Waits until exactly this number of requests was made and served."""
         wait_until(lambda: self() >= expected and len(set(self._counts())) == 1)
         assert self() == expected

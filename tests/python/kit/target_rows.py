@@ -1,4 +1,4 @@
-"""The points of a target and of a `siteline.Store` in one form, so that they can be compared."""
+"""Returns the points of a target and of a `siteline.Store` in one form for comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Key: TypeAlias = tuple[Any, ...]
     """The five ids and the timestamp."""
     Known: TypeAlias = tuple[tuple[Any, ...], bool]
-    """The four values, and whether the point is flagged."""
+    """The four values and the flag."""
 
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 KEY, VALUES = (*IDS, "timestamp"), ("value", "minimum", "maximum", "sample_count")
@@ -23,20 +23,20 @@ KNOWN = (*VALUES, "flagged")
 
 
 def target_points(target: Any, feed: str) -> dict[Key, Known]:
-    """What a target has of a feed, as its `changes(feed)` show it."""
+    """Returns the points of a feed from `changes(feed)` of a target."""
     changes = _rows(target.changes(feed), KEY, VALUES, ("flagged",))
     return _unique((key, (values, flagged)) for key, values, (flagged,) in changes)
 
 
 def target_changes(target: Any, feed: str, since: int) -> dict[Key, tuple[Known | None, Known]]:
-    """What `changes(feed, since, old=True)` shows: of each point what was known, and what is."""
+    """Returns the old and the new state of each point in `changes(feed, since, old=True)`."""
     old_names = tuple(f"old_{name}" for name in KNOWN)
     changes = _rows(target.changes(feed, since, old=True), KEY, KNOWN, old_names)
     return _unique((key, (_known(old), (new[:4], new[4]))) for key, new, old in changes)
 
 
 def store_points(store: siteline.Store, feed: str) -> dict[Key, Known]:
-    """What a store has of a feed, points of chains that have not ended included."""
+    """Returns the points of a feed in a store, including points of incomplete chains."""
     if feed not in store.feeds:
         return {}
     flagged = {key for (key,) in _rows(store.points(feed, flagged="only", unread="keep"), KEY)}
@@ -45,12 +45,12 @@ def store_points(store: siteline.Store, feed: str) -> dict[Key, Known]:
 
 
 def points_by_key(stream: Any) -> dict[Key, tuple[Any, ...]]:
-    """The points of a stream: ids and timestamp to values."""
+    """Returns the points of a stream: ids and timestamp -> values."""
     return _unique(_rows(stream, KEY, VALUES))
 
 
 def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows in one order, with times as Spark and as Sail give them and ids as plain text."""
+    """Returns sorted rows with plain text ids, and with the time type of Spark and Sail."""
     for name in table.schema.names:
         kind = pa.string() if name in IDS else pa.timestamp("us", "UTC")
         if name in KEY:
@@ -60,15 +60,15 @@ def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _known(row: tuple[Any, ...]) -> Known | None:
-    """A point before it changed; `None` where it was not there."""
+    """Returns the old state of a point, or `None` if the point is new."""
     if row[4] is not None:
         return row[:4], row[4]
-    assert row == (None,) * 5, f"a point that was not there has old values: {row}"
+    assert row == (None,) * 5, f"a new point has old values: {row}"
     return None
 
 
 def _rows(stream: Any, *groups: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    """The rows of an Arrow stream, their columns in groups."""
+    """Returns the rows of an Arrow stream with their columns in groups."""
     table = pa.RecordBatchReader.from_stream(stream).read_all()
     columns = {name: _column(table[name]) for group in groups for name in group}
     grouped = (zip(*(columns[name] for name in group), strict=True) for group in groups)
@@ -76,14 +76,14 @@ def _rows(stream: Any, *groups: tuple[str, ...]) -> Iterator[tuple[tuple[Any, ..
 
 
 def _column(column: pa.ChunkedArray[Any]) -> list[Any]:
-    """The values of a column. Arrow takes long to make a text or a time: each is made once."""
+    """Returns the values of a column. Converts each distinct value once, because Arrow is slow."""
     encoded = column.unify_dictionaries().combine_chunks().dictionary_encode()
     values = [*encoded.dictionary.to_pylist(), None]
     return [values[-1 if index is None else index] for index in encoded.indices.to_pylist()]
 
 
 def _unique(rows: Iterable[tuple[Any, ...]]) -> dict[Key, Any]:
-    """Rows by their key; no point is there twice."""
+    """Returns the rows by key, and fails if a key is there twice."""
     found: dict[Key, Any] = {}
     for key, row in rows:
         assert key not in found, f"{key} is there twice"

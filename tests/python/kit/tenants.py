@@ -1,4 +1,4 @@
-"""A customer of a sandbox that several tests share."""
+"""An integration of a sandbox that several tests share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kit.keys import private_key
 
 
 class Tenant:
-    """One integration of a shared sandbox: its own subject, token, allowance and request counts.
+    """An integration of a shared sandbox with its own subject, token, allowance and request counts.
 
-    The counts are those since the tenant was made. They are exact if the tests before it left no
-    request open. A test that drops requests, moves the clock or loads data needs the fixture
-    `sandbox` instead.
+    The counts start when the tenant is created. They are exact if the earlier tests left no request
+    open. A test that drops requests, moves the clock or loads data needs the fixture `sandbox`
+    instead.
     """
 
     def __init__(self, sandbox: siteline.Sandbox) -> None:
@@ -34,33 +34,33 @@ class Tenant:
         return self.sandbox.clock
 
     def client(self, **options: Any) -> siteline.Client:
-        """A client of this integration, closed when the test ends."""
+        """Returns a client of this integration. It is closed when the test ends."""
         client = siteline.Client(self.base_url, **self._settings(options))
         self._clients.append(client)
         return client
 
     def async_client(self, **options: Any) -> siteline.AsyncClient:
-        """An asynchronous client of this integration."""
+        """Returns an asynchronous client of this integration."""
         return siteline.AsyncClient(self.base_url, **self._settings(options))
 
     def _settings(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"credential": self.credential, "clock": self.clock, **options}
 
     def requests(self, kind: str = "data") -> int:
-        """The requests to this endpoint: `token`, `discovery` or `data`."""
+        """Returns the number of requests to an endpoint: `token`, `discovery` or `data`."""
         name = f"{kind}_requests"
         return self.sandbox.stats[name] - self._before[name]
 
     def fault(self, **options: Any) -> None:
-        """A fault of the service until the test ends."""
+        """Sets a fault of the service until the test ends."""
         self.sandbox.fault(**options)
 
     def truth(self, **query: Any) -> siteline.Table:
-        """The points of the service."""
+        """Returns the points of the service."""
         return self.sandbox.truth(**query)
 
     def close(self) -> None:
-        """Remove the faults, and close the clients."""
+        """Removes the faults and closes the clients."""
         self.sandbox.clear_faults()
         for client in self._clients:
             client.close()

@@ -4,7 +4,7 @@ import threading
 
 
 def run_in_threads(count, work, *, timeout=120):
-    """Run `work` in this many threads at once; return its results or raise the first exception."""
+    """Runs `work` in `count` threads at once; returns the results or raises the first exception."""
     barrier, results, errors = threading.Barrier(count), [], []
 
     def run():

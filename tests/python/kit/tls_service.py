@@ -1,4 +1,4 @@
-"""A service behind a relay, with TLS or without, and proxies, all on loopback."""
+"""Relays with and without TLS in front of a service, and proxies, all on loopback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "customer.test"
-# The client does not take this for a loopback address, but connecting to it reaches this machine.
+# The client does not treat this address as loopback, but a connection to it reaches this machine.
 SELF = "0.0.0.0"
 
 
@@ -33,7 +33,13 @@ class Authority:
     def __init__(
         self, folder: Path, *, names: tuple[str, ...] = (), days: tuple[int, int] = (-1, 30)
     ) -> None:
-        """`names`: of the server, instead of all that the tests use; `days`: validity, from now."""
+        """Issues the certificates.
+
+        Args:
+            folder: The folder for the certificate files.
+            names: The server's names, instead of all names that the tests use.
+            days: Start and end of the validity, in days from now.
+        """
         folder.mkdir(exist_ok=True)
         self.names, self.days = names, days
         key, name = ec.generate_private_key(ec.SECP256R1()), self._name("siteline test authority")
@@ -59,7 +65,7 @@ class Authority:
         self.context = self.offering()
 
     def offering(self, *protocols: str) -> ssl.SSLContext:
-        """A TLS context of the server, which offers these protocols."""
+        """Returns a TLS context of the server that offers these protocols."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.chain)
         if protocols:
@@ -92,7 +98,7 @@ class Authority:
 
 
 def pump(one: socket.socket, other: socket.socket, inspect=lambda data: None) -> None:
-    """Copy bytes in both directions until one side ends; `inspect` sees those of `one` before."""
+    """Copies bytes in both directions until a side ends. `inspect` first gets those from `one`."""
     sides = {one: other, other: one}
     while True:
         pending = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
@@ -107,7 +113,7 @@ def pump(one: socket.socket, other: socket.socket, inspect=lambda data: None) ->
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Counts its connections."""
+    """A TCP server that counts its connections."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -134,7 +140,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 class Relay(Server):
-    """In front of a plain service on this machine; `inspect` may hold a request back."""
+    """A relay in front of a service without TLS. `inspect` can delay a request."""
 
     def __init__(self, port: int, inspect, **where) -> None:
         def serve(request):
@@ -145,7 +151,7 @@ class Relay(Server):
 
 
 class TlsRelay(Server):
-    """TLS in front of a plain service on this machine."""
+    """A relay that adds TLS to a service without TLS."""
 
     def __init__(self, authority: Authority, port: int) -> None:
         def serve(request):
@@ -159,7 +165,7 @@ class TlsRelay(Server):
 
 
 class Proxy(Server):
-    """An HTTP proxy whose tunnels all lead to one local port, whatever host is requested."""
+    """An HTTP proxy that connects every tunnel to one local port, for any requested host."""
 
     def __init__(self, port: int, answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:
         self.heads: list[str] = []
@@ -181,6 +187,6 @@ class Proxy(Server):
 
 
 def unused_port() -> int:
-    """A port that no socket listens on."""
+    """Returns a port without a listening socket."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]

@@ -5,7 +5,7 @@ import time
 
 
 def wait_until(condition, timeout=60):
-    """Wait until `condition()` is true; fail after `timeout` seconds."""
+    """Waits until `condition()` is true; fails after `timeout` seconds."""
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f"not true within {timeout} s"
@@ -13,7 +13,7 @@ def wait_until(condition, timeout=60):
 
 
 async def wait_until_async(condition, timeout=60):
-    """Wait until `condition()` is true while other tasks of the loop run."""
+    """Waits until `condition()` is true while other tasks of the loop run."""
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f"not true within {timeout} s"
