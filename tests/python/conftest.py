@@ -138,7 +138,7 @@ def machine_temperature() -> Path:
     """Real readings of a machine's sensor."""
     path = SHARED / "data" / "machine_temperature.csv"
     if not path.exists():
-        pytest.skip(f"{path.name} is not in the folder next to this checkout")
+        pytest.skip(f"there is no {path.name} next to this checkout")
     return path
 
 
