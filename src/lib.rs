@@ -1,17 +1,17 @@
-//! The extension `siteline._siteline`: thin. It converts arguments and results, and waits through one crossing
-//! ([`bridge`]); everything else is in the core.
+//! The extension module `siteline._siteline`. It converts arguments and results, and waits for the core
+//! only through [`bridge`]. Everything else is in the core.
 //!
-//! A folder knows only those above it in this list:
+//! A module uses only the modules above it in this list:
 //!
-//! | folder | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`bridge`] | the crossing: runtime, signals, fork, exit, logs, exceptions |
-//! | [`convert`] | values, tables, records and columns, from and to Python |
+//! | [`bridge`] | the boundary to Python: runtime, signals, fork, exit, logs, exceptions |
+//! | [`convert`] | conversion of values, tables, records and columns from and to Python |
 //! | [`auth`] | keys and credentials |
 //! | [`client`] | the client, its scans and their pages |
 //! | [`store`] | a store and its points |
 //! | [`sync`] | a sync and its plan |
-//! | [`agent`] | the agent, which serves a client to other processes |
+//! | [`agent`] | the agent, which shares a client with other processes |
 //! | [`sandbox`] | the service on loopback |
 
 #![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]

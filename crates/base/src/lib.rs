@@ -1,5 +1,5 @@
-//! What the core and the sandbox share: time, locks without poisoning, and plain values from Arrow
-//! columns.
+//! Code that the core and the sandbox share: the clock, locks without poisoning, and conversion of
+//! Arrow columns to plain values.
 
 pub mod arrow;
 pub mod clock;

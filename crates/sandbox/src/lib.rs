@@ -8,8 +8,8 @@
 //! load: frame (columns) -> dataset
 //! ```
 //!
-//! It follows the interface document exactly, and has a switch in [`Options`] for each thing that
-//! the document leaves open.
+//! It follows the interface document exactly. [`Options`] has a switch for everything that the document
+//! leaves open.
 
 mod aggregation;
 mod assertion;
@@ -78,24 +78,23 @@ use snapshot::DataSource;
 /// The default scopes of an integration.
 pub const DEFAULT_SCOPES: [&str; 2] = [enrollment::DISCOVERY_SCOPE, enrollment::DATA_SCOPE];
 
-/// A running service. [`Sandbox::close`], or dropping it, stops the service and closes its
-/// connections.
+/// A running service. [`Sandbox::close`] or a drop stops the service and closes its connections.
 pub struct Sandbox {
     base_url: String,
     clock: Clock,
     shared: Arc<Shared>,
     server: Mutex<Option<Server>>,
-    /// The certificate of its authority, if it speaks TLS.
+    /// The certificate of its authority, if the service uses TLS.
     ca: Option<String>,
     mutual_tls: Option<MutualMode>,
 }
 
 impl Sandbox {
-    /// Starts a service on 127.0.0.1, at the port of the options or a free one, with `clock` as its
-    /// time.
+    /// Starts a service on 127.0.0.1 with the time of `clock`. It uses the port of the options, or any
+    /// free port.
     ///
     /// # Errors
-    /// For invalid options, a port that is taken, and where no socket or thread can be created.
+    /// If the options are invalid, the port is in use, or no socket or thread can be created.
     pub fn start(options: Options, clock: Clock) -> Result<Self, SandboxError> {
         options.check()?;
         let failed = |error: std::io::Error| SandboxError::system("cannot listen", error);
@@ -119,10 +118,10 @@ impl Sandbox {
         Ok(Self { base_url, clock, shared, server, ca, mutual_tls })
     }
 
-    /// The certificate of its authority (PEM), which clients must trust.
+    /// Returns the certificate of its authority (PEM), which clients must trust.
     ///
     /// # Errors
-    /// For a service without TLS.
+    /// If the service has no TLS.
     pub fn ca(&self) -> Result<&str, SandboxError> {
         self.ca.as_deref().ok_or_else(|| {
             SandboxError::new(
@@ -131,17 +130,17 @@ impl Sandbox {
         })
     }
 
-    /// What it takes client certificates for, if it is platform-managed.
+    /// Returns the purpose of client certificates, if the service is platform-managed.
     #[must_use]
     pub fn mutual_tls(&self) -> Option<MutualMode> {
         self.mutual_tls
     }
 
-    /// Issues a client certificate: PEM with its chain and private key. Another one of the same name is
-    /// registered beside the former.
+    /// Issues a client certificate as PEM with its chain and private key. Earlier certificates with the
+    /// same name stay registered.
     ///
     /// # Errors
-    /// Without `mutual_tls`, and for a name that is not printable ASCII.
+    /// If `mutual_tls` is off, or the name is not printable ASCII.
     pub fn certificate(
         &self,
         name: &str,
@@ -150,11 +149,11 @@ impl Sandbox {
         self.change_certificates(|certificates| certificates.issue(name, request, &self.clock))
     }
 
-    /// Makes all certificates of this name unknown to the service, and tokens that are bound to them
+    /// Removes all certificates of this name from the service, and makes tokens that are bound to them
     /// invalid.
     ///
     /// # Errors
-    /// Without `mutual_tls`, and for a name that has none.
+    /// If `mutual_tls` is off, or there is no certificate of this name.
     pub fn unregister(&self, name: &str) -> Result<(), SandboxError> {
         self.change_certificates(|certificates| certificates.unregister(name))
     }
@@ -171,23 +170,23 @@ impl Sandbox {
         }
     }
 
-    /// `http://127.0.0.1:PORT`, or `https://…`, without a trailing slash.
+    /// Returns `http://127.0.0.1:PORT`, or `https://…`, without a trailing slash.
     #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The service's clock. Clients may share it: one `advance` then moves them all.
+    /// Returns the service's clock. If clients share it, one `advance` moves the time of all.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The value of `SITELINE_SANDBOX_CLOCK`: the address, `#`, and the file through which clients in
-    /// other processes have this clock. The file exists until [`Sandbox::close`].
+    /// Returns the value of `SITELINE_SANDBOX_CLOCK`: the address, `#`, and a file. Clients in other
+    /// processes share this clock through the file. It exists until [`Sandbox::close`].
     ///
     /// # Errors
-    /// Where the file cannot be made.
+    /// If the file cannot be created.
     pub fn shared_clock(&self) -> Result<String, SandboxError> {
         let folder = std::env::temp_dir();
         let what = format!("the clock cannot be shared by a file in {}", folder.display());
@@ -198,11 +197,11 @@ impl Sandbox {
         Ok(format!("{}#{path}", self.base_url))
     }
 
-    /// The path of a file with this text, which only this user can read: beside that of the clock, and
-    /// with its life.
+    /// Writes this text to a file that only this user can read, and returns its path. The file is next
+    /// to the clock's file and is removed with it.
     ///
     /// # Errors
-    /// Where the file cannot be made.
+    /// If the file cannot be created.
     pub fn shared_file(&self, name: &str, text: &str) -> Result<String, SandboxError> {
         let failed =
             |error: io::Error| SandboxError::system(format!("{name} cannot be written"), error);
@@ -222,10 +221,10 @@ impl Sandbox {
     }
 
     /// Enrolls a public RSA key (a JWK as JSON text) with its allowed scopes; returns the subject
-    /// (§1). It is approved at once unless the options say otherwise.
+    /// (§1). The service approves it at once, except if the options require an approval.
     ///
     /// # Errors
-    /// For text that is not a public RSA JWK of at least 2048 bits, and for invalid scopes.
+    /// If the text is not a public RSA JWK of at least 2048 bits, or a scope is invalid.
     pub fn enroll(&self, public_jwk: &str, scopes: &[&str]) -> Result<String, SandboxError> {
         let mut service = self.shared.lock();
         if service.certificates.is_some() {
@@ -240,7 +239,7 @@ impl Sandbox {
     /// Approves an integration, as an administrator does (§1).
     ///
     /// # Errors
-    /// For a subject that was never enrolled.
+    /// If the subject was never enrolled.
     pub fn approve(&self, subject: &str) -> Result<(), SandboxError> {
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.approved = true)
     }
@@ -248,7 +247,7 @@ impl Sandbox {
     /// Revokes the approval: the integration gets no new tokens, and its tokens become invalid.
     ///
     /// # Errors
-    /// For a subject that was never enrolled.
+    /// If the subject was never enrolled.
     pub fn revoke(&self, subject: &str) -> Result<(), SandboxError> {
         let mut service = self.shared.lock();
         service.token_endpoint.enrollments.change(subject, |one| one.approved = false)?;
@@ -256,10 +255,10 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Replaces the enrolled public key; tokens already issued stay valid.
+    /// Replaces the enrolled public key. Earlier tokens stay valid.
     ///
     /// # Errors
-    /// For a subject that was never enrolled, and for text that is not a public RSA JWK.
+    /// If the subject was never enrolled, or the text is not a public RSA JWK.
     pub fn replace_key(&self, subject: &str, public_jwk: &str) -> Result<(), SandboxError> {
         let key = enrollment::EnrolledKey::parse(public_jwk)?;
         self.shared.lock().token_endpoint.enrollments.change(subject, |one| one.key = key)
@@ -270,8 +269,8 @@ impl Sandbox {
     /// of `bucket_seconds`.
     ///
     /// # Errors
-    /// For timestamps off the grid of `bucket_seconds`, another width for the same series, and
-    /// values that are not finite. Nothing is loaded then.
+    /// If a timestamp is off the grid of `bucket_seconds`, a series has another width, or a value is not
+    /// finite. Then nothing is loaded.
     pub fn load_points(
         &self,
         bucket_seconds: u32,
@@ -281,12 +280,12 @@ impl Sandbox {
     }
 
     /// Serves raw readings, aggregated to the interval of each query: mean, minimum, maximum and
-    /// count over `[t, t + interval)`, on a grid from the Unix epoch. Readings may be unsorted and
-    /// repeat timestamps; all count. `bucket_seconds` is the default interval of queries.
+    /// count over `[t, t + interval)`, on a grid from the Unix epoch. Readings can be unsorted and can
+    /// repeat timestamps; all are counted. `bucket_seconds` is the default interval of queries.
     ///
     /// # Errors
-    /// For a width of zero, a series that has points already, and values that are not finite.
-    /// Nothing is loaded then.
+    /// If the width is zero, a series already has points, or a value is not finite. Then nothing is
+    /// loaded.
     pub fn load_readings(
         &self,
         bucket_seconds: u32,
@@ -295,13 +294,13 @@ impl Sandbox {
         self.change_dataset(|dataset| dataset.add_readings(bucket_seconds, series))
     }
 
-    /// Serves the rows of a frame; returns their number. Aggregated points are loaded as by
-    /// [`Sandbox::load_points`], by default with the widest bucket, a day at most, whose grid has
-    /// all timestamps; other rows as by [`Sandbox::load_readings`].
+    /// Serves the rows of a frame; returns their number. [`Sandbox::load_points`] loads aggregated
+    /// points, by default with the widest bucket that fits all timestamps, up to a day.
+    /// [`Sandbox::load_readings`] loads other rows.
     ///
     /// # Errors
-    /// Those of the two methods; also for readings without `bucket_seconds`, and for points that are
-    /// not on a grid of whole seconds. Nothing is loaded then.
+    /// The errors of the two methods. Also if readings have no `bucket_seconds`, or points are not on a
+    /// grid of whole seconds. Then nothing is loaded.
     pub fn load_frame(
         &self,
         frame: Frame,
@@ -315,19 +314,19 @@ impl Sandbox {
         Ok(count)
     }
 
-    /// Adds another version of a point, or a new point, to a loaded series. The service sends it
-    /// from `point.available_at` on; `None` for now.
+    /// Adds a new version of a point, or a new point, to a loaded series. The service sends it from
+    /// `point.available_at` on; `None` means now.
     ///
     /// # Errors
-    /// Where no such series of points is loaded, or the timestamp is off its grid.
+    /// If this series of points is not loaded, or the timestamp is off its grid.
     pub fn revise(&self, identity: &Identity, point: Point) -> Result<(), SandboxError> {
         self.add_version(identity, point, true)
     }
 
-    /// Withdraws a loaded point from `at` on; `None` for now.
+    /// Withdraws a loaded point from `at` on; `None` means now.
     ///
     /// # Errors
-    /// As [`Sandbox::revise`].
+    /// The same as [`Sandbox::revise`].
     pub fn withdraw(
         &self,
         identity: &Identity,
@@ -364,7 +363,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Sets a fault; it counts requests from now on.
+    /// Sets a fault. It counts the requests after this call.
     pub fn fault(&self, fault: Fault) {
         self.shared.lock().faults.add(fault);
     }
@@ -374,45 +373,45 @@ impl Sandbox {
         self.shared.lock().faults.clear();
     }
 
-    /// Makes every access token invalid: requests with it get 401.
+    /// Makes every access token invalid. Requests with these tokens get 401.
     pub fn forget_tokens(&self) {
         self.shared.lock().token_endpoint.forget_tokens();
     }
 
-    /// Makes every cursor that was sent so far invalid, as after a restart of the service.
+    /// Makes all earlier cursors invalid, as after a restart of the service.
     pub fn forget_cursors(&self) {
         self.shared.lock().forget_cursors();
     }
 
-    /// The counts and the log of the service so far.
+    /// Returns the counts and the log of the service.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.lock().stats.clone()
     }
 
-    /// With `record_wire`: the bytes of each request, in the order of arrival. They contain
+    /// Returns the bytes of each request in order of arrival, if `record_wire` is on. They contain
     /// assertions and access tokens.
     #[must_use]
     pub fn wire(&self) -> Vec<Vec<u8>> {
         self.shared.wire()
     }
 
-    /// Stops the service, closes its connections, and ends the sharing of its clock. Statistics and
-    /// truth stay available. A second call does nothing.
+    /// Stops the service, closes its connections, and no longer shares its clock. Statistics and truth
+    /// stay available. A second call does nothing.
     pub fn close(&self) {
         let server = self.server.lock().take();
         drop(server);
         self.clock.unshare();
     }
 
-    /// True after [`Sandbox::close`].
+    /// Returns true after [`Sandbox::close`].
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.server.lock().is_none()
     }
 }
 
-/// A listener on loopback; port 0 is any free one.
+/// Opens a listener on loopback. Port 0 selects any free port.
 fn listen(port: u16) -> Result<TcpListener, SandboxError> {
     TcpListener::bind(("127.0.0.1", port)).map_err(|error| match (port, error.kind()) {
         (_, ErrorKind::AddrInUse) if port > 0 => SandboxError::new(format!(
