@@ -1,5 +1,5 @@
-//! The extension module `siteline._siteline`. It converts arguments and results, and waits for the core
-//! only through [`bridge`]. Everything else is in the core.
+//! The extension module `siteline._siteline`. It converts arguments and results, and waits for the
+//! core only through [`bridge`]. Everything else is in the core.
 //!
 //! A module uses only the modules above it in this list:
 //!

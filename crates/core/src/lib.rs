@@ -1,15 +1,16 @@
 //! The core of siteline, a client of the Customer Data Service. It reads aggregated time series,
-//! merges them and counts the requests. It does not depend on Python: the extension in `src/` exposes
-//! it to Python. The crate `siteline-sandbox` is the server for tests.
+//! merges them and counts the requests. It does not depend on Python: the extension in `src/`
+//! exposes it to Python. The crate `siteline-sandbox` is the server for tests.
 //!
 //! The path of the data:
 //!
 //! ```text
-//! Query -> Chain -> (allowance, token, retry) one request -> bytes -> decode -> PointColumns -> Page -> Python
+//! Query -> Chain -> (allowance, token, retry) one request -> bytes -> decode -> PointColumns
+//!     -> Page -> Python
 //! ```
 //!
-//! The modules, lowest first. A module uses only the modules in its row, and the crate `siteline-base`
-//! (`clock`, `lock` and `arrow`):
+//! The modules, lowest first. A module uses only the modules in its row, and the crate
+//! `siteline-base` (`clock`, `lock` and `arrow`):
 //!
 //! | module | contents | uses |
 //! |---|---|---|

@@ -8,8 +8,8 @@
 //! load: frame (columns) -> dataset
 //! ```
 //!
-//! It follows the interface document exactly. [`Options`] has a switch for everything that the document
-//! leaves open.
+//! It follows the interface document exactly. [`Options`] has a switch for everything that the
+//! document leaves open.
 
 mod aggregation;
 mod assertion;
@@ -90,8 +90,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts a service on 127.0.0.1 with the time of `clock`. It uses the port of the options, or any
-    /// free port.
+    /// Starts a service on 127.0.0.1 with the time of `clock`. It uses the port of the options, or
+    /// any free port.
     ///
     /// # Errors
     /// If the options are invalid, the port is in use, or no socket or thread can be created.
@@ -136,8 +136,8 @@ impl Sandbox {
         self.mutual_tls
     }
 
-    /// Issues a client certificate as PEM with its chain and private key. Earlier certificates with the
-    /// same name stay registered.
+    /// Issues a client certificate as PEM with its chain and private key. Earlier certificates with
+    /// the same name stay registered.
     ///
     /// # Errors
     /// If `mutual_tls` is off, or the name is not printable ASCII.
@@ -149,8 +149,8 @@ impl Sandbox {
         self.change_certificates(|certificates| certificates.issue(name, request, &self.clock))
     }
 
-    /// Removes all certificates of this name from the service, and makes tokens that are bound to them
-    /// invalid.
+    /// Removes all certificates of this name from the service, and makes tokens that are bound to
+    /// them invalid.
     ///
     /// # Errors
     /// If `mutual_tls` is off, or there is no certificate of this name.
@@ -182,8 +182,8 @@ impl Sandbox {
         &self.clock
     }
 
-    /// Returns the value of `SITELINE_SANDBOX_CLOCK`: the address, `#`, and a file. Clients in other
-    /// processes share this clock through the file. It exists until [`Sandbox::close`].
+    /// Returns the value of `SITELINE_SANDBOX_CLOCK`: the address, `#`, and a file. Clients in
+    /// other processes share this clock through the file. It exists until [`Sandbox::close`].
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -197,8 +197,8 @@ impl Sandbox {
         Ok(format!("{}#{path}", self.base_url))
     }
 
-    /// Writes this text to a file that only this user can read, and returns its path. The file is next
-    /// to the clock's file and is removed with it.
+    /// Writes this text to a file that only this user can read, and returns its path. The file is
+    /// next to the clock's file and is removed with it.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -269,8 +269,8 @@ impl Sandbox {
     /// of `bucket_seconds`.
     ///
     /// # Errors
-    /// If a timestamp is off the grid of `bucket_seconds`, a series has another width, or a value is not
-    /// finite. Then nothing is loaded.
+    /// If a timestamp is off the grid of `bucket_seconds`, a series has another width, or a value
+    /// is not finite. Then nothing is loaded.
     pub fn load_points(
         &self,
         bucket_seconds: u32,
@@ -280,8 +280,8 @@ impl Sandbox {
     }
 
     /// Serves raw readings, aggregated to the interval of each query: mean, minimum, maximum and
-    /// count over `[t, t + interval)`, on a grid from the Unix epoch. Readings can be unsorted and can
-    /// repeat timestamps; all are counted. `bucket_seconds` is the default interval of queries.
+    /// count over `[t, t + interval)`, on a grid from the Unix epoch. Readings can be unsorted and
+    /// can repeat timestamps; all are counted. `bucket_seconds` is the default interval of queries.
     ///
     /// # Errors
     /// If the width is zero, a series already has points, or a value is not finite. Then nothing is
@@ -299,8 +299,8 @@ impl Sandbox {
     /// [`Sandbox::load_readings`] loads other rows.
     ///
     /// # Errors
-    /// The errors of the two methods. Also if readings have no `bucket_seconds`, or points are not on a
-    /// grid of whole seconds. Then nothing is loaded.
+    /// The errors of the two methods. Also if readings have no `bucket_seconds`, or points are not
+    /// on a grid of whole seconds. Then nothing is loaded.
     pub fn load_frame(
         &self,
         frame: Frame,
@@ -396,8 +396,8 @@ impl Sandbox {
         self.shared.wire()
     }
 
-    /// Stops the service, closes its connections, and no longer shares its clock. Statistics and truth
-    /// stay available. A second call does nothing.
+    /// Stops the service, closes its connections, and no longer shares its clock. Statistics and
+    /// truth stay available. A second call does nothing.
     pub fn close(&self) {
         let server = self.server.lock().take();
         drop(server);
