@@ -1,4 +1,4 @@
-"""The private keys of ``tests/keys``. Tests use them because it takes long to make an RSA key."""
+"""The private keys of ``tests/keys``. No test makes its own RSA key, because that takes long."""
 
 from pathlib import Path
 
