@@ -2,7 +2,7 @@
 
 A row names one or more tests: the function of a Rust test (`t10_…`), or a Python test as
 `test_paging.py::test_…`. The check fails if a row names no test, if a named test did not run or
-failed, or if one of the runs failed. A row is unproven if its test was skipped or is one of the tests
+failed, or if one of the runs failed. A row is unproven if its test was skipped or is one of those
 that only `make campaigns` runs.
 """
 
