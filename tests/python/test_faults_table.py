@@ -65,5 +65,5 @@ def test_a_row_without_a_passed_test_fails(check, change, words):
 def test_a_skipped_test_leaves_its_row_unproven(check):
     status, output, table = check(inside="<skipped/>")
     assert status == 0
-    assert "unproven: K1: `test_a.py::test_one` was skipped" in output
-    assert "- K1: `test_a.py::test_one` was skipped" in table
+    assert "unproven: K1: `test_a.py::test_one` skipped" in output
+    assert "- K1: `test_a.py::test_one` skipped" in table

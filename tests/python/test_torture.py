@@ -1,6 +1,6 @@
 """The scenarios of tests/stress/torture, once each: interrupts, closing, cancellation, exit.
 
-Most variants are campaigns. The limits are wide, for a busy machine: ``make torture`` checks times.
+Most variants are campaigns. The limits are wide, for a busy machine; ONLY=torture checks times.
 """
 
 import importlib.util
@@ -83,8 +83,7 @@ def test_one_client_serves_many_loops(harness, how, loop):
     waits.loops(harness, how, loop)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("threads", some(1, later=[4]))
 def test_forked_children_keep_the_token_and_refuse_the_parents_iterator(harness, threads):
     processes.fork(harness, 30, threads=threads)
 
@@ -108,9 +107,6 @@ def test_64_threads_share_one(harness, what):
     processes.share(harness, what)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize(
-    ("what", "times"), [("clients", 400), ("awaitable_clients", 400), ("pages", 2_000)]
-)
-def test_dropped_objects_leave_nothing_behind(harness, what, times):
-    processes.leak(harness, what, times)
+@pytest.mark.parametrize("what", some("clients", "pages", later=["awaitable_clients"]))
+def test_dropped_objects_leave_nothing_behind(harness, what):
+    processes.leak(harness, what, 400)
