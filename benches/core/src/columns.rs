@@ -11,10 +11,8 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, NullBuffer, NullBufferBuilder};
 use arrow_schema::ArrowError;
 
-use crate::timestamp::Timestamps;
-
 /// The ten columns.
-pub struct Columns {
+pub(crate) struct Columns {
     pub(crate) identities: [Identity; 5],
     pub(crate) timestamps: Vec<i64>,
     /// Value, minimum, maximum; null is NaN, which JSON does not have.
@@ -26,8 +24,7 @@ pub struct Columns {
 
 impl Columns {
     /// Empty columns with capacity for this many points.
-    #[must_use]
-    pub fn new(rows: usize) -> Self {
+    pub(crate) fn new(rows: usize) -> Self {
         Self {
             identities: std::array::from_fn(|_| Identity::new(rows)),
             timestamps: Vec::with_capacity(rows),
@@ -39,10 +36,7 @@ impl Columns {
     }
 
     /// The batch of [`siteline_core::data::schema`].
-    ///
-    /// # Errors
-    /// Columns of different lengths.
-    pub fn finish(self) -> Result<RecordBatch, ArrowError> {
+    pub(crate) fn finish(self) -> Result<RecordBatch, ArrowError> {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(10);
         for column in self.identities {
             arrays.push(column.finish()?);
@@ -121,5 +115,66 @@ impl Identity {
         let keys = Int32Array::new(self.keys.into(), self.nulls.finish());
         let texts = StringArray::from_iter_values(self.texts);
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts))?))
+    }
+}
+
+/// Reads timestamps; keeps the day of the last one, which is mostly that of the next.
+#[derive(Debug, Default)]
+pub(crate) struct Timestamps {
+    date: [u8; 10],
+    midnight: i64,
+}
+
+impl Timestamps {
+    /// Microseconds since 1970 UTC of `2026-09-01T00:00:00Z`, the form of rendered pages. siteline
+    /// parses other forms. `None` for a text that is not an instant.
+    #[inline]
+    pub(crate) fn read(&mut self, text: &str) -> Option<i64> {
+        let Ok(form): Result<&[u8; 20], _> = text.as_bytes().try_into() else { return slow(text) };
+        let [date @ .., b'T', h1, h2, b':', m1, m2, b':', s1, s2, b'Z'] = form else {
+            return slow(text);
+        };
+        if self.date != *date {
+            (self.date, self.midnight) = (*date, slow(&format!("{}T00:00:00Z", &text[..10]))?);
+        }
+        let [hour, minute, second] = [(h1, h2), (m1, m2), (s1, s2)].map(|(a, b)| two(*a, *b));
+        if hour > 23 || minute > 59 || second > 59 {
+            return slow(text);
+        }
+        Some(self.midnight + i64::from((hour * 60 + minute) * 60 + second) * 1_000_000)
+    }
+}
+
+/// The number of two digits; a large one if they are not digits.
+#[inline]
+fn two(tens: u8, ones: u8) -> u32 {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    if tens > 9 || ones > 9 { u32::MAX >> 8 } else { u32::from(tens) * 10 + u32::from(ones) }
+}
+
+#[cold]
+fn slow(text: &str) -> Option<i64> {
+    Some(siteline_core::data::parse_instant(text).ok()?.as_microsecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Microseconds of a day.
+    const DAY: i64 = 86_400_000_000;
+
+    #[test]
+    fn the_fast_form_and_other_forms_give_the_same_instant() {
+        let mut timestamps = Timestamps::default();
+        let noon = 20_697 * DAY + DAY / 2;
+        for text in
+            ["2026-09-01T12:00:00Z", "2026-09-01T12:00:00.000Z", "2026-09-01T14:00:00+02:00"]
+        {
+            assert_eq!(timestamps.read(text), Some(noon), "{text}");
+        }
+        assert_eq!(timestamps.read("2026-09-01T12:00:61Z"), None);
+        assert_eq!(timestamps.read("2026-13-01T12:00:00Z"), None);
+        assert_eq!(timestamps.read("2026-09-01T12:00:00Z"), Some(noon));
     }
 }

@@ -1,0 +1,149 @@
+"""Many requests: chains of pages, small scans at once, feeds at the same time, and their memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from speed.outcome import Figures, Outcome, timed
+from speed.render import START
+from speed.service import HEADERS, base_url, credential, ours, query, target
+
+PARTS, SCANS, FEEDS = 8, 1_000, 40
+STOP = START + timedelta(hours=100)
+"""The end of a hundred pages of 50 ms each."""
+
+
+def chain() -> Outcome:
+    """siteline, one chain."""
+    _, scan = ours()
+    table, figures = timed(lambda: scan("slow", STOP).collect())
+    return Outcome(figures, table.to_pandas)
+
+
+def split() -> Outcome:
+    """siteline, the range in eight parts that are read concurrently, and merged."""
+    client, scan = ours()
+    parts = scan("slow", STOP).split(PARTS)
+    gathered, figures = timed(lambda: client.gather(parts, concurrency=PARTS))
+    return Outcome(figures, gathered.to_pandas)
+
+
+def bare() -> Outcome:
+    """A socket in a loop: it searches for the cursor, and decodes nothing."""
+    place = urlsplit(base_url())
+    connection = socket.create_connection((place.hostname, place.port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    headers = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    rest = f" HTTP/1.1\r\nHost: {place.netloc}\r\n{headers}\r\n".encode()
+    wire = connection.makefile("rb")
+
+    def get(path: str) -> bytes:
+        connection.sendall(b"GET " + path.encode() + rest)
+        length = 0
+        while (line := wire.readline()) != b"\r\n":
+            if line.lower().startswith(b"content-length:"):
+                length = int(line[15:])
+        return wire.read(length)
+
+    def work() -> int:
+        first = path = target("slow", STOP)
+        points = 0
+        while True:
+            body = get(path)
+            points += body.count(b'"timestamp"')
+            cursor = re.search(rb'"nextCursor":"([^"]*)"', body)
+            if cursor is None:
+                return points
+            path = f"{first}&cursor={cursor[1].decode()}"
+
+    get(target("tiny"))
+    points, figures = timed(work)
+    return Outcome(figures, lambda: {"rows": points})
+
+
+def scans() -> Outcome:
+    """siteline in asyncio: each scan a chain of one page, counted, decoded and checked."""
+    import siteline
+
+    client = siteline.AsyncClient(base_url(), credential=credential())
+
+    async def points() -> int:
+        return len(await client.data(**query("tiny")).collect())
+
+    async def close() -> None:
+        client.close()
+
+    return _at_once(points, points, close)
+
+
+def aiohttp() -> Outcome:
+    """aiohttp: a session, and the standard library's JSON."""
+    import aiohttp
+
+    sessions: list[aiohttp.ClientSession] = []
+
+    async def opened() -> int:
+        sessions.append(aiohttp.ClientSession(base_url(), headers=HEADERS))
+        return await points()
+
+    async def points() -> int:
+        async with sessions[0].get(target("tiny")) as response:
+            page: Any = json.loads(await response.read())
+        return sum(len(series["points"]) for series in page["series"])
+
+    return _at_once(opened, points, lambda: sessions[0].close())
+
+
+def _at_once(
+    first: Callable[[], Awaitable[int]],
+    each: Callable[[], Awaitable[int]],
+    last: Callable[[], Awaitable[None]],
+) -> Outcome:
+    """The figures of all scans but the first, which opens a connection and gets a token."""
+    loop = asyncio.new_event_loop()
+
+    async def work() -> list[int]:
+        return list(await asyncio.gather(*[each() for _ in range(SCANS)]))
+
+    loop.run_until_complete(first())
+    counts, figures = timed(lambda: loop.run_until_complete(work()))
+    loop.run_until_complete(last())
+    return Outcome(figures, lambda: {"rows": sum(counts)})
+
+
+def feeds(concurrency: str) -> Figures:
+    """A sync of forty feeds, each a chain of two pages that are answered after 50 ms."""
+    import siteline
+
+    client, _ = ours()
+    feeds = [
+        siteline.Feed(f"feed {number}", site="slow", line=f"L{number}", interval="1m", since=START)
+        for number in range(FEEDS)
+    ]
+    stop = START + timedelta(hours=2)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        siteline.Store(Path(folder) / "plant.siteline") as store,
+    ):
+        started = time.perf_counter()
+        report = client.sync(feeds, store, until=stop, concurrency=int(concurrency))
+        seconds = time.perf_counter() - started
+    if not report.complete or report.requests != 2 * FEEDS:
+        raise RuntimeError(f"not {2 * FEEDS} requests: {report.requests}")
+    return {"seconds": seconds}
+
+
+def memory(pages: str) -> Figures:
+    """A chain of any length page by page, without keeping a page."""
+    _, scan = ours()
+    return timed(lambda: sum(len(page) for page in scan(pages).pages()))[1]
