@@ -139,7 +139,7 @@ smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
 # Two others need something that few machines have: unreleased, free-threaded.
-ONLY ?= months crash torture foreign-sqlite target-kills scale spark
+ONLY ?= months crash torture foreign-sqlite target-kills spark
 # Options of a single campaign: ONLY=crash ARGS="--seed 1".
 ARGS ?=
 STRESS = PYTHONPATH=tests/stress:tests/python $(BIN)/python -m
@@ -165,9 +165,6 @@ campaign-target-kills: $(VENV)/ready $(VENV)/installed
 campaign-torture: $(VENV)/installed target/torture-venv/ready
 	target/torture-venv/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress target/torture-venv/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(ARGS)
-
-campaign-scale: target/bench-venv/installed
-	PYTHONPATH=benches target/bench-venv/bin/python -m scale --out $(RESULTS)/scale.md $(ARGS)
 
 # Spark itself, with a Java from a wheel. `make test` runs the same tests in Sail.
 campaign-spark: $(VENV)/installed target/spark-venv/ready
