@@ -35,7 +35,7 @@ _TOKEN = (
     b'{"access_token":"a-token-for-the-benchmark","token_type":"Bearer","expires_in":600,'
     b'"scope":"customer.discovery.read customer.data.read"}'
 )
-_PARAMETERS = re.compile(rb"[?&](siteId|cursor)=([^& ]*)")
+_PARAMETERS = re.compile(r"[?&](siteId|cursor)=([^& ]*)")
 
 
 class Body(NamedTuple):
@@ -44,7 +44,7 @@ class Body(NamedTuple):
     file: int
     size: int
     tail: bytes = b""
-    encoding: bytes = b""
+    encoding: str = ""
 
 
 class Server(ThreadingTCPServer):
@@ -57,36 +57,29 @@ class Server(ThreadingTCPServer):
         """Serve the pages of this folder."""
         super().__init__(("127.0.0.1", 0), _Connection)
         self._folder = folder
-        self._bodies: dict[tuple[bytes, bytes, bool], Body | None] = {}
+        self._bodies: dict[tuple[str, str, bool], Body] = {}
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def body(self, pages: bytes, cursor: bytes, zipped: bool) -> Body | None:
+    def body(self, pages: str, cursor: str, zipped: bool) -> Body:
         """The body for a set of pages and a cursor; its file stays open."""
         key = (pages, cursor, zipped)
         if key not in self._bodies:
-            self._bodies[key] = self._find(pages.decode(), cursor.decode(), zipped)
+            number = int(cursor[1:])
+            self._bodies[key] = self._repeated(number) if pages == "a5" else self._rendered(*key)
         return self._bodies[key]
 
-    def _find(self, pages: str, cursor: str, zipped: bool) -> Body | None:
-        if not re.fullmatch(r"[a-z0-9-]+", pages) or not re.fullmatch(r"p\d{3}", cursor):
-            return None
-        number = int(cursor[1:])
-        if pages == "a5":
-            return self._repeated(self._folder / "a", number)
+    def _rendered(self, pages: str, cursor: str, zipped: bool) -> Body:
         if pages.startswith("gzip") and not zipped:
             pages = pages.replace("gzip-b", "b").replace("gzip", "a")
-        for name, encoding in ((f"{number:03d}.json", b""), (f"{number:03d}.json.gz", b"gzip")):
-            path = self._folder / pages / name
-            if path.exists():
-                return Body(os.open(path, os.O_RDONLY), path.stat().st_size, encoding=encoding)
-        return None
+        encoding = "gzip" if pages.startswith("gzip") else ""
+        path = self._folder / pages / f"{cursor[1:]}.json{'.gz' if encoding else ''}"
+        return Body(os.open(path, os.O_RDONLY), path.stat().st_size, encoding=encoding)
 
-    def _repeated(self, pages: Path, number: int) -> Body | None:
+    def _repeated(self, number: int) -> Body:
         """A page of five repetitions: with another cursor."""
+        pages = self._folder / "a"
         count = len(list(pages.iterdir()))
-        if number >= 5 * count:
-            return None
         path = pages / f"{number % count:03d}.json"
         size = path.read_bytes().rindex(b'"nextCursor":')
         following = b'"p%03d"' % (number + 1) if number + 1 < 5 * count else b"null"
@@ -97,8 +90,7 @@ class Server(ThreadingTCPServer):
         self.shutdown()
         super().server_close()
         for body in self._bodies.values():
-            if body:
-                os.close(body.file)
+            os.close(body.file)
 
 
 class _Connection(StreamRequestHandler):
@@ -107,7 +99,7 @@ class _Connection(StreamRequestHandler):
 
     def handle(self) -> None:
         with contextlib.suppress(OSError):
-            while line := self.rfile.readline():
+            while line := self.rfile.readline().decode():
                 length, zipped = 0, False
                 while header := self.rfile.readline().strip().lower():
                     name, _, value = header.partition(b":")
@@ -118,27 +110,23 @@ class _Connection(StreamRequestHandler):
                 self.rfile.read(length)
                 self._answer(line, zipped)
 
-    def _answer(self, line: bytes, zipped: bool) -> None:
-        parameters = dict(_PARAMETERS.findall(line))
-        if line.startswith(b"POST "):
+    def _answer(self, line: str, zipped: bool) -> None:
+        parameters = {"cursor": "p000"} | dict(_PARAMETERS.findall(line))
+        if line.startswith("POST "):
             self._send(_TOKEN)
-        elif parameters.get(b"siteId") == b"slow":
+        elif parameters["siteId"] == "slow":
             due = time.monotonic() + DELAY
-            body = _hour(line.split(b" ", 2)[1].decode())
+            body = _hour(line.split()[1])
             time.sleep(max(0.0, due - time.monotonic()))
             self._send(body)
         else:
-            cursor = parameters.get(b"cursor", b"p000")
-            self._send_file(self.server.body(parameters.get(b"siteId", b""), cursor, zipped))
+            self._send_file(self.server.body(parameters["siteId"], parameters["cursor"], zipped))
 
     def _send(self, body: bytes) -> None:
         self.connection.sendall(_head(len(body)) + body)
 
-    def _send_file(self, body: Body | None) -> None:
-        if body is None:
-            self.connection.sendall(_head(0, b"404 Not Found"))
-            return
-        head = _head(body.size + len(body.tail), encoding=body.encoding)
+    def _send_file(self, body: Body) -> None:
+        head = _head(body.size + len(body.tail), body.encoding)
         self.connection.sendall(head, MSG_MORE)
         sent = 0
         while sent < body.size:
@@ -148,15 +136,16 @@ class _Connection(StreamRequestHandler):
 
 
 @lru_cache(maxsize=4)
-def _date(second: int) -> bytes:
-    return formatdate(second, usegmt=True).encode()
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
-def _head(length: int, status: bytes = b"200 OK", encoding: bytes = b"") -> bytes:
-    coded = b"Content-Encoding: %b\r\n" % encoding if encoding else b""
+def _head(length: int, encoding: str = "") -> bytes:
+    coded = f"Content-Encoding: {encoding}\r\n" if encoding else ""
     return (
-        b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n"
-    ) % (status, _date(int(time.time())), coded, length)
+        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: {_date(int(time.time()))}\r\n"
+        f"{coded}Content-Length: {length}\r\n\r\n"
+    ).encode()
 
 
 def _hour(target: str) -> bytes:

@@ -56,65 +56,46 @@ impl Columns {
 }
 
 /// A dictionary column: one lookup per envelope, not per point.
+#[derive(Default)]
 pub(crate) struct Identity {
     keys: Vec<i32>,
-    nulls: NullBufferBuilder,
     texts: Vec<String>,
-    known: HashMap<String, i32>,
+    known: HashMap<String, usize>,
     /// For each key the one that followed it last: envelopes mostly repeat their order.
-    following: Vec<i32>,
-    last: i32,
+    following: Vec<usize>,
+    last: usize,
 }
 
 impl Identity {
     fn new(rows: usize) -> Self {
-        Self {
-            keys: Vec::with_capacity(rows),
-            nulls: NullBufferBuilder::new(rows),
-            texts: Vec::new(),
-            known: HashMap::new(),
-            following: Vec::new(),
-            last: 0,
-        }
+        Self { keys: Vec::with_capacity(rows), ..Self::default() }
     }
 
     /// Appends this text for `rows` rows.
-    pub(crate) fn fill(&mut self, text: Option<&str>, rows: usize) {
-        let Some(text) = text else {
-            self.keys.resize(self.keys.len() + rows, 0);
-            return self.nulls.append_n_nulls(rows);
+    pub(crate) fn fill(&mut self, text: &str, rows: usize) {
+        let key = match self.following.get(self.last) {
+            Some(key) if self.texts[*key] == text => *key,
+            _ => self.key(text),
         };
-        let key = self.key(text);
-        self.keys.resize(self.keys.len() + rows, key);
-        self.nulls.append_n_non_nulls(rows);
-    }
-
-    fn key(&mut self, text: &str) -> i32 {
-        let last = usize::try_from(self.last).unwrap_or_default();
-        if let Some(key) = self.following.get(last)
-            && self.texts[usize::try_from(*key).unwrap_or_default()] == text
-        {
-            self.last = *key;
-            return *key;
-        }
-        let key = self.known.get(text).copied().unwrap_or_else(|| self.add(text));
-        self.following[last] = key;
         self.last = key;
+        self.keys.resize(self.keys.len() + rows, i32::try_from(key).unwrap_or(i32::MAX));
+    }
+
+    fn key(&mut self, text: &str) -> usize {
+        let key = self.known.get(text).copied().unwrap_or_else(|| {
+            self.texts.push(text.to_owned());
+            self.following.push(0);
+            self.known.insert(text.to_owned(), self.known.len());
+            self.known.len() - 1
+        });
+        self.following[self.last] = key;
         key
     }
 
-    fn add(&mut self, text: &str) -> i32 {
-        let key = i32::try_from(self.texts.len()).unwrap_or(i32::MAX);
-        self.texts.push(text.to_owned());
-        self.known.insert(text.to_owned(), key);
-        self.following.push(0);
-        key
-    }
-
-    fn finish(mut self) -> Result<ArrayRef, ArrowError> {
-        let keys = Int32Array::new(self.keys.into(), self.nulls.finish());
-        let texts = StringArray::from_iter_values(self.texts);
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(texts))?))
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        let keys = Int32Array::new(self.keys.into(), None);
+        let texts = Arc::new(StringArray::from_iter_values(self.texts));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, texts)?))
     }
 }
 

@@ -100,7 +100,7 @@ seed! { Page, deserialize_map, Option<&'de str>, "a page",
 seed! { Envelope, deserialize_map, (), "an envelope",
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let from = self.0.timestamps.len();
-        let mut identity = [None; 5];
+        let mut identity = [""; 5];
         while let Some(member) = members.next_key_seed(EnvelopeName(PhantomData))? {
             match member {
                 0..=4 => identity[member] = members.next_value()?,
