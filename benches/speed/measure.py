@@ -20,6 +20,7 @@ SLOW = (
     "arrow:alone",
     "store:plan",
     "store:sqlite",
+    "store:duckdb",
     "store:siteline_load:wide",
     "store:overlap",
     "store:many",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,20 +21,29 @@ class Outcome(NamedTuple):
     """Returns the frame, table, records or summary; called only for a comparison."""
 
 
-def timed(work: Callable[[], Product]) -> tuple[Product, Figures]:
-    """Runs ``work``; returns its result and its figures.
+@contextmanager
+def timing() -> Iterator[Figures]:
+    """The figures of a block, which are complete after it.
 
     These are the seconds by the clock, the processor seconds of all threads, and the peak memory
     above the start in megabytes.
     """
+    figures: Figures = {}
     gc.collect()
     # Reset the peak; only Linux supports this.
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     start = _kilobytes("VmRSS")
     started, busy = time.perf_counter(), time.process_time()
-    product = work()
-    figures = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - busy}
-    return product, figures | {"megabytes": (_kilobytes("VmHWM") - start) * 1024 / 1e6}
+    yield figures
+    figures["seconds"], figures["cpu"] = time.perf_counter() - started, time.process_time() - busy
+    figures["megabytes"] = (_kilobytes("VmHWM") - start) * 1024 / 1e6
+
+
+def timed(work: Callable[[], Product]) -> tuple[Product, Figures]:
+    """Runs ``work``; returns its result and its figures."""
+    with timing() as figures:
+        product = work()
+    return product, figures
 
 
 def framed(work: Callable[[], Any]) -> Outcome:

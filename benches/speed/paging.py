@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from speed.outcome import Figures, Outcome, timed
+from speed.outcome import Figures, Outcome, timed, timing
 from speed.render import START
 from speed.service import HEADERS, base_url, credential, ours, query, target
 
@@ -75,49 +75,39 @@ def scans() -> Outcome:
     """siteline in asyncio: each scan a chain of one page, counted, decoded and checked."""
     import siteline
 
-    client = siteline.AsyncClient(base_url(), credential=credential())
+    async def work() -> Outcome:
+        async with siteline.AsyncClient(base_url(), credential=credential()) as client:
 
-    async def points() -> int:
-        return len(await client.data(**query("tiny")).collect())
+            async def points() -> int:
+                return len(await client.data(**query("tiny")).collect())
 
-    async def close() -> None:
-        client.close()
+            return await _at_once(points)
 
-    return _at_once(points, points, close)
+    return asyncio.run(work())
 
 
 def aiohttp() -> Outcome:
     """aiohttp: a session, and the standard library's JSON."""
     import aiohttp
 
-    sessions: list[aiohttp.ClientSession] = []
+    async def work() -> Outcome:
+        async with aiohttp.ClientSession(base_url(), headers=HEADERS) as session:
 
-    async def opened() -> int:
-        sessions.append(aiohttp.ClientSession(base_url(), headers=HEADERS))
-        return await points()
+            async def points() -> int:
+                async with session.get(target("tiny")) as response:
+                    page: Any = json.loads(await response.read())
+                return sum(len(series["points"]) for series in page["series"])
 
-    async def points() -> int:
-        async with sessions[0].get(target("tiny")) as response:
-            page: Any = json.loads(await response.read())
-        return sum(len(series["points"]) for series in page["series"])
+            return await _at_once(points)
 
-    return _at_once(opened, points, lambda: sessions[0].close())
+    return asyncio.run(work())
 
 
-def _at_once(
-    first: Callable[[], Awaitable[int]],
-    each: Callable[[], Awaitable[int]],
-    last: Callable[[], Awaitable[None]],
-) -> Outcome:
+async def _at_once(points: Callable[[], Awaitable[int]]) -> Outcome:
     """The figures of all scans but the first, which opens a connection and gets a token."""
-    loop = asyncio.new_event_loop()
-
-    async def work() -> list[int]:
-        return list(await asyncio.gather(*[each() for _ in range(SCANS)]))
-
-    loop.run_until_complete(first())
-    counts, figures = timed(lambda: loop.run_until_complete(work()))
-    loop.run_until_complete(last())
+    await points()
+    with timing() as figures:
+        counts = await asyncio.gather(*[points() for _ in range(SCANS)])
     return Outcome(figures, lambda: {"rows": sum(counts)})
 
 

@@ -44,29 +44,14 @@ CHECKPOINT = (
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM points"
 
 
-def postgres(batch: str) -> Figures:
-    """siteline.targets.Postgres."""
-    with _server() as uri:
-        return _ours(siteline.targets.Postgres(uri), batch)
-
-
-def duckdb(batch: str) -> Figures:
-    """siteline.targets.DuckDB."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _ours(siteline.targets.DuckDB(Path(folder) / "plant.duckdb"), batch)
-
-
-def delta(batch: str) -> Figures:
-    """siteline.targets.Delta."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _ours(siteline.targets.Delta(Path(folder) / "plant"), batch)
-
-
-def _ours(target: Any, batch: str) -> Figures:
+def ours(name: str, batch: str) -> Figures:
+    """The target of ``siteline.targets`` with this name."""
     pages = _pages(batch)
-    with target:
-        figures = load_ours(target, pages, target.lock)
-        _check(pa.table(target.changes(FEED)), pages[1])
+    with _server() if name == "Postgres" else tempfile.TemporaryDirectory() as place:
+        address = place if name == "Postgres" else Path(place) / "plant"
+        with getattr(siteline.targets, name)(address) as target:
+            figures = load_ours(target, pages, target.lock)
+            _check(pa.table(target.changes(FEED)), pages[1])
     return figures
 
 
