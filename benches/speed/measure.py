@@ -59,7 +59,7 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
     def _cell(self, samples: Samples, who: str, figure: str) -> tuple[str, float]:
-        if figure not in samples[who][0]:
+        if figure == "cpu" and figure not in samples[who][0]:
             figure = "seconds"
         median = statistics.median(each[figure] for each in samples[who])
         runs = f" ({len(samples[who])} runs)" if who.startswith(SLOW) else ""

@@ -73,7 +73,7 @@ class _Capture:
 
 @contextmanager
 def served(size: str) -> Iterator[tuple[siteline.Sandbox, Callable[[], None]]]:
-    """A sandbox with the data of the first read, and a function that loads that of the second."""
+    """A sandbox with the data of the first read, and a function that loads the rest."""
     last = frame(size)
     draw = np.random.default_rng(11).uniform(0, 1, len(last))
     old, revised = draw >= 0.01, draw > 0.99

@@ -7,7 +7,6 @@ import json
 import re
 import socket
 import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -124,13 +123,12 @@ def feeds(concurrency: str) -> Figures:
     with (
         tempfile.TemporaryDirectory() as folder,
         siteline.Store(Path(folder) / "plant.siteline") as store,
+        timing() as figures,
     ):
-        started = time.perf_counter()
         report = client.sync(feeds, store, until=stop, concurrency=int(concurrency))
-        seconds = time.perf_counter() - started
     if not report.complete or report.requests != 2 * FEEDS:
         raise RuntimeError(f"not {2 * FEEDS} requests: {report.requests}")
-    return {"seconds": seconds}
+    return figures
 
 
 def memory(pages: str) -> Figures:

@@ -13,7 +13,7 @@ of 20 series. The doubles have 3 to 17 digits, and one number in a hundred is nu
 - ``wide``: other points; a page has two points of each of 5,000 series
 - ``unknown-100``: three pages of points with 100 unknown members, for decoding alone
 
-The cursor of page 0 is ``p001``, and so on; that of the last page is null.
+The cursor of page 0 is ``p001``, and so on; on the last page it is null.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def _table() -> Any:
 
 
 def _wide(work: Callable[[], Any]) -> Outcome:
-    """Time ``work``; of its columns, sorted by tag, what can be compared."""
+    """Time ``work``; summarize its columns, sorted by tag."""
     wide, figures = timed(work)
 
     def summary() -> dict[str, Any]:
@@ -42,6 +42,6 @@ def siteline() -> Outcome:
 
 
 def pandas() -> Outcome:
-    """pandas, by one id alone, which is faster than by five."""
+    """pandas, by one id, which is faster than by five."""
     points = _table().to_pandas(ids="category")
     return _wide(lambda: points.pivot(columns="tag_guid", index="timestamp", values="value"))

@@ -16,7 +16,7 @@ from typing import Any
 import siteline
 
 from speed.measure import run
-from speed.outcome import Figures, framed
+from speed.outcome import Figures, framed, timed, timing
 from speed.pages import FEED, captured, load_ours, load_theirs
 from speed.render import PAGES, START, WIDE_SLICE
 from speed.render import end as end_of_pages
@@ -146,13 +146,12 @@ def synced(size: str) -> Figures:
     feed = siteline.Feed(FEED, site=pages, since=START, interval=60, page_size=10_000, window="64d")
     with _folder() as (path, figures):
         with siteline.Store(path) as store:
-            started, busy = time.perf_counter(), time.process_time()
-            report = client.sync(feed, store, until=stop)
-            seconds, cpu = time.perf_counter() - started, time.process_time() - busy
+            with timing() as spent:
+                report = client.sync(feed, store, until=stop)
             stored = len(store.points(feed))
         if not report.complete or not PAGES * 10_000 == report.inserted == stored:
             raise RuntimeError(f"{stored} points are in the store: {report}")
-        return {"seconds": seconds, "cpu": cpu} | figures(stored)
+        return spent | figures(stored)
 
 
 @contextmanager
@@ -197,12 +196,10 @@ def plan() -> Figures:
         ]
         first = client.sync(feeds, store)
         sandbox.clock.advance("1h")
-        started = time.process_time()
-        plan = client.plan(feeds, store)
-        seconds = time.process_time() - started
+        plan, figures = timed(lambda: client.plan(feeds, store))
     if not first.complete or len(plan.tasks) < len(feeds):
         raise RuntimeError("the plan or the first run is not complete")
-    return {"seconds": seconds}
+    return figures
 
 
 def many(millions: str) -> Figures:

@@ -1,5 +1,4 @@
-"""A million points into each target, beside what people write for that database; then all points
-again, one in a hundred revised and one in a hundred new.
+"""Loads into each target, compared with the usual code for that database.
 
 The same decoded pages go both ways, each transaction with its checkpoint. siteline's are joined by
 ``sync(..., batch=)``, 16 or all of a chain; a peer commits each page of 5,000 points. Reading,
@@ -26,7 +25,7 @@ from speed.service import COLUMNS, KEY, VALUES, output
 from speed.summary import difference, summarize
 
 PAGE, PART = 5_000, 10
-"""Points of a page; one merge of so many pages is timed."""
+"""Points of a page; one in this many merges is timed."""
 TYPES = ("TEXT",) * 5 + ("TIMESTAMPTZ",) + ("DOUBLE PRECISION",) * 3 + ("BIGINT",)
 SCHEMA = (
     f"CREATE TABLE points ({', '.join(map(' '.join, zip(COLUMNS, TYPES, strict=True)))}, "
@@ -100,7 +99,7 @@ def delta_merge() -> Figures:
     """deltalake: a merge of each page, its checkpoint in the metadata of the commit.
 
     One in :data:`PART` pages is timed, and the pages between are merged together. That leaves
-    fewer files than a merge of each page, so the figures are lower than those of all merges.
+    fewer files than a merge of each page, so the figures are lower than for all merges.
     """
     from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -135,7 +134,7 @@ def _theirs(
 
 
 def _pages(batch: str) -> tuple[Pages, Pages]:
-    """The pages of both reads, so many joined, or all of a ``chain``."""
+    """The pages of both reads, in batches of this many, or as one ``chain``."""
     return captured("narrow", PAGE, "chain" if batch == "chain" else int(batch))
 
 
@@ -147,11 +146,11 @@ def _plain(page: Any) -> pa.Table:
 
 
 def _check(table: pa.Table, last: Pages) -> None:
-    """Raise if these are not the points that were served last, to the bit."""
+    """Raise if a bit differs from the points that were served last."""
     expected = pa.concat_tables([page.to_arrow() for page, _ in last]).unify_dictionaries()
     wrong = difference(summarize(table.select(list(COLUMNS))), summarize(expected))
     if wrong:
-        raise RuntimeError(f"what is in the table and what was served differ in {wrong}")
+        raise RuntimeError(f"the table and the served points differ in {wrong}")
 
 
 @contextmanager

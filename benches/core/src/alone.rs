@@ -24,7 +24,7 @@ type Reader = fn(body: &[u8], tally: Option<&mut Tally>) -> Outcome<()>;
 const READERS: [Reader; 2] = [siteline, sonic];
 
 thread_local! {
-    /// What the client keeps of the earlier pages of a chain: here that of all pages.
+    /// The client's memory of the earlier pages of a chain: here all pages.
     static EARLIER: RefCell<EarlierPages> = RefCell::default();
 }
 

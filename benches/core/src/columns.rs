@@ -99,7 +99,7 @@ impl Identity {
     }
 }
 
-/// Reads timestamps; keeps the day of the last one, which is mostly that of the next.
+/// Reads timestamps; keeps the day of the last one, because the next one is often of the same day.
 #[derive(Debug, Default)]
 pub(crate) struct Timestamps {
     date: [u8; 10],
