@@ -72,7 +72,7 @@ demo: $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/quick) ## run
 # Two jobs: packages are downloaded while the compiler runs, and the Rust tests run while the wheel is built.
 test: ## run all tests: the Rust crates, and the wheel under pytest
 	@$(MAKE) --no-print-directory --jobs=2 test-rust test-python
-	$(BIN)/python tests/faults.py $(FAULTS) --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
+	$(BIN)/python tests/faults.py --rust $(RESULTS)/rust.txt --python $(RESULTS)/python.xml
 
 test-rust: ## run the Rust tests
 	@mkdir -p $(RESULTS)
@@ -139,7 +139,7 @@ smoke-lowest: $(VENV)/installed
 	PYTHONS=python3.11 $(BIN)/python tests/pythons.py target/wheels/*.whl --lock lowest $(PYTEST_ARGS)
 
 # Two others need something that few machines have: unreleased, free-threaded.
-ONLY ?= rust months crash torture foreign-sqlite target-kills scale spark
+ONLY ?= rust months crash torture foreign-sqlite target-kills spark
 # Options of a single campaign: ONLY=crash ARGS="--seed 1".
 ARGS ?=
 STRESS = PYTHONPATH=tests/stress:tests/python $(BIN)/python -m
@@ -171,9 +171,6 @@ campaign-target-kills: $(VENV)/ready $(VENV)/installed
 campaign-torture: $(VENV)/installed target/torture-venv/ready
 	target/torture-venv/bin/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=tests/stress target/torture-venv/bin/python -m torture --minutes 10 --out $(RESULTS)/torture.md $(ARGS)
-
-campaign-scale: target/bench-venv/installed
-	PYTHONPATH=benches target/bench-venv/bin/python -m scale --out $(RESULTS)/scale.md $(ARGS)
 
 # Spark itself, with a Java from a wheel. `make test` runs the same tests in Sail.
 campaign-spark: $(VENV)/installed target/spark-venv/ready

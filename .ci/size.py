@@ -18,14 +18,14 @@ SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|si
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
     "src": (6_000, 14_750),
-    "crates/core": (35_000, 43_200),
+    "crates/core": (35_000, 43_150),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 5_200),
     "python/siteline": (9_000, 0),
     "python/siteline, stub": (350, 1_200),
-    "python/siteline, satellites": (11_000, 15_600),
-    "tests": (55_000, 77_200),
-    "benches": (2_000, 5_000),
+    "python/siteline, satellites": (11_000, 15_200),
+    "tests": (55_000, 66_950),
+    "benches": (2_000, 2_550),
 }
 TEST_NAME = re.compile(r"^(tests?|test_harness|test_server)$|^tests?_|_tests?$")
 # A module of tests in a file: from its attribute to the brace in the first column.

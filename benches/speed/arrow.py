@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import resource
-import subprocess
 from typing import Any
 
 from speed.outcome import Figures, Outcome, timed
-from speed.service import base_url, built, folder, ours
+from speed.service import base_url, built, ours, output
 
 
 def siteline(pages: str) -> Outcome:
@@ -30,23 +29,15 @@ def bare(pages: str) -> Outcome:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     # Of the complete process: it does not report its own.
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    about = {
-        "rows": printed["points"],
-        "sum of value": printed["sum_value"],
-        "nulls of value": printed["nulls"],
-    }
-    return Outcome({"seconds": printed["seconds"], "cpu": cpu}, lambda: about)
+    return Outcome({"seconds": printed.pop("seconds"), "cpu": cpu}, lambda: printed)
 
 
 def alone(pages: str) -> Figures:
     """Decoding alone, on one core, in GB/s: siteline, and sonic-rs with typed structs."""
-    printed = _core("alone", str(folder()), pages)
-    return {name: float(printed[name]) for name in ("siteline", "sonic")}
+    printed = _core("alone", str(built() / "bench-pages" / pages))
+    return {"speed": printed["siteline"], "peer": printed["sonic"]}
 
 
-def _core(*command: str) -> Any:
-    program = built() / "bench-core" / "release" / command[0]
-    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{program.name} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+def _core(*arguments: str) -> Any:
+    program = built() / "bench-core" / "release" / "siteline-bench"
+    return json.loads(output(program, *arguments).splitlines()[-1])

@@ -1,6 +1,6 @@
-"""Run one candidate: ``python -m speed.candidate [--summary] MODULE:FUNCTION[:ARGUMENT]``.
+"""Runs one candidate: ``python -m speed.candidate [--summary] MODULE:FUNCTION[:ARGUMENT...]``.
 
-Prints its figures; with ``--summary`` a summary of its result, for comparison.
+Prints its figures; with ``--summary`` also a summary of its result, for comparison.
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ import sys
 
 from speed.outcome import Outcome
 
-
-def main() -> None:
-    """Call the candidate, and print a line of JSON."""
+if __name__ == "__main__":
     module, function, *arguments = sys.argv[-1].split(":")
     outcome = getattr(importlib.import_module(f"speed.{module}"), function)(*arguments)
+    figures, product = outcome if isinstance(outcome, Outcome) else (outcome, dict)
+    summary = {}
     if "--summary" in sys.argv:
         from speed.summary import summarize
 
-        print(json.dumps(summarize(outcome.product()) if isinstance(outcome, Outcome) else {}))
-    else:
-        print(json.dumps(outcome.figures if isinstance(outcome, Outcome) else outcome))
-
-
-if __name__ == "__main__":
-    main()
+        summary = summarize(product())
+    print(json.dumps([figures, summary]))

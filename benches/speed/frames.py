@@ -6,26 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from speed.connection import HEADERS, Connection
 from speed.outcome import Outcome, framed
-from speed.service import COLUMNS, IDS, base_url, ours, parameters, target
+from speed.service import COLUMNS, HEADERS, IDS, PATH, Connection, base_url, ours, parameters
 
-_PATH = "/api/customer/v1/data"
-_NAMES = dict(
-    zip((*IDS, "timestamp", "value", "minimum", "maximum", "sampleCount"), COLUMNS, strict=True)
-)
+_NAMES = dict(zip(IDS, COLUMNS, strict=False)) | {"sampleCount": "sample_count"}
 
 
-def siteline(pages: str) -> Outcome:
-    """siteline: merged, counted, retried if necessary."""
+def siteline(pages: str, warm: str = "") -> Outcome:
+    """siteline: merged, counted, retried if necessary; ``warm``: the second read of the process."""
     _, scan = ours()
-    return framed(lambda: scan(pages).to_pandas(ids="category"))
-
-
-def siteline_warm(pages: str) -> Outcome:
-    """siteline: the second read of the process."""
-    _, scan = ours()
-    scan(pages).to_pandas(ids="category")
+    if warm:
+        scan(pages).to_pandas(ids="category")
     return framed(lambda: scan(pages).to_pandas(ids="category"))
 
 
@@ -33,45 +24,30 @@ def _normalized(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with the column names and dtypes of all candidates."""
     frame = frame.rename(columns=_NAMES)[list(COLUMNS)]
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).dt.as_unit("us")
-    for name in COLUMNS[:5]:
-        frame[name] = frame[name].astype("category")
-    for name in COLUMNS[6:9]:
-        frame[name] = frame[name].astype("float64")
-    frame["sample_count"] = frame["sample_count"].astype("Int64")
+    kinds: Any = ("category",) * 5 + ("float64",) * 3 + ("Int64",)
+    for name, kind in zip(COLUMNS[:5] + COLUMNS[6:], kinds, strict=True):
+        frame[name] = frame[name].astype(kind)
     return frame
-
-
-def _session() -> Any:
-    import requests
-
-    session = requests.Session()
-    session.headers.update(HEADERS | {"Accept-Encoding": "identity"})
-    session.get(base_url() + target("tiny")).raise_for_status()
-    return session
-
-
-def _chain(session: Any, pages: str) -> Any:
-    query = parameters(pages)
-    while True:
-        response = session.get(base_url() + _PATH, params=query)
-        response.raise_for_status()
-        page = response.json()
-        yield page["series"]
-        if page["nextCursor"] is None:
-            return
-        query["cursor"] = page["nextCursor"]
 
 
 def normalize(pages: str) -> Outcome:
     """The code of tutorials: requests, json_normalize, to_datetime."""
-    session = _session()
+    import requests
+
+    session = requests.Session()
+    session.headers.update(HEADERS | {"Accept-Encoding": "identity"})
+    session.get(base_url() + PATH, params=parameters("tiny")).raise_for_status()
 
     def work() -> pd.DataFrame:
-        read = [
-            pd.json_normalize(envelopes, record_path="points", meta=list(IDS))
-            for envelopes in _chain(session, pages)
-        ]
-        return _normalized(pd.concat(read, ignore_index=True))
+        read, query = [], parameters(pages)
+        while True:
+            response = session.get(base_url() + PATH, params=query)
+            response.raise_for_status()
+            page = response.json()
+            read.append(pd.json_normalize(page["series"], record_path="points", meta=list(IDS)))
+            if page["nextCursor"] is None:
+                return _normalized(pd.concat(read, ignore_index=True))
+            query["cursor"] = page["nextCursor"]
 
     return framed(work)
 
@@ -89,11 +65,11 @@ def dlt(pages: str) -> Outcome:
         paginator=JSONResponseCursorPaginator(cursor_path="nextCursor", cursor_param="cursor"),
         data_selector="series",
     )
-    list(client.paginate(_PATH, params=parameters("tiny")))
+    list(client.paginate(PATH, params=parameters("tiny")))
 
     def work() -> pd.DataFrame:
         read = []
-        for envelopes in client.paginate(_PATH, params=parameters(pages)):
+        for envelopes in client.paginate(PATH, params=parameters(pages)):
             rows = []
             for one in envelopes:
                 ids = {name: one[name] for name in IDS}

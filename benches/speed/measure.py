@@ -1,20 +1,34 @@
-"""Measure candidates: each run in its own process, one after the other; medians of the runs."""
+"""Measures candidates: each run in its own process, in turn; medians of the runs."""
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import statistics
-import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from speed.outcome import Figures
+from speed.service import output
 from speed.summary import Summary, difference
 
-TIMEOUT = 900.0
 FEW = 3
-Samples = dict[str, dict[str, list[float]]]
-"""The measurements: candidate -> figure -> a value for each run."""
+SLOW = (
+    "arrow:alone",
+    "store:plan",
+    "store:sqlite",
+    "store:duckdb",
+    "store:siteline_load:wide",
+    "store:overlap",
+    "store:many",
+    "targets:",
+)
+"""Candidates that run only :data:`FEW` times."""
+Samples = dict[str, list[Figures]]
+"""The measurements: candidate -> the figures of each run."""
 
 
 @dataclass(frozen=True)
@@ -22,115 +36,85 @@ class Row:
     """One row of the table: a figure of siteline, and of a peer if the row has one."""
 
     name: str
-    figure: str
     ours: str
-    """The candidate, as ``module:function`` of this package."""
-    peer: str | None = None
-    unit: str = "s"
-    bar: float | None = None
-    """The limit of the ratio, or of the figure if there is no peer."""
-    at_least: bool = False
-    """The limit is a minimum."""
-    peer_figure: str | None = None
-    """The peer's figure, if it has another name."""
-    slow: tuple[str, ...] = ()
-    """Slow candidates, which run only :data:`FEW` times."""
-    compared: bool = False
-    """Whether the results of both are compared before they are timed."""
-
-    def _medians(self, samples: Samples) -> tuple[float | None, float | None]:
-        ours = median(samples, self.ours, self.figure)
-        return ours, median(samples, self.peer, self.peer_figure or self.figure)
-
-    def verdict(self, samples: Samples) -> float | None:
-        """The ratio of siteline's figure to the peer's, or siteline's alone."""
-        ours, peer = self._medians(samples)
-        if self.peer is None or ours is None:
-            return ours
-        return None if peer is None else ours / peer
-
-    def falls_short(self, samples: Samples) -> bool:
-        """Whether the limit is missed."""
-        verdict = self.verdict(samples)
-        if self.bar is None or verdict is None:
-            return False
-        return verdict < self.bar if self.at_least else verdict > self.bar
+    """The candidate, as ``module:function:argument`` of this package."""
+    peer: str
+    figure: str
+    unit: str
+    bar: str
+    """The limit of the ratio, or of the figure if there is no peer; ``> 1`` is a minimum."""
 
     def line(self, samples: Samples) -> str:
         """The row as Markdown."""
-        ours, peer = self._medians(samples)
-        verdict = self.verdict(samples)
-        bar = (
-            "" if self.bar is None else f"{'at least' if self.at_least else 'at most'} {self.bar:g}"
-        )
-        cells = (
-            self.name,
-            self._cell(ours, self.ours, samples),
-            self._cell(peer, self.peer, samples),
-            "" if self.peer is None or verdict is None else f"{verdict:.3f}",
-            bar,
-            "falls short" if self.falls_short(samples) else "",
-        )
-        return "| " + " | ".join(cells) + " |"
+        ours, first = self._cell(samples, self.ours, self.figure)
+        # A candidate that is its own peer measures both.
+        figure = "peer" if self.peer == self.ours else self.figure
+        peer, second = self._cell(samples, self.peer, figure) if self.peer else ("", 1.0)
+        verdict, limit = first / second, float(self.bar.lstrip("> "))
+        at_least = self.bar.startswith(">")
+        missed = verdict < limit if at_least else verdict > limit
+        ratio = f"{verdict:.3f}" if self.peer else ""
+        bar = f"at {'least' if at_least else 'most'} {limit:g}"
+        cells = (self.name, ours, peer, ratio, bar, "falls short" if missed else "")
+        return f"| {' | '.join(cells)} |"
 
-    def _cell(self, figure: float | None, who: str | None, samples: Samples) -> str:
-        if figure is None or who is None:
-            return ""
-        runs = len(next(iter(samples[who].values())))
-        return f"{figure:.3g} {self.unit}".rstrip() + (
-            f" ({runs} runs)" if who in self.slow else ""
-        )
+    def _cell(self, samples: Samples, who: str, figure: str) -> tuple[str, float]:
+        if figure == "cpu" and figure not in samples[who][0]:
+            figure = "seconds"
+        median = statistics.median(each[figure] for each in samples[who])
+        runs = f" ({len(samples[who])} runs)" if who.startswith(SLOW) else ""
+        return f"{median:.3g} {self.unit}".rstrip() + runs, median
 
 
-def median(samples: Samples, who: str | None, figure: str) -> float | None:
-    """The median of a candidate's figure."""
-    figures = samples.get(who or "", {}).get(figure)
-    return statistics.median(figures) if figures else None
+def rows(only: list[str], cpu: bool) -> list[Row]:
+    """The rows with one of these texts in their names; ``cpu``: their processor seconds."""
+    with Path(__file__).with_name("rows.csv").open(encoding="utf-8", newline="") as file:
+        chosen = [Row(*map(str.strip, line)) for line in list(csv.reader(file, delimiter="|"))[1:]]
+    chosen = [row for row in chosen if any(part in row.name for part in only)]
+    other = "a store of 5 M" if os.environ.get("SITELINE_LONG") else "a store of 50 M"
+    chosen = [row for row in chosen if other not in row.name]
+    if cpu:
+        return [replace(row, figure="cpu") if row.figure == "seconds" else row for row in chosen]
+    return chosen
 
 
-def run(candidate: str, *options: str) -> dict[str, Any]:
+def run(candidate: str, *options: str) -> tuple[Figures, Summary]:
     """Run one candidate in a new process, which prints a line of JSON."""
-    command = [sys.executable, "-m", "speed.candidate", *options, candidate]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{candidate} failed:\n{done.stderr[-2000:]}")
-    outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return outcome
+    command = (sys.executable, "-m", "speed.candidate", *options, candidate)
+    outcome: Any = json.loads(output(*command, timeout=900).splitlines()[-1])
+    return outcome[0], outcome[1]
 
 
-def compare(rows: list[Row]) -> None:
-    """Check that siteline and the peer of each row give the same result."""
-    known: dict[str, Summary] = {}
+def compare(rows: list[Row], summaries: dict[str, Summary]) -> None:
+    """Check that siteline and the peer of each row have the same result."""
     for row in rows:
-        if not row.compared or row.peer is None:
+        ours, peer = summaries[row.ours], summaries.get(row.peer, {})
+        if not row.peer or not (ours or peer):
             continue
-        for who in (row.ours, row.peer):
-            if who not in known:
-                known[who] = run(who, "--summary")
-        ours, peer = known[row.ours], known[row.peer]
-        differs = difference(ours, peer)
-        if differs:
+        if differs := difference(ours, peer):
             raise RuntimeError(f"{row.ours} and {row.peer} differ in {differs}")
         names = ", ".join(name for name in ours if name in peer and not name.startswith("rows by"))
         print(f"the same: {row.ours} and {row.peer}: {names}", file=sys.stderr, flush=True)
 
 
 def measured(rows: list[Row], runs: int) -> Samples:
-    """Run all candidates in sequence, ``runs`` times: A B A B; the slow ones less often."""
-    candidates = dict.fromkeys(
-        who for row in rows for who in (row.ours, row.peer) if who is not None
-    )
-    slow = {who for row in rows for who in row.slow}
+    """Run all candidates in sequence, ``runs`` times: A B A B; the slow ones less often.
+
+    The results of the first runs are compared, after they have been timed.
+    """
+    samples: Samples = {who: [] for row in rows for who in (row.ours, row.peer) if who}
     # Spread over the complete measurement, so that they run under the same load as the others.
     few = {round(at * (runs - 1) / (FEW - 1)) for at in range(FEW)}
-    samples: Samples = {who: {} for who in candidates}
     for number in range(runs):
-        for who in candidates:
-            if who in slow and number not in few:
+        summaries = {}
+        for who, figures in samples.items():
+            if who.startswith(SLOW) and number not in few:
                 continue
-            for figure, value in run(who).items():
-                samples[who].setdefault(figure, []).append(value)
+            measured, summaries[who] = run(who, *([] if number else ["--summary"]))
+            figures.append(measured)
             print(f"run {number + 1} of {runs}: {who}", file=sys.stderr, flush=True)
+        if number == 0:
+            compare(rows, summaries)
     return samples
 
 

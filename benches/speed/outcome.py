@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 Figures = dict[str, float]
 Product = TypeVar("Product")
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The outcome of one run of a candidate."""
 
     figures: Figures
@@ -22,29 +21,38 @@ class Outcome:
     """Returns the frame, table, records or summary; called only for a comparison."""
 
 
-def timed(work: Callable[[], Product]) -> tuple[Product, Figures]:
-    """Run ``work``; its wall-clock seconds, its processor seconds (of all threads), and the bytes
-    of peak memory above the start.
+@contextmanager
+def timing() -> Iterator[Figures]:
+    """The figures of a block, which are complete after it.
+
+    These are the seconds by the clock, the processor seconds of all threads, and the peak memory
+    above the start in megabytes.
     """
+    figures: Figures = {}
     gc.collect()
     # Reset the peak; only Linux supports this.
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     start = _kilobytes("VmRSS")
     started, busy = time.perf_counter(), time.process_time()
-    product = work()
-    figures = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - busy}
-    return product, figures | {"bytes": (_kilobytes("VmHWM") - start) * 1024}
+    yield figures
+    figures["seconds"], figures["cpu"] = time.perf_counter() - started, time.process_time() - busy
+    figures["megabytes"] = (_kilobytes("VmHWM") - start) * 1024 / 1e6
+
+
+def timed(work: Callable[[], Product]) -> tuple[Product, Figures]:
+    """Runs ``work``; returns its result and its figures."""
+    with timing() as figures:
+        product = work()
+    return product, figures
 
 
 def framed(work: Callable[[], Any]) -> Outcome:
     """The same for a pandas frame; also the peak in multiples of its memory."""
     frame, figures = timed(work)
-    size = float(frame.memory_usage(index=False).sum())
-    return Outcome(figures | {"frames": figures["bytes"] / size}, lambda: frame)
+    size = frame.memory_usage(index=False).sum() / 1e6
+    return Outcome(figures | {"frames": float(figures["megabytes"] / size)}, lambda: frame)
 
 
 def _kilobytes(what: str) -> int:
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(what):
-            return int(line.split()[1])
-    raise RuntimeError(f"no {what} in /proc/self/status")
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(what))

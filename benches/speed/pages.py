@@ -1,46 +1,41 @@
-"""Pages of ten thousand points: the input of the stores, as a sync delivers it."""
+"""Pages as a sync delivers them, and the loads of these pages into siteline's stores and others.
+
+A load stores a million points, each page with its checkpoint; then all points again, one in a
+hundred revised and one in a hundred new.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import siteline
 
-Batch = int | Literal["chain"] | None
-PAGE = 10_000
-START = datetime(2026, 9, 1, tzinfo=UTC)
+from speed.outcome import Figures
+from speed.render import START
+from speed.service import KEY
+
 FEED = "bench"
+SIZES = {"narrow": (20, 50_000), "wide": (5_000, 100)}
+"""Series, and minutes of each: a page of 10,000 points has 500 or two points of each series."""
+Pages = list[tuple[Any, bytes]]
+"""Pages, each with the state to store."""
 
 
-@dataclass(frozen=True)
-class Plant:
-    """How many series there are, and how many minutes of each."""
-
-    series: int
-    minutes: int
-
-    @property
-    def end(self) -> datetime:
-        """The end of the data."""
-        return START + timedelta(minutes=self.minutes)
+def end(size: str) -> datetime:
+    """The end of the data."""
+    return START + timedelta(minutes=SIZES[size][1])
 
 
-NARROW = Plant(20, 50_000)
-"""A page has 500 points of each series."""
-WIDE = Plant(5_000, 100)
-"""A page has two points of each series."""
-
-
-def frame(plant: Plant) -> pd.DataFrame:
+def frame(size: str) -> pd.DataFrame:
     """The original points: doubles of many digits, one in a hundred is null."""
     generator = np.random.default_rng(7)
-    series, minutes = plant.series, plant.minutes
+    series, minutes = SIZES[size]
     values, spreads, counts = [], [], []
     for _ in range(series):
         value = 50 + np.cumsum(generator.normal(0, 0.1, minutes))
@@ -55,74 +50,101 @@ def frame(plant: Plant) -> pd.DataFrame:
     points["minimum"], points["maximum"] = value - spread, value + spread
     points["sample_count"] = pd.array(np.concatenate(counts), dtype="Int64")
     ids = [("S1", "L1", f"M{n // 4}", f"D{n}", f"tag-{n:032d}") for n in range(series)]
-    columns = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
-    for column, names in zip(columns, zip(*ids, strict=True), strict=True):
+    for column, names in zip(KEY[:5], zip(*ids, strict=True), strict=True):
         points[column] = np.repeat(np.array(names, dtype=object), minutes)
     return points
 
 
-def revised(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The data of the first read (99 of 100 points) and of the second (all, 1 % revised)."""
-    generator = np.random.default_rng(11)
-    draw = generator.uniform(0, 1, len(points))
-    after = points.copy()
-    after.loc[draw > 0.99, "value"] += 0.125
-    return points[draw >= 0.01], after
-
-
-class Capture:
+class _Capture:
     """A store that keeps the pages that it receives."""
 
     def __init__(self) -> None:
-        """Start without pages."""
-        self.pages: list[tuple[Any, bytes]] = []
-        self.known: dict[str, bytes] = {}
+        self.pages: Pages = []
+        self.last: bytes | None = None
 
-    def state(self, feed: str) -> bytes | None:
-        """The last state."""
-        return self.known.get(feed)
+    def state(self, _: str) -> bytes | None:
+        return self.last
 
-    def apply(self, feed: str, page: Any, state: bytes) -> tuple[int, int, int]:
-        """Keep the page and the state."""
-        self.known[feed] = state
+    def apply(self, _: str, page: Any, state: bytes) -> tuple[int, int, int]:
+        self.last = state
         self.pages.append((page, state))
         return (0, 0, 0)
 
 
-def feed(window: str, page: int = PAGE) -> siteline.Feed:
-    """The feed, with one window for all data, so that one chain reads it."""
-    return siteline.Feed(
-        FEED, site="S1", interval="1m", since=START, page_size=page, window=window, lateness="1d"
-    )
-
-
 @contextmanager
-def served(plant: Plant) -> Iterator[tuple[siteline.Sandbox, Callable[[], None]]]:
-    """A sandbox with the data of the first read, and a function that loads that of the second."""
-    first, last = revised(frame(plant))
-    now = (plant.end + timedelta(minutes=10)).isoformat()
+def served(size: str) -> Iterator[tuple[siteline.Sandbox, Callable[[], None]]]:
+    """A sandbox with the data of the first read, and a function that loads the rest."""
+    last = frame(size)
+    draw = np.random.default_rng(11).uniform(0, 1, len(last))
+    old, revised = draw >= 0.01, draw > 0.99
+    now = (end(size) + timedelta(minutes=10)).isoformat()
     with siteline.Sandbox(now=now, order="time") as sandbox:
-        sandbox.load(first, bucket="1m")
+        sandbox.load(last[old], bucket="1m")
+        last.loc[revised, "value"] += 0.125
 
         def revise() -> None:
-            sandbox.load(last[~last.index.isin(first.index)], bucket="1m")
-            changed = last.loc[first.index]
-            changed = changed[changed["value"].ne(first["value"]) & first["value"].notna()]
-            sandbox.load(changed, bucket="1m")
+            sandbox.load(last[~old], bucket="1m")
+            sandbox.load(last[revised & last["value"].notna()], bucket="1m")
 
         yield sandbox, revise
 
 
-def captured(
-    plant: Plant = NARROW, page: int = PAGE, batch: Batch = None
-) -> tuple[list[Any], list[Any]]:
+def captured(size: str = "narrow", page: int = 10_000, batch: Any = None) -> tuple[Pages, Pages]:
     """The pages of the first and of the second read, with their states."""
-    capture = Capture()
-    with served(plant) as (sandbox, revise):
+    capture = _Capture()
+    # One window for all data, so that one chain reads it.
+    feed = siteline.Feed(
+        FEED, site="S1", interval="1m", since=START, page_size=page, window="70d", lateness="1d"
+    )
+    with served(size) as (sandbox, revise):
         client = sandbox.client()
-        client.sync(feed("70d", page), capture, batch=batch)
-        before = list(capture.pages)
-        capture.pages.clear()
+        client.sync(feed, capture, batch=batch)
+        before, capture.pages = capture.pages, []
         revise()
-        client.sync(feed("70d", page), capture, reread=(START, plant.end), batch=batch)
+        client.sync(feed, capture, reread=(START, end(size)), batch=batch)
     return before, capture.pages
+
+
+def load_ours(
+    store: Any,
+    pages: tuple[Pages, Pages],
+    lock: Callable[[str], AbstractContextManager[Any]] = nullcontext,
+) -> Figures:
+    """Seconds of both reads into siteline's store or target."""
+    figures = {}
+    for name, part in zip(("first", "again"), pages, strict=True):
+        started = time.perf_counter()
+        with lock(FEED):
+            applied = [store.apply(FEED, page, state) for page, state in part]
+        figures[name] = time.perf_counter() - started
+    inserted, revised, _, *flagged = map(sum, zip(*applied, strict=True))
+    points = sum(len(page) for page, _ in pages[1])
+    if {round(100 * count / points) for count in (inserted, revised)} != {1} or any(flagged):
+        raise RuntimeError(f"of {points} points {inserted} new, {revised} revised, {flagged}")
+    return figures
+
+
+def load_theirs(
+    pages: tuple[Pages, Pages],
+    convert: Callable[[Any], Any],
+    apply: Callable[[Any, bytes], None],
+    part: int = 1,
+    join: Callable[[list[Any]], Any] = list,
+) -> Figures:
+    """Seconds of both reads into another store, a transaction for each page.
+
+    Of ``part`` pages one is timed, and the others are joined. The conversion is not timed.
+    """
+    figures = {}
+    for name, read in zip(("first", "again"), pages, strict=True):
+        converted = [(convert(page), state) for page, state in read]
+        seconds = []
+        for start in range(0, len(converted), part):
+            *others, (page, state) = converted[start : start + part]
+            if others:
+                apply(join([other for other, _ in others]), others[-1][1])
+            started = time.perf_counter()
+            apply(page, state)
+            seconds.append(time.perf_counter() - started)
+        figures[name] = sum(seconds) / len(seconds) * len(converted)
+    return figures

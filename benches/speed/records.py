@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from speed import typed
-from speed.connection import Connection
 from speed.outcome import Outcome, timed
-from speed.service import ours
+from speed.service import Connection, ours
 
 
 def _drained(records: Callable[[], Iterable[Any]]) -> Outcome:
@@ -20,16 +19,10 @@ def _drained(records: Callable[[], Iterable[Any]]) -> Outcome:
     return Outcome(figures, records)
 
 
-def siteline(pages: str) -> Outcome:
-    """siteline, as dicts."""
+def siteline(pages: str, named: str = "") -> Outcome:
+    """siteline, as dicts; ``named``: as named tuples."""
     _, scan = ours()
-    return _drained(lambda: scan(pages).records())
-
-
-def siteline_named(pages: str) -> Outcome:
-    """siteline, as named tuples."""
-    _, scan = ours()
-    return _drained(lambda: scan(pages).records(named=True))
+    return _drained(lambda: scan(pages).records(named=bool(named)))
 
 
 def typed_tuples(pages: str) -> Outcome:
@@ -41,10 +34,6 @@ def typed_tuples(pages: str) -> Outcome:
 
 def orjson(pages: str) -> Outcome:
     """orjson, and the same dicts."""
-    return _drained(_orjson(pages))
-
-
-def _orjson(pages: str) -> Callable[[], Iterable[dict[str, Any]]]:
     import orjson
 
     gc.disable()
@@ -73,4 +62,4 @@ def _orjson(pages: str) -> Callable[[], Iterable[dict[str, Any]]]:
                         "sample_count": point["sampleCount"],
                     }
 
-    return records
+    return _drained(records)

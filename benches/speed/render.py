@@ -1,32 +1,30 @@
-"""Render the pages of the benchmark: ``python -m speed.render FOLDER``.
+"""Renders the pages of the benchmark into FOLDER/<set>/<nnn>.json.
 
-``FOLDER/<set>/<nnn>.json``: the same points in every set of a hundred pages of ten thousand points.
-A page is a slice of time of 20 series; doubles of 3 to 17 digits, one number in a hundred is null.
+The sets of layouts have the same points, in 100 pages of 10,000 points. A page is a range of time
+of 20 series. The doubles have 3 to 17 digits, and one number in a hundred is null.
 
 - ``a``: compact
 - ``b``: another valid layout: spaces, nextCursor first, members in another order, ids after the
   points, an unknown member
-- ``pairs``: as ``a``, two points to an envelope
+- ``pairs``: as ``a``, two points per envelope
 - ``gzip``, ``gzip-b``: ``a`` and ``b``, compressed (``.json.gz``)
-- ``small``: as ``a``, in a thousand pages of a thousand points
-- ``page``, ``tiny``: one page each, of ten thousand points and of ten
-
-Others of as many points each:
-
-- ``wide``: a page has two points of each of 5,000 series
+- ``small``: as ``a``, in 1,000 pages of 1,000 points
+- ``page``, ``tiny``: one page each, of 10,000 points and of ten
+- ``wide``: other points; a page has two points of each of 5,000 series
 - ``unknown-100``: three pages of points with 100 unknown members, for decoding alone
 
-The cursor of page 0 is ``p001``, and so on; that of the last page is null.
+The cursor of page 0 is ``p001``, and so on; on the last page it is null.
 """
 
 from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,18 +33,16 @@ PAGES, SERIES, SLICE = 100, 20, 500
 """Pages, series, and minutes of a page."""
 WIDE_SERIES, WIDE_SLICE = 5_000, 2
 """The same of ``wide``."""
-SMALL_SLICE = 50
-"""Minutes of a page of ``small``."""
-ODD_PAGES, ODD_SLICE = 3, 100
-"""Pages of ``unknown-100``, and minutes of each."""
 START = datetime(2026, 9, 1, tzinfo=UTC)
-NULLS = 0.01
+Series = tuple[tuple[str, ...], list[Any]]
+"""The ids, and for each minute timestamp, value, minimum, maximum, sampleCount: all as texts."""
 
-_POINT_A = '{"timestamp":"%s","value":%s,"minimum":%s,"maximum":%s,"sampleCount":%s}'
-_POINT_B = (
+POINT = '{"timestamp":"%s","value":%s,"minimum":%s,"maximum":%s,"sampleCount":%s}'
+POINT_B = (
     '{"sampleCount": %s, "maximum": %s, "quality": "good", "minimum": %s, "value": %s, '
     '"timestamp": "%s"}'
 )
+HEAD = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s","points":['
 
 
 def end(pages: int = PAGES) -> datetime:
@@ -54,121 +50,93 @@ def end(pages: int = PAGES) -> datetime:
     return START + timedelta(minutes=pages * SLICE)
 
 
-@dataclass(frozen=True)
-class Series:
-    """One logical series, as the texts in the pages."""
-
-    ids: tuple[str, str, str, str, str]
-    points: list[tuple[str, str, str, str, str]]
-    """timestamp, value, minimum, maximum, sampleCount, a minute apart."""
-
-    def envelope_a(self, begin: int, stop: int) -> str:
-        """An envelope of these points, in layout A."""
-        head = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s"'
-        points = ",".join([_POINT_A % point for point in self.points[begin:stop]])
-        return f'{head % self.ids},"points":[{points}]}}'
-
-    def envelope_b(self, begin: int, stop: int) -> str:
-        """An envelope of these points, in layout B."""
-        site, line, machine, device, tag = self.ids
-        points = ", ".join([_POINT_B % point[::-1] for point in self.points[begin:stop]])
-        return (
-            f'{{"tagGuid": "{tag}", "deviceId": "{device}", "points": [{points}], '
-            f'"siteId": "{site}", "machineId": "{machine}", "lineId": "{line}"}}'
-        )
-
-
 def series(minutes: int, count: int = SERIES) -> list[Series]:
-    """So many series, from a fixed seed."""
+    """This many series, from a fixed seed."""
     generator = np.random.default_rng(5)
     times = [f"{START + timedelta(minutes=at):%Y-%m-%dT%H:%M:%SZ}" for at in range(minutes)]
-    rendered = []
+
+    def numbers(exact: Any) -> list[str]:
+        decimals = generator.integers(1, 16, len(exact))
+        # The nearest double to an integer below 2**53 over a power of ten has a shortest text of
+        # no more digits; beyond 13 decimals all digits are kept.
+        power = 10.0 ** np.minimum(decimals, 13)
+        rounded = np.where(decimals > 13, exact, np.rint(exact * power) / power)
+        return with_nulls(list(map(repr, rounded.tolist())))
+
+    def with_nulls(texts: list[str]) -> list[str]:
+        for at in np.flatnonzero(generator.uniform(0, 1, len(texts)) < 0.01).tolist():
+            texts[at] = "null"
+        return texts
+
+    rendered: list[Series] = []
     for number in range(count):
         value = 50 + np.cumsum(generator.normal(0, 0.02, minutes))
         spread = generator.uniform(0, 1, minutes)
-        columns = [_numbers(generator, each) for each in (value, value - spread, value + spread)]
-        counts = [str(count) for count in generator.integers(1, 61, minutes)]
-        columns.append(_with_nulls(generator, counts))
+        columns = [numbers(each) for each in (value, value - spread, value + spread)]
+        columns.append(with_nulls(list(map(str, generator.integers(1, 61, minutes).tolist()))))
         ids = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
-        rendered.append(Series(ids, list(zip(times, *columns, strict=True))))
+        rendered.append((ids, list(zip(times, *columns, strict=True))))
     return rendered
 
 
-def _numbers(generator: np.random.Generator, exact: np.ndarray) -> list[str]:
-    """Doubles of 3 to 17 digits, evenly distributed, as the shortest texts that round-trip."""
-    decimals = generator.integers(1, 16, len(exact))
-    # The nearest double to an integer below 2**53 over a power of ten has a shortest text of no
-    # more digits; beyond 13 decimals all digits are kept.
-    scale = 10.0 ** np.minimum(decimals, 13)
-    rounded = np.where(decimals > 13, exact, np.rint(exact * scale) / scale)
-    return _with_nulls(generator, list(map(repr, rounded.tolist())))
+def envelope(one: Series, begin: int = 0, stop: int | None = None, point: str = POINT) -> str:
+    """The points of these minutes, in layout A."""
+    ids, points = one
+    return HEAD % ids + ",".join([point % each for each in points[begin:stop]]) + "]}"
 
 
-def _with_nulls(generator: np.random.Generator, texts: list[str]) -> list[str]:
-    for at in np.flatnonzero(generator.uniform(0, 1, len(texts)) < NULLS).tolist():
-        texts[at] = "null"
-    return texts
+def page(envelopes: list[str], following: str = "null") -> bytes:
+    """A page in layout A."""
+    return f'{{"series":[{",".join(envelopes)}],"nextCursor":{following}}}'.encode()
 
 
-def _page_a(envelopes: list[str], following: str | None) -> bytes:
-    cursor = f'"{following}"' if following else "null"
-    return f'{{"series":[{",".join(envelopes)}],"nextCursor":{cursor}}}'.encode()
+def _envelope_b(one: Series, begin: int, stop: int) -> str:
+    (site, line, machine, device, tag), points = one
+    texts = ", ".join([POINT_B % point[::-1] for point in points[begin:stop]])
+    return (
+        f'{{"tagGuid": "{tag}", "deviceId": "{device}", "points": [{texts}], '
+        f'"siteId": "{site}", "machineId": "{machine}", "lineId": "{line}"}}'
+    )
 
 
-def _page_b(envelopes: list[str], following: str | None) -> bytes:
-    cursor = f'"{following}"' if following else "null"
-    return f'{{"nextCursor": {cursor}, "series": [{", ".join(envelopes)}]}}'.encode()
+def _page_b(envelopes: list[str], following: str) -> bytes:
+    return f'{{"nextCursor": {following}, "series": [{", ".join(envelopes)}]}}'.encode()
 
 
-def _following(number: int, pages: int) -> str | None:
-    return f"p{number + 1:03d}" if number + 1 < pages else None
+def _pages(
+    name: str,
+    data: list[Series],
+    minutes: int = SLICE,
+    width: int = 0,
+    layout: tuple[Callable[..., str], Callable[..., bytes]] = (envelope, page),
+) -> Iterator[tuple[str, bytes]]:
+    """Pages of this many minutes; each envelope has ``width`` of them, by default all."""
+    count = len(data[0][1]) // minutes
+    for number in range(count):
+        begins = range(number * minutes, (number + 1) * minutes, width or minutes)
+        texts = [layout[0](one, at, at + begins.step) for at in begins for one in data]
+        following = f'"p{number + 1:03d}"' if number + 1 < count else "null"
+        yield f"{name}/{number:03d}.json", layout[1](texts, following)
 
 
 def bodies(pages: int = PAGES) -> Iterator[tuple[str, bytes]]:
-    """Every file: its path within the folder, and its content."""
+    """Each file: its path within the folder, and its content."""
     data = series(pages * SLICE)
-    for number in range(pages):
-        following = _following(number, pages)
-        begin, stop = number * SLICE, (number + 1) * SLICE
-        body_a = _page_a([one.envelope_a(begin, stop) for one in data], following)
-        body_b = _page_b([one.envelope_b(begin, stop) for one in data], following)
-        pairs = [one.envelope_a(at, at + 2) for at in range(begin, stop, 2) for one in data]
-        yield f"a/{number:03d}.json", body_a
-        yield f"b/{number:03d}.json", body_b
-        yield f"pairs/{number:03d}.json", _page_a(pairs, following)
-        yield f"gzip/{number:03d}.json.gz", gzip.compress(body_a, 6, mtime=0)
-        yield f"gzip-b/{number:03d}.json.gz", gzip.compress(body_b, 6, mtime=0)
-    yield from _slices("small", data, SMALL_SLICE)
-    yield from _slices("wide", series(pages * WIDE_SLICE, WIDE_SERIES), WIDE_SLICE)
-    yield from _unknown(data, 100)
-    yield "page/000.json", _page_a([one.envelope_a(0, SLICE) for one in data], None)
-    yield "tiny/000.json", _page_a([one.envelope_a(0, 5) for one in data[:2]], None)
-
-
-def _slices(name: str, data: list[Series], minutes: int) -> Iterator[tuple[str, bytes]]:
-    """Pages of so many minutes of all series, in layout A."""
-    pages = len(data[0].points) // minutes
-    for number in range(pages):
-        begin = number * minutes
-        envelopes = [one.envelope_a(begin, begin + minutes) for one in data]
-        yield f"{name}/{number:03d}.json", _page_a(envelopes, _following(number, pages))
-
-
-def _unknown(data: list[Series], count: int) -> Iterator[tuple[str, bytes]]:
-    """Pages of points with so many unknown members."""
-    head = '{"siteId":"%s","lineId":"%s","machineId":"%s","deviceId":"%s","tagGuid":"%s","points":['
-    unknown = "".join([f',"member{number}":{number}' for number in range(count)]) + "}"
-    for number in range(ODD_PAGES):
-        begin = number * ODD_SLICE
-        envelopes = [
-            head % one.ids
-            + ",".join([(_POINT_A % point)[:-1] + unknown for point in points])
-            + "]}"
-            for one in data
-            for points in [one.points[begin : begin + ODD_SLICE]]
-        ]
-        path = f"unknown-{count}/{number:03d}.json"
-        yield path, _page_a(envelopes, _following(number, ODD_PAGES))
+    for name, zipped, layout in (
+        ("a", "gzip", (envelope, page)),
+        ("b", "gzip-b", (_envelope_b, _page_b)),
+    ):
+        for path, body in _pages(name, data, layout=layout):
+            yield path, body
+            yield f"{zipped}{path[1:]}.gz", gzip.compress(body, 6, mtime=0)
+    yield from _pages("pairs", data, width=2)
+    yield from _pages("small", data, 50)
+    yield from _pages("wide", series(pages * WIDE_SLICE, WIDE_SERIES), WIDE_SLICE)
+    odd = POINT[:-1] + "".join(f',"member{n}":{n}' for n in range(100)) + "}"
+    three = [(ids, points[:300]) for ids, points in data]
+    yield from _pages("unknown-100", three, 100, layout=(partial(envelope, point=odd), page))
+    yield from _pages("page", [(ids, points[:SLICE]) for ids, points in data])
+    yield from _pages("tiny", [(ids, points[:5]) for ids, points in data[:2]], 5)
 
 
 def render(folder: Path, pages: int = PAGES) -> None:
@@ -182,7 +150,3 @@ def render(folder: Path, pages: int = PAGES) -> None:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(body)
     stamp.write_text(version, encoding="ascii")
-
-
-if __name__ == "__main__":
-    render(Path(sys.argv[1]))

@@ -1,8 +1,8 @@
 """The service of the benchmark, on loopback: ``python -m speed.server FOLDER`` prints its port.
 
 It answers with rendered pages at little cost: sendfile copies them into the socket. Each connection
-has a thread; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages; besides the
-rendered sets there are:
+has a thread; HTTP/1.1, kept alive. ``siteId`` of a query names the set of pages. Two sets are not
+rendered:
 
 - ``a5``: the pages of ``a`` five times, each with its own cursor
 - ``slow``: an hour of the query's range on each page, answered after 50 ms
@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import socket
 import sys
 import threading
 import time
@@ -23,19 +22,20 @@ from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, Self
+from socket import MSG_MORE
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import NamedTuple
 from urllib.parse import parse_qs
+
+from speed.render import envelope, page
 
 DELAY = 0.05
 """The response time of a page of ``slow``, in seconds."""
-_LAPS = {"a5": ("a", 5)}
 _TOKEN = (
     b'{"access_token":"a-token-for-the-benchmark","token_type":"Bearer","expires_in":600,'
     b'"scope":"customer.discovery.read customer.data.read"}'
 )
-_PARAMETERS = re.compile(rb"[?&](siteId|cursor)=([^& ]*)")
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_GZIP = re.compile(rb"\r\naccept-encoding:[^\r]*gzip", re.IGNORECASE)
+_PARAMETERS = re.compile(r"[?&](siteId|cursor)=([^& ]*)")
 
 
 class Body(NamedTuple):
@@ -44,129 +44,108 @@ class Body(NamedTuple):
     file: int
     size: int
     tail: bytes = b""
-    encoding: bytes = b""
+    encoding: str = ""
 
 
-class Server:
+class Server(ThreadingTCPServer):
     """The server, which listens until it is closed."""
+
+    daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, folder: Path) -> None:
         """Serve the pages of this folder."""
+        super().__init__(("127.0.0.1", 0), _Connection)
         self._folder = folder
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port: int = self._listener.getsockname()[1]
-        self._bodies: dict[tuple[bytes, bytes, bool], Body | None] = {}
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._bodies: dict[tuple[str, str, bool], Body] = {}
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    @property
-    def url(self) -> str:
-        """The base URL."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
-
-    def _converse(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        read = b""
-        with connection, contextlib.suppress(OSError):
-            while True:
-                while b"\r\n\r\n" not in read:
-                    more = connection.recv(65536)
-                    if not more:
-                        return
-                    read += more
-                head, _, read = read.partition(b"\r\n\r\n")
-                length = _LENGTH.search(head)
-                while length and len(read) < int(length[1]):
-                    read += connection.recv(65536)
-                read = read[int(length[1]) :] if length else read
-                self._answer(connection, head)
-
-    def _answer(self, connection: socket.socket, head: bytes) -> None:
-        if head.startswith(b"POST "):
-            connection.sendall(_head(len(_TOKEN)) + _TOKEN)
-            return
-        parameters = dict(_PARAMETERS.findall(head))
-        pages, cursor = parameters.get(b"siteId", b""), parameters.get(b"cursor", b"p000")
-        if pages == b"slow":
-            due = time.monotonic() + DELAY
-            body = _hour(head.split(b" ", 2)[1].decode())
-            time.sleep(max(0.0, due - time.monotonic()))
-            connection.sendall(_head(len(body)) + body)
-            return
-        found = self._body(pages, cursor, _GZIP.search(head) is not None)
-        if found is None:
-            connection.sendall(_head(0, b"404 Not Found"))
-            return
-        size = found.size + len(found.tail)
-        connection.sendall(_head(size, encoding=found.encoding), socket.MSG_MORE)
-        sent = 0
-        while sent < found.size:
-            sent += os.sendfile(connection.fileno(), found.file, sent, found.size - sent)
-        if found.tail:
-            connection.sendall(found.tail)
-
-    def _body(self, pages: bytes, cursor: bytes, zipped: bool) -> Body | None:
+    def body(self, pages: str, cursor: str, zipped: bool) -> Body:
+        """The body for a set of pages and a cursor; its file stays open."""
         key = (pages, cursor, zipped)
         if key not in self._bodies:
-            self._bodies[key] = self._find(pages.decode(), cursor.decode(), zipped)
+            number = int(cursor[1:])
+            self._bodies[key] = self._repeated(number) if pages == "a5" else self._rendered(*key)
         return self._bodies[key]
 
-    def _find(self, pages: str, cursor: str, zipped: bool) -> Body | None:
-        """The body for a set of pages and a cursor; its file stays open."""
-        if not re.fullmatch(r"[a-z0-9-]+", pages) or not re.fullmatch(r"p\d{3}", cursor):
-            return None
-        number = int(cursor[1:])
-        if pages in _LAPS:
-            return self._lap(*_LAPS[pages], number)
+    def _rendered(self, pages: str, cursor: str, zipped: bool) -> Body:
         if pages.startswith("gzip") and not zipped:
             pages = pages.replace("gzip-b", "b").replace("gzip", "a")
-        for name, encoding in ((f"{number:03d}.json", b""), (f"{number:03d}.json.gz", b"gzip")):
-            path = self._folder / pages / name
-            if path.exists():
-                return Body(os.open(path, os.O_RDONLY), path.stat().st_size, encoding=encoding)
-        return None
+        encoding = "gzip" if pages.startswith("gzip") else ""
+        path = self._folder / pages / f"{cursor[1:]}.json{'.gz' if encoding else ''}"
+        return Body(os.open(path, os.O_RDONLY), path.stat().st_size, encoding=encoding)
 
-    def _lap(self, pages: str, laps: int, number: int) -> Body | None:
-        """A page of a set that is read so many times: with another cursor."""
-        count = len(list((self._folder / pages).iterdir()))
-        if number >= laps * count:
-            return None
-        path = self._folder / pages / f"{number % count:03d}.json"
+    def _repeated(self, number: int) -> Body:
+        """A page of five repetitions: with another cursor."""
+        pages = self._folder / "a"
+        count = len(list(pages.iterdir()))
+        path = pages / f"{number % count:03d}.json"
         size = path.read_bytes().rindex(b'"nextCursor":')
-        following = b'"p%03d"' % (number + 1) if number + 1 < laps * count else b"null"
+        following = b'"p%03d"' % (number + 1) if number + 1 < 5 * count else b"null"
         return Body(os.open(path, os.O_RDONLY), size, b'"nextCursor":' + following + b"}")
 
-    def close(self) -> None:
+    def server_close(self) -> None:
         """Stop listening, and close the files."""
-        self._listener.close()
+        self.shutdown()
+        super().server_close()
         for body in self._bodies.values():
-            if body:
-                os.close(body.file)
+            os.close(body.file)
 
-    def __enter__(self) -> Self:
-        """Leaving the block closes the server."""
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
+class _Connection(StreamRequestHandler):
+    server: Server
+    disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):
+            while line := self.rfile.readline().decode():
+                length, zipped = 0, False
+                while header := self.rfile.readline().strip().lower():
+                    name, _, value = header.partition(b":")
+                    if name == b"content-length":
+                        length = int(value)
+                    elif name == b"accept-encoding":
+                        zipped = b"gzip" in value
+                self.rfile.read(length)
+                self._answer(line, zipped)
+
+    def _answer(self, line: str, zipped: bool) -> None:
+        parameters = {"cursor": "p000"} | dict(_PARAMETERS.findall(line))
+        if line.startswith("POST "):
+            self._send(_TOKEN)
+        elif parameters["siteId"] == "slow":
+            due = time.monotonic() + DELAY
+            body = _hour(line.split()[1])
+            time.sleep(max(0.0, due - time.monotonic()))
+            self._send(body)
+        else:
+            self._send_file(self.server.body(parameters["siteId"], parameters["cursor"], zipped))
+
+    def _send(self, body: bytes) -> None:
+        self.connection.sendall(_head(len(body)) + body)
+
+    def _send_file(self, body: Body) -> None:
+        head = _head(body.size + len(body.tail), body.encoding)
+        self.connection.sendall(head, MSG_MORE)
+        sent = 0
+        while sent < body.size:
+            sent += os.sendfile(self.connection.fileno(), body.file, sent, body.size - sent)
+        if body.tail:
+            self.connection.sendall(body.tail)
 
 
 @lru_cache(maxsize=4)
-def _date(second: int) -> bytes:
-    return formatdate(second, usegmt=True).encode()
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
 
 
-def _head(length: int, status: bytes = b"200 OK", encoding: bytes = b"") -> bytes:
-    coded = b"Content-Encoding: %b\r\n" % encoding if encoding else b""
+def _head(length: int, encoding: str = "") -> bytes:
+    coded = f"Content-Encoding: {encoding}\r\n" if encoding else ""
     return (
-        b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nDate: %b\r\n%bContent-Length: %d\r\n\r\n"
-    ) % (status, _date(int(time.time())), coded, length)
+        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: {_date(int(time.time()))}\r\n"
+        f"{coded}Content-Length: {length}\r\n\r\n"
+    ).encode()
 
 
 def _hour(target: str) -> bytes:
@@ -176,36 +155,23 @@ def _hour(target: str) -> bytes:
     number = int(query.get("cursor", ["h0"])[0][1:])
     begin += timedelta(hours=number)
     stop = min(begin + timedelta(hours=1), to)
-    following = f'"h{number + 1}"' if stop < to else "null"
-    first, last = (int(at.timestamp()) // 60 for at in (begin, stop))
-    envelopes = ",".join(_slow_envelope(tag, first, last) for tag in range(2))
-    return f'{{"series":[{envelopes}],"nextCursor":{following}}}'.encode()
-
-
-def _slow_envelope(tag: int, first: int, last: int) -> str:
-    points = ",".join(_slow_point(tag, minute) for minute in range(first, last))
-    return (
-        f'{{"siteId":"S1","lineId":"L1","machineId":"M1","deviceId":"D1","tagGuid":"T{tag}",'
-        f'"points":[{points}]}}'
-    )
+    minutes = range(int(begin.timestamp()) // 60, int(stop.timestamp()) // 60)
+    envelopes = [
+        envelope((("S1", "L1", "M1", "D1", f"T{tag}"), [_slow_point(tag, at) for at in minutes]))
+        for tag in range(2)
+    ]
+    return page(envelopes, f'"h{number + 1}"' if stop < to else "null")
 
 
 @lru_cache(maxsize=100_000)
-def _slow_point(tag: int, minute: int) -> str:
+def _slow_point(tag: int, minute: int) -> tuple[object, ...]:
     at = datetime.fromtimestamp(minute * 60, UTC)
     value = minute * 7919 % 1000 / 10 + tag
-    return (
-        f'{{"timestamp":"{at:%Y-%m-%dT%H:%M:%SZ}","value":{value},"minimum":{value - 1},'
-        f'"maximum":{value + 1},"sampleCount":{minute % 60 + 1}}}'
-    )
-
-
-def main() -> None:
-    """Serve until the parent closes stdin."""
-    with Server(Path(sys.argv[1])) as server:
-        print(server.port, flush=True)
-        sys.stdin.read()
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}", value, value - 1, value + 1, minute % 60 + 1
 
 
 if __name__ == "__main__":
-    main()
+    with Server(Path(sys.argv[1])) as running:
+        print(running.server_address[1], flush=True)
+        # The parent closes stdin.
+        sys.stdin.read()

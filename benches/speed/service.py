@@ -1,30 +1,25 @@
-"""The service of the benchmark for candidates: its URL, their requests, and the column names."""
+"""The service of the benchmark for candidates: its URL, requests, and a connection to it."""
 
 from __future__ import annotations
 
+import http.client
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 from speed.render import START, end
 
-COLUMNS = (
-    "site_id",
-    "line_id",
-    "machine_id",
-    "device_id",
-    "tag_guid",
-    "timestamp",
-    "value",
-    "minimum",
-    "maximum",
-    "sample_count",
-)
 IDS = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
-INTERVAL, PAGE_SIZE = 60, 10_000
+KEY = ("site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp")
+VALUES = ("value", "minimum", "maximum", "sample_count")
+COLUMNS = KEY + VALUES
+PATH = "/api/customer/v1/data"
+HEADERS = {"Authorization": "Bearer a-token-for-the-benchmark", "Accept": "application/json"}
+Decoded = TypeVar("Decoded")
 
 
 def base_url() -> str:
@@ -37,43 +32,83 @@ def built() -> Path:
     return Path(os.environ["SPEED_TARGET"])
 
 
-def folder() -> Path:
-    """The folder of the pages."""
-    return built() / "bench-pages"
-
-
-def target(pages: str, stop: datetime | None = None) -> str:
-    """Path and query of a chain's first request, as siteline would send them."""
-    return "/api/customer/v1/data?" + urlencode(parameters(pages, stop))
-
-
 def parameters(pages: str, stop: datetime | None = None) -> dict[str, str]:
     """The query of a chain's first request."""
     return {
         "siteId": pages,
         "from": f"{START:%Y-%m-%dT%H:%M:%SZ}",
         "to": f"{stop or end():%Y-%m-%dT%H:%M:%SZ}",
-        "aggregationIntervalSeconds": str(INTERVAL),
-        "pageSize": str(PAGE_SIZE),
+        "aggregationIntervalSeconds": "60",
+        "pageSize": "10000",
     }
 
 
-def ours(**options: Any) -> tuple[Any, Callable[..., Any]]:
+def target(pages: str, stop: datetime | None = None) -> str:
+    """Path and query of a chain's first request, as siteline would send them."""
+    return f"{PATH}?{urlencode(parameters(pages, stop))}"
+
+
+def query(pages: str, stop: datetime | None = None) -> dict[str, Any]:
+    """The same as arguments of ``Client.data``."""
+    start, stop = START, stop or end()
+    return {"site": pages, "start": start, "end": stop, "interval": 60, "page_size": 10_000}
+
+
+def credential() -> Any:
+    """The credential of siteline's clients."""
+    import siteline
+
+    return siteline.Credential("bench", built() / "bench-pages" / "key.pem")
+
+
+def ours() -> tuple[Any, Callable[..., Any]]:
     """A client with a token and an open connection, and a function that scans a set of pages."""
     import siteline
 
-    credential = siteline.Credential("bench", folder() / "key.pem")
-    client = siteline.Client(base_url(), credential=credential, **options)
+    client = siteline.Client(base_url(), credential=credential())
 
     def scan(pages: str, stop: datetime | None = None) -> Any:
-        return client.data(
-            site=pages,
-            start=START,
-            end=stop or end(),
-            interval=INTERVAL,
-            page_size=PAGE_SIZE,
-        )
+        return client.data(**query(pages, stop))
 
     if len(scan("tiny").collect()) != 10:
         raise RuntimeError("the tiny page does not have 10 points")
     return client, scan
+
+
+class Connection:
+    """A kept connection of the standard library, open from the start: it has read the tiny page."""
+
+    def __init__(self, **headers: str) -> None:
+        """Connect; ``headers`` are sent in addition."""
+        self._connection = http.client.HTTPConnection(urlsplit(base_url()).netloc)
+        self._headers = HEADERS | headers
+        self.get(target("tiny"))
+
+    def get(self, path: str) -> bytes:
+        """One body, not decoded; read by its Content-Length, in one call."""
+        self._connection.request("GET", path, headers=self._headers)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"the server answered {response.status}")
+        return body
+
+    def pages(
+        self, pages: str, decode: Callable[[bytes], tuple[str | None, Decoded]]
+    ) -> Iterator[Decoded]:
+        """Every page of a chain, decoded; ``decode`` returns the next cursor and the content."""
+        path = first = target(pages)
+        while True:
+            cursor, decoded = decode(self.get(path))
+            yield decoded
+            if cursor is None:
+                return
+            path = f"{first}&cursor={quote(cursor)}"
+
+
+def output(*command: str | Path, **options: Any) -> str:
+    """What a program prints; raises if it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode:
+        raise RuntimeError(f"{command} failed:\n{done.stderr[-2000:]}")
+    return str(done.stdout)

@@ -6,49 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from speed.measure import Row
 from speed.outcome import Outcome, timed
-
-SERIES, MINUTE = 20, 60_000_000
-START = 1_735_689_600_000_000
-"""2025-01-01."""
-WIDE = {"index": "timestamp", "values": "value"}
+from speed.pages import frame
 
 
 def _table() -> Any:
     """A table, by way of the sandbox and without a request."""
     import siteline
 
-    minutes = 1_000_000 // SERIES
-    rows, chance = minutes * SERIES, np.random.default_rng(5)
-    values = chance.normal(50, 9, rows).round(3)
-    tags = pl.Series([f"tag-{number:02}" for number in range(SERIES)])
-    times = np.arange(minutes, dtype=np.int64) * MINUTE + START
-    points = pl.DataFrame(
-        {
-            "tag_guid": tags.gather(np.repeat(np.arange(SERIES), minutes)),
-            "timestamp": pl.Series(np.tile(times, SERIES)).cast(pl.Datetime("us", "UTC")),
-            "value": values,
-            "minimum": values - 1,
-            "maximum": values + 1,
-            "sample_count": chance.integers(1, 60, rows),
-        }
-    )
     with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
-        sandbox.load(points, bucket="1m", site="S9")
-        del points
+        # S1 has points of the sandbox.
+        sandbox.load(frame("narrow").assign(site_id="S9"), bucket="1m")
         return sandbox.truth(site="S9", interval="1m")
 
 
 def _wide(work: Callable[[], Any]) -> Outcome:
-    """Time ``work``; of its columns, sorted by tag, what can be compared."""
-    frame, figures = timed(work)
+    """Time ``work``; summarize its columns, sorted by tag."""
+    wide, figures = timed(work)
 
     def summary() -> dict[str, Any]:
-        columns = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
-        columns = columns[[name for name in columns if name != "timestamp"]]
+        columns = wide[[name for name in wide if name != "timestamp"]]
         columns = columns.rename(columns=lambda name: name.rsplit("/", 1)[-1])
         cells = columns.sort_index(axis="columns").to_numpy(dtype=np.float64)
         nulls, total = int(np.isnan(cells).sum()), float(np.nansum(cells))
@@ -64,18 +42,6 @@ def siteline() -> Outcome:
 
 
 def pandas() -> Outcome:
-    """pandas, by one id alone, which is faster than by five."""
-    frame = _table().to_pandas(ids="category")
-    return _wide(lambda: frame.pivot(columns="tag_guid", **WIDE))
-
-
-ROWS = [
-    Row(
-        "1 M points, a column for each series, beside pandas by a tag",
-        "seconds",
-        "shapes:siteline",
-        "shapes:pandas",
-        bar=0.3,
-        compared=True,
-    )
-]
+    """pandas, by one id, which is faster than by five."""
+    points = _table().to_pandas(ids="category")
+    return _wide(lambda: points.pivot(columns="tag_guid", index="timestamp", values="value"))

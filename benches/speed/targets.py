@@ -1,5 +1,4 @@
-"""A million points into each target, beside what people write for that database; then all points
-again, one in a hundred revised and one in a hundred new.
+"""Loads into each target, compared with the usual code for that database.
 
 The same decoded pages go both ways, each transaction with its checkpoint. siteline's are joined by
 ``sync(..., batch=)``, 16 or all of a chain; a peer commits each page of 5,000 points. Reading,
@@ -9,29 +8,24 @@ decoding and converting the pages, starting the server and comparing the tables 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import siteline.targets
 
-from speed.measure import Row
-from speed.pages import FEED, NARROW, START, captured, served
-from speed.service import COLUMNS
+from speed.outcome import Figures
+from speed.pages import FEED, Pages, captured, end, load_ours, load_theirs, served
+from speed.render import START
+from speed.service import COLUMNS, KEY, VALUES, output
 from speed.summary import difference, summarize
 
-Figures = dict[str, float]
-Pages = list[tuple[Any, bytes]]
 PAGE, PART = 5_000, 10
-"""Points of a page; one merge of so many pages is timed."""
-KEY, VALUES = COLUMNS[:6], COLUMNS[6:]
+"""Points of a page; one in this many merges is timed."""
 TYPES = ("TEXT",) * 5 + ("TIMESTAMPTZ",) + ("DOUBLE PRECISION",) * 3 + ("BIGINT",)
 SCHEMA = (
     f"CREATE TABLE points ({', '.join(map(' '.join, zip(COLUMNS, TYPES, strict=True)))}, "
@@ -49,42 +43,14 @@ CHECKPOINT = (
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM points"
 
 
-def postgres(batch: str) -> Figures:
-    """siteline.targets.Postgres."""
-    with _server() as uri:
-        return _ours(siteline.targets.Postgres(uri), batch)
-
-
-def duckdb(batch: str) -> Figures:
-    """siteline.targets.DuckDB."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _ours(siteline.targets.DuckDB(Path(folder) / "plant.duckdb"), batch)
-
-
-def delta(batch: str) -> Figures:
-    """siteline.targets.Delta."""
-    with tempfile.TemporaryDirectory() as folder:
-        return _ours(siteline.targets.Delta(Path(folder) / "plant"), batch)
-
-
-def _ours(target: Any, batch: str) -> Figures:
-    before, after = _pages(batch)
-    applied: list[tuple[int, ...]] = []
-    with target:
-        figures = {}
-        for name, pages in (("first", before), ("again", after)):
-            applied.clear()
-            started = time.perf_counter()
-            with target.lock(FEED):
-                for page, state in pages:
-                    applied.append(target.apply(FEED, page, state))
-            figures[name] = time.perf_counter() - started
-        inserted, revised, _, flagged = map(sum, zip(*applied, strict=True))
-        points = sum(len(page) for page, _ in after)
-        share = {round(100 * counted / points) for counted in (inserted, revised)}
-        if share != {1} or flagged:
-            raise RuntimeError(f"of {points} points {inserted} new, {revised} revised, {flagged}")
-        _check(pa.table(target.changes(FEED)), after)
+def ours(name: str, batch: str) -> Figures:
+    """The target of ``siteline.targets`` with this name."""
+    pages = _pages(batch)
+    with _server() if name == "Postgres" else tempfile.TemporaryDirectory() as place:
+        address = place if name == "Postgres" else Path(place) / "plant"
+        with getattr(siteline.targets, name)(address) as target:
+            figures = load_ours(target, pages, target.lock)
+            _check(pa.table(target.changes(FEED)), pages[1])
     return figures
 
 
@@ -132,8 +98,8 @@ def duckdb_replace() -> Figures:
 def delta_merge() -> Figures:
     """deltalake: a merge of each page, its checkpoint in the metadata of the commit.
 
-    Of pages one in :data:`PART` is timed, and those between are merged together. That leaves fewer
-    files than to merge each, so the figures are lower than those of all merges.
+    One in :data:`PART` pages is timed, and the pages between are merged together. That leaves
+    fewer files than a merge of each page, so the figures are lower than for all merges.
     """
     from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -145,13 +111,8 @@ def delta_merge() -> Figures:
             if not DeltaTable.is_deltatable(folder):
                 write_deltalake(folder, page, commit_properties=properties)
                 return
-            merger = DeltaTable(folder).merge(
-                page,
-                same,
-                source_alias="page",
-                target_alias="points",
-                commit_properties=properties,
-            )
+            names: Any = {"source_alias": "page", "target_alias": "points"}
+            merger = DeltaTable(folder).merge(page, same, commit_properties=properties, **names)
             merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
         def read() -> pa.Table:
@@ -166,26 +127,15 @@ def _theirs(
     read: Callable[[], pa.Table],
     part: int = 1,
 ) -> Figures:
-    before, after = _pages("1")
-    figures = {}
-    for name, pages in (("first", before), ("again", after)):
-        converted = [(convert(page), state) for page, state in pages]
-        seconds = []
-        for start in range(0, len(converted), part):
-            *others, (page, state) = converted[start : start + part]
-            if others:
-                apply(pa.concat_tables([other for other, _ in others]), others[-1][1])
-            started = time.perf_counter()
-            apply(page, state)
-            seconds.append(time.perf_counter() - started)
-        figures[name] = sum(seconds) / len(seconds) * len(converted)
-    _check(read(), after)
+    pages = _pages("1")
+    figures = load_theirs(pages, convert, apply, part, pa.concat_tables)
+    _check(read(), pages[1])
     return figures
 
 
 def _pages(batch: str) -> tuple[Pages, Pages]:
-    """The pages of both reads, so many joined, or all of a ``chain``."""
-    return captured(NARROW, PAGE, "chain" if batch == "chain" else int(batch))
+    """The pages of both reads, in batches of this many, or as one ``chain``."""
+    return captured("narrow", PAGE, "chain" if batch == "chain" else int(batch))
 
 
 def _plain(page: Any) -> pa.Table:
@@ -196,11 +146,11 @@ def _plain(page: Any) -> pa.Table:
 
 
 def _check(table: pa.Table, last: Pages) -> None:
-    """Raise if these are not the points that were served last, to the bit."""
+    """Raise if a bit differs from the points that were served last."""
     expected = pa.concat_tables([page.to_arrow() for page, _ in last]).unify_dictionaries()
     wrong = difference(summarize(table.select(list(COLUMNS))), summarize(expected))
     if wrong:
-        raise RuntimeError(f"what is in the table and what was served differ in {wrong}")
+        raise RuntimeError(f"the table and the served points differ in {wrong}")
 
 
 @contextmanager
@@ -218,42 +168,10 @@ def _server() -> Iterator[str]:
 def delta_memory() -> Figures:
     """The peak of a process that syncs into a Delta table, and of one that reads all again."""
     script = Path(__file__).parent / "scripts" / "into_delta.py"
-    again = (START.isoformat(), NARROW.end.isoformat())
-    with served(NARROW) as (sandbox, revise), tempfile.TemporaryDirectory() as folder:
-
-        def peak(*reread: str) -> float:
-            command = [sys.executable, str(script), folder, FEED, str(PAGE), *reread]
-            done = subprocess.run(
-                command, env=os.environ | sandbox.env(), capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise RuntimeError(done.stderr[-2000:])
-            return float(done.stdout)
-
-        first = peak()
+    with served("narrow") as (sandbox, revise), tempfile.TemporaryDirectory() as folder:
+        command = (sys.executable, script, folder, FEED, str(PAGE))
+        environment = os.environ | sandbox.env()
+        first = float(output(*command, env=environment))
         revise()
-        return {"first": first, "again": peak(*again)}
-
-
-POSTGRES, DUCKDB, DELTA = "targets:postgres", "targets:duckdb", "targets:delta"
-REPLACE, MERGE, MEMORY = "targets:duckdb_replace", "targets:delta_merge", "targets:delta_memory"
-BESIDE = (
-    ("Postgres, batch=16, beside psycopg", f"{POSTGRES}:16", "targets:psycopg", 0.25),
-    ("Postgres, a chain, beside psycopg", f"{POSTGRES}:chain", "targets:psycopg", 0.25),
-    ("DuckDB, batch=16, beside INSERT OR REPLACE", f"{DUCKDB}:16", REPLACE, 0.6),
-    ("DuckDB, a chain, beside INSERT OR REPLACE", f"{DUCKDB}:chain", REPLACE, 0.6),
-    ("Delta, batch=16, beside deltalake's merge", f"{DELTA}:16", MERGE, 0.1),
-    ("Delta, a chain, beside deltalake's merge", f"{DELTA}:chain", MERGE, 0.1),
-)
-ROWS = [
-    replace(row, slow=tuple(who for who in (row.ours, row.peer) if who))
-    for row in (
-        *(
-            Row(f"{what} into {name}", figure, ours, peer, bar=bar)
-            for name, ours, peer, bar in BESIDE
-            for what, figure in (("1 M points", "first"), ("again, 1 % revised, 1 % new,", "again"))
-        ),
-        Row("1 M points into Delta, a chain: peak", "first", MEMORY, unit="MB", bar=800),
-        Row("again into Delta, a chain: peak", "again", MEMORY, unit="MB", bar=800),
-    )
-]
+        again = (START.isoformat(), end("narrow").isoformat())
+        return {"first": first, "again": float(output(*command, *again, env=environment))}

@@ -9,10 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use crate::columns::Columns;
 
 /// Reads one body with sonic-rs into the columns; returns the cursor of the next page.
-///
-/// # Errors
-/// sonic-rs's error for a body that is not a page.
-pub fn read<'a>(body: &'a [u8], columns: &mut Columns) -> Result<Option<&'a str>, sonic_rs::Error> {
+pub(crate) fn read<'a>(body: &'a [u8], columns: &mut Columns) -> sonic_rs::Result<Option<&'a str>> {
     let mut reader = sonic_rs::Deserializer::from_slice(body);
     let cursor = Page(columns).deserialize(&mut reader)?;
     reader.end()?;
@@ -64,14 +61,34 @@ names! { PageName, "series" => 0, "nextCursor" => 1 }
 names! { EnvelopeName, "siteId" => 0, "lineId" => 1, "machineId" => 2, "deviceId" => 3, "tagGuid" => 4, "points" => 5 }
 names! { PointName, "timestamp" => 0, "value" => 1, "minimum" => 2, "maximum" => 3, "sampleCount" => 4 }
 
+/// A list of items that are read with their seed.
+macro_rules! list {
+    ($name:ident, $item:ident) => {
+        seed! { $name, deserialize_seq, (), "a list",
+            #[inline]
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+                while items.next_element_seed($item(self.0))?.is_some() {}
+                Ok(())
+            }
+        }
+    };
+}
+
 struct Page<'c>(&'c mut Columns);
+struct Envelopes<'c>(&'c mut Columns);
+struct Envelope<'c>(&'c mut Columns);
+struct Points<'c>(&'c mut Columns);
+struct Point<'c>(&'c mut Columns);
+
+list! { Envelopes, Envelope }
+list! { Points, Point }
 
 seed! { Page, deserialize_map, Option<&'de str>, "a page",
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Option<&'de str>, A::Error> {
         let mut cursor = None;
         while let Some(member) = members.next_key_seed(PageName(PhantomData))? {
             match member {
-                0 => members.next_value_seed(List(self.0))?,
+                0 => members.next_value_seed(Envelopes(self.0))?,
                 1 => cursor = members.next_value()?,
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
@@ -80,21 +97,10 @@ seed! { Page, deserialize_map, Option<&'de str>, "a page",
     }
 }
 
-struct List<'c>(&'c mut Columns);
-
-seed! { List, deserialize_seq, (), "the envelopes",
-    fn visit_seq<A: SeqAccess<'de>>(self, mut envelopes: A) -> Result<(), A::Error> {
-        while envelopes.next_element_seed(Envelope(self.0))?.is_some() {}
-        Ok(())
-    }
-}
-
-struct Envelope<'c>(&'c mut Columns);
-
 seed! { Envelope, deserialize_map, (), "an envelope",
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let from = self.0.timestamps.len();
-        let mut identity = [None; 5];
+        let mut identity = [""; 5];
         while let Some(member) = members.next_key_seed(EnvelopeName(PhantomData))? {
             match member {
                 0..=4 => identity[member] = members.next_value()?,
@@ -109,18 +115,6 @@ seed! { Envelope, deserialize_map, (), "an envelope",
         Ok(())
     }
 }
-
-struct Points<'c>(&'c mut Columns);
-
-seed! { Points, deserialize_seq, (), "points",
-    #[inline]
-    fn visit_seq<A: SeqAccess<'de>>(self, mut points: A) -> Result<(), A::Error> {
-        while points.next_element_seed(Point(self.0))?.is_some() {}
-        Ok(())
-    }
-}
-
-struct Point<'c>(&'c mut Columns);
 
 seed! { Point, deserialize_map, (), "a point",
     #[inline]

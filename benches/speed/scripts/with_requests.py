@@ -14,24 +14,17 @@ with open(os.environ["SPEED_TARGET"] + "/bench-pages/key.pem", "rb") as file:
 session = requests.Session()
 audience = base_url + "/api/customer/oauth/token"
 now = int(time.time())
-claims = {
-    "iss": "bench",
-    "sub": "bench",
-    "aud": audience,
-    "iat": now,
-    "nbf": now,
-    "exp": now + 120,
-    "jti": str(uuid.uuid4()),
+claims = {"iss": "bench", "sub": "bench", "aud": audience, "jti": str(uuid.uuid4())}
+times = {"iat": now, "nbf": now, "exp": now + 120}
+form = {
+    "grant_type": "client_credentials",
+    "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+    "client_assertion": jwt.encode(
+        claims | times, key, algorithm="RS256", headers={"kid": "bench"}
+    ),
+    "scope": "customer.discovery.read customer.data.read",
 }
-token = session.post(
-    audience,
-    data={
-        "grant_type": "client_credentials",
-        "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-        "client_assertion": jwt.encode(claims, key, algorithm="RS256", headers={"kid": "bench"}),
-        "scope": "customer.discovery.read customer.data.read",
-    },
-)
+token = session.post(audience, data=form)
 token.raise_for_status()
 query = {
     "siteId": "page",
