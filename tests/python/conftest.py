@@ -35,11 +35,16 @@ def _separate_state(tmp_path_factory):
 
 @pytest.fixture(autouse=True, scope="session")
 def _signals_are_heard():
-    """Restores the handlers of SIGINT and SIGHUP. A background job and `nohup` ignore them."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Restores the handlers of these signals. A background job and `nohup` ignore some of them."""
+    defaults = {
+        "SIGINT": signal.default_int_handler,
+        "SIGHUP": signal.SIG_DFL,
+        "SIGQUIT": signal.SIG_DFL,
+    }
+    for name, handler in defaults.items():
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -194,8 +194,10 @@ def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
     assert gone() is None
 
 
+# logging is imported first: it adds functions that run before and after a fork, and must not do so
+# while another thread forks.
 FORKING = f"""
-    import os, threading, siteline
+    import logging, os, threading, siteline
     over = threading.Event()
 
     def fork():
