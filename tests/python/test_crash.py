@@ -1,4 +1,4 @@
-"""A short form of ``make crash``: the contents of a store after kills and failing disks."""
+"""A short form of ``make campaigns ONLY=crash``: a store after kills and failing disks."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""``format("siteline")`` in the engine that is installed: Sail here, Spark in ``make spark``."""
+"""``format("siteline")`` in Sail; ``make campaigns ONLY=spark`` runs it in Spark."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The recipe for Dask: its partitions are parts of a scan. In ``make spark``."""
+"""The recipe for Dask: its partitions are parts of a scan. In ``make campaigns ONLY=spark``."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``spark.readStream.format("siteline")`` into Delta, killed in each batch. In ``make spark``."""
+"""``spark.readStream.format("siteline")`` into Delta, killed in each batch. Only Spark runs it."""
 
 import json
 from datetime import datetime
