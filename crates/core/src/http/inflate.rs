@@ -130,10 +130,11 @@ fn at_once(body: &[u8], cap: usize, buffers: &Buffers) -> Option<Vec<u8>> {
     // libdeflate inflates only the first member, and ignores the optional checksum of its header.
     // Without an early end the compiler vectorizes the search, which makes it ten times as fast.
     let [first, second, third] = GZIP_MEMBER;
-    let has_another = body.get(1..)?.windows(3).fold(false, |found, bytes| {
-        found | ((bytes[0] == first) & (bytes[1] == second) & (bytes[2] == third))
+    let members = body.get(1..)?.windows(3).fold(0, |found, bytes| {
+        let difference = (bytes[0] ^ first) | (bytes[1] ^ second) | (bytes[2] ^ third);
+        found | u8::from(difference == 0)
     });
-    if has_another || body.get(FLAGS)? & FLAG_HEADER_CHECKSUM != 0 {
+    if members != 0 || body.get(FLAGS)? & FLAG_HEADER_CHECKSUM != 0 {
         return None;
     }
     // A member ends with its checksum and its size, modulo 2^32.
