@@ -193,7 +193,6 @@ impl PyGathering {
     }
 
     /// For the garbage collector: ``progress=`` of a scan may be a method of an object that keeps this.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.scans.iter().try_for_each(|scan| visit.call(scan))
     }

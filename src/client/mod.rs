@@ -451,7 +451,6 @@ impl PyClient {
     }
 
     /// For the garbage collector: ``on_request=`` may be a method of an object that keeps the client.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(self.notes.on_request())
     }

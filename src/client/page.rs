@@ -216,7 +216,6 @@ impl PageIterator {
     }
 
     /// For the garbage collector: ``progress=`` may be a method of an object that keeps the iterator.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.0.traverse(&visit)
     }

@@ -531,7 +531,6 @@ impl PyScan {
     }
 
     /// For the garbage collector: ``progress=`` may be a method of an object that keeps the scan.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(self.through.as_ref().map(|through| &through.store))?;

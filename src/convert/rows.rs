@@ -207,7 +207,6 @@ impl RecordIterator {
     }
 
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps the iterator.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.source.traverse(&visit)
     }

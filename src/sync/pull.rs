@@ -353,7 +353,6 @@ impl PySyncPages {
     }
 
     /// For the garbage collector: ``progress=`` may be a method of whoever keeps this.
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(self.callback.as_ref().map(|callback| &callback.0))
