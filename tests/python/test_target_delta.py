@@ -220,3 +220,21 @@ def test_compact_joins_files_and_deletes_what_nothing_needs(plant, target, path)
     kept = deltalake.DeltaTable(path).file_uris()
     assert len(kept) == len({Path(uri).parent for uri in kept}) < len(files(path))
     assert (points(path), target.state(FIRST)) == (before, state)
+
+
+def test_a_table_that_another_process_makes_at_the_same_time_is_used(
+    plant, target, path, monkeypatch
+):
+    make, made = deltalake.DeltaTable.create, []
+
+    def make_twice(*arguments, **options):
+        made.append(make(*arguments, **options))
+        if len(made) == 1:
+            raise deltalake.exceptions.CommitFailedError("Protocol changed since last commit")
+        return made[-1]
+
+    monkeypatch.setattr(deltalake.DeltaTable, "create", make_twice)
+    plant.clock.advance("30h")
+    assert plant.client().sync(FEEDS[0], target).complete
+    assert len(made) == 2
+    assert points(path)[0]

@@ -56,7 +56,10 @@ class Lake:
         """Open the table of points, made first where there is none; refuse other columns."""
         schema = self._lake.Schema([self._lake.Field(*of) for of in _TYPES.items()])
         make, options = self._lake.DeltaTable.create, {"storage_options": self._options}
-        table = make(self.path, schema, "ignore", _DIVISION, **options)
+        try:
+            table = make(self.path, schema, "ignore", _DIVISION, **options)
+        except self._conflict:  # another thread or process made the table at the same time
+            table = make(self.path, schema, "ignore", _DIVISION, **options)
         check_columns(self.path, [field.name for field in table.schema().fields], _TYPES)
         divided = table.metadata().partition_columns
         check_columns(f"The partition of {self.path}", divided, _DIVISION)
