@@ -138,6 +138,20 @@ mod tests {
     }
 
     #[test]
+    fn b14_a_reply_gives_its_date_whatever_the_machines_clock_shows() {
+        let date: Timestamp = "2026-11-01T12:00:00Z".parse().expect("a time");
+        for wall in ["2026-10-31T23:00:00Z", "2026-11-01T12:00:00Z", "2026-11-02T01:00:00Z"] {
+            let moment = |elapsed| Moment {
+                wall: wall.parse().expect("a time"),
+                boot: BootTime { start: 1, elapsed: Duration::from_secs(elapsed) },
+            };
+            let quick = Reading::of_reply(date, moment(990), moment(1_000));
+            assert_eq!(quick, Some(reading("2026-11-01T12:00:00Z", 1_000)), "{wall}");
+            assert_eq!(Reading::of_reply(date, moment(989), moment(1_000)), None, "too slow");
+        }
+    }
+
+    #[test]
     fn b14_readings_agree_within_seconds_whichever_came_first() {
         let noon = reading("2026-11-01T12:00:00Z", 1_000);
         for (service, elapsed, agrees) in [
