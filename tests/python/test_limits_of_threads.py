@@ -1,5 +1,6 @@
 """If the system starts no more threads, calls raise an error with the limit and do not hang."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ from kit.interpreter import FORK_WITH_THREADS
 
 PROGRAM = Path(__file__).parent / "limited_threads.py"
 OPERATIONS = ("read", "discover", "sync", "asyncio", "sandbox", "service")
+USUAL = [("read", 0), ("sync", 0), ("asyncio", 0), ("sandbox", 2), ("service", 1)]
+OTHERS = [pair for pair in itertools.product(OPERATIONS, range(5)) if pair not in USUAL]
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def limited(sandbox, shared_folder):
 @systems.ROOT
 @pytest.mark.parametrize(
     ("operation", "more"),
-    [("read", 0), ("sync", 0), ("asyncio", 0), ("sandbox", 2), ("service", 1)],
+    [*USUAL, *(pytest.param(*pair, marks=pytest.mark.campaign) for pair in OTHERS)],
 )
 def test_a_refused_thread_is_an_error_that_passes(limited, operation, more):
     # A call that waited for a refused thread would never return.

@@ -220,6 +220,26 @@ def test_ctrl_c_during_a_statement_of_duckdb_is_ctrl_c(sandbox, tmp_path, monkey
     assert sandbox.client().sync(FEEDS, target).complete
 
 
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_ctrl_c_while_a_call_begins_leaves_none(monkeypatch, has_begun):
+    cancelled, running, start = threading.Event(), [], threading.Thread.start
+
+    def interrupted(thread):
+        if has_begun:
+            start(thread)
+        raise KeyboardInterrupt
+
+    def call():
+        running.append(True)
+        cancelled.wait(60)
+        running.clear()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _refusals.interruptible(call, cancelled.set)
+    assert not running
+
+
 @pytest.mark.parametrize("what", ["column", "type"])
 def test_delta_refuses_other_columns_before_any_request(sandbox, tmp_path, what):
     deltalake = pytest.importorskip("deltalake")
