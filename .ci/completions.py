@@ -27,8 +27,8 @@ class _Core(types.ModuleType):
 def main() -> None:
     """Writes one file for each shell."""
     sys.path.insert(0, str(PYTHON))
-    # The name of the compiled module: `siteline._siteline` or `siteline._core`.
-    for name in ("siteline._siteline", "siteline._core"):
+    # The name of the compiled module: `siteline._core` or `siteline._core`.
+    for name in ("siteline._core", "siteline._core"):
         sys.modules[name] = _Core(name)
     from siteline.cli import completion
 

@@ -12,7 +12,7 @@ import siteline
 
 def series(client: siteline.Client) -> siteline.Plot:
     """Draw two days of a machine: gaps are gaps, the band is from minimum to maximum."""
-    table = client.data(
+    table = client.scan(
         site="S1",
         line="L2",
         start="2026-11-01T00:00Z",
@@ -44,7 +44,7 @@ def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.Plot
             client.sync(feeds, store)
             sandbox.clock.advance("12h")
         client.sync(feeds[0], store)
-        client.data(site="S1", line="L3", start="2026-11-21", interval="15m").collect()
+        client.scan(site="S1", line="L3", start="2026-11-21", interval="15m").collect()
         sandbox.clock.advance("3h")
         now = sandbox.clock.now()
         plan = client.plan(feeds, store)

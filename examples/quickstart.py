@@ -33,7 +33,7 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
     resources = client.discover()
     show("discovery", f"{len(resources.raw):,} bytes: {', '.join(resources)}")
 
-    scan = client.data(
+    scan = client.scan(
         site="S1",
         line="L2",
         start="2026-11-01T00:00:00Z",

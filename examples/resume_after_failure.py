@@ -15,7 +15,7 @@ POINT = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp
 
 def week(client: siteline.Client) -> siteline.Scan:
     """The scan of a week. A bookmark is accepted only with the same query."""
-    return client.data(
+    return client.scan(
         site="S1",
         line="L2",
         start="2026-11-01T00:00:00Z",

@@ -11,7 +11,7 @@ import siteline
 def downtime(client: siteline.Client, line: str, day: str) -> pd.Timedelta:
     """The time for which a line was stopped on a day: minutes with a speed of zero."""
     start = pd.Timestamp(day, tz="UTC")
-    scan = client.data(
+    scan = client.scan(
         line=line,
         start=start,
         end=start + pd.Timedelta(days=1),

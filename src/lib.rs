@@ -1,4 +1,4 @@
-//! The extension module `siteline._siteline`. It converts arguments and results, and waits for the
+//! The extension module `siteline._core`. It converts arguments and results, and waits for the
 //! core only through [`bridge`]. Everything else is in the core.
 //!
 //! A module uses only the modules above it in this list:
@@ -31,7 +31,7 @@ use pyo3::prelude::*;
 
 /// The core of siteline. Everything public is exported by the package ``siteline``.
 #[pymodule(gil_used = false)]
-mod _siteline {
+mod _core {
     #[pymodule_export]
     use super::agent::PyAgent;
     #[pymodule_export]

@@ -51,7 +51,7 @@ def faults_of_names(shown: dict[str, tuple[str, str]]) -> Iterator[str]:
     """Yields the public names that are on no page, or that have no text or no types."""
     modules = {name.rpartition(".")[2]: name for name in shown if name.count(".") == 2}
     for name, thing in public_names():
-        # The page of `siteline.QueryError` contains it as `siteline.errors.QueryError`.
+        # The page of `siteline.errors.QueryError` contains it as `siteline.errors.QueryError`.
         head, _, member = name.removeprefix("siteline.").partition(".")
         elsewhere = modules.get(head, "") + (f".{member}" if member else "")
         if (found := shown.get(name) or shown.get(elsewhere)) is None:

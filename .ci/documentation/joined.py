@@ -1,6 +1,6 @@
 """An extension of Griffe that completes the data for the API reference.
 
-The types are in ``_siteline.pyi`` and the docstrings in the compiled module. This extension joins
+The types are in ``_core.pyi`` and the docstrings in the compiled module. This extension joins
 them, converts all docstrings to Markdown, and expands the private names of the stub: ``_Duration``
 becomes ``float | timedelta | str``, and ``**options`` becomes its keywords.
 """
@@ -19,7 +19,7 @@ import griffe
 from documentation.docstrings import UnresolvedReference, markdown
 from documentation.public import MODULES
 
-COMPILED = "_siteline"
+COMPILED = "_core"
 
 
 class Joined(griffe.Extension):
@@ -53,7 +53,8 @@ class Joined(griffe.Extension):
         for thing in own:
             _write_out(thing, aliases, compiled)
             if thing.docstring:
-                resolve = partial(_resolve, scopes=[*_scopes(thing), pkg], public=public)
+                scopes = [*_scopes(thing), pkg, pkg.members["errors"]]
+                resolve = partial(_resolve, scopes=scopes, public=public)
                 try:
                     thing.docstring.value = markdown(
                         inspect.cleandoc(thing.docstring.value), resolve

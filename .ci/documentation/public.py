@@ -20,7 +20,7 @@ MODULES = (
     "siteline.testing",
 )
 EXPORTS = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
-# Code in a page with a public name: `siteline.Feed`, `help(siteline.Client.data)`.
+# Code in a page with a public name: `siteline.Feed`, `help(siteline.Client.scan)`.
 NAMED = re.compile(r"(?<![\[`])`(?:help\()?(siteline(?:\.\w+)+)(?:\([^`]*)?\)?`(?![\]`])")
 
 

@@ -78,7 +78,7 @@ def scans() -> Outcome:
         async with siteline.AsyncClient(base_url(), credential=credential()) as client:
 
             async def points() -> int:
-                return len(await client.data(**query("tiny")).collect())
+                return len(await client.scan(**query("tiny")).collect())
 
             return await _at_once(points)
 

@@ -49,7 +49,7 @@ def target(pages: str, stop: datetime | None = None) -> str:
 
 
 def query(pages: str, stop: datetime | None = None) -> dict[str, Any]:
-    """The same as arguments of ``Client.data``."""
+    """The same as arguments of ``Client.scan``."""
     start, stop = START, stop or end()
     return {"site": pages, "start": start, "end": stop, "interval": 60, "page_size": 10_000}
 
@@ -68,7 +68,7 @@ def ours() -> tuple[Any, Callable[..., Any]]:
     client = siteline.Client(base_url(), credential=credential())
 
     def scan(pages: str, stop: datetime | None = None) -> Any:
-        return client.data(**query(pages, stop))
+        return client.scan(**query(pages, stop))
 
     if len(scan("tiny").collect()) != 10:
         raise RuntimeError("the tiny page does not have 10 points")

@@ -27,7 +27,7 @@ catalogue.find("S1", line="L2").to_pandas()[["label", "unit", "path"]]
 # `collect()` reads every page, puts them together, and remembers the table: what you ask it for later costs nothing.
 
 # %%
-week = client.data(site="S1", line="L2", start="-7d", interval="15m").collect()
+week = client.scan(site="S1", line="L2", start="-7d", interval="15m").collect()
 print(week)
 week.to_pandas(labels=catalogue)[
     ["label", "timestamp", "value", "minimum", "maximum", "sample_count"]

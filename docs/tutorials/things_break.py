@@ -25,7 +25,7 @@ day = {
 
 # %%
 sandbox.fault(on="data", status=503, times=2)
-table = client.data(**day).collect()
+table = client.scan(**day).collect()
 print(table)
 client.allowance
 
@@ -37,10 +37,10 @@ client.allowance
 
 # %%
 sandbox.fault(on="data", status=503, skip=3, times=4)
-scan = client.data(**day)
+scan = client.scan(**day)
 try:
     scan.collect()
-except siteline.ServiceUnavailable as error:
+except siteline.errors.ServiceUnavailable as error:
     failed = error
 print(failed)
 print(failed.partial)
@@ -61,7 +61,7 @@ len(whole) == len(table)
 
 # %%
 sandbox.fault(on="data", cut=400)
-len(client.data(**day).collect()) == len(table)
+len(client.scan(**day).collect()) == len(table)
 
 # %% [markdown]
 # A page comes without the member that says whether another one follows. Nobody can know whether that is all, so it is an error:
@@ -69,8 +69,8 @@ len(client.data(**day).collect()) == len(table)
 # %%
 sandbox.fault(on="data", drop=["nextCursor"])
 try:
-    client.data(**day).collect()
-except siteline.ProtocolError as error:
+    client.scan(**day).collect()
+except siteline.errors.ProtocolError as error:
     print(error)
 
 # %% [markdown]
@@ -82,8 +82,8 @@ except siteline.ProtocolError as error:
 small = siteline.Sandbox(now="2026-11-20T00:00:00Z", daily_allowance=3)
 poor = small.client(daily_allowance=3)
 try:
-    poor.data(**day).collect()
-except siteline.AllowanceExhausted as error:
+    poor.scan(**day).collect()
+except siteline.errors.AllowanceExhausted as error:
     print(error)
     print(error.partial)
 

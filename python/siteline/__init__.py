@@ -6,7 +6,7 @@ error.
 
 >>> with siteline.Sandbox() as sandbox:          # a local copy of the service, for trying it out
 ...     client = sandbox.client()
-...     scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
+...     scan = client.scan(site="S1", line="L1", start="2026-11-01T00:00:00Z",
 ...                        end="2026-11-01T06:00:00Z", interval="5m")
 ...     frame = scan.to_pandas()
 >>> list(frame.columns)[5:8]
@@ -22,8 +22,8 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
-from siteline._siteline import HAS_SANDBOX as _HAS_SANDBOX
-from siteline._siteline import (
+from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
+from siteline._core import (
     Agent,
     Bookmark,
     Client,
@@ -53,51 +53,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
     from siteline._doctor import Check, Diagnosis, doctor
-    from siteline._siteline import Sandbox
+    from siteline._core import Sandbox
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
     from siteline.coverage import Coverage, CoverageWindow
     from siteline.discovery import Differences, Discovery
-    from siteline.errors import (
-        AgentUnavailable,
-        AllowanceExhausted,
-        Attempt,
-        AuthenticationError,
-        BodyTooLarge,
-        BookmarkError,
-        ClockSkewError,
-        ClosedError,
-        ConfigError,
-        CredentialError,
-        CursorLoop,
-        CursorRejected,
-        DeadlineExceeded,
-        EndlessChain,
-        FeedChanged,
-        ForkError,
-        InternalError,
-        ProtocolError,
-        ProxyError,
-        QueryError,
-        RateLimited,
-        RedirectRefused,
-        RequestRejected,
-        ScopeError,
-        ServiceError,
-        ServiceUnavailable,
-        SitelineError,
-        SitelineWarning,
-        StoreBusy,
-        StoreCorrupt,
-        StoreError,
-        StoreFull,
-        TlsError,
-        TransportError,
-        TransportTimeout,
-        TruncatedBody,
-        UnreadRange,
-    )
+    from siteline.errors import SitelineError, SitelineWarning
     from siteline.frames import Record
     from siteline.gathered import Gathered
     from siteline.lateness import Delays, Lateness
@@ -136,38 +98,25 @@ __all__ = [
     "Agent",
     "AgentAllowanceDict",
     "AgentStateDict",
-    "AgentUnavailable",
     "Allowance",
     "AllowanceDict",
-    "AllowanceExhausted",
     "AsyncClient",
     "AsyncPages",
     "AsyncRecords",
     "AsyncScan",
     "AsyncStoreTarget",
     "AsyncSyncPages",
-    "Attempt",
-    "AuthenticationError",
-    "BodyTooLarge",
     "Bookmark",
-    "BookmarkError",
     "Catalogue",
     "CatalogueReport",
     "Check",
     "CheckDict",
     "Client",
     "Clock",
-    "ClockSkewError",
-    "ClosedError",
     "Completeness",
-    "ConfigError",
     "Coverage",
     "CoverageWindow",
     "Credential",
-    "CredentialError",
-    "CursorLoop",
-    "CursorRejected",
-    "DeadlineExceeded",
     "Delays",
     "Diagnosis",
     "DiagnosisDict",
@@ -175,15 +124,11 @@ __all__ = [
     "Differences",
     "Discovery",
     "DiscoveryShape",
-    "EndlessChain",
     "Feed",
-    "FeedChanged",
     "FeedReport",
     "FeedReportDict",
-    "ForkError",
     "Freed",
     "Gathered",
-    "InternalError",
     "Lateness",
     "MutualTls",
     "Page",
@@ -194,40 +139,27 @@ __all__ = [
     "Points",
     "PrivateKey",
     "Progress",
-    "ProtocolError",
     "Provenance",
-    "ProxyError",
     "PublicJwk",
     "Query",
-    "QueryError",
     "RangeCoverage",
-    "RateLimited",
     "Rebucketed",
     "Record",
     "RecordIterator",
-    "RedirectRefused",
     "RequestNote",
-    "RequestRejected",
     "Sandbox",
     "SandboxRequest",
     "SandboxStats",
     "Scan",
     "ScanReport",
-    "ScopeError",
     "SeriesIds",
     "SeriesInfo",
-    "ServiceError",
-    "ServiceUnavailable",
     "SetAside",
     "SetAsideDict",
     "Shape",
     "SitelineError",
     "SitelineWarning",
     "Store",
-    "StoreBusy",
-    "StoreCorrupt",
-    "StoreError",
-    "StoreFull",
     "StoreProgress",
     "StoreProvenance",
     "StoreShareDict",
@@ -239,11 +171,6 @@ __all__ = [
     "TableReport",
     "Task",
     "TaskDict",
-    "TlsError",
-    "TransportError",
-    "TransportTimeout",
-    "TruncatedBody",
-    "UnreadRange",
     "Wide",
     "__version__",
     "doctor",

@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Other names of the keywords of data(), without underscores and in small letters.
+# Other names of the keywords of scan(), without underscores and in small letters.
 _NAMES = {
     "site": ("siteid", "sites"),
     "line": ("lineid", "lines"),
@@ -78,7 +78,7 @@ def time_of_day(at: time) -> tuple[int, int]:
 
 
 def unknown_in_data(names: Iterable[str]) -> NoReturn:
-    """Say what to write in place of a keyword that ``Client.data`` does not have."""
+    """Say what to write in place of a keyword that ``Client.scan`` does not have."""
     name = next(iter(names))
     plain = name.replace("_", "").lower()
     meant = [known for known, others in _NAMES.items() if plain in others]
@@ -92,5 +92,5 @@ def unknown_in_data(names: Iterable[str]) -> NoReturn:
             'goes into filters= under its name there, such as filters={"machineId": ["M1", "M2"]}'
         )
     else:
-        instead = "help(siteline.Client.data) lists its arguments; others go into filters={...}"
-    raise TypeError(f"data() has no argument {name!r}: {instead}.")
+        instead = "help(siteline.Client.scan) lists its arguments; others go into filters={...}"
+    raise TypeError(f"scan() has no argument {name!r}: {instead}.")

@@ -19,7 +19,7 @@ def _imports() -> None:
     import os.path
     import threading
 
-    import siteline._siteline
+    import siteline._core
     from siteline import (
         _arguments,
         _awaiting,

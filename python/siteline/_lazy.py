@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from siteline._siteline import Points, Store
+    from siteline._core import Points, Store
 
 __all__: list[str] = []
 

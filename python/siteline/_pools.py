@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-import siteline._siteline as _siteline
+import siteline._core as _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ def _in_child() -> None:
 
 
 def _finalize(util: Any) -> None:
-    util.Finalize(None, _siteline._give_all_back, exitpriority=0)
+    util.Finalize(None, _core._give_all_back, exitpriority=0)

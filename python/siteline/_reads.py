@@ -10,7 +10,7 @@ from siteline.progress import Progress, finish, reporters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from siteline._siteline import Bookmark, Client, Scan, Table
+    from siteline._core import Bookmark, Client, Scan, Table
     from siteline.errors import SitelineError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from siteline._siteline import _refusal
+from siteline._core import _refusal
 
 __all__ = ["is_passing", "no_process", "no_thread", "reason"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from siteline._siteline import HAS_SANDBOX
+from siteline._core import HAS_SANDBOX
 from siteline._unpicklable import register_refusal
 
 if not HAS_SANDBOX:
@@ -12,6 +12,6 @@ if not HAS_SANDBOX:
         name="siteline",
     )
 
-from siteline._siteline import Sandbox
+from siteline._core import Sandbox
 
 register_refusal(Sandbox, "another process needs its base_url and an enrolled key to make a client")

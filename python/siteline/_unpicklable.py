@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 
-from siteline._siteline import (
+from siteline._core import (
     Agent,
     Clock,
     Completeness,

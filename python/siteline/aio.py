@@ -34,7 +34,7 @@ from typing import (
 from siteline._awaiting import KnownStates, async_target
 from siteline._patching import Replaceable
 from siteline._reads import Reads
-from siteline._siteline import Client, Feed, Page
+from siteline._core import Client, Feed, Page
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import (
+    from siteline._core import (
         Bookmark,
         Credential,
         MutualTls,
@@ -96,7 +96,7 @@ class AsyncClient(Replaceable):
     >>> import asyncio
     >>> async def main():
     ...     async with sandbox.async_client() as client:
-    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z",
+    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z",
     ...                            end="2026-11-01T06:00Z", interval="1h", page_size=30)
     ...         return sum([len(page) async for page in scan.pages()]) == len(await scan.collect())
     >>> asyncio.run(main())
@@ -158,9 +158,9 @@ class AsyncClient(Replaceable):
         """Sign with another credential: see :meth:`siteline.Client.replace_credential`."""
         self._client.replace_credential(credential)
 
-    def data(self, **query: Unpack[_DataOptions]) -> AsyncScan:
-        """Make a lazy :class:`AsyncScan`: see :meth:`siteline.Client.data` for the arguments."""
-        return AsyncScan(self._client.data(**query))
+    def scan(self, **query: Unpack[_DataOptions]) -> AsyncScan:
+        """Make a lazy :class:`AsyncScan`: see :meth:`siteline.Client.scan` for the arguments."""
+        return AsyncScan(self._client.scan(**query))
 
     async def sync(
         self,
@@ -226,7 +226,7 @@ class AsyncClient(Replaceable):
         >>> import asyncio
         >>> async def main():
         ...     async with sandbox.async_client() as client:
-        ...         scan = client.data(site="S1", start="2026-11-01T00:00Z",
+        ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z",
         ...                            end="2026-11-08T00:00Z", interval="1h")
         ...         return await client.gather(scan.split(2), concurrency=2)
         >>> asyncio.run(main())
@@ -261,7 +261,7 @@ class AsyncClient(Replaceable):
         return self._client.plan(given, known, **options)
 
     def close(self) -> None:
-        """Close, without waiting: open and later calls raise :class:`siteline.ClosedError`."""
+        """Close, without waiting: open and later calls raise :class:`siteline.errors.ClosedError`."""
         self._client.close()
 
     async def __aenter__(self) -> Self:
@@ -302,7 +302,7 @@ class AsyncClient(Replaceable):
 
 def _show_arguments() -> None:
     """Let ``help()`` show the arguments of :class:`siteline.Client`, with their defaults."""
-    for name in ("data", "sync", "sync_pages", "plan"):
+    for name in ("scan", "sync", "sync_pages", "plan"):
         shown = inspect.signature(getattr(Client, name))
         getattr(AsyncClient, name).__signature__ = shown
     AsyncClient.__signature__ = inspect.signature(Client)
@@ -443,7 +443,7 @@ class AsyncScan(Replaceable):
     >>> import asyncio
     >>> async def main():
     ...     async with sandbox.async_client() as client:
-    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h")
+    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
     ...         return (await scan.to_pandas()).shape[1]
     >>> asyncio.run(main())
     10
@@ -624,7 +624,7 @@ class AsyncPages(_Items[Page]):
     >>> import asyncio
     >>> async def main():
     ...     async with sandbox.async_client() as client:
-    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
     ...                            interval="1h", page_size=30)
     ...         return [len(page) async for page in scan.pages()]
     >>> asyncio.run(main())
@@ -666,7 +666,7 @@ class AsyncRecords(_Items[_Item_co]):
     >>> import asyncio
     >>> async def main():
     ...     async with sandbox.async_client() as client:
-    ...         scan = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h")
+    ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
     ...         async for record in scan.records(named=True):
     ...             return record.site_id
     >>> asyncio.run(main())

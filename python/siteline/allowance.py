@@ -22,7 +22,7 @@ class Allowance(NamedTuple):
     (§5.4).
 
     >>> client = sandbox.client(daily_allowance=100)
-    >>> table = client.data(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
+    >>> table = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
     >>> client.allowance
     <Allowance 6 of 100 used, 94 left; 1 token request>
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from siteline._siteline import Feed
+    from siteline._core import Feed
     from siteline.plots import Plot
 
     _State: TypeAlias = Literal["settled", "settling", "provisional", "unread", "forgotten"]
@@ -118,7 +118,7 @@ class Coverage(Sequence[CoverageWindow]):
         >>> siteline.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        from siteline._siteline import Store
+        from siteline._core import Store
 
         return Store._coverage_of(state, now)
 

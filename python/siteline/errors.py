@@ -53,7 +53,7 @@ from siteline._escape import escaped, escaped_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._siteline import Bookmark, Table
+    from siteline._core import Bookmark, Table
 
 __all__ = [
     "AgentUnavailable",
@@ -102,7 +102,7 @@ class SitelineWarning(UserWarning):
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as seen:
     ...     warnings.simplefilter("always")
-    ...     scan = client.data(site="S1", start="2026-11-01", end="2030-01-01")
+    ...     scan = client.scan(site="S1", start="2026-11-01", end="2030-01-01")
     >>> seen[0].category is siteline.SitelineWarning, str(seen[0].message)
     (True, 'end=2030-01-01T00:00:00Z lies ahead of now ...')
     """
@@ -121,7 +121,7 @@ class Attempt(NamedTuple):
     >>> sandbox.fault(on="data", status=503, times=4)
     >>> try:
     ...     scan.collect()
-    ... except siteline.ServiceUnavailable as error:
+    ... except siteline.errors.ServiceUnavailable as error:
     ...     print([attempt.outcome for attempt in error.attempts])
     ['503', '503', '503', '503']
     """
@@ -242,7 +242,7 @@ class QueryError(ConfigError):
     Also raised where a read reached ``max_pages=`` before its end. Then requests were made:
     ``.partial`` has the points that were read, and ``.bookmark`` is where to continue.
 
-    >>> client.data(site="S1", start="2026-11-01T00:00")
+    >>> client.scan(site="S1", start="2026-11-01T00:00")
     Traceback (most recent call last):
         ...
     siteline.errors.QueryError: start="2026-11-01T00:00" has no time zone
@@ -272,8 +272,8 @@ class TransportTimeout(TransportError, TimeoutError):
     >>> sandbox.fault(on="data", hang=True)
     >>> impatient = sandbox.client(response_timeout=0.01, tries=1)
     >>> try:
-    ...     impatient.data(site="S1", start="2026-11-01").collect()
-    ... except siteline.TransportTimeout as error:
+    ...     impatient.scan(site="S1", start="2026-11-01").collect()
+    ... except siteline.errors.TransportTimeout as error:
     ...     print(error.phase)
     response
     """
@@ -289,7 +289,7 @@ class TlsError(TransportError):
     >>> address = sandbox.base_url.replace("http:", "https:")       # a server without TLS
     >>> try:
     ...     siteline.Client(address, credential=credential).discover()
-    ... except siteline.TlsError as error:
+    ... except siteline.errors.TlsError as error:
     ...     print(len(error.attempts))
     1
     """
@@ -300,7 +300,7 @@ class ProxyError(TransportError):
 
     >>> try:
     ...     table = scan.collect()
-    ... except siteline.ProxyError as error:
+    ... except siteline.errors.ProxyError as error:
     ...     print("ask the administrator of the proxy:", error)
     """
 
@@ -315,7 +315,7 @@ class AgentUnavailable(TransportError):
     >>> lost = siteline.Client(client.base_url, agent=address)
     >>> try:
     ...     lost.discover()
-    ... except siteline.AgentUnavailable as error:
+    ... except siteline.errors.AgentUnavailable as error:
     ...     print(error.hint)
     It holds the key and the count, so nothing goes on without it: ...
     """
@@ -327,7 +327,7 @@ class TruncatedBody(TransportError):
     >>> sandbox.fault(on="data", cut=100, times=4)
     >>> try:
     ...     scan.collect()
-    ... except siteline.TruncatedBody as error:
+    ... except siteline.errors.TruncatedBody as error:
     ...     print(len(error.attempts), error.retryable)
     4 True
     """
@@ -341,7 +341,7 @@ class ProtocolError(SitelineError, ValueError):
     >>> sandbox.fault(on="data", drop=["nextCursor"])
     >>> try:
     ...     scan.collect()
-    ... except siteline.ProtocolError as error:
+    ... except siteline.errors.ProtocolError as error:
     ...     print(error.path)
     $.nextCursor
     """
@@ -354,7 +354,7 @@ class BodyTooLarge(ProtocolError):
     """The reply is longer than ``max_body_bytes``, decoded: ask for smaller pages.
 
     >>> small = sandbox.client(max_body_bytes=1_000)
-    >>> small.data(site="S1", start="2026-11-01", interval="1h").collect()
+    >>> small.scan(site="S1", start="2026-11-01", interval="1h").collect()
     Traceback (most recent call last):
         ...
     siteline.errors.BodyTooLarge: the body of the reply is larger than 1000 bytes
@@ -408,8 +408,8 @@ class ServiceError(SitelineError):
     - ``.detail``: the service's explanation, cut and escaped
 
     >>> try:
-    ...     client.data(site="S1", start=None, filters={"colour": "red"}).collect()
-    ... except siteline.ServiceError as error:
+    ...     client.scan(site="S1", start=None, filters={"colour": "red"}).collect()
+    ... except siteline.errors.ServiceError as error:
     ...     print(error.status, error.code, error.detail)
     400 invalid_request unknown parameter "colour"
     """
@@ -428,7 +428,7 @@ class AuthenticationError(ServiceError):
     >>> sandbox.revoke(client.subject)
     >>> try:
     ...     client.discover()
-    ... except siteline.AuthenticationError as error:
+    ... except siteline.errors.AuthenticationError as error:
     ...     print(error.hint.splitlines()[0])
     The service does not say which check failed. Compare:
     """
@@ -441,7 +441,7 @@ class ClockSkewError(AuthenticationError):
 
     >>> try:
     ...     table = scan.collect()
-    ... except siteline.ClockSkewError as error:
+    ... except siteline.errors.ClockSkewError as error:
     ...     print(f"this clock is {-error.skew_seconds:+.0f} s from the service's")
     """
 
@@ -457,7 +457,7 @@ class ScopeError(ServiceError, PermissionError):
     >>> sandbox.fault(on="token", grant=["customer.discovery.read"])
     >>> try:
     ...     scan.collect()
-    ... except siteline.ScopeError as error:
+    ... except siteline.errors.ScopeError as error:
     ...     print(error.missing)
     ('customer.data.read',)
     """
@@ -469,7 +469,7 @@ class ScopeError(ServiceError, PermissionError):
 class RequestRejected(ServiceError):
     """The service refused this request, and would refuse the same request again.
 
-    >>> client.data(site="S1", start=None, filters={"colour": "red"}).collect()
+    >>> client.scan(site="S1", start=None, filters={"colour": "red"}).collect()
     Traceback (most recent call last):
         ...
     siteline.errors.RequestRejected: the service refused GET /api/customer/v1/data (status 400, ...
@@ -482,7 +482,7 @@ class CursorRejected(RequestRejected):
     >>> sandbox.fault(on="data", forget_cursors=True, nth=2)
     >>> try:
     ...     table = scan.collect()
-    ... except siteline.CursorRejected:
+    ... except siteline.errors.CursorRejected:
     ...     table = scan.collect()                                  # again, from the start
     >>> table.report["pages"]
     3
@@ -497,7 +497,7 @@ class RateLimited(ServiceError):
     >>> sandbox.fault(on="data", status=429, retry_after=600)
     >>> try:
     ...     scan.collect()
-    ... except siteline.RateLimited as error:
+    ... except siteline.errors.RateLimited as error:
     ...     print(error.retry_at)
     2026-11-20 00:10:00+00:00
     """
@@ -510,11 +510,11 @@ class AllowanceExhausted(RateLimited):
     """The daily request allowance is used up (§8), by the service's reply or by the ledger.
 
     >>> frugal = sandbox.client(daily_allowance=2)
-    >>> scan = frugal.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    >>> scan = frugal.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
     ...                    interval="1h", page_size=30)
     >>> try:
     ...     scan.collect()
-    ... except siteline.AllowanceExhausted as error:
+    ... except siteline.errors.AllowanceExhausted as error:
     ...     print(error.retry_at, error.bookmark, error.partial)
     2026-11-21 00:00:00+00:00 <Bookmark after 2 pages> <Table 60 points, 10 series, 2 pages>
     """
@@ -526,7 +526,7 @@ class ServiceUnavailable(ServiceError):
     >>> sandbox.fault(on="data", status=503, times=4)
     >>> try:
     ...     scan.collect()
-    ... except siteline.ServiceUnavailable as error:
+    ... except siteline.errors.ServiceUnavailable as error:
     ...     print(error.status, error.retryable)
     503 True
     """
@@ -539,8 +539,8 @@ class DeadlineExceeded(SitelineError, TimeoutError):
 
     >>> sandbox.fault(on="data", status=503, retry_after=50)
     >>> try:
-    ...     client.data(site="S1", start=None, deadline="30s").collect()
-    ... except siteline.DeadlineExceeded as error:
+    ...     client.scan(site="S1", start=None, deadline="30s").collect()
+    ... except siteline.errors.DeadlineExceeded as error:
     ...     print(isinstance(error, TimeoutError))
     True
     """
@@ -584,7 +584,7 @@ class StoreFull(StoreError, OSError):
     >>> try:
     ...     feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     ...     report = client.sync(feed, siteline.Store("plant.siteline"))
-    ... except siteline.StoreFull as error:
+    ... except siteline.errors.StoreFull as error:
     ...     print("free some space, then sync again:", error)
     """
 
@@ -600,7 +600,7 @@ class StoreCorrupt(StoreError):
     4096
     >>> try:
     ...     siteline.Store("plant.siteline").check()
-    ... except siteline.StoreError as error:
+    ... except siteline.errors.StoreError as error:
     ...     print("damaged")
     damaged
     """
@@ -634,7 +634,7 @@ class UnreadRange(StoreError):
     >>> report = client.sync(feed, store)
     >>> try:
     ...     frame = store.points(feed, "2026-11-17T00:00Z", "2026-11-19T00:00Z").to_pandas()
-    ... except siteline.UnreadRange as error:
+    ... except siteline.errors.UnreadRange as error:
     ...     print(*(start.isoformat() for start, end in error.spans))
     2026-11-17T00:00:00+00:00
     """
@@ -679,7 +679,7 @@ class ForkError(SitelineError, RuntimeError):
     >>> pages = scan.pages()
     >>> try:
     ...     page = next(pages)
-    ... except siteline.ForkError:                                  # forked since
+    ... except siteline.errors.ForkError:                                  # forked since
     ...     page = next(scan.pages())
     """
 
@@ -689,6 +689,6 @@ class InternalError(SitelineError, RuntimeError):
 
     >>> try:
     ...     table = scan.collect()
-    ... except siteline.InternalError as error:
+    ... except siteline.errors.InternalError as error:
     ...     print("please report:", error)
     """

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from siteline._siteline import Scan
+from siteline._core import Scan
 from siteline._times import iso
 from siteline._zero_copy import can_share, share, timestamps
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import Wide
+    from siteline._core import Wide
 
     _Ids = Literal["str", "category"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline._counts import counted
-from siteline._siteline import Table
+from siteline._core import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._siteline import (
+    from siteline._core import (
         Completeness,
         Rebucketed,
         RecordIterator,

@@ -11,7 +11,7 @@ from siteline._escape import escaped
 from siteline._times import duration
 
 if TYPE_CHECKING:
-    from siteline._siteline import Feed
+    from siteline._core import Feed
     from siteline.plots import Plot
 
 __all__ = ["Delays", "Lateness"]
@@ -112,7 +112,7 @@ class Lateness:
         >>> print(siteline.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
-        from siteline._siteline import Store
+        from siteline._core import Store
 
         return Store._lateness_of(state)
 

@@ -50,7 +50,7 @@ class RequestNote(NamedTuple):
 
     >>> notes = []
     >>> with sandbox.client(on_request=notes.append) as client:
-    ...     table = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    ...     table = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
     ...                         interval="1h", page_size=50).collect()
     >>> [(note.kind, note.status, note.points) for note in notes if note.kind == "data"]
     [('data', 200, 50), ('data', 200, 22)]

@@ -24,8 +24,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from siteline import _siteline
-from siteline._siteline import Client
+from siteline import _core
+from siteline._core import Client
 
 try:
     from opentelemetry import metrics, trace
@@ -82,7 +82,7 @@ def instrument(
     """
     made = _Instrument(tracer_provider, meter_provider)
     if client is None:
-        _siteline._instrument(made)
+        _core._instrument(made)
     else:
         _core(client)._instrument(made)
 
@@ -90,7 +90,7 @@ def instrument(
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
     """End what :func:`instrument` with the same argument began."""
     if client is None:
-        _siteline._instrument(None)
+        _core._instrument(None)
     else:
         _core(client)._instrument(None)
 
@@ -116,7 +116,7 @@ class _Instrument:
         tracer_provider: trace.TracerProvider | None,
         meter_provider: metrics.MeterProvider | None,
     ) -> None:
-        version = _siteline.__version__
+        version = _core.__version__
         self._tracer = trace.get_tracer("siteline", version, tracer_provider)
         self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
 
@@ -299,6 +299,6 @@ _meters: weakref.WeakKeyDictionary[metrics.MeterProvider, _Meters] = weakref.Wea
 def _meters_of(provider: metrics.MeterProvider) -> _Meters:
     known = _meters.get(provider)
     if known is None:
-        meter = metrics.get_meter("siteline", _siteline.__version__, provider)
+        meter = metrics.get_meter("siteline", _core.__version__, provider)
         known = _meters[provider] = _Meters(meter)
     return known

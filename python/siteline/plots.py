@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from siteline._display.protocols import Allowance, Columns, Coverage, Lateness, Plan
     from siteline._plots.allowance import PagesRead
     from siteline._plots.drawing import Drawing
-    from siteline._siteline import _PlotLabels
+    from siteline._core import _PlotLabels
 
 __all__ = ["Plot", "allowance", "coverage", "lateness"]
 

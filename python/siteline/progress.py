@@ -1,4 +1,4 @@
-"""The progress of a read, which ``progress=`` of ``client.data(...)`` reports.
+"""The progress of a read, which ``progress=`` of ``client.scan(...)`` reports.
 
 The core does not call Python code while it works. The callback runs between two pages, on the
 thread (in asyncio: in the task) that waits for them, without a lock.
@@ -41,7 +41,7 @@ class Progress(NamedTuple):
     next ``next(pages)``, continues after the pages that were read.
 
     >>> events = []
-    >>> frame = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    >>> frame = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
     ...                     interval="1h", page_size=50, progress=events.append).to_pandas()
     >>> [(event.pages, event.points, event.done) for event in events]
     [(1, 50, False), (2, 72, True)]

@@ -106,7 +106,7 @@ class ScanReport(TypedDict):
     >>> scan.report["bounds_off_grid"]
     []
     >>> resources = client.discover()
-    >>> client.data(site="S1", line="L9", start="2026-11-01", interval="1h").report["not_listed"]
+    >>> client.scan(site="S1", line="L9", start="2026-11-01", interval="1h").report["not_listed"]
     ['line "L9"']
     """
 
@@ -165,7 +165,7 @@ class StoreShareDict(TypedDict):
     Ranges are half-open, ``[start, end]`` as ISO 8601 text in UTC.
 
     >>> store = siteline.Store("plant.siteline")
-    >>> scan = client.data(site="S1", interval="1h", start="2026-11-17", end="2026-11-19T12:00Z",
+    >>> scan = client.scan(site="S1", interval="1h", start="2026-11-17", end="2026-11-19T12:00Z",
     ...                    store=store)
     >>> share: siteline.StoreShareDict = scan.collect().report["through"][0]
     >>> share["feed"], share["from_store"]

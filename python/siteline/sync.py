@@ -387,7 +387,7 @@ class Plan:
 
     >>> scan.split(3) and client.plan(scan).pages is None
     True
-    >>> _ = client.data(site="S1", start="2026-11-02T00:00Z", end="2026-11-03T00:00Z",
+    >>> _ = client.scan(site="S1", start="2026-11-02T00:00Z", end="2026-11-03T00:00Z",
     ...                 interval="1h", page_size=30).collect()
     >>> client.plan(scan).pages, client.plan(scan.split(6)).pages
     (3, 6)

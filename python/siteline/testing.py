@@ -3,7 +3,7 @@
 pytest loads them where siteline is installed (entry point ``pytest11``), without an import::
 
     def test_my_report(siteline_client):
-        scan = siteline_client.data(site="S1", line="L2", interval="1h",
+        scan = siteline_client.scan(site="S1", line="L2", interval="1h",
                                     start="2026-11-01T00:00Z", end="2026-11-02T00:00Z")
         assert my_report(scan.to_pandas()).shifts == 3
 

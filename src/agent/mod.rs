@@ -48,7 +48,7 @@ use siteline_core::settings::{AGENT, AGENT_SECRET, Environment};
 ///
 /// >>> with siteline.Agent(client) as agent:
 /// ...     with siteline.Client(client.base_url, agent=agent.address) as other:
-/// ...         len(other.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+/// ...         len(other.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
 /// ...                        interval="1h").collect()) > 0
 /// ...     agent.state["allowance"]["used"]
 /// True

@@ -25,7 +25,7 @@ use siteline_core::client::progress::Progress;
 use siteline_core::error::{Error, Kind};
 
 /// Scans that are being gathered.
-#[pyclass(frozen, name = "_Gathering", module = "siteline._siteline")]
+#[pyclass(frozen, name = "_Gathering", module = "siteline._core")]
 pub(crate) struct PyGathering {
     scans: Vec<Py<PyScan>>,
     /// A step takes it; a step that fails or is cancelled drops it.
@@ -113,7 +113,7 @@ impl PyClient {
     /// ``scans=`` that is empty, or has a scan twice or one of another client, is a
     /// :class:`QueryError`. A ``progress=`` callback must not read one of the other scans.
     ///
-    /// >>> days = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
+    /// >>> days = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
     /// ...                    interval="1h").split("1d")
     /// >>> client.gather(days)
     /// <Gathered 7 tables, 2007 points, 7 pages>

@@ -120,7 +120,7 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// that would need one raises ``TypeError`` that says what to do. It has no ``on_request``. Copies are
 /// the client itself.
 ///
-/// >>> client.data(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
+/// >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
 /// 'S1'
 #[pyclass(frozen, weakref, name = "Client", module = "siteline")]
 pub(crate) struct PyClient {

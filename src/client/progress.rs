@@ -13,7 +13,7 @@ use siteline_core::http::Deadline;
 pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
 
 /// A `collect()` that reports each page.
-#[pyclass(frozen, name = "_Collecting", module = "siteline._siteline")]
+#[pyclass(frozen, name = "_Collecting", module = "siteline._core")]
 pub(crate) struct PyCollecting {
     pub(crate) deadline: Deadline,
     pub(crate) buffer: SharedLogBuffer,

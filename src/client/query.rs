@@ -15,13 +15,13 @@ use siteline_core::error::{Error, Kind};
 
 /// Where a list is given for one text.
 const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \
-    client.gather([client.data(line=line, ...) for line in [\"L1\", \"L2\"]]).";
+    client.gather([client.scan(line=line, ...) for line in [\"L1\", \"L2\"]]).";
 
 /// The parameters of a scan: immutable, printable, hashable; equal if all parameters are (§4.3).
 ///
-/// Made by ``client.data(...)``. A parameter that was not set is ``None`` and is not sent.
+/// Made by ``client.scan(...)``. A parameter that was not set is ``None`` and is not sent.
 ///
-/// >>> query = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
+/// >>> query = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
 /// >>> print(query)
 /// siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
 #[pyclass(frozen, weakref, eq, hash, name = "Query", module = "siteline")]

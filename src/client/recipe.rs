@@ -63,15 +63,15 @@ impl PyClient {
     /// Parameters that are not set are not sent, except ``end``. A wrong argument is a
     /// :class:`QueryError`.
     ///
-    /// >>> scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+    /// >>> scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
     /// ...                    interval="1h", filters={"machineId": ("M1", "M2")})
     /// >>> scan.query.interval_seconds, scan.query.filters
     /// (3600, {'machineId': ('M1', 'M2')})
-    /// >>> print(client.data(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
+    /// >>> print(client.scan(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
     /// from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
     /// >>> store = siteline.Store("plant.siteline")
     /// >>> again = {"site": "S1", "interval": "1h", "start": "2026-11-01", "end": "2026-11-02"}
-    /// >>> [client.data(**again, store=store).collect().report["pages"] for _ in range(2)]
+    /// >>> [client.scan(**again, store=store).collect().report["pages"] for _ in range(2)]
     /// [1, 0]
     #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, tz=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
@@ -80,7 +80,7 @@ impl PyClient {
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
         deadline=None, keep_raw=False, progress=None, store=None)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
-    fn data<'py>(
+    fn scan<'py>(
         slf: &Bound<'py, Self>,
         site: Argument<'_, '_>,
         line: Argument<'_, '_>,

@@ -47,7 +47,7 @@ use siteline_core::sync::ThroughStore;
 /// :meth:`Client.gather` reads concurrently. Before DuckDB, call ``collect()``: DuckDB replaces our
 /// exception with its own, without ``.bookmark`` and ``.partial``.
 ///
-/// >>> scan = client.data(site="S1", line="L1", start="2026-11-01T00:00:00Z",
+/// >>> scan = client.scan(site="S1", line="L1", start="2026-11-01T00:00:00Z",
 /// ...                    end="2026-11-01T01:00:00Z", interval="1m")
 /// >>> len(scan.to_pandas().columns)
 /// 10
@@ -421,9 +421,9 @@ impl PyScan {
     /// are not in it (0 for a complete result). A bookmark of another query, host or subject is a
     /// :class:`BookmarkError`.
     ///
-    /// >>> first = next(client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
+    /// >>> first = next(client.scan(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
     /// ...                          page_size=100).pages())
-    /// >>> rest = client.data(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
+    /// >>> rest = client.scan(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
     /// ...                    page_size=100).resume(first.bookmark)
     /// >>> rest.collect().report["resumed_after_pages"]
     /// 1

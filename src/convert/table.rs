@@ -91,7 +91,7 @@ impl PyTable {
         self.origin.as_ref().map_or_else(
             || {
                 let message = "which buckets are missing is not known: no read gave this table";
-                let hint = "Ask a table that a read gave: client.data(...).collect().";
+                let hint = "Ask a table that a read gave: client.scan(...).collect().";
                 Err(Error::new(Kind::QueryError, message).with_hint(hint))
             },
             |table| table.expected(),

@@ -65,7 +65,7 @@ use integration::Integration;
 ///
 /// >>> with siteline.Sandbox(now="2026-11-20T00:00:00Z", daily_allowance=100) as service:
 /// ...     mine = service.client()
-/// ...     scan = mine.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+/// ...     scan = mine.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
 /// ...                      interval="1h")
 /// ...     len(scan.collect()) == len(service.truth(site="S1", start="2026-11-01T00:00Z",
 /// ...                                              end="2026-11-02T00:00Z", interval="1h"))
@@ -215,7 +215,7 @@ impl PySandbox {
     /// The correct result of a read, as a :class:`Table`, computed without requests.
     ///
     /// ``site``, ``line``, ``start``, ``end``, ``interval`` and ``filters`` as in
-    /// :meth:`Client.data`; the default range is that of the loaded data, or the last day of generated
+    /// :meth:`Client.scan`; the default range is that of the loaded data, or the last day of generated
     /// data. The result is as of ``at``: now by default, a time, or ``"final"``, after all points have
     /// arrived and been revised (generated data are final a day after their bucket).
     #[pyo3(
@@ -298,7 +298,7 @@ impl PySandbox {
     /// A request with a fault is processed nevertheless: its jti is used up, its page is counted.
     ///
     /// >>> sandbox.fault(on="data", status=503, times=2)
-    /// >>> len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+    /// >>> len(client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
     /// ...                 interval="1h").collect()) > 0
     /// True
     /// >>> client.allowance.used

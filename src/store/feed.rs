@@ -19,8 +19,8 @@ use siteline_core::sync::{Feed, FeedInput};
 /// A named query without an end, and the settings of its syncs (§4.5).
 ///
 /// - ``name``: what the store calls it
-/// - ``site``, ``line``, ``interval``, ``page_size``, ``filters``: as of :meth:`Client.data`
-/// - ``since``: where it begins: a time as of :meth:`Client.data`. A :class:`SitelineWarning` says where
+/// - ``site``, ``line``, ``interval``, ``page_size``, ``filters``: as of :meth:`Client.scan`
+/// - ``since``: where it begins: a time as of :meth:`Client.scan`. A :class:`SitelineWarning` says where
 ///   it lies within a bucket
 /// - ``settle_lag``: how far behind the service's time it is read (§4.5.1): 5 minutes
 /// - ``overlap``: how much of the newest known data each sync reads again (§4.5.4): 1 hour

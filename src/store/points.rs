@@ -334,7 +334,7 @@ impl PyStore {
     ///   ``"-7d"`` counts from the newest instant that was read of the feed, because a store knows no other
     ///   clock, is rounded down to a bucket, and is fixed by this call
     /// - ``tz``: the zone on whose clock dates and times without an offset are meant, as of
-    ///   :meth:`Client.data`; ``None`` is UTC, for dates alone
+    ///   :meth:`Client.scan`; ``None`` is UTC, for dates alone
     /// - ``machine``, ``device``, ``tag``: only series with this id, or with one of these: a text or a list
     ///   of texts
     /// - ``series``: only this series, or these: tuples of the five ids in the order of the columns, ``None``

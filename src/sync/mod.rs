@@ -30,7 +30,7 @@ use siteline_core::error::{Error, Kind};
 use siteline_core::sync::Run;
 
 /// A run of a sync, for `siteline.aio`.
-#[pyclass(frozen, name = "_Run", module = "siteline._siteline")]
+#[pyclass(frozen, name = "_Run", module = "siteline._core")]
 pub(crate) struct PyRun {
     target: SyncTarget,
     run: Mutex<Option<Arc<Run>>>,

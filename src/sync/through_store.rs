@@ -1,4 +1,4 @@
-//! `client.data(..., store=store)`: a scan that is read through a store.
+//! `client.scan(..., store=store)`: a scan that is read through a store.
 
 use std::sync::Arc;
 

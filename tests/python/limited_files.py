@@ -53,7 +53,7 @@ class Program:
 
     def read(self):
         """Reads a day with a client that has no connection yet."""
-        return len(self.kept.data(**DAY).collect())
+        return len(self.kept.scan(**DAY).collect())
 
     def key(self):
         """Reads a key file."""
@@ -66,12 +66,12 @@ class Program:
     def ledger(self):
         """Counts requests in a given ledger file."""
         with siteline.Client.from_env(ledger=self.new("ledger")) as client:
-            return len(client.data(**DAY).collect())
+            return len(client.scan(**DAY).collect())
 
     def default_ledger(self):
         """Counts requests in the default ledger file."""
         with siteline.Client.from_env() as client:
-            return client.allowance.used, len(client.data(**DAY).collect())
+            return client.allowance.used, len(client.scan(**DAY).collect())
 
     def profile(self):
         """Reads a profile file."""

@@ -30,7 +30,7 @@ class Program:
 
     def read(self):
         """Reads a day."""
-        return len(self._clients[0].data(**DAY).collect())
+        return len(self._clients[0].scan(**DAY).collect())
 
     def discover(self):
         """Reads the catalogue."""
@@ -48,7 +48,7 @@ class Program:
         """Reads a day in asyncio and converts it. The conversion uses its own thread."""
 
         async def converted():
-            frame = await self._awaiting[0].data(**DAY).to_arrow()
+            frame = await self._awaiting[0].scan(**DAY).to_arrow()
             return frame.num_rows
 
         return asyncio.run(converted())
@@ -56,13 +56,13 @@ class Program:
     def sandbox(self):
         """Starts a sandbox and reads from it."""
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
-            return len(client.data(**DAY).collect())
+            return len(client.scan(**DAY).collect())
 
     def service(self):
         """Makes several calls concurrently. Each call signs on its own thread."""
 
         async def together():
-            reads = [client.data(**DAY).collect() for client in self._awaiting]
+            reads = [client.scan(**DAY).collect() for client in self._awaiting]
             return [len(table) for table in await asyncio.gather(*reads)]
 
         return [self.read(), *asyncio.run(together())]

@@ -67,7 +67,7 @@ def settings(base_url):
 
 
 def scan_of(client):
-    return client.data(
+    return client.scan(
         site="S1",
         start="2026-11-01T00:00Z",
         end="2026-11-01T06:00Z",
@@ -152,9 +152,9 @@ def pickled(sandbox, client):
 
 def panics():
     """What a panic of the core prints; a debug build alone can be made to panic."""
-    if hasattr(siteline._siteline, "_panic"):
+    if hasattr(siteline._core, "_panic"):
         for at in ("call", "wait"):
-            failing(lambda at=at: siteline._siteline._panic(at))
+            failing(lambda at=at: siteline._core._panic(at))
     faulthandler.dump_traceback(file=sys.stdout, all_threads=True)
 
 

@@ -70,7 +70,7 @@ def test_an_address_that_changes_is_looked_up_for_each_connection(tmp_path):
     before = Relay(port, lose)
     after = Relay(port, lambda data: None, address=("127.0.0.2", before.port))
     scan = dict(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
-    pages = client_at(before.port).data(**scan, page_size=20).pages()
+    pages = client_at(before.port).scan(**scan, page_size=20).pages()
     read = [next(pages)]
     addresses.write_text("127.0.0.2\\n")
     read += pages

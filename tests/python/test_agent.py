@@ -44,7 +44,7 @@ def token_requests(sandbox):
 
 def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client, agent, user):
     with user() as one, user() as other:
-        frames = [each.data(**SIX_HOURS).to_pandas() for each in (one, other)]
+        frames = [each.scan(**SIX_HOURS).to_pandas() for each in (one, other)]
         assert frames[0].equals(frames[1])
         assert (len(frames[0]), one.subject, one.base_url) == (72, client.subject, client.base_url)
         assert "sites" in one.discover()
@@ -58,9 +58,9 @@ def test_an_asynchronous_client_uses_the_agent_too(sandbox, agent, user):
     async def main():
         async with user(siteline.AsyncClient) as client:
             table, found = await asyncio.gather(
-                client.data(**SIX_HOURS).collect(), client.discover()
+                client.scan(**SIX_HOURS).collect(), client.discover()
             )
-            pages = [len(page) async for page in client.data(**SIX_HOURS).pages()]
+            pages = [len(page) async for page in client.scan(**SIX_HOURS).pages()]
             return len(table), "sites" in found, pages
 
     assert asyncio.run(main()) == (72, True, [30, 30, 12])
@@ -81,7 +81,7 @@ def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, mo
     assert siteline.Client.from_env().subject == made[0].subject
     monkeypatch.setenv("SITELINE_AGENT", f"{place}# {base_url.upper()}/ # {subject} ")
     assert siteline.Client.from_env().subject == made[0].subject
-    with pytest.raises(siteline.ConfigError):
+    with pytest.raises(siteline.errors.ConfigError):
         siteline.Client(base_url, agent=f"{place}#no address")
     assert token_requests(sandbox) == 1
 
@@ -106,7 +106,7 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
         patch.delenv("SITELINE_AGENT")
         assert "sites" in siteline.Client.from_profile("named", clock=sandbox.clock).discover()
     assert used.allowance.limit is None, "the agent's own"
-    with pytest.raises(siteline.CredentialError, match=r"absent\.pem"):
+    with pytest.raises(siteline.errors.CredentialError, match=r"absent\.pem"):
         siteline.Client.from_profile("other")
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
@@ -136,42 +136,42 @@ def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
         with monkeypatch.context() as patch:
             for name, value in options.items():
                 patch.setenv(name, value)
-            with pytest.raises(siteline.ConfigError) as caught:
+            with pytest.raises(siteline.errors.ConfigError) as caught:
                 siteline.Client(sandbox.base_url, **given)
             assert "agent" in str(caught.value)
     with (
         siteline.Client(sandbox.base_url, agent=agent.address) as one,
-        pytest.raises(siteline.ConfigError, match="agent has the credential"),
+        pytest.raises(siteline.errors.ConfigError, match="agent has the credential"),
     ):
         one.replace_credential(own)
     for address in ("unix:", "tcp:1", "https://a:1/b"):
-        with pytest.raises(siteline.ConfigError, match="address of an agent"):
+        with pytest.raises(siteline.errors.ConfigError, match="address of an agent"):
             siteline.Client(sandbox.base_url, agent=address)
-    with pytest.raises(siteline.ConfigError, match="not for http"):
+    with pytest.raises(siteline.errors.ConfigError, match="not for http"):
         siteline.Client("http://127.0.0.1:9", agent=agent.address)
     assert token_requests(sandbox) == 0
 
 
 def test_an_agent_that_is_gone_is_an_error_and_nothing_is_exchanged_or_sent(sandbox, agent, user):
     one = user()
-    assert len(one.data(**SIX_HOURS).collect()) == 72
+    assert len(one.scan(**SIX_HOURS).collect()) == 72
     agent.close()
 
     # The token is still good, and a page may be left; then nothing is counted without the agent.
     def read():
         for _ in range(17):
-            one.data(**HOURLY).collect()
+            one.scan(**HOURLY).collect()
 
     with pytest.raises(
-        siteline.AgentUnavailable, match=r"nothing listens there\. No request was sent"
+        siteline.errors.AgentUnavailable, match=r"nothing listens there\. No request was sent"
     ) as caught:
         read()
     before = sandbox.stats
     assert caught.value.retryable
     assert len(caught.value.attempts) == 7
-    with pytest.raises(siteline.AgentUnavailable):
+    with pytest.raises(siteline.errors.AgentUnavailable):
         user(scopes="customer.data.read").discover()
-    with pytest.raises(siteline.AgentUnavailable):
+    with pytest.raises(siteline.errors.AgentUnavailable):
         one.allowance  # noqa: B018
     assert sandbox.stats == before
 
@@ -195,18 +195,18 @@ def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent
     assert token_requests(sandbox) == rounds
     # A client that is always refused does not request tokens without end.
     sandbox.fault(on="data", status=401, times=2)
-    with pytest.raises(siteline.AuthenticationError):
-        users[0].data(**SIX_HOURS).collect()
+    with pytest.raises(siteline.errors.AuthenticationError):
+        users[0].scan(**SIX_HOURS).collect()
     assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (rounds + 1, 2)
 
 
 def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, agent, user):
     narrow = user(scopes="customer.data.read")
-    assert len(narrow.data(**SIX_HOURS).collect()) == 72
+    assert len(narrow.scan(**SIX_HOURS).collect()) == 72
     assert token_requests(sandbox) == 1
     user().discover()
     assert token_requests(sandbox) == 2, "a token serves the scopes that were asked for (§5.4)"
-    with pytest.raises(siteline.ScopeError) as caught:
+    with pytest.raises(siteline.errors.ScopeError) as caught:
         user(scopes="customer.data.read plant.write").discover()
     assert caught.value.missing == ("plant.write",)
     assert token_requests(sandbox) == 2
@@ -215,11 +215,11 @@ def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, ag
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        ({"error": "invalid_client", "status": 401}, siteline.AuthenticationError),
-        ({"error": "invalid_scope", "status": 400}, siteline.ScopeError),
-        ({"status": 404, "body": "none"}, siteline.RequestRejected),
-        ({"error": "slow_down", "status": 429, "retry_after": 600}, siteline.RateLimited),
-        ({"body": "<html>"}, siteline.ProtocolError),
+        ({"error": "invalid_client", "status": 401}, siteline.errors.AuthenticationError),
+        ({"error": "invalid_scope", "status": 400}, siteline.errors.ScopeError),
+        ({"status": 404, "body": "none"}, siteline.errors.RequestRejected),
+        ({"error": "slow_down", "status": 429, "retry_after": 600}, siteline.errors.RateLimited),
+        ({"body": "<html>"}, siteline.errors.ProtocolError),
     ],
 )
 def test_a_failed_exchange_is_told_to_the_client_as_what_it_is(sandbox, user, fault, kind):
@@ -240,28 +240,28 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         users = [make(agent) for _ in range(4)]
         one_page = {**SIX_HOURS, "page_size": 100}
         for nth in range(10):
-            assert len(users[nth % 4].data(**one_page).collect()) == 72
+            assert len(users[nth % 4].scan(**one_page).collect()) == 72
         sandbox.forget_tokens()
         before = token_requests(sandbox)
         for one in (*users, make(agent)):
-            with pytest.raises(siteline.AllowanceExhausted, match="told by the agent") as caught:
-                one.data(**one_page).collect()
+            with pytest.raises(siteline.errors.AllowanceExhausted, match="told by the agent") as caught:
+                one.scan(**one_page).collect()
             assert caught.value.retry_at.isoformat() == "2026-11-21T00:00:00+00:00"
         assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (before, 10)
         assert users[0].allowance.left == 0
         sandbox.clock.advance("1d")
-        assert len(users[0].data(**one_page).collect()) == 72
+        assert len(users[0].scan(**one_page).collect()) == 72
 
 
 @pytest.mark.sandbox(daily_allowance=3)
 def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
     one, other = user(), user()
-    with pytest.raises(siteline.AllowanceExhausted):
-        one.data(**HOURLY, page_size=50).collect()
+    with pytest.raises(siteline.errors.AllowanceExhausted):
+        one.scan(**HOURLY, page_size=50).collect()
     requests = sandbox.stats["data_requests"]
     for each in (one, other, user()):
-        with pytest.raises(siteline.AllowanceExhausted):
-            each.data(**SIX_HOURS).collect()
+        with pytest.raises(siteline.errors.AllowanceExhausted):
+            each.scan(**SIX_HOURS).collect()
     assert sandbox.stats["data_requests"] - requests <= 16, "pages that were granted before"
     assert agent.state["allowance"]["left"] == 0
 
@@ -269,7 +269,7 @@ def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
 def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, agent, user):
     pages = {**HOURLY, "page_size": 20}
     with user() as one:
-        stream = one.data(**pages).pages()
+        stream = one.scan(**pages).pages()
         lent = []
         for _ in range(9):
             next(stream)
@@ -288,13 +288,13 @@ def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, a
 
 def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, agent, user):
     one = user()
-    for _page in one.data(**{**SIX_HOURS, "page_size": 10}).pages():
+    for _page in one.scan(**{**SIX_HOURS, "page_size": 10}).pages():
         if agent.state["lent"] > 1:
             break
     used, leases = sandbox.stats["data_requests"], agent.state["leases"]
     assert agent.state["lent"] > 1
     sandbox.clock.advance("5m")
-    one.data(**SIX_HOURS).collect()
+    one.scan(**SIX_HOURS).collect()
     assert agent.state["leases"] > leases
     one.close()
     # A page that was read ahead and not taken may be counted although it was never sent.
@@ -308,12 +308,12 @@ def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are
     one = user()
     sandbox.clock.advance("23h59m")
     # Leases of 1, 2, 4 and 8 pages: some are left.
-    assert len(list(one.data(**{**HOURLY, "page_size": 25}).pages())) == 12
+    assert len(list(one.scan(**{**HOURLY, "page_size": 25}).pages())) == 12
     assert agent.state["allowance"]["used"] > sandbox.stats["data_requests"] == 12
     # Midnight: up to five minutes later the pages are still good.
     sandbox.clock.advance("2m")
     today = sandbox.stats["data_requests"]
-    one.data(**SIX_HOURS).collect()
+    one.scan(**SIX_HOURS).collect()
     sent = sandbox.stats["data_requests"] - today
     assert one.allowance.used >= sent == 3
     one.close()
@@ -327,7 +327,7 @@ def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
         import os, siteline
         client = siteline.Client.from_env()
         def read():
-            return len(client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+            return len(client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                                    interval="1h", page_size=10).collect())
         read()
         children = []
@@ -383,11 +383,11 @@ def test_a_client_of_an_agent_is_pickled_with_its_address(sandbox, agent, monkey
     monkeypatch.setenv("SITELINE_AGENT", agent.address)
     monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
     one = siteline.Client(sandbox.base_url)
-    scan = one.data(**SIX_HOURS)
+    scan = one.scan(**SIX_HOURS)
     monkeypatch.delenv("SITELINE_AGENT")
     other = pickle.loads(pickle.dumps(one))
     assert (other.subject, other.base_url) == (one.subject, one.base_url)
-    assert len(pickle.loads(pickle.dumps(scan)).collect()) == len(other.data(**SIX_HOURS).collect())
+    assert len(pickle.loads(pickle.dumps(scan)).collect()) == len(other.scan(**SIX_HOURS).collect())
     assert agent.state["allowance"]["used"] >= sandbox.stats["data_requests"] == 6
     assert token_requests(sandbox) == 1
 
@@ -399,15 +399,15 @@ def test_the_socket_is_for_its_user_alone(client, agent, tmp_path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     agent.close()
     assert not path.parent.exists()
-    with pytest.raises(siteline.ClosedError):
+    with pytest.raises(siteline.errors.ClosedError):
         agent.state  # noqa: B018
     open_folder = tmp_path / "open"
     open_folder.mkdir(mode=0o755)
     open_folder.chmod(0o755)
-    with pytest.raises(siteline.ConfigError, match="mode 0700"):
+    with pytest.raises(siteline.errors.ConfigError, match="mode 0700"):
         siteline.Agent(client, listen=f"unix:{open_folder}/agent.sock")
     # Nobody else gets to a folder below one that is its owner's alone.
-    with pytest.raises(siteline.ConfigError, match="Other users do not get to"):
+    with pytest.raises(siteline.errors.ConfigError, match="Other users do not get to"):
         siteline.Agent(client, listen=f"unix:{tmp_path}/new/agent.sock", allow_uids=[65_534])
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o711)
@@ -422,7 +422,7 @@ def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(cl
     folder = tmp_path / "sockets"
     folder.mkdir(mode=0o700)
     listen = f"unix:{folder}/agent.sock"
-    taken = pytest.raises(siteline.ConfigError, match="another agent does")
+    taken = pytest.raises(siteline.errors.ConfigError, match="another agent does")
     with siteline.Agent(client, listen=listen), taken:
         siteline.Agent(client, listen=listen)
     with socket.socket(socket.AF_UNIX) as left:
@@ -430,10 +430,10 @@ def test_two_agents_do_not_share_a_socket_and_one_that_was_killed_is_replaced(cl
     with siteline.Agent(client, listen=listen) as agent:
         assert ask(agent.address, "/v1/state")[0] == 200
     (folder / "agent.sock").write_text("a file")
-    with pytest.raises(siteline.ConfigError, match="no socket"):
+    with pytest.raises(siteline.errors.ConfigError, match="no socket"):
         siteline.Agent(client, listen=listen)
     assert (folder / "agent.sock").read_text() == "a file"
-    with pytest.raises(siteline.ConfigError, match="longer than"):
+    with pytest.raises(siteline.errors.ConfigError, match="longer than"):
         siteline.Agent(client, listen=f"unix:{folder}/{'x' * 100}")
 
 
@@ -477,14 +477,14 @@ def test_reports_of_pages_that_were_never_lent_change_nothing(agent):
 
 
 def test_an_agent_serves_only_a_client_that_has_a_key(sandbox, agent, user):
-    with pytest.raises(siteline.ConfigError, match="itself a client of an agent"):
+    with pytest.raises(siteline.errors.ConfigError, match="itself a client of an agent"):
         siteline.Agent(user())
-    refused = pytest.raises(siteline.ConfigError, match="client certificate")
+    refused = pytest.raises(siteline.errors.ConfigError, match="client certificate")
     with siteline.Sandbox(mutual_tls="token") as service, refused:
         siteline.Agent(service.client())
-    with pytest.raises(siteline.ConfigError, match="tls_certificate"):
+    with pytest.raises(siteline.errors.ConfigError, match="tls_certificate"):
         siteline.Agent(sandbox.client(), listen="https://127.0.0.1:0")
-    with pytest.raises(siteline.ConfigError, match="LISTEN_FDS"):
+    with pytest.raises(siteline.errors.ConfigError, match="LISTEN_FDS"):
         siteline.Agent(sandbox.client(), listen="systemd")
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(agent)
@@ -503,7 +503,7 @@ def test_an_agent_whose_queue_is_full_is_not_waited_for_without_end(sandbox, tmp
             one = waiting.enter_context(socket.socket(socket.AF_UNIX))
             one.setblocking(False)
             one.connect_ex(path)
-        with pytest.raises(siteline.AgentUnavailable, match="does not answer"):
+        with pytest.raises(siteline.errors.AgentUnavailable, match="does not answer"):
             siteline.Client(sandbox.base_url, agent=f"unix:{path}")
 
 
@@ -547,17 +547,17 @@ def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
     with impostor(path, state, {**granted, "pages": pages}) as asked:
         one = siteline.Client(sandbox.base_url, agent=address, clock=sandbox.clock)
         if pages:
-            for _page in one.data(**SIX_HOURS).pages():
+            for _page in one.scan(**SIX_HOURS).pages():
                 break
         else:
-            with pytest.raises(siteline.ProtocolError, match="no page"):
-                one.data(**SIX_HOURS).collect()
+            with pytest.raises(siteline.errors.ProtocolError, match="no page"):
+                one.scan(**SIX_HOURS).collect()
         del one
     assert len(asked) < 10
     # Something else at the address is no agent.
     path = str(tmp_path / "other.sock")
     with (
         impostor(path, "hi"),
-        pytest.raises(siteline.ConfigError, match="not an agent of siteline"),
+        pytest.raises(siteline.errors.ConfigError, match="not an agent of siteline"),
     ):
         siteline.Client(sandbox.base_url, agent=f"unix:{path}")

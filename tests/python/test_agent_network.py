@@ -69,7 +69,7 @@ def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
                 with siteline.Client(
                     sandbox.base_url, agent=agent.address, clock=sandbox.clock
                 ) as one:
-                    return len(one.data(**SIX_HOURS).collect())
+                    return len(one.scan(**SIX_HOURS).collect())
 
         assert read(client_files[0]) == 72
         for identity, ca in (
@@ -77,10 +77,10 @@ def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
             (client_files[1], service.file),
             (client_files[0], None),
         ):
-            with pytest.raises((siteline.TlsError, siteline.AgentUnavailable)):
+            with pytest.raises((siteline.errors.TlsError, siteline.errors.AgentUnavailable)):
                 read(identity, ca)
         monkeypatch.setenv("SITELINE_AGENT_KEY_FILE", str(client_files[0][1]))
-        with pytest.raises(siteline.ConfigError, match="belong together"):
+        with pytest.raises(siteline.errors.ConfigError, match="belong together"):
             siteline.Client(sandbox.base_url, agent=agent.address)
     assert sandbox.stats["token_requests"] == 1
     assert sandbox.stats["data_requests"] == 3
@@ -112,14 +112,14 @@ def test_clients_without_certificates_tell_a_secret(
         assert told((name, secret))[0] == 200
         assert told((name, secret), ("Host", "localhost:1"))[0] == 409
         monkeypatch.setenv("SITELINE_AGENT_CA", str(service.file))
-        with pytest.raises(siteline.ConfigError, match="SITELINE_AGENT_SECRET") as caught:
+        with pytest.raises(siteline.errors.ConfigError, match="SITELINE_AGENT_SECRET") as caught:
             siteline.Client(sandbox.base_url, agent=agent.address).discover()
         assert secret not in str(caught.value)
         monkeypatch.setenv("SITELINE_AGENT_SECRET", secret)
         with siteline.Client(sandbox.base_url, agent=agent.address, clock=sandbox.clock) as one:
-            assert len(one.data(**SIX_HOURS).collect()) == 72
+            assert len(one.scan(**SIX_HOURS).collect()) == 72
     monkeypatch.setenv("SITELINE_AGENT_SECRET", "short")
-    with pytest.raises(siteline.ConfigError, match="256 bits"):
+    with pytest.raises(siteline.errors.ConfigError, match="256 bits"):
         listening(client, tmp_path)
 
 

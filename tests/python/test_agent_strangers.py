@@ -72,7 +72,7 @@ def test_a_stranger_is_refused_before_anything_is_read(agent):
         for _ in range(3):
             try:
                 siteline.Client({agent.address.split("#")[1]!r}, agent={agent.address!r}).discover()
-            except siteline.ConfigError as error:
+            except siteline.errors.ConfigError as error:
                 reasons.append(str(error))
         print(json.dumps([len(told), sorted(set(told)), sent, reasons]))
     """

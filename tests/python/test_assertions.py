@@ -86,7 +86,7 @@ def test_a_signer_that_fails_or_signs_wrongly_is_an_error_and_nothing_is_sent(sa
         raise ConnectionError("the vault is sealed")
 
     for sign, cause in ((signer_of(OTHER_RSA), type(None)), (seal, ConnectionError)):
-        with pytest.raises(siteline.CredentialError) as caught:
+        with pytest.raises(siteline.errors.CredentialError) as caught:
             client_of(sandbox, signer=sign, public_jwk=JWK).discover()
         assert type(caught.value.__cause__) is cause
     assert token_requests(sandbox) == []
@@ -110,7 +110,7 @@ def test_after_a_token_expires_the_next_one_is_signed_with_the_new_key(sandbox, 
 
     discover()
     sandbox.replace_key(subject, new.public_jwk)
-    with pytest.raises(siteline.ConfigError, match="keeps the subject"):
+    with pytest.raises(siteline.errors.ConfigError, match="keeps the subject"):
         client.replace_credential(siteline.Credential("another", new))
     client.replace_credential(siteline.Credential(subject, OTHER_FILE.read_text()))
     discover()

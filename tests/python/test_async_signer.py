@@ -73,7 +73,7 @@ async def two_arguments(_, data):
 def test_an_async_signer_signs_and_the_service_accepts_the_signature(sandbox, signer):
     async def main():
         async with client_of(sandbox, signer) as client:
-            table = await client.data(**DAY).collect()
+            table = await client.scan(**DAY).collect()
             return len(table), len(await client.discover())
 
     points, sites = asyncio.run(main())
@@ -110,7 +110,7 @@ def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbo
             await client.discover()
             # A new token would be retried once.
             sandbox.clock.advance("2m")
-            scans = [client.data(**DAY, page_size=20) for _ in range(3)]
+            scans = [client.scan(**DAY, page_size=20) for _ in range(3)]
             return [len(one) for one in await client.gather(scans)]
 
     assert set(asyncio.run(main())) == {len(sandbox.truth(**DAY))}
@@ -126,14 +126,14 @@ def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sa
 
     async def second():
         async with client_of(sandbox, credential) as client:
-            task = asyncio.create_task(client.data(**DAY).collect())
+            task = asyncio.create_task(client.scan(**DAY).collect())
             await asyncio.sleep(0)
             waiting.set()
             outcome.append((asyncio.get_running_loop(), len(await task)))
 
     async def main():
         async with client_of(sandbox, credential) as client:
-            first = asyncio.create_task(client.data(**DAY).collect())
+            first = asyncio.create_task(client.scan(**DAY).collect())
             await wait_until_async(lambda: vault.calls)
             other = asyncio.create_task(
                 second() if loops == 1 else asyncio.to_thread(asyncio.run, second())
@@ -162,7 +162,7 @@ def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox)
 
     async def second():
         async with client_of(sandbox, credential) as client:
-            task = asyncio.create_task(client.data(**DAY).collect())
+            task = asyncio.create_task(client.scan(**DAY).collect())
             await asyncio.sleep(0)
             waits.set()
             outcome.append(len(await task))
@@ -170,7 +170,7 @@ def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox)
     other = threading.Thread(target=asyncio.run, args=(second(),))
 
     async def first(client):
-        task = asyncio.create_task(client.data(**DAY).collect())
+        task = asyncio.create_task(client.scan(**DAY).collect())
         await wait_until_async(lambda: vault.calls)
         other.start()
         await wait_until_async(waits.is_set)
@@ -219,7 +219,7 @@ def test_an_exception_of_the_signer_is_the_cause_and_is_not_cached(sandbox):
             calls = (client.discover() for _ in range(10))
             errors = await asyncio.gather(*calls, return_exceptions=True)
             for error in errors:
-                assert type(error) is siteline.CredentialError
+                assert type(error) is siteline.errors.CredentialError
                 assert error.__cause__ is raised[0]
                 assert "sealed" not in str(error)
             raised.clear()
@@ -238,7 +238,7 @@ def test_a_result_that_is_no_signature_is_an_error_before_anything_is_sent(sandb
             await client.discover()
 
     for answer in (None, "text", b"", b"\0" * 256):
-        with pytest.raises(siteline.CredentialError, match="signer returned"):
+        with pytest.raises(siteline.errors.CredentialError, match="signer returned"):
             asyncio.run(main(answer))
     assert sandbox.stats["token_requests"] == 0
 
@@ -254,7 +254,7 @@ def test_a_plain_function_that_returns_an_awaitable_is_refused(sandbox):
         async with client_of(sandbox, sign) as client:
             await client.discover()
 
-    with pytest.raises(siteline.CredentialError, match="signer returned") as caught:
+    with pytest.raises(siteline.errors.CredentialError, match="signer returned") as caught:
         asyncio.run(main())
     made[0].close()
     assert "async function itself" in caught.value.hint
@@ -268,11 +268,11 @@ def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token
     def refused():
         for call in (
             blocking.discover,
-            blocking.data(**DAY).collect,
-            lambda: next(blocking.data(**DAY).pages()),
-            lambda: blocking.gather([blocking.data(**DAY)]),
+            blocking.scan(**DAY).collect,
+            lambda: next(blocking.scan(**DAY).pages()),
+            lambda: blocking.gather([blocking.scan(**DAY)]),
         ):
-            with pytest.raises(siteline.ConfigError, match="async") as caught:
+            with pytest.raises(siteline.errors.ConfigError, match="async") as caught:
                 call()
             assert "AsyncClient" in caught.value.hint
         assert blocking.allowance.used == 0
@@ -288,13 +288,13 @@ def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token
     async def main():
         async with client_of(sandbox, credential) as client:
             await client.discover()
-            assert len(blocking.data(**DAY).collect())
+            assert len(blocking.scan(**DAY).collect())
 
     asyncio.run(main())
     # The process shares the token: it is used until it expires, and not renewed here.
-    assert len(blocking.data(**DAY, page_size=20).collect()) == len(sandbox.truth(**DAY))
+    assert len(blocking.scan(**DAY, page_size=20).collect()) == len(sandbox.truth(**DAY))
     sandbox.clock.advance("2h")
-    with pytest.raises(siteline.ConfigError, match="async"):
+    with pytest.raises(siteline.errors.ConfigError, match="async"):
         blocking.discover()
     assert len(vault.calls) == sandbox.stats["token_requests"] == 1
 
@@ -325,7 +325,7 @@ import asyncio, atexit, sys, threading
 def last():
     try:
         asyncio.run(main())
-    except siteline.ClosedError as error:
+    except siteline.errors.ClosedError as error:
         print("closed:", error)
 
 how = sys.argv[1]

@@ -220,7 +220,7 @@ def test_an_async_lock_is_entered_for_the_sync_and_exited_before_it_ends(sandbox
             assert sorted(target.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
             sandbox.clock.advance("1h")
             sandbox.fault(on="data", status=400, error="invalid_request", times=9)
-            with pytest.raises(siteline.RequestRejected):
+            with pytest.raises(siteline.errors.RequestRejected):
                 await client.sync(two, target)
             assert len(target.locks) == 8
             assert not set(target.locks[-2:]) & {"+line-1", "+line-2"}
@@ -260,11 +260,11 @@ def test_a_lock_held_elsewhere_ends_the_sync_before_any_request(sandbox):
     class Taken(Locked):
         async def coroutine(self, feed):
             if feed == "line-2":
-                raise siteline.StoreBusy("held by another job")
+                raise siteline.errors.StoreBusy("held by another job")
             return await super().coroutine(feed)
 
     target = Taken("coroutine")
-    with pytest.raises(siteline.StoreBusy, match="another job"):
+    with pytest.raises(siteline.errors.StoreBusy, match="another job"):
         run_sync(sandbox, target, [make_feed(), make_feed("line-1", line="L1")])
     assert target.locks == ["+line-1", "-line-1"]
     assert sandbox.stats["data_requests"] == 0

@@ -31,7 +31,7 @@ def key(record):
 def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(sandbox, way):
     async def read():
         async with sandbox.async_client() as client:
-            items = getattr(client.data(**HOURLY, page_size=50), way)()
+            items = getattr(client.scan(**HOURLY, page_size=50), way)()
             got = [await anext(items)]
             sandbox.fault(on="data", hang=True)
             before = sandbox.stats["data_requests"]
@@ -42,7 +42,7 @@ def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(san
                 await task
             sandbox.clear_faults()
             sandbox.fault(on="data", status=503, times=4, skip=1)
-            with pytest.raises(siteline.ServiceUnavailable):
+            with pytest.raises(siteline.errors.ServiceUnavailable):
                 await take_all(items, got)
             await take_all(items, got)
             return sum(map(size, got))
@@ -61,7 +61,7 @@ def test_tasks_share_an_iterator_and_each_item_is_returned_once(sandbox, way):
 
     async def read():
         async with sandbox.async_client() as client:
-            items = getattr(client.data(**HOURLY, page_size=50), way)()
+            items = getattr(client.scan(**HOURLY, page_size=50), way)()
             shares = await asyncio.gather(*(count(items) for _ in range(4)))
         return [item for share in shares for item in share]
 
@@ -141,7 +141,7 @@ def test_results_for_the_loops_of_two_threads_go_each_to_their_own(sandbox):
     async def ask(subject):
         async with sandbox.async_client(max_connections=32) as client:
             await client.discover()
-            scan = client.data(**HOURLY, page_size=subject)
+            scan = client.scan(**HOURLY, page_size=subject)
             pages = await asyncio.gather(*(anext(scan.pages()) for _ in range(32)))
             answers[subject] = {len(page) for page in pages}
 

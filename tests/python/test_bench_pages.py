@@ -37,7 +37,7 @@ def client(folder):
 
 
 def scan(client, pages, end=None):
-    return client.data(site=pages, start=render.START, end=end or render.end(PAGES), interval="1m")
+    return client.scan(site=pages, start=render.START, end=end or render.end(PAGES), interval="1m")
 
 
 @pytest.fixture(scope="module")

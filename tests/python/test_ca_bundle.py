@@ -22,7 +22,7 @@ def is_trusted(authority, tenant, **options):
         )
         try:
             client.discover()
-        except siteline.TlsError:
+        except siteline.errors.TlsError:
             return False
     return True
 
@@ -64,14 +64,14 @@ def test_a_file_without_certificates_is_named_with_the_reason(
     credential = siteline.Credential("plant-7", private_key())
     file = tmp_path / "ca.pem"
     file.write_bytes(content(authority.pem))
-    with pytest.raises(siteline.ConfigError, match=said) as caught:
+    with pytest.raises(siteline.errors.ConfigError, match=said) as caught:
         siteline.Client("https://plant.example", ca_bundle=file, credential=credential)
     assert "ca.pem" in str(caught.value)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     monkeypatch.setenv("SSL_CERT_DIR", "")
     with (
         siteline.Client("https://127.0.0.1:9", credential=credential) as client,
-        pytest.raises(siteline.TlsError, match=said),
+        pytest.raises(siteline.errors.TlsError, match=said),
     ):
         client.discover()
 
@@ -79,7 +79,7 @@ def test_a_file_without_certificates_is_named_with_the_reason(
 def test_what_is_no_bundle_is_refused(key, tmp_path):
     credential = siteline.Credential("plant-7", key)
     for wrong in (tmp_path / "absent.pem", tmp_path):
-        with pytest.raises(siteline.ConfigError, match="ca_bundle"):
+        with pytest.raises(siteline.errors.ConfigError, match="ca_bundle"):
             siteline.Client("https://plant.example", ca_bundle=wrong, credential=credential)
     with pytest.raises(TypeError, match="ca_bundle"):
         siteline.Client("https://plant.example", ca_bundle=7, credential=credential)

@@ -20,13 +20,13 @@ LIMIT = 30
 # While the service's clock is set, a request whose day no reply shows is counted in both days.
 EITHER = 10
 EXPECTED = (
-    siteline.AllowanceExhausted,
-    siteline.AuthenticationError,
-    siteline.ClockSkewError,
-    siteline.RateLimited,
-    siteline.ServiceUnavailable,
-    siteline.StoreBusy,
-    siteline.TransportError,
+    siteline.errors.AllowanceExhausted,
+    siteline.errors.AuthenticationError,
+    siteline.errors.ClockSkewError,
+    siteline.errors.RateLimited,
+    siteline.errors.ServiceUnavailable,
+    siteline.errors.StoreBusy,
+    siteline.errors.TransportError,
 )
 LINE = {"site": "S1", "line": "L1", "interval": "1h"}
 
@@ -108,7 +108,7 @@ class World:
     async def scan(self, client):
         day = datetime(2026, 11, self.random.randrange(12, 19), tzinfo=UTC)
         query = {**LINE, "start": day, "end": day + timedelta(days=1)}
-        frame = await client.data(**query, page_size=60).to_pandas()
+        frame = await client.scan(**query, page_size=60).to_pandas()
         assert len(frame) == len(self.sandbox.truth(**query)) > 0
 
     async def sync(self, client):
@@ -133,7 +133,7 @@ class World:
             warnings.simplefilter("ignore")
             try:
                 frame = store.points(feed, start="2026-11-19").to_pandas()
-            except siteline.UnreadRange:
+            except siteline.errors.UnreadRange:
                 return
         newest = frame.attrs["siteline"]["coverage"]["newest"]
         truth = self.sandbox.truth(**LINE, start="2026-11-19", end=newest)

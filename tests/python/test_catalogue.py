@@ -7,7 +7,8 @@ import warnings
 
 import pytest
 import siteline
-from siteline import Catalogue, Discovery, DiscoveryShape, QueryError, SitelineWarning
+from siteline import Catalogue, Discovery, DiscoveryShape, SitelineWarning
+from siteline.errors import QueryError
 
 IDS = ("S1", "L1", "M1", "D11")
 RANGE = {"start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
@@ -136,7 +137,7 @@ def test_deep_bodies_and_odd_values_are_no_series():
 def test_the_client_lists_what_discovery_lists_and_asks_once(sandbox):
     client = sandbox.client()
     catalogue = client.series()
-    table = client.data(site="S1", **RANGE).collect()
+    table = client.scan(site="S1", **RANGE).collect()
     frame = table.to_pandas(ids="category")
     listed = {one.ids for one in catalogue if one.site_id == "S1"}
     assert listed == set(frame.iloc[:, :5].drop_duplicates().itertuples(index=False, name=None))
@@ -169,8 +170,8 @@ def test_where_discovery_names_nothing_the_series_of_data_are_listed_and_that_is
     sandbox.fault(on="discovery", times=9, status=200, body='{"rights": [{"plant": "S1"}]}')
     with pytest.warns(SitelineWarning, match="none was read yet"):
         assert len(client.series()) == 0
-    frame = client.data(site="S1", line="L2", **RANGE).to_pandas()
-    for page in client.data(site="S2", page_size=40, **RANGE).pages():
+    frame = client.scan(site="S1", line="L2", **RANGE).to_pandas()
+    for page in client.scan(site="S2", page_size=40, **RANGE).pages():
         last = page
     with pytest.warns(SitelineWarning, match="12 series of data") as warned:
         catalogue = client.series()
@@ -191,8 +192,8 @@ def test_series_of_any_data_can_be_added(sandbox, tmp_path):
         client.sync(feed, store)
         empty = of({})
         points = store.points("l2", "2026-11-18", "2026-11-19")
-        table = client.data(site="S1", line="L2", **RANGE).collect()
-        gathered = client.gather(client.data(site="S1", line="L2", **RANGE).split(2))
+        table = client.scan(site="S1", line="L2", **RANGE).collect()
+        gathered = client.gather(client.scan(site="S1", line="L2", **RANGE).split(2))
         for data in (points, table, gathered, table.rebucket("1d"), table.wide()):
             catalogue = empty.including(data)
             assert len(catalogue) == catalogue.report["seen"] == 6

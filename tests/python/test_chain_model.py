@@ -34,18 +34,18 @@ FAULTS = {
     "cursors forgotten": {"on": "data", "forget_cursors": True},
 }
 TYPED = (
-    siteline.AllowanceExhausted,
-    siteline.AuthenticationError,
-    siteline.ClockSkewError,
-    siteline.CursorLoop,
-    siteline.CursorRejected,
-    siteline.ProtocolError,
-    siteline.RateLimited,
-    siteline.RequestRejected,
-    siteline.ScopeError,
-    siteline.ServiceUnavailable,
-    siteline.TransportError,
-    siteline.TruncatedBody,
+    siteline.errors.AllowanceExhausted,
+    siteline.errors.AuthenticationError,
+    siteline.errors.ClockSkewError,
+    siteline.errors.CursorLoop,
+    siteline.errors.CursorRejected,
+    siteline.errors.ProtocolError,
+    siteline.errors.RateLimited,
+    siteline.errors.RequestRejected,
+    siteline.errors.ScopeError,
+    siteline.errors.ServiceUnavailable,
+    siteline.errors.TransportError,
+    siteline.errors.TruncatedBody,
 )
 
 
@@ -100,7 +100,7 @@ class Chain(RuleBasedStateMachine):
     def begin(self, end, page_size):
         self.query = {**LINE, "end": end}
         self.model = rows(self.sandbox.truth(**self.query))
-        self.scan = self.client.data(**self.query, page_size=page_size)
+        self.scan = self.client.scan(**self.query, page_size=page_size)
         self.pages = self.scan.pages()
         self.read, self.error = [], None
 
@@ -126,7 +126,7 @@ class Chain(RuleBasedStateMachine):
         if self.error is None:
             return
         error, self.error = self.error, None
-        scan = self.client.data(**self.query, page_size=self.scan.query.page_size)
+        scan = self.client.scan(**self.query, page_size=self.scan.query.page_size)
         bookmark = error.bookmark
         self.scan = scan if bookmark is None else scan.resume(bookmark)
         if bookmark is None:
@@ -141,14 +141,14 @@ class Chain(RuleBasedStateMachine):
         bookmark, partial = self.error.bookmark, self.error.partial
         if bookmark is None or partial is None:
             return
-        again = self.client.data(**self.query, page_size=self.scan.query.page_size)
+        again = self.client.scan(**self.query, page_size=self.scan.query.page_size)
         self.collect(again.resume(bookmark, onto=partial))
 
     @rule()
     def collect_anew(self):
         if self.scan is None:
             return
-        self.collect(self.client.data(**self.query, page_size=self.scan.query.page_size))
+        self.collect(self.client.scan(**self.query, page_size=self.scan.query.page_size))
 
     def collect(self, scan):
         self.pages, self.error, self.read = None, None, []
@@ -172,7 +172,7 @@ class Chain(RuleBasedStateMachine):
     def fail(self, error):
         """An error: what the bookmark leaves out has been read."""
         self.pages, self.error = None, error
-        if isinstance(error, siteline.CursorRejected):
+        if isinstance(error, siteline.errors.CursorRejected):
             # The service has forgotten the position: only a new chain helps.
             self.error = self.scan = None
         elif error.bookmark is None:

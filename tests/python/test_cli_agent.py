@@ -55,7 +55,7 @@ FORKS = """
 import os, siteline
 def read():
     with siteline.Client.from_env() as client:
-        scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+        scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30)
         assert len(scan.collect()) == 72
 running, failed, left = 0, 0, {number}
@@ -140,12 +140,12 @@ while any(") T" not in (task / "stat").read_text() for task in tasks.iterdir()):
     time.sleep(0.01)
 day = dict(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h")
 try:
-    client.data(**day, deadline="1s").collect()
-except siteline.DeadlineExceeded:
+    client.scan(**day, deadline="1s").collect()
+except siteline.errors.DeadlineExceeded:
     print("deadline")
 try:
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    client.data(**day).collect()
+    client.scan(**day).collect()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 os._exit(0)

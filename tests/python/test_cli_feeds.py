@@ -94,7 +94,7 @@ def test_a_file_of_an_editor_of_windows_is_read(tmp_path):
     ],
 )
 def test_what_is_wrong_is_a_config_error_with_its_place(tmp_path, text, message, hint):
-    with pytest.raises(siteline.ConfigError) as caught:
+    with pytest.raises(siteline.errors.ConfigError) as caught:
         read(tmp_path, text)
     assert caught.value.message.startswith(f"{tmp_path / 'feeds.toml'}: ")
     assert message in caught.value.message
@@ -104,12 +104,12 @@ def test_what_is_wrong_is_a_config_error_with_its_place(tmp_path, text, message,
 def test_unreadable_bytes_are_refused(tmp_path):
     path = tmp_path / "feeds.toml"
     path.write_bytes(b"[feeds.a]\nsite = '\xff'\n")
-    with pytest.raises(siteline.ConfigError, match="line 2 is not UTF-8"):
+    with pytest.raises(siteline.errors.ConfigError, match="line 2 is not UTF-8"):
         read_feeds(str(path))
-    with pytest.raises(siteline.ConfigError, match="larger than 1 MB"):
+    with pytest.raises(siteline.errors.ConfigError, match="larger than 1 MB"):
         read(tmp_path, "#" * 1_000_001)
     assert read(tmp_path, FEEDS + "#" * (1_000_000 - len(FEEDS))).feeds
-    with pytest.raises(siteline.ConfigError, match="larger than 1 MB"):
+    with pytest.raises(siteline.errors.ConfigError, match="larger than 1 MB"):
         read_feeds("/dev/zero")
 
 
@@ -123,7 +123,7 @@ def test_unreadable_bytes_are_refused(tmp_path):
     ],
 )
 def test_a_misplaced_value_is_not_shown(tmp_path, text):
-    with pytest.raises(siteline.ConfigError) as caught:
+    with pytest.raises(siteline.errors.ConfigError) as caught:
         read(tmp_path, text)
     assert "MIIE" not in str(caught.value)
 
@@ -132,7 +132,7 @@ def test_feeds_are_chosen_by_name_in_the_order_of_the_file(tmp_path):
     file = read(tmp_path, FEEDS)
     assert file.chosen(None) == file.chosen(["line-2", "line-1"]) == file.feeds
     assert file.chosen(["line-2", "line-2"]) == file.feeds[1:]
-    with pytest.raises(siteline.ConfigError, match="no feed 'line2'") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="no feed 'line2'") as caught:
         file.chosen(["line-1", "line2"])
     assert caught.value.hint == "Is 'line-2' meant?"
 

@@ -28,7 +28,7 @@ def made(monkeypatch, key):
 def opens(path, passphrase=PASSPHRASE):
     """Check that the passphrase opens the key, and that nothing else does."""
     siteline.PrivateKey.load(path, passphrase=passphrase)
-    with pytest.raises(siteline.CredentialError, match="encrypted"):
+    with pytest.raises(siteline.errors.CredentialError, match="encrypted"):
         siteline.PrivateKey.load(path)
 
 

@@ -120,7 +120,7 @@ def test_a_plan_of_a_query(shared_sandbox, synced, plan, tmp_path):
     estimate = (*QUERY, *RANGE, "--estimate-from", synced[1])
     document = plan(*estimate)
     assert (document["store"], document["tasks"][0]["feed"]) == (str(synced[1]), "line-2")
-    scan = shared_sandbox.client().data(
+    scan = shared_sandbox.client().scan(
         site="S1", line="L2", interval="5m", page_size=500, start=RANGE[1], end=RANGE[3]
     )
     assert abs(document["pages"] - sum(1 for _ in scan.pages())) <= 2

@@ -141,7 +141,7 @@ def test_a_range_over_two_windows_is_one_chain(sandbox, tmp_path):
     days = {"start": "2029-12-10", "end": "2029-12-24"}
     query = [*QUERY, *(part for name, day in days.items() for part in (f"--{name}", day))]
     document = run_json("pull", "-o", tmp_path / "out.csv", *query, env=sandbox.env())
-    scan = sandbox.client().data(**{**RANGE, **days}, interval="1h", page_size=100)
+    scan = sandbox.client().scan(**{**RANGE, **days}, interval="1h", page_size=100)
     assert document["pages"] == scan.collect().report["pages"]
     queries = {entry["query"].split("&cursor")[0] for entry in sandbox.stats["log"]}
     assert len(queries - {""}) == 1
@@ -158,7 +158,7 @@ def test_stdout_has_only_the_rows(shared_sandbox):
 def test_as_read_keeps_the_order_of_pages(sandbox, tmp_path):
     path, truth = tmp_path / "out.csv", true_rows(sandbox)
     document = run_json("pull", "--as-read", "-o", path, *QUERY, env=sandbox.env())
-    pages = sandbox.client().data(**RANGE, interval="1h", page_size=100).pages()
+    pages = sandbox.client().scan(**RANGE, interval="1h", page_size=100).pages()
     assert rows_of(path) == with_texts(record for page in pages for record in page.records())
     assert rows_of(path) != truth
     assert document["points"] == len(rows_of(path)) == len(truth)
@@ -192,7 +192,7 @@ def test_this_clock_may_be_ahead():
     assert read_through(SimpleNamespace(read_through=end), wanted) == end
     with pytest.warns(siteline.SitelineWarning, match="read up to 2026-11-20T00:00:00Z: 2026-11-2"):
         assert read_through(SimpleNamespace(read_through=now), wanted) == now
-    with pytest.raises(siteline.QueryError, match="ahead of the service's time"):
+    with pytest.raises(siteline.errors.QueryError, match="ahead of the service's time"):
         read_through(SimpleNamespace(read_through=None), wanted)
 
 

@@ -14,7 +14,7 @@ def test_a_lock_belongs_to_one_run(tmp_path):
         with run_lock.locked(path, "out.csv"):
             assert os.listdir(tmp_path) == ["run"]
             with (
-                pytest.raises(siteline.StoreBusy, match=r"writes to out\.csv"),
+                pytest.raises(siteline.errors.StoreBusy, match=r"writes to out\.csv"),
                 run_lock.locked(path, "out.csv"),
             ):
                 pass
@@ -35,7 +35,7 @@ def test_a_removed_file_is_no_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(run_lock, "_try", lock_late)
     with run_lock.locked(path, "out.csv"):
         assert len(tried) == 2
-        with pytest.raises(siteline.StoreBusy), run_lock.locked(path, "out.csv"):
+        with pytest.raises(siteline.errors.StoreBusy), run_lock.locked(path, "out.csv"):
             pass
 
 

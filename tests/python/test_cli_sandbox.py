@@ -89,10 +89,10 @@ def test_the_env_file_connects_a_shell():
 import siteline
 client = siteline.Client.from_env()
 print(client.base_url, client.allowance.resets_at.date())
-scan = client.data(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
+scan = client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
 print(next(scan.records())["value"])
 try:
-    client.data(site="S1", start="2026-11-01", end="2026-11-02", interval="5m").collect()
+    client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="5m").collect()
 except siteline.errors.AllowanceExhausted as error:
     print(error.retry_at.date())
 """
@@ -107,7 +107,7 @@ except siteline.errors.AllowanceExhausted as error:
     assert (address, day, retry) == (document["base_url"], "2026-11-21", "2026-11-21")
     with siteline.Sandbox(now=NOW, seed=3) as sandbox:
         client = sandbox.client()
-        scan = client.data(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
+        scan = client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
         assert float(value) == next(scan.records())["value"]
 
 
@@ -206,7 +206,7 @@ def test_a_csv_file_replaces_the_plant(readings):
     script = """
 import siteline
 client = siteline.Client.from_env()
-for one in client.data(site="S9", line="L7", start="2026-11-01", end="2026-11-02").records():
+for one in client.scan(site="S9", line="L7", start="2026-11-01", end="2026-11-02").records():
     print(one["timestamp"].isoformat(), one["machine_id"], one["value"], one["tag_guid"])
 """
     given = ("--bucket", "5m", "--site", "S9", "--line", "L7", "--tag", "speed", "--utc")
@@ -272,8 +272,8 @@ def test_a_missing_package_is_named(readings, monkeypatch):
 
 def test_a_build_without_the_sandbox_says_so():
     script = """
-        import sys, siteline._siteline
-        siteline._siteline.HAS_SANDBOX = False
+        import sys, siteline._core
+        siteline._core.HAS_SANDBOX = False
         from siteline.cli import main
         sys.stderr = sys.stdout
         print(main(["sandbox"]))

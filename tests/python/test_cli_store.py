@@ -173,13 +173,13 @@ def test_a_disturbed_read_is_repeated_twice(plant, busy, tries):
     def work(store):
         tried.append(list(store.feeds))
         if len(tried) <= busy:
-            raise siteline.StoreBusy("a writer has opened the store meanwhile")
+            raise siteline.errors.StoreBusy("a writer has opened the store meanwhile")
         return len(tried)
 
     if busy < tries:
         assert read(plant, work) == tries
     else:
-        with pytest.raises(siteline.StoreBusy):
+        with pytest.raises(siteline.errors.StoreBusy):
             read(plant, work)
     assert len(tried) == tries
 

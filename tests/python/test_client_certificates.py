@@ -74,8 +74,8 @@ def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_
     # It is valid already by the machine's clock alone.
     put(sandbox.certificate("plant-7", begins="2026-11-20T10:00Z"))
     before = counter.connections
-    for ask in (client.discover, client.data(**HOUR).collect):
-        with pytest.raises(siteline.CredentialError, match="not valid yet"):
+    for ask in (client.discover, client.scan(**HOUR).collect):
+        with pytest.raises(siteline.errors.CredentialError, match="not valid yet"):
             ask()
     assert counter.connections == before
     assert client.allowance.used == 0
@@ -93,14 +93,14 @@ def test_m5_the_new_connection_presents_the_new_certificate(platform, put, mode)
     # The service refuses the former one by now, on every connection.
     sandbox.clock.advance("2h")
     assert client.discover()["subject"] == "plant-7"
-    assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+    assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
     assert not any("certificate" in refusal for refusal in sandbox.stats["refusals"])
 
 
 def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put):
     sandbox, _, connect = platform("token")
     client = connect(put(sandbox.certificate("plant-7", registered=False)))
-    with pytest.raises(siteline.AuthenticationError, match="client certificate"):
+    with pytest.raises(siteline.errors.AuthenticationError, match="client certificate"):
         client.discover()
     put(sandbox.certificate("plant-7"))
     # The refusal was of another certificate: nothing of it is remembered.
@@ -126,7 +126,7 @@ def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
     key = private_key()
     client.replace_credential(siteline.Credential(client.subject, key))
     before = sandbox.stats["discovery_requests"]
-    with pytest.raises(siteline.AuthenticationError, match="there is none"):
+    with pytest.raises(siteline.errors.AuthenticationError, match="there is none"):
         client.discover()
     assert sandbox.stats["discovery_requests"] == before
     client.replace_credential(plant)
@@ -142,13 +142,13 @@ def test_an_async_client_presents_the_certificate(platform, put, mode):
         path = put(sandbox.certificate("plant-7"))
         async with connect(path, make=siteline.AsyncClient) as client:
             assert (await client.discover())["subject"] == "plant-7"
-            table = await client.data(**HOUR).collect()
+            table = await client.scan(**HOUR).collect()
             assert len(table) == len(sandbox.truth(**HOUR))
             put(sandbox.certificate("plant-7"))
             assert (await client.discover())["subject"] == "plant-7"
             assert counter.connections >= 2
             sandbox.unregister("plant-7")
-            with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
+            with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
                 await client.discover()
             assert len(caught.value.attempts) == (2 if mode == "token" else 1)
 

@@ -28,7 +28,7 @@ def values(records):
 
 
 def test_records_after_collect_cost_no_request(client, asked):
-    scan = client.data(**PAGES)
+    scan = client.scan(**PAGES)
     table = scan.collect()
     assert asked() == 6
     assert values(scan.records()) == values(table.records())
@@ -38,7 +38,7 @@ def test_records_after_collect_cost_no_request(client, asked):
 
 
 def test_fresh_records_and_pages_are_a_new_chain_also_after_collect(client, asked):
-    scan = client.data(**PAGES)
+    scan = client.scan(**PAGES)
     scan.collect()
     asked()
     assert len(list(scan.records(fresh=True))) == 288
@@ -50,7 +50,7 @@ def test_fresh_records_and_pages_are_a_new_chain_also_after_collect(client, aske
 def test_asyncio_gives_collected_records_from_memory(sandbox, asked):
     async def read():
         async with sandbox.async_client() as client:
-            scan = client.data(**PAGES)
+            scan = client.scan(**PAGES)
             table = await scan.collect()
             asked()
             given = [record async for record in scan.records()]
@@ -71,7 +71,7 @@ def test_asyncio_gives_collected_records_from_memory(sandbox, asked):
 
 @pytest.mark.sandbox(order="time", page_counts="envelopes", envelope_points=1)
 def test_a_chain_gives_the_order_of_its_pages_and_memory_that_of_the_table(client):
-    scan = client.data(**SIX_HOURS)
+    scan = client.scan(**SIX_HOURS)
     read = values(scan.records())
     times = [row[5] for row in read]
     assert times == sorted(times)
@@ -90,7 +90,7 @@ def test_an_interrupted_collect_is_not_complete_so_records_start_a_new_chain(cli
         if progress.pages == 2:
             raise Enough
 
-    scan = client.data(**PAGES, progress=stop)
+    scan = client.scan(**PAGES, progress=stop)
     with pytest.raises(Enough):
         scan.collect()
     read = asked()
@@ -102,7 +102,7 @@ def test_an_interrupted_collect_is_not_complete_so_records_start_a_new_chain(cli
 
 def test_points_from_memory_are_not_reported_as_progress(client):
     reports = []
-    scan = client.data(**SIX_HOURS, progress=reports.append)
+    scan = client.scan(**SIX_HOURS, progress=reports.append)
     scan.collect()
     assert [report.pages for report in reports] == [1, 2, 3]
     list(scan.records())
@@ -112,9 +112,9 @@ def test_points_from_memory_are_not_reported_as_progress(client):
 
 
 def test_a_closed_client_still_gives_what_was_collected(client):
-    scan = client.data(**SIX_HOURS)
+    scan = client.scan(**SIX_HOURS)
     scan.collect()
     client.close()
     assert len(list(scan.records())) == 72
-    with pytest.raises(siteline.ClosedError):
+    with pytest.raises(siteline.errors.ClosedError):
         next(scan.records(fresh=True))

@@ -62,7 +62,7 @@ def with_variables(service, url=None, **variables):
 
 
 def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
-    with client_of(service) as client, pytest.raises(siteline.TlsError) as caught:
+    with client_of(service) as client, pytest.raises(siteline.errors.TlsError) as caught:
         client.discover()
     assert "unknown authority" in str(caught.value)
     for way in ("ca_bundle=", "SSL_CERT_FILE", "SSL_CERT_DIR"):
@@ -108,7 +108,7 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
     port = int(service.tenant.base_url.rsplit(":", 1)[1])
     with TlsRelay(other, port) as relay:
         client = client_of(service, f"https://127.0.0.1:{relay.port}", ca_bundle=other.file)
-        kind = siteline.AuthenticationError if change is mutual else siteline.TlsError
+        kind = siteline.errors.AuthenticationError if change is mutual else siteline.errors.TlsError
         with pytest.raises(kind, match=what) as caught:
             client.discover()
     assert hint in caught.value.hint
@@ -120,7 +120,7 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
 
 
 def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
-    with pytest.raises(siteline.TlsError, match="speaks TLS, and plain HTTP was sent") as caught:
+    with pytest.raises(siteline.errors.TlsError, match="speaks TLS, and plain HTTP was sent") as caught:
         client_of(service, f"http://127.0.0.1:{service.port}").discover()
     assert "https://" in caught.value.hint
     assert len(caught.value.attempts) <= 1
@@ -280,8 +280,8 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
         else:
             monkeypatch.setenv("HTTPS_PROXY", address)
         with client_of(service, f"https://{HOST}", **options) as client:
-            with pytest.raises(siteline.ProxyError) as caught:
-                client.data(site="S1", start="2026-11-01T00:00Z").collect()
+            with pytest.raises(siteline.errors.ProxyError) as caught:
+                client.scan(site="S1", start="2026-11-01T00:00Z").collect()
             used = client.allowance.used
     error = caught.value
     assert f"http://127.0.0.1:{port}" in str(error)
@@ -297,6 +297,6 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
     "proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"]
 )
 def test_an_invalid_proxy_is_a_config_error_without_its_value(service, proxy):
-    with pytest.raises(siteline.ConfigError, match="proxy") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="proxy") as caught:
         client_of(service, f"https://{HOST}", proxy=proxy)
     assert PASSWORD not in str(caught.value)

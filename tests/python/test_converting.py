@@ -38,10 +38,10 @@ def test_a_frame_is_made_on_another_thread_than_the_loops(sandbox):
 
     async def read():
         async with sandbox.async_client() as client:
-            scan = client.data(**SIX_HOURS)
+            scan = client.scan(**SIX_HOURS)
             for way in WAYS:
                 assert len(await getattr(scan, way)()) == 72
-            with pytest.raises(siteline.QueryError, match="ids='texts' is unknown"):
+            with pytest.raises(siteline.errors.QueryError, match="ids='texts' is unknown"):
                 await scan.to_pandas(ids="texts")
 
     with watch(lambda: threads.append(threading.get_ident())):
@@ -60,7 +60,7 @@ def test_a_cancelled_task_does_not_wait_for_its_frame(sandbox):
 
     async def read():
         async with sandbox.async_client() as client:
-            scan = client.data(**SIX_HOURS)
+            scan = client.scan(**SIX_HOURS)
             task = asyncio.create_task(scan.to_pandas())
             while not begun.is_set():
                 await asyncio.sleep(0)
@@ -85,7 +85,7 @@ def test_the_loop_ends_without_waiting_for_a_frame_that_nobody_awaits(sandbox):
 
     async def read():
         async with sandbox.async_client() as client:
-            task = asyncio.create_task(client.data(**SIX_HOURS).to_pandas())
+            task = asyncio.create_task(client.scan(**SIX_HOURS).to_pandas())
             while not begun.is_set():
                 await asyncio.sleep(0)
             task.cancel()
@@ -100,7 +100,7 @@ def test_a_frame_is_made_although_every_thread_of_the_loops_executor_waits_for_o
     async def read():
         loop = asyncio.get_running_loop()
         async with sandbox.async_client() as client:
-            scan = client.data(**SIX_HOURS)
+            scan = client.scan(**SIX_HOURS)
 
             def wait_for_the_frame():
                 return len(asyncio.run_coroutine_threadsafe(scan.to_pandas(), loop).result(60))
@@ -118,7 +118,7 @@ def test_a_frame_is_made_in_the_callers_context(sandbox):
     async def read():
         request.set("mine")
         async with sandbox.async_client() as client:
-            await client.data(**SIX_HOURS).to_pandas()
+            await client.scan(**SIX_HOURS).to_pandas()
 
     with watch(lambda: seen.append(request.get())):
         asyncio.run(read())
@@ -132,7 +132,7 @@ def test_frames_are_made_while_the_interpreter_ends():
         async def read():
             with siteline.Sandbox(now="{NOW}") as sandbox:
                 async with sandbox.async_client() as client:
-                    return len(await client.data(**{SIX_HOURS!r}).to_pandas())
+                    return len(await client.scan(**{SIX_HOURS!r}).to_pandas())
 
         def at_exit():
             print(asyncio.new_event_loop().run_until_complete(read()))

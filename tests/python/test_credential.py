@@ -42,7 +42,7 @@ def test_a_key_is_accepted_as_every_python_value(key_file):
     ids=["missing", "empty", "public", "short", "encrypted", "wrong passphrase", "kid"],
 )
 def test_a_key_that_cannot_be_used_is_refused(source, options, message):
-    with pytest.raises(siteline.CredentialError, match=message) as caught:
+    with pytest.raises(siteline.errors.CredentialError, match=message) as caught:
         siteline.Credential("s", source, **options)
     assert "sesame" not in "".join(traceback.format_exception_only(caught.value))
 
@@ -62,7 +62,7 @@ def test_a_readable_key_file_warns_once_and_strict_refuses(tmp_path):
     with pytest.warns(siteline.SitelineWarning, match="chmod 600") as caught:
         siteline.PrivateKey(path)
     assert [warning.filename for warning in caught] == [__file__]
-    with pytest.raises(siteline.CredentialError, match="mode 644"):
+    with pytest.raises(siteline.errors.CredentialError, match="mode 644"):
         siteline.Credential("s", path, strict=True)
 
 
@@ -70,7 +70,7 @@ def test_white_space_around_the_subject_is_removed_with_a_warning(key):
     with pytest.warns(siteline.SitelineWarning, match="White space"):
         credential = siteline.Credential("customer-7\n", key)
     assert credential.subject == "customer-7"
-    with pytest.raises(siteline.ConfigError, match="empty"):
+    with pytest.raises(siteline.errors.ConfigError, match="empty"):
         siteline.Credential(" ", key)
 
 
@@ -82,7 +82,7 @@ def test_a_saved_key_is_private_and_openssl_reads_it(key, tmp_path):
     if os.name == "posix":
         assert [path.stat().st_mode & 0o777 for path in (plain, encrypted)] == [0o600, 0o600]
     assert siteline.PrivateKey(encrypted, passphrase=PASSPHRASE).thumbprint == THUMBPRINT
-    with pytest.raises(siteline.CredentialError, match="exists already"):
+    with pytest.raises(siteline.errors.CredentialError, match="exists already"):
         key.save(plain)
     key.save(plain, overwrite=True)
     if which("openssl") is None:
@@ -95,7 +95,7 @@ def test_a_saved_key_is_private_and_openssl_reads_it(key, tmp_path):
 def test_a_generated_key_has_at_least_2048_bits():
     # The only key that the tests generate.
     assert siteline.PrivateKey.generate(2048).bits == 2048
-    with pytest.raises(siteline.CredentialError, match="1024"):
+    with pytest.raises(siteline.errors.CredentialError, match="1024"):
         siteline.PrivateKey.generate(1024)
 
 
@@ -121,7 +121,7 @@ def test_a_credential_needs_either_a_key_or_a_signer(key):
         ({"signer": len, "public_jwk": json.loads(JWK)}, "private"),
         ({"signer": len, "public_jwk": {"kty": "EC"}}, "an EC key"),
     ]:
-        with pytest.raises(siteline.CredentialError, match=message):
+        with pytest.raises(siteline.errors.CredentialError, match=message):
             siteline.Credential("s", **arguments)
     for arguments in ({"private_key": 5}, {"signer": 5}, {"signer": len, "public_jwk": 5}):
         with pytest.raises(TypeError, match="of type int"):

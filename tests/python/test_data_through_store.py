@@ -1,4 +1,4 @@
-"""`client.data(..., store=store)`: what is settled comes from it, the rest is read and kept."""
+"""`client.scan(..., store=store)`: what is settled comes from it, the rest is read and kept."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ def read(client, store):
     """Read a range through the store."""
 
     def read(start, end, **options):
-        return client.data(**{**LINE, **options}, start=start, end=end, store=store).collect()
+        return client.scan(**{**LINE, **options}, start=start, end=end, store=store).collect()
 
     return read
 
@@ -58,7 +58,7 @@ def test_what_is_settled_costs_nothing_the_second_time(sandbox, client, store, r
     part = read("2026-11-11T06:00Z", "2026-11-12T07:00Z")
     assert (part.report["pages"], client.allowance.used) == (0, spent)
     assert rows_by_key(part) == truth(sandbox, "2026-11-11T06:00Z", "2026-11-12T07:00Z")
-    plain = client.data(**LINE, start="2026-11-10", end="2026-11-13").collect()
+    plain = client.scan(**LINE, start="2026-11-10", end="2026-11-13").collect()
     assert rows_by_key(plain) == rows_by_key(again)
     assert plain.report["through"] == []
     assert list(plain.to_pandas().columns) == list(again.to_pandas().columns)
@@ -89,9 +89,9 @@ def test_a_point_that_the_service_withdrew_is_not_given(sandbox, store, client):
 
     load_series(sandbox)
     ask = {"start": "2026-11-19", "end": "2026-11-19T12:00Z", "store": store}
-    before = client.data(**LINE, **ask).collect()
+    before = client.scan(**LINE, **ask).collect()
     withdraw_point(sandbox)
-    after = client.data(**LINE, **ask).collect()
+    after = client.scan(**LINE, **ask).collect()
     assert len(before) - len(after) == 1
     assert rows_by_key(after) == truth(sandbox, "2026-11-19", "2026-11-19T12:00Z")
     assert len(store.points(OWN, "2026-11-19", "2026-11-19T12:00Z")) == len(before), "flagged"
@@ -102,13 +102,13 @@ def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
     client = sandbox.client()
     feed = make_feed(since="2026-11-10", lateness="30d", page_size=500)
     client.sync(feed, store, until="2026-11-10T00:05Z")
-    scan = client.data(**LINE, start="2026-11-10", end="2026-11-19", max_pages=3, store=store)
+    scan = client.scan(**LINE, start="2026-11-10", end="2026-11-19", max_pages=3, store=store)
     table, calls = None, 0
     while table is None:
         calls += 1
         assert calls < 12
         sandbox.clock.advance("1h")
-        with contextlib.suppress(siteline.QueryError):
+        with contextlib.suppress(siteline.errors.QueryError):
             table = scan.collect()
     assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
     chains = 12
@@ -122,11 +122,11 @@ def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
 def test_a_store_that_is_read_only_gives_what_it_has_settled(client, store, read):
     first = read("2026-11-10", "2026-11-12")
     with siteline.Store(store.path, read_only=True) as kept:
-        scan = client.data(**LINE, start="2026-11-10", end="2026-11-12", store=kept)
+        scan = client.scan(**LINE, start="2026-11-10", end="2026-11-12", store=kept)
         assert rows_by_key(scan.collect()) == rows_by_key(first)
         spent = client.allowance.used
-        with pytest.raises(siteline.StoreError, match="read only"):
-            client.data(**LINE, start="2026-11-09", end="2026-11-12", store=kept).collect()
+        with pytest.raises(siteline.errors.StoreError, match="read only"):
+            client.scan(**LINE, start="2026-11-09", end="2026-11-12", store=kept).collect()
         assert client.allowance.used == spent
 
 
@@ -134,7 +134,7 @@ def test_a_beginning_that_was_forgotten_is_refused(client, store, read):
     read("2026-11-10", "2026-11-13")
     store.forget(OWN, before="2026-11-12")
     spent = client.allowance.used
-    with pytest.raises(siteline.QueryError, match="forget"):
+    with pytest.raises(siteline.errors.QueryError, match="forget"):
         read("2026-11-10", "2026-11-13")
     assert client.allowance.used == spent
     assert len(read("2026-11-12", "2026-11-13")) > 0
@@ -142,7 +142,7 @@ def test_a_beginning_that_was_forgotten_is_refused(client, store, read):
 
 
 def test_every_way_to_the_whole_is_one_read(client, store):
-    scan = client.data(**LINE, start="2026-11-10", end="2026-11-11", store=store)
+    scan = client.scan(**LINE, start="2026-11-10", end="2026-11-11", store=store)
     named = [record.value for record in scan.records(named=True)]
     spent = client.allowance.used
     frame = scan.to_pandas()
@@ -156,22 +156,22 @@ def test_every_way_to_the_whole_is_one_read(client, store):
 
 def test_what_needs_a_chain_of_its_own_is_refused(client, store):
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-11", "store": store}
-    scan = client.data(**ask)
-    page = next(client.data(**{**ask, "store": None, "page_size": 500}).pages())
+    scan = client.scan(**ask)
+    page = next(client.scan(**{**ask, "store": None, "page_size": 500}).pages())
     for use, what in (
         (scan.pages, r"^pages\(\) is not for"),
         (lambda: scan.records(fresh=True), r"^records\(fresh=True\) is not for"),
         (lambda: scan.split(2), r"^split\(\) is not for"),
         (lambda: scan.resume(page.bookmark), r"^resume\(\) is not for"),
-        (lambda: client.data(**ask, extra_columns=["unit"]), "^extra_columns= is not kept"),
-        (lambda: client.data(**ask, keep_raw=True), "^keep_raw= is not kept"),
-        (lambda: client.data(**{**ask, "start": None}), "^start=None leaves the start"),
+        (lambda: client.scan(**ask, extra_columns=["unit"]), "^extra_columns= is not kept"),
+        (lambda: client.scan(**ask, keep_raw=True), "^keep_raw= is not kept"),
+        (lambda: client.scan(**{**ask, "start": None}), "^start=None leaves the start"),
         (
-            lambda: client.data(**{**ask, "store": "plant.siteline"}),
+            lambda: client.scan(**{**ask, "store": "plant.siteline"}),
             "^store= is an object of type str",
         ),
     ):
-        with pytest.raises(siteline.QueryError, match=what):
+        with pytest.raises(siteline.errors.QueryError, match=what):
             use()
     assert client.allowance.used == 1
 
@@ -179,11 +179,11 @@ def test_what_needs_a_chain_of_its_own_is_refused(client, store):
 def test_a_plan_knows_what_is_settled(client, store, read):
     read("2026-11-10", "2026-11-12")
     ask = {**LINE, "start": "2026-11-10", "store": store}
-    free = client.plan(client.data(**ask, end="2026-11-12"))
+    free = client.plan(client.scan(**ask, end="2026-11-12"))
     assert (free.pages, len(free.tasks)) == (0, 1)
-    plan = client.plan(client.data(**ask, end="2026-11-14"))
+    plan = client.plan(client.scan(**ask, end="2026-11-14"))
     assert [(task.feed, task.start.day, task.end.day) for task in plan.tasks] == [(OWN, 12, 14)]
-    table = client.data(**ask, end="2026-11-14").collect()
+    table = client.scan(**ask, end="2026-11-14").collect()
     assert plan.pages == table.report["pages"]
 
 
@@ -191,7 +191,7 @@ def test_scans_of_several_lines_are_gathered(sandbox, client, store):
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12"}
 
     def gather():
-        return client.gather([client.data(**ask | {"line": one}, store=store) for one in LINES])
+        return client.gather([client.scan(**ask | {"line": one}, store=store) for one in LINES])
 
     first = gather()
     spent = client.allowance.used
@@ -208,7 +208,7 @@ def test_scans_of_several_lines_are_gathered(sandbox, client, store):
 
 def test_reads_at_once_of_one_feed_wait_for_each_other(sandbox, client, store):
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12", "page_size": 500, "store": store}
-    tables = run_in_threads(4, lambda: client.data(**ask).collect())
+    tables = run_in_threads(4, lambda: client.scan(**ask).collect())
     assert all(rows_by_key(table) == rows_by_key(tables[0]) for table in tables)
     # The first has settled all that the others need.
     assert sorted(table.report["pages"] > 0 for table in tables) == [False, False, False, True]
@@ -220,8 +220,8 @@ def test_a_sync_that_has_the_feed_is_waited_for_until_the_deadline(client, store
 
     def held(progress):
         if not refused:
-            with pytest.raises(siteline.StoreBusy, match="waited") as caught:
-                client.data(**ask, deadline="0.2s").collect()
+            with pytest.raises(siteline.errors.StoreBusy, match="waited") as caught:
+                client.scan(**ask, deadline="0.2s").collect()
             refused.append(caught.value)
 
     client.sync(make_feed(since="2026-11-10"), store, progress=held)
@@ -239,13 +239,13 @@ def test_a_read_that_is_interrupted_leaves_the_feed_to_others(sandbox, client, s
 
     async def records():
         async with sandbox.async_client() as other:
-            scan = other.data(**ask, progress=fail)
+            scan = other.scan(**ask, progress=fail)
             with pytest.raises(RuntimeError, match="enough"):
                 async for _ in scan.records():
                     pass
             return scan
 
-    scan = client.data(**ask, progress=fail)
+    scan = client.scan(**ask, progress=fail)
     if how == "await":
         scan = asyncio.run(records())
     else:
@@ -255,25 +255,25 @@ def test_a_read_that_is_interrupted_leaves_the_feed_to_others(sandbox, client, s
 
     def read():
         # The interrupted read may hold the feed for a moment.
-        with siteline.Store(store.path) as other, contextlib.suppress(siteline.StoreBusy):
-            tables.append(client.data(**{**ask, "store": other}).collect())
+        with siteline.Store(store.path) as other, contextlib.suppress(siteline.errors.StoreBusy):
+            tables.append(client.scan(**{**ask, "store": other}).collect())
         return tables
 
     wait_until(read)
     assert rows_by_key(tables[0]) == truth(sandbox, "2026-11-10", "2026-11-12")
-    assert scan.query == client.data(**ask).query
+    assert scan.query == client.scan(**ask).query
 
 
 def test_asyncio_reads_through_a_store_too(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
             ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12", "store": store}
-            table = await client.data(**ask).collect()
+            table = await client.scan(**ask).collect()
             spent = client.allowance.used
-            records = [record async for record in client.data(**ask).records()]
+            records = [record async for record in client.scan(**ask).records()]
             plan, frame = (
-                await client.plan(client.data(**ask)),
-                await client.data(**ask).to_polars(),
+                await client.plan(client.scan(**ask)),
+                await client.scan(**ask).to_polars(),
             )
             assert (client.allowance.used, plan.pages) == (spent, 0)
             return table, records, frame
@@ -285,7 +285,7 @@ def test_asyncio_reads_through_a_store_too(sandbox, store):
 
 def test_a_scan_and_its_table_are_pickled_with_their_store(sandbox, client, store, monkeypatch):
     ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12", "store": store}
-    scan = client.data(**ask)
+    scan = client.scan(**ask)
     assert f"through {store.path}" in repr(scan)
     table = scan.collect()
     again = pickle.loads(pickle.dumps(table))
@@ -294,7 +294,7 @@ def test_a_scan_and_its_table_are_pickled_with_their_store(sandbox, client, stor
     with monkeypatch.context() as patch:
         for name, value in sandbox.env().items():
             patch.setenv(name, value)
-        taken = pickle.loads(pickle.dumps(siteline.Client.from_env().data(**ask)))
+        taken = pickle.loads(pickle.dumps(siteline.Client.from_env().scan(**ask)))
     assert repr(taken) == repr(scan)
     assert taken.collect().report["pages"] == 0
 
@@ -322,10 +322,10 @@ def test_a_forked_child_reads_by_itself(client, store):
     def fork(progress):
         # The parent has the feed, and a request under way: the child waits, and gives up.
         if not answers:
-            in_a_child(client.data(**ask, deadline="0.2s"))
+            in_a_child(client.scan(**ask, deadline="0.2s"))
 
-    table = client.data(**ask, progress=fork).collect()
-    in_a_child(client.data(**ask))
+    table = client.scan(**ask, progress=fork).collect()
+    in_a_child(client.scan(**ask))
     assert "StoreBusy" in answers[0]
     assert answers[1] == (len(table), 0)
 
@@ -349,7 +349,7 @@ def test_any_reads_give_what_the_service_has(tmp_path_factory, reads):
         for first, length, hours in reads:
             start = datetime(2026, 11, 16, tzinfo=UTC).timestamp() + first * 3_600
             start, end = (datetime.fromtimestamp(at, UTC) for at in (start, start + length * 3_600))
-            table = client.data(**query, start=start, end=end, store=store).collect()
+            table = client.scan(**query, start=start, end=end, store=store).collect()
             assert rows_by_key(table) == rows_by_key(sandbox.truth(**query, start=start, end=end))
             [one] = table.report["through"]
             assert len(one["from_store"]) + len(one["from_service"]) > 0

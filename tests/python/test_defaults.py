@@ -57,11 +57,11 @@ def test_the_methods_of_both_clients_have_the_same_signatures():
         )
         assert signature == other
         assert "**" not in str(signature)
-    parameters = inspect.signature(siteline.Client.data).parameters
+    parameters = inspect.signature(siteline.Client.scan).parameters
     assert parameters["start"].default is inspect.Parameter.empty
     for name in ("interval", "page_size", "lag", "shape", "max_pages", "deadline", "progress"):
         assert parameters[name].default is None
-        assert documents_none(siteline.Client.data, name), name
+        assert documents_none(siteline.Client.scan, name), name
 
 
 @pytest.mark.parametrize("tries", [1, 2])
@@ -74,7 +74,7 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
         clock = siteline.Clock("2026-11-20")
         client = siteline.Client(f"http://{address}", credential=credential, clock=clock,
                                  tries=tries)  # fmt: skip
-        with pytest.raises(siteline.TransportError) as caught:
+        with pytest.raises(siteline.errors.TransportError) as caught:
             client.discover()
     assert caught.value.message == f"no connection to {address}: connection refused"
     assert [one.outcome for one in caught.value.attempts] == ["not connected"] * tries
@@ -83,24 +83,24 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
 @pytest.mark.parametrize(("options", "attempts"), [({}, 4), ({"tries": 1}, 1)])
 def test_a_token_has_as_many_attempts_as_tries(sandbox, options, attempts):
     sandbox.fault(on="token", status=503, times=9)
-    with pytest.raises(siteline.ServiceUnavailable) as caught:
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
         sandbox.client(**options).discover()
     assert len(caught.value.attempts) == sandbox.stats["token_requests"] == attempts
 
 
 def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     sandbox.fault(on="token", hang=True, times=2)
-    with pytest.raises(siteline.TransportTimeout) as caught:
+    with pytest.raises(siteline.errors.TransportTimeout) as caught:
         sandbox.client(tries=1, response_timeout=0.01).discover()
     assert caught.value.phase == "response"
     assert len(caught.value.attempts) == 1
     sandbox.clock.advance("1m")  # the error is remembered for half a minute
-    with pytest.raises(siteline.DeadlineExceeded):
-        sandbox.client().data(**SIX_HOURS, deadline=0.01).collect()
+    with pytest.raises(siteline.errors.DeadlineExceeded):
+        sandbox.client().scan(**SIX_HOURS, deadline=0.01).collect()
     sandbox.clear_faults()
     sandbox.clock.advance("1m")
     sandbox.fault(on="token", status=429, retry_after=50)
-    with pytest.raises(siteline.RateLimited) as limited:
+    with pytest.raises(siteline.errors.RateLimited) as limited:
         sandbox.client(max_retry_after="10s").discover()
     assert limited.value.retry_at - sandbox.clock.now() == timedelta(seconds=50)
 
@@ -108,7 +108,7 @@ def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
 def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
     client = sandbox.client()
     sandbox.revoke(client.subject)
-    with pytest.raises(siteline.AuthenticationError) as caught:
+    with pytest.raises(siteline.errors.AuthenticationError) as caught:
         client.discover()
     refused = caught.value
     assert refused.code == "invalid_client"
@@ -128,11 +128,11 @@ def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
     client = sandbox.client()
     for call in (
         client.discover,
-        client.data(**SIX_HOURS).collect,
-        lambda: client.gather([client.data(**SIX_HOURS)]),
+        client.scan(**SIX_HOURS).collect,
+        lambda: client.gather([client.scan(**SIX_HOURS)]),
         lambda: asyncio.run(siteline.AsyncClient._over(client).discover()),
     ):
-        with pytest.raises(siteline.AuthenticationError, match="remembered") as remembered:
+        with pytest.raises(siteline.errors.AuthenticationError, match="remembered") as remembered:
             call()
         assert count(remembered.value) == 1
     assert sandbox.stats["token_requests"] == 1

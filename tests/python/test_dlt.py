@@ -210,7 +210,7 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
 
     points, requests = run(max_pages=3)
     assert (points.report.complete, points.report.ended_by, requests) == (False, "max_pages", 3)
-    with pytest.raises(siteline.UnreadRange):
+    with pytest.raises(siteline.errors.UnreadRange):
         points.raise_for_incomplete()
     (whole,) = duckdb.kept
     if os.name == "posix":
@@ -315,7 +315,7 @@ def test_a_load_that_is_pending_is_waited_for(duckdb, sandbox):
     for _ in range(2):
         with pytest.raises(PipelineStepFailed) as failed:
             duckdb.pipeline.extract(points)
-        assert isinstance(cause_of(failed), siteline.StoreBusy)
+        assert isinstance(cause_of(failed), siteline.errors.StoreBusy)
         assert points.report is None
         duckdb.pipeline.normalize()
     assert sandbox.stats["data_requests"] == 1
@@ -352,7 +352,7 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     sandbox.fault(on="data", body="[]", nth=3)
     duckdb.pipeline.run(points)
     assert "loads what was read before this error" in caplog.text
-    with pytest.raises(siteline.ProtocolError):
+    with pytest.raises(siteline.errors.ProtocolError):
         points.raise_for_incomplete()
     assert len(duckdb.points()) == points.report.inserted > 500, "all but the rest of one chain"
     (metrics,) = duckdb.pipeline.last_trace.last_extract_info.metrics.values()
@@ -362,8 +362,8 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     sandbox.fault(on="data", status=403)
     with pytest.raises(PipelineStepFailed) as failed:
         duckdb.pipeline.run(points)
-    assert isinstance(cause_of(failed), siteline.ServiceError)
-    with pytest.raises(siteline.ServiceError):
+    assert isinstance(cause_of(failed), siteline.errors.ServiceError)
+    with pytest.raises(siteline.errors.ServiceError):
         points.raise_for_incomplete()
     duckdb.pipeline.run(points)
     points.raise_for_incomplete()
@@ -388,22 +388,22 @@ def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, san
     points = siteline.dlt.points(sandbox.client(), half_hourly())
     with pytest.raises(Exception, match="read by a pipeline") as failed:
         list(points)
-    assert isinstance(cause_of(failed), siteline.ConfigError)
+    assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     lake = Pipelines(tmp_path, dlt.destinations.filesystem((tmp_path / "lake").as_uri()))
     with pytest.raises(PipelineStepFailed, match='table_format "delta"') as failed:
         lake.pipeline.run(points)
-    assert isinstance(cause_of(failed), siteline.ConfigError)
+    assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     for disposition in ("replace", "append", "skip"):
         with pytest.raises(PipelineStepFailed, match=r"are merged[\s\S]*drop_resources") as failed:
             duckdb.pipeline.run(points, write_disposition=disposition)
-        assert isinstance(cause_of(failed), siteline.ConfigError)
+        assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     with pytest.raises(PipelineStepFailed, match="with a destination") as failed:
         dlt.pipeline("nowhere", pipelines_dir=str(tmp_path)).extract(points)
-    assert isinstance(cause_of(failed), siteline.ConfigError)
+    assert isinstance(cause_of(failed), siteline.errors.ConfigError)
     points.apply_hints(write_disposition={"disposition": "merge", "strategy": "scd2"})
     with pytest.raises(PipelineStepFailed, match="does not merge the points"):
         duckdb.pipeline.run(points)
-    with pytest.raises(siteline.QueryError, match="audit_pages"):
+    with pytest.raises(siteline.errors.QueryError, match="audit_pages"):
         siteline.dlt.points(sandbox.client(), [half_hourly(audit_pages=2)])
     assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
 

@@ -150,7 +150,7 @@ def test_an_async_client_is_diagnosed(sandbox, key):
     assert siteline.doctor(client).ok
     assert sent(sandbox) == [1, 1, 1]
     assert asyncio.run(client.discover())
-    with pytest.raises(siteline.ConfigError, match="not both"):
+    with pytest.raises(siteline.errors.ConfigError, match="not both"):
         siteline.doctor(client, profile="plant-a")
 
     # A signer that only asyncio awaits is not called.

@@ -136,7 +136,7 @@ def test_a_spent_allowance_comes_before_the_network(key, key_file, tmp_path):
         credential = siteline.Credential(env["SITELINE_SUBJECT"], key)
         options = {"ledger": tmp_path / "ledger.txt", "daily_allowance": 1}
         client = siteline.Client(sandbox.base_url, credential=credential, **options)
-        next(client.data(site="S1", start="2026-11-01", interval="1h").pages())
+        next(client.scan(site="S1", start="2026-11-01", interval="1h").pages())
         checks = diagnosed(env=env, status=5, first="allowance")
         assert "1 of 1 used, 0 left" in checks["allowance"]["seen"]
         assert checks["discovery"]["status"] == "ok"

@@ -203,7 +203,7 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
         # Pauses of a client that an example makes itself pass at once, too.
         monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
         client = sandbox.client()
-        scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+        scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30)  # fmt: skip
         space = {"siteline": siteline, "sandbox": sandbox, "client": client, "scan": scan}
         space["json"] = json

@@ -25,12 +25,12 @@ QUERY = {
 
 @pytest.fixture
 def scan(shared_sandbox):
-    return shared_sandbox.client().data(**QUERY)
+    return shared_sandbox.client().scan(**QUERY)
 
 
 @pytest.fixture
 def empty(shared_sandbox):
-    return shared_sandbox.client().data(**{**QUERY, "filters": {"machineId": "no-such-machine"}})
+    return shared_sandbox.client().scan(**{**QUERY, "filters": {"machineId": "no-such-machine"}})
 
 
 def expected_dtypes(ids):
@@ -76,7 +76,7 @@ def test_polars_and_arrow_have_strings_and_utc_microseconds(scan, empty):
 def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_sandbox):
     client = shared_sandbox.client()
     before = client.allowance.used
-    scan = client.data(**QUERY)
+    scan = client.scan(**QUERY)
     pa.schema(scan)
     assert client.allowance.used == before, "the schema costs no request"
     total, mean = duckdb.sql("select count(*), avg(value) from scan").fetchall()[0]
@@ -87,13 +87,13 @@ def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_san
 
 def test_an_unknown_value_of_ids_is_refused(scan):
     for unknown in (scan.to_pandas, scan.to_polars, scan.collect().to_pandas):
-        with pytest.raises(siteline.QueryError, match="category"):
+        with pytest.raises(siteline.errors.QueryError, match="category"):
             unknown(ids="categorical")
 
 
 def test_named_records_have_the_ten_columns_and_no_other():
     with siteline.Sandbox(now=NOW, extra_members=True) as sandbox:
-        table = sandbox.client().data(**QUERY, extra_columns=["quality"]).collect()
+        table = sandbox.client().scan(**QUERY, extra_columns=["quality"]).collect()
         assert "quality" in next(table.records())
         assert next(table.records(named=True))._fields == siteline.Record._fields
 
@@ -118,7 +118,7 @@ def test_packages_are_imported_when_used_and_errors_name_the_one_to_install(tmp_
         from siteline.coverage import Coverage
         assert not {{"pandas", "numpy", "polars", "duckdb"}} & set(sys.modules)
         with siteline.Sandbox(now="{NOW}") as sandbox:
-            scan = sandbox.client().data(**{QUERY!r})
+            scan = sandbox.client().scan(**{QUERY!r})
             # An installed package that cannot be imported is not reported as missing.
             sys.path.insert(0, {str(tmp_path)!r})
             for convert in (scan.to_pandas, lambda: Coverage.to_pandas(None)):
@@ -144,7 +144,7 @@ def test_packages_are_imported_when_used_and_errors_name_the_one_to_install(tmp_
 
 
 def test_a_polars_that_loses_points_is_refused(sandbox, monkeypatch):
-    table = sandbox.client().data(site="S1", start="2026-11-01", interval="1h").collect()
+    table = sandbox.client().scan(site="S1", start="2026-11-01", interval="1h").collect()
     monkeypatch.setattr(pl, "__version__", "1.31.0")
-    with pytest.raises(siteline.ConfigError, match=r"polars 1\.31\.0 loses points"):
+    with pytest.raises(siteline.errors.ConfigError, match=r"polars 1\.31\.0 loses points"):
         table.to_polars()

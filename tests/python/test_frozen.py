@@ -28,11 +28,11 @@ import siteline
 from siteline.cli import main
 
 def read(client):
-    scan = client.data(site="S1", line="L1", start="2026-11-19", end="2026-11-20", interval="1h")
+    scan = client.scan(site="S1", line="L1", start="2026-11-19", end="2026-11-20", interval="1h")
     table = scan.collect()
     repr(table), table._repr_html_(), list(table.records())
     str(client.gather(scan.split(2))), str(client.discover()), str(client.allowance)
-    client.data(site="S1", start="2026-11-19", end="2030-01-01")
+    client.scan(site="S1", start="2026-11-19", end="2030-01-01")
     pickle.loads(pickle.dumps(table))
 
 def sync(client, store):
@@ -55,7 +55,7 @@ with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
     str(siteline.doctor(sandbox.client()))
     try:
         sandbox.client(tries=0)
-    except siteline.ConfigError as error:
+    except siteline.errors.ConfigError as error:
         pickle.loads(pickle.dumps(error))
 main(["completion", "bash"])
 names = sorted(name for name in sys.modules if name.partition(".")[0] == "siteline")
@@ -79,7 +79,7 @@ def test_a_freezer_sees_what_the_core_imports(seen):
         text = path.read_text(encoding="utf-8")
         found |= set(re.findall(r'"(siteline(?:\.[a-z_]+)+)"', text))
     assert {"siteline._warn", "siteline._display.sync_html"} <= found
-    assert found - seen - OF_USERS - {"siteline._siteline"} == set()
+    assert found - seen - OF_USERS - {"siteline._core"} == set()
 
 
 def test_a_freezer_sees_what_the_package_imports_by_name(seen):
@@ -99,7 +99,7 @@ def test_a_freezer_sees_what_a_program_imports(seen, tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     imported = set(json.loads(ran.stderr.splitlines()[-1]))
-    assert imported - seen - {"siteline", "siteline._siteline"} == set()
+    assert imported - seen - {"siteline", "siteline._core"} == set()
 
 
 def test_the_hook_brings_the_files_that_are_no_modules(monkeypatch):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 import siteline
-from siteline import QueryError
+from siteline.errors import QueryError
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -30,7 +30,7 @@ def client(sandbox):
 
 @pytest.fixture(scope="module")
 def table(client):
-    table = client.data(site="S1", line="L1", **RANGE).collect()
+    table = client.scan(site="S1", line="L1", **RANGE).collect()
     per_series = table.to_pandas().groupby(IDS, observed=True).size()
     assert (per_series < 3 * 144).all(), "the plant stands still at times"
     return table
@@ -84,7 +84,7 @@ def test_polars_arrow_and_wide_frames_have_the_same_rows(table):
 
 def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, table):
     expected = table.to_pandas(gaps="explicit")
-    scan = client.data(site="S1", line="L1", **RANGE)
+    scan = client.scan(site="S1", line="L1", **RANGE)
     pd.testing.assert_frame_equal(scan.to_pandas(gaps="explicit"), expected)
     gathered = client.gather(scan.split(3))
     pd.testing.assert_frame_equal(gathered.to_pandas(gaps="explicit"), expected)
@@ -94,29 +94,29 @@ def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, 
 
     async def main():
         async with sandbox.async_client() as client:
-            return await client.data(site="S1", line="L1", **RANGE).to_pandas(gaps="explicit")
+            return await client.scan(site="S1", line="L1", **RANGE).to_pandas(gaps="explicit")
 
     pd.testing.assert_frame_equal(asyncio.run(main()), expected)
 
 
 def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, client, table):
     unknown = "which buckets are missing is not known"
-    page = next(client.data(site="S1", page_size=100, **RANGE).pages())
+    page = next(client.scan(site="S1", page_size=100, **RANGE).pages())
     with pytest.raises(QueryError, match=f"{unknown}: a page"):
         page.to_pandas(gaps="explicit")
-    rest = client.data(site="S1", page_size=5_000, **RANGE)
+    rest = client.scan(site="S1", page_size=5_000, **RANGE)
     first = next(rest.pages())
     resumed = rest.resume(first.bookmark).collect()
     for convert in (resumed.to_pandas, resumed.wide):
         with pytest.raises(QueryError, match=f"{unknown}: this table is a part of a read"):
             convert(gaps="explicit")
     sandbox.fault(on="data", status=503, skip=1, times=9)
-    with pytest.raises(siteline.ServiceUnavailable) as failed:
-        client.data(site="S1", page_size=1_000, **RANGE).collect()
+    with pytest.raises(siteline.errors.ServiceUnavailable) as failed:
+        client.scan(site="S1", page_size=1_000, **RANGE).collect()
     sandbox.clear_faults()
     with pytest.raises(QueryError, match="a part of a read"):
         failed.value.partial.completeness()
-    lines = [client.data(site="S1", line=line, **RANGE) for line in ("L1", "L2")]
+    lines = [client.scan(site="S1", line=line, **RANGE) for line in ("L1", "L2")]
     with pytest.raises(QueryError, match="the scans ask for different series"):
         client.gather(lines).to_pandas(gaps="explicit")
     with pytest.raises(QueryError, match="for the buckets that were read"):
@@ -131,7 +131,7 @@ def test_points_off_the_grid_have_no_known_gaps(sandbox):
     series = dict.fromkeys(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), "x")
     body = {"series": [{**series, "points": [{**point, "sampleCount": 1}]}], "nextCursor": None}
     sandbox.fault(on="data", status=200, body=json.dumps(body))
-    table = sandbox.client().data(site="S1", **RANGE).collect()
+    table = sandbox.client().scan(site="S1", **RANGE).collect()
     assert table.report["off_grid"] == 1
     for convert in (lambda: table.to_pandas(gaps="explicit"), table.completeness):
         with pytest.raises(
@@ -173,7 +173,7 @@ def test_completeness_counts_what_is_there_by_series_and_day(table):
 
 def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
     whole = {"site": "S1", "line": "L1", "interval": "1h"}
-    table = client.data(start="2026-10-24T22:00Z", end="2026-10-26T17:00Z", **whole).collect()
+    table = client.scan(start="2026-10-24T22:00Z", end="2026-10-26T17:00Z", **whole).collect()
     days = table.completeness("1d", tz="Europe/Berlin").to_pandas(labels=lambda ids: ids.tag_guid)
     assert days.columns[-1] == "label"
     one = days[days["label"] == days["label"].iloc[0]]
@@ -182,7 +182,7 @@ def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
     assert one["unread"].tolist() == [0, 6]
     assert one["share"].iloc[1] <= 18 / 24
     assert str(one["timestamp"].iloc[0]) == "2026-10-25 00:00:00+02:00"
-    day = client.data(start="2026-11-02T05:00Z", end="2026-11-03T05:00Z", **whole)
+    day = client.scan(start="2026-11-02T05:00Z", end="2026-11-03T05:00Z", **whole)
     shifts = client.gather([day]).completeness("8h", tz="Europe/Berlin", origin="06:00")
     assert shifts.to_pandas()["expected"].unique().tolist() == [8]
     assert repr(shifts).startswith("<Completeness 6 series, 8h in Europe/Berlin, ")
@@ -199,7 +199,7 @@ def test_of_a_store_what_was_never_read_is_not_missing(store):
     assert by_day["unread"].tolist() == [6 * 144, 0]
     assert by_day["missing"].iloc[0] == 0
     assert by_day["buckets"].iloc[1] == len(store.points("l1", "2026-11-18", "2026-11-19"))
-    with pytest.raises(siteline.UnreadRange):
+    with pytest.raises(siteline.errors.UnreadRange):
         store.points("l1", "2026-11-17", "2026-11-19").completeness()
     with pytest.raises(QueryError, match="these are a part of the points"):
         store.points("l1", "2026-11-18", "2026-11-19", flagged="only").completeness()
@@ -208,7 +208,7 @@ def test_of_a_store_what_was_never_read_is_not_missing(store):
 
 
 def test_no_points_are_no_rows_and_no_claim(client):
-    nothing = client.data(site="S9", **RANGE).collect()
+    nothing = client.scan(site="S9", **RANGE).collect()
     assert len(nothing.to_pandas(gaps="explicit")) == 0
     assert len(nothing.completeness()) == 0
     assert repr(nothing.completeness()) == "<Completeness 0 series, 1d in UTC, 0 missing, 0 unread>"

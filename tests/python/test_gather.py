@@ -21,7 +21,7 @@ from pandas.testing import assert_frame_equal
 
 
 def test_parts_adjoin_and_cover_the_range(client, sandbox):
-    scan = client.data(**HOURLY)
+    scan = client.scan(**HOURLY)
     for by in (1, 2, 5, 24, "1h", "5h", timedelta(hours=7), "2d"):
         parts = scan.split(by)
         assert parts[0].query.start == scan.query.start
@@ -51,8 +51,8 @@ def test_parts_adjoin_and_cover_the_range(client, sandbox):
     ],
 )
 def test_an_invalid_split_is_refused(client, by, message):
-    with pytest.raises(siteline.QueryError) as caught:
-        client.data(**HOURLY).split(by)
+    with pytest.raises(siteline.errors.QueryError) as caught:
+        client.scan(**HOURLY).split(by)
     assert message in str(caught.value)
 
 
@@ -65,7 +65,7 @@ def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
         now="2026-11-20T00:00:00Z", end_inclusive=end_inclusive, order=order
     ) as sandbox:
         client = sandbox.client()
-        scan = client.data(**HOURLY, page_size=50)
+        scan = client.scan(**HOURLY, page_size=50)
         parts = scan.split(8)
         gathered = client.gather(parts, concurrency=3)
         assert [len(table) for table in gathered] == [36 + 12 * end_inclusive] * 8
@@ -84,7 +84,7 @@ def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
 
 
 def test_gathered_has_the_interface_of_a_table(client):
-    scan = client.data(**HOURLY)
+    scan = client.scan(**HOURLY)
     gathered = client.gather(scan.split(3))
     whole = scan.collect()
     assert len(gathered) == 3
@@ -111,7 +111,7 @@ def test_gathered_has_the_interface_of_a_table(client):
 def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
     client.discover()
     sandbox.fault(on="data", times=99, hang=True)
-    parts = client.data(**HOURLY).split(10)
+    parts = client.scan(**HOURLY).split(10)
 
     def close():
         try:
@@ -121,7 +121,7 @@ def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
 
     closing = threading.Thread(target=close)
     closing.start()
-    with pytest.raises(siteline.ClosedError) as caught:
+    with pytest.raises(siteline.errors.ClosedError) as caught:
         client.gather(parts, concurrency=4)
     closing.join()
     assert sandbox.stats["data_requests"] == 4
@@ -129,8 +129,8 @@ def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
 
 
 def test_invalid_arguments_are_refused_before_any_request(client, sandbox):
-    scan = client.data(**HOURLY)
-    other = sandbox.client().data(**HOURLY)
+    scan = client.scan(**HOURLY)
+    other = sandbox.client().scan(**HOURLY)
     for scans, message in [
         ([], "nothing to gather"),
         (scan, "is a list of this client's scans"),
@@ -139,11 +139,11 @@ def test_invalid_arguments_are_refused_before_any_request(client, sandbox):
         ([scan, other], "scans[1] is of another client"),
         ([scan, scan], "scans[1] is the same scan as scans[0]"),
     ]:
-        with pytest.raises(siteline.QueryError) as caught:
+        with pytest.raises(siteline.errors.QueryError) as caught:
             client.gather(scans)
         assert message in str(caught.value)
     for concurrency in (0, -1, True, "2"):
-        with pytest.raises(siteline.QueryError, match="concurrency="):
+        with pytest.raises(siteline.errors.QueryError, match="concurrency="):
             client.gather([scan], concurrency=concurrency)
     assert sandbox.stats["data_requests"] == 0
     assert len(client.gather(iter([scan]))) == 1
@@ -153,11 +153,11 @@ def test_invalid_arguments_are_refused_before_any_request(client, sandbox):
 
 
 def test_the_first_error_has_all_scans_and_gathering_them_continues(client, sandbox):
-    scan = client.data(**HOURLY, page_size=20)
+    scan = client.scan(**HOURLY, page_size=20)
     parts = scan.split(4)
     collected = parts[0].collect()
     sandbox.fault(on="data", status=503, skip=2, times=99)
-    with pytest.raises(siteline.ServiceUnavailable) as caught:
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
         client.gather(parts, concurrency=3)
     error = caught.value
     failed = error.scan_index
@@ -176,7 +176,7 @@ def test_the_first_error_has_all_scans_and_gathering_them_continues(client, sand
 
 
 def test_the_bookmarks_of_an_error_can_be_resumed_and_it_can_be_pickled(client, sandbox):
-    parts = client.data(**HOURLY, page_size=20).split(2)
+    parts = client.scan(**HOURLY, page_size=20).split(2)
     sandbox.fault(on="data", status=400, skip=3, times=99)
     with pytest.raises(siteline.SitelineError) as caught:
         client.gather(parts, concurrency=2)
@@ -202,7 +202,7 @@ def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sa
     def stop(now):
         raise Stop
 
-    scan = client.data(**HOURLY, page_size=20, progress=stop)
+    scan = client.scan(**HOURLY, page_size=20, progress=stop)
     parts = scan.split(3)
     with pytest.raises(Stop):
         client.gather(parts, concurrency=2)
@@ -212,7 +212,7 @@ def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sa
         except Stop:
             continue
         break
-    assert_frame_equal(gathered.to_pandas(), client.data(**HOURLY).to_pandas())
+    assert_frame_equal(gathered.to_pandas(), client.scan(**HOURLY).to_pandas())
 
 
 @systems.FORK
@@ -223,10 +223,10 @@ def test_a_gather_whose_callback_forks_belongs_to_the_parent(client):
         if not children:
             children.append(os.fork())
 
-    parts = client.data(**HOURLY, page_size=20, progress=fork).split(3)
+    parts = client.scan(**HOURLY, page_size=20, progress=fork).split(3)
     try:
         gathered = client.gather(parts)
-    except siteline.ForkError:
+    except siteline.errors.ForkError:
         os._exit(3 if children == [0] else 4)
     if children == [0]:
         os._exit(5)
@@ -240,13 +240,13 @@ def test_a_gather_whose_callback_forks_belongs_to_the_parent(client):
 def test_async_scans_are_split_and_gathered(sandbox):
     async def read():
         async with sandbox.async_client() as client:
-            scan = client.data(**HOURLY, page_size=50)
+            scan = client.scan(**HOURLY, page_size=50)
             parts = scan.split("6h")
             assert all(isinstance(part, siteline.AsyncScan) for part in parts)
             gathered = await client.gather(parts, concurrency=2)
             assert await parts[1].collect() is gathered[1]
             for refused in (scan, [scan, scan], []):
-                with pytest.raises(siteline.QueryError):
+                with pytest.raises(siteline.errors.QueryError):
                     await client.gather(refused)
             return gathered.to_pandas(), await scan.to_pandas()
 
@@ -259,7 +259,7 @@ def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reporte
 
     async def read():
         async with sandbox.async_client() as client:
-            parts = client.data(**HOURLY, page_size=20, progress=callback).split(4)
+            parts = client.scan(**HOURLY, page_size=20, progress=callback).split(4)
             sandbox.fault(on="data", skip=6, times=99, hang=True)
             gathering = asyncio.ensure_future(client.gather(parts))
             await wait_until_async(lambda: sandbox.stats["data_requests"] > 6)
@@ -268,7 +268,7 @@ def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reporte
                 await gathering
             sandbox.clear_faults()
             sandbox.fault(on="data", status=503, skip=2, times=99)
-            with pytest.raises(siteline.ServiceUnavailable) as caught:
+            with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
                 await client.gather(parts)
             error = caught.value
             sandbox.clear_faults()
@@ -286,11 +286,11 @@ def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reporte
 
 def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     client = sandbox.client(daily_allowance=100)
-    week = client.data(**{**HOURLY, "end": "2026-11-08T00:00Z"}, page_size=100)
+    week = client.scan(**{**HOURLY, "end": "2026-11-08T00:00Z"}, page_size=100)
     unknown = client.plan(week)
     assert (unknown.pages, unknown.fits, unknown.kind) == (None, None, "scan")
     assert "number of pages unknown" in str(unknown)
-    client.data(**HOURLY, page_size=100).collect()
+    client.scan(**HOURLY, page_size=100).collect()
     plan = client.plan(week)
     assert plan.pages == 21
     assert plan.fits
@@ -315,15 +315,15 @@ def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     assert client.plan(parts[:2]).fits
     rest = week.resume(next(week.pages()).bookmark)
     assert client.plan(rest).pages == client.plan(week).pages - 1
-    with pytest.raises(siteline.AllowanceExhausted):
+    with pytest.raises(siteline.errors.AllowanceExhausted):
         client.plan(week.split(168)).raise_for_allowance()
-    assert client.plan([week, client.data(site="S2", start=None)]).pages is None
-    with pytest.raises(siteline.QueryError, match=r"siteline\.Scan"):
+    assert client.plan([week, client.scan(site="S2", start=None)]).pages is None
+    with pytest.raises(siteline.errors.QueryError, match=r"siteline\.Scan"):
         client.plan([week, "S1"])
     for option in (
         {"until": HOURLY["end"]},
         {"now": HOURLY["end"]},
         {"reread": [(HOURLY["start"], HOURLY["end"])]},
     ):
-        with pytest.raises(siteline.QueryError, match="of feeds"):
+        with pytest.raises(siteline.errors.QueryError, match="of feeds"):
             client.plan(week, **option)

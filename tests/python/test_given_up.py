@@ -25,11 +25,11 @@ def feed(**options):
 def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endless, tmp_path):
     client = endless.client()
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        with pytest.raises(siteline.EndlessChain) as caught:
+        with pytest.raises(siteline.errors.EndlessChain) as caught:
             client.sync(feed(), store, until="2026-11-19T06:00Z")
         assert "is set aside until 2026-11-21" in str(caught.value)
         assert "each counted against the allowance" in str(caught.value)
-        assert type(pickle.loads(pickle.dumps(caught.value))) is siteline.EndlessChain
+        assert type(pickle.loads(pickle.dumps(caught.value))) is siteline.errors.EndlessChain
         spent = endless.stats["data_requests"]
         assert spent == client.allowance.used == 1_024
         endless.clear_faults()
@@ -47,7 +47,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
             json.loads(json.dumps(report.to_dict()))["feeds"][0]["set_aside"][0]["pages"] == 1_024
         )
         assert pickle.loads(pickle.dumps(report)) == report
-        with pytest.raises(siteline.UnreadRange, match=r"line-1: .* set aside until") as left:
+        with pytest.raises(siteline.errors.UnreadRange, match=r"line-1: .* set aside until") as left:
             report.raise_for_incomplete()
         assert (left.value.spans, left.value.retry_at) == (((aside.start, aside.end),), aside.until)
 
@@ -58,7 +58,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
                 "set aside until 2026-11-21 00:00 UTC: 2026-11-19 00:00 to 2026-11-19 06:00" in text
             )
         assert "set_aside" in coverage.to_pandas().columns
-        with pytest.raises(siteline.UnreadRange, match="was not read to its end"):
+        with pytest.raises(siteline.errors.UnreadRange, match="was not read to its end"):
             store.points("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
 
         again = client.sync(feed(), store)
@@ -91,9 +91,9 @@ def test_a_collect_goes_on_after_an_error_where_it_stopped(sandbox, way):
 
     client = sandbox.client() if way == "sync" else sandbox.async_client()
     whole = sandbox.truth(**{key: SIX_HOURS[key] for key in SIX_HOURS if key != "page_size"})
-    scan = client.data(**SIX_HOURS)
+    scan = client.scan(**SIX_HOURS)
     sandbox.fault(on="data", skip=1, times=4, status=503)
-    with pytest.raises(siteline.ServiceUnavailable) as caught:
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
         collect(scan)
     assert caught.value.bookmark.pages == 1
     assert sandbox.stats["data_requests"] == 1 + 4

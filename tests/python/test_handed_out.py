@@ -26,11 +26,11 @@ def a_client():
 
 
 def a_scan():
-    return a_client().data(**SIX_HOURS)
+    return a_client().scan(**SIX_HOURS)
 
 
 READS = {
-    "a client": lambda: len(a_client().data(**SIX_HOURS).collect()),
+    "a client": lambda: len(a_client().scan(**SIX_HOURS).collect()),
     "a scan": lambda: len(a_scan().collect()),
     "pages": lambda: sum(map(len, a_scan().pages())),
     "records": lambda: sum(1 for _ in a_scan().records()),
@@ -46,11 +46,11 @@ def _resumed(scan):
 
 
 def _gathered(client):
-    return client.gather([client.data(**SIX_HOURS)])
+    return client.gather([client.scan(**SIX_HOURS)])
 
 
 async def _read_with_asyncio():
-    pages = siteline.Sandbox(now=NOW).async_client().data(**SIX_HOURS).pages()
+    pages = siteline.Sandbox(now=NOW).async_client().scan(**SIX_HOURS).pages()
     return sum([len(page) async for page in pages])
 
 
@@ -63,7 +63,7 @@ def test_dropping_the_last_client_stops_the_sandbox():
     sandbox = siteline.Sandbox(now=NOW)
     address = sandbox.base_url
     one, two = sandbox.client(), sandbox.async_client()
-    pages = one.data(**SIX_HOURS).pages()
+    pages = one.scan(**SIX_HOURS).pages()
     del sandbox, one
     assert is_served(address)
     del two
@@ -77,7 +77,7 @@ def test_a_cycle_through_a_client_and_its_sandbox_is_collected():
         def __init__(self):
             self.sandbox = siteline.Sandbox(now=NOW)
             self.client = self.sandbox.client()
-            self.scan = self.client.data(**SIX_HOURS, progress=self.on_page)
+            self.scan = self.client.scan(**SIX_HOURS, progress=self.on_page)
             self.pages = self.scan.pages()
             next(self.pages)
 
@@ -97,7 +97,7 @@ def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
         client.discover()
     assert not is_served(client.base_url)
     # The end of its connection may not have arrived yet.
-    with pytest.raises(siteline.TransportError, match=r"refused|before a reply"):
+    with pytest.raises(siteline.errors.TransportError, match=r"refused|before a reply"):
         client.discover()
 
 
@@ -133,7 +133,7 @@ def test_a_script_that_ends_with_such_a_client_ends_cleanly():
     script = f"""
         import siteline
         client = siteline.Sandbox(now="{NOW}").client()
-        pages = client.data(**{SIX_HOURS!r}).pages()
+        pages = client.scan(**{SIX_HOURS!r}).pages()
         print(len(next(pages)))
         cycle = [client]
         cycle.append(cycle)

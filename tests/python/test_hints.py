@@ -51,11 +51,11 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         with pytest.raises(TypeError, match=NONE):
             wrong()
     for wrong in (
-        lambda: client.data(start=None, filters={"machineId": None}),
+        lambda: client.scan(start=None, filters={"machineId": None}),
         lambda: siteline.Feed("line-2", since=None),
         lambda: store.points(None),
     ):
-        with pytest.raises(siteline.QueryError, match=NONE):
+        with pytest.raises(siteline.errors.QueryError, match=NONE):
             wrong()
 
 
@@ -68,45 +68,45 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         ("to", "write end="),
         ("siteId", "write site="),
         ("pageSize", "write page_size="),
-        ("colour", "help(siteline.Client.data)"),
+        ("colour", "help(siteline.Client.scan)"),
     ],
 )
 def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
     for client in (sandbox.client(), sandbox.async_client()):
         with pytest.raises(TypeError) as caught:
-            client.data(**{**SIX_HOURS, name: "T1"})
-        assert f"data() has no argument '{name}': " in str(caught.value)
+            client.scan(**{**SIX_HOURS, name: "T1"})
+        assert f"scan() has no argument '{name}': " in str(caught.value)
         assert instead in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["site", "line"])
 def test_a_list_leads_to_gather(client, name):
     for given in (["L1", "L2"], ("L1",), {"L1"}):
-        with pytest.raises(siteline.QueryError, match=f"{name}= is an object of type") as caught:
-            client.data(**{**DAY, name: given})
-        hint = 'client.gather([client.data(line=line, ...) for line in ["L1", "L2"]])'
+        with pytest.raises(siteline.errors.QueryError, match=f"{name}= is an object of type") as caught:
+            client.scan(**{**DAY, name: given})
+        hint = 'client.gather([client.scan(line=line, ...) for line in ["L1", "L2"]])'
         assert hint in str(caught.value)
 
 
 def test_what_the_hints_say_works(client):
-    frame = client.data(**SIX_HOURS).to_pandas()
+    frame = client.scan(**SIX_HOURS).to_pandas()
     for column in ("machine_id", "device_id", "tag_guid"):
         assert len(frame[frame[column] == frame[column].iloc[0]]) > 0
-    assert len(client.data(**SIX_HOURS, filters={"machineId": ["M1", "M2"]}).collect()) > 0
-    gathered = client.gather([client.data(**SIX_HOURS, line=line) for line in ["L1", "L2"]])
+    assert len(client.scan(**SIX_HOURS, filters={"machineId": ["M1", "M2"]}).collect()) > 0
+    gathered = client.gather([client.scan(**SIX_HOURS, line=line) for line in ["L1", "L2"]])
     assert len(gathered.table) == len(frame)
 
 
 def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):
     sandbox.fault(on="data", status=503, retry_after=50)
-    with pytest.raises(siteline.DeadlineExceeded) as caught:
-        client.data(site="S1", start=None, deadline="30s").collect()
+    with pytest.raises(siteline.errors.DeadlineExceeded) as caught:
+        client.scan(site="S1", start=None, deadline="30s").collect()
     assert "deadline=" in caught.value.hint
     assert "scan.resume(error.bookmark, onto=error.partial)" in str(caught.value)
     client.close()
     store.close()
     for closed in (client.discover, lambda: store.feeds):
-        with pytest.raises(siteline.ClosedError) as caught:
+        with pytest.raises(siteline.errors.ClosedError) as caught:
             closed()
         assert "make a new one" in caught.value.hint
 
@@ -120,15 +120,15 @@ def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):
     ],
 )
 def test_an_empty_range_has_a_hint(client, start, end, hint):
-    with pytest.raises(siteline.QueryError, match=hint):
-        client.data(site="S1", start=start, end=end)
+    with pytest.raises(siteline.errors.QueryError, match=hint):
+        client.scan(site="S1", start=start, end=end)
 
 
 @pytest.mark.parametrize("tries", [2, 4])
 def test_the_last_repeat_is_a_warning(sandbox, caplog, tries):
     caplog.set_level(logging.INFO, "siteline.http")
     sandbox.fault(on="data", status=503, times=tries - 1)
-    sandbox.client(tries=tries).data(**SIX_HOURS).collect()
+    sandbox.client(tries=tries).scan(**SIX_HOURS).collect()
     repeats = [one for one in caplog.records if one.getMessage().startswith("try ")]
     assert [one.levelname for one in repeats] == ["INFO"] * (tries - 2) + ["WARNING"]
     assert f"try {tries - 1} of {tries} ended with 503" in repeats[-1].getMessage()

@@ -132,7 +132,7 @@ LOAD = """
         for form, case, name in attempts():
             try:
                 sandbox.load(FORMS[form](case, name), tag="T", bucket="1m")
-            except siteline.ConfigError as error:
+            except siteline.errors.ConfigError as error:
                 told.append(str(error))
             else:
                 raise SystemExit(f"{form} {case} {name} was loaded")
@@ -141,14 +141,14 @@ LOAD = """
 
 COMPARE = """
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
-        page = next(client.data(
+        page = next(client.scan(
             site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h"
         ).pages())
         for case in range(len(CASES)):
             for made in (broken(case, "site_id"), pa.ipc.open_stream(file(case, "site_id"))):
                 try:
                     page.against(made)
-                except siteline.QueryError:
+                except siteline.errors.QueryError:
                     continue
                 raise SystemExit(f"{case} was compared")
 """
@@ -157,7 +157,7 @@ UNPICKLE = """
     import pickle, random
 
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox, sandbox.client() as client:
-        whole = pickle.dumps(client.data(
+        whole = pickle.dumps(client.scan(
             site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h"
         ).collect())
     start, choose = whole.index(b"\\xff\\xff\\xff\\xff"), random.Random(39)
@@ -166,7 +166,7 @@ UNPICKLE = """
         damaged[choose.randrange(start + 8, len(whole) - 1_500)] = choose.choice([0, 127, 128, 255])
         try:
             pickle.loads(damaged)
-        except siteline.InternalError as error:
+        except siteline.errors.InternalError as error:
             raise SystemExit(str(error))
         except Exception:
             pass

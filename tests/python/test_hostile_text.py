@@ -98,13 +98,13 @@ def test_the_core_has_the_same_rule(sandbox):
     for code in (*range(0x3000), *range(0xFE00, 0x10000), 0x1F642, 0xE0041, 0x100000):
         if unicodedata.category(chr(code)) in ("Cn", "Cs") or chr(code).isspace():
             continue  # Unicode versions differ, and some spaces are trimmed
-        shown = repr(client.data(site=f"a{chr(code)}b", interval="1h", **DAY).query)
+        shown = repr(client.scan(site=f"a{chr(code)}b", interval="1h", **DAY).query)
         assert shown.isprintable() or not escaped(chr(code)).isprintable(), hex(code)
 
 
 def test_tables_and_catalogues_of_hostile_names(evil):
     with evil.client() as client:
-        scan = client.data(site=EVIL, line=EVIL, filters={"tagGuid": EVIL}, interval="1h", **DAY)
+        scan = client.scan(site=EVIL, line=EVIL, filters={"tagGuid": EVIL}, interval="1h", **DAY)
         table = scan.collect()
         resources, catalogue = client.discover(), client.series()
         check_shown(client, scan, scan.query, table, next(scan.pages()), client.plan(scan))
@@ -125,9 +125,9 @@ def read(sandbox):
     """Sends each kind of request, then raises an error as another program may do."""
     with sandbox.client(tries=1) as client:
         client.discover()
-        client.data(site="S1", interval="1h", **DAY).collect()
+        client.scan(site="S1", interval="1h", **DAY).collect()
     # siteline writes hints itself, so it does not escape their line breaks.
-    raise siteline.QueryError(EVIL, hint=EVIL.replace("\n", ""))
+    raise siteline.errors.QueryError(EVIL, hint=EVIL.replace("\n", ""))
 
 
 MEMBERS = ("error", "error_description", "detail", "title", "message", "type", "instance")
@@ -154,12 +154,12 @@ def test_arguments_that_are_quoted(sandbox, tmp_path):
         lambda: siteline.Store(tmp_path / "no" / FILE),
         lambda: siteline.Store(tmp_path / FILE, read_only=True),
         lambda: siteline.Credential("subject", FILE),
-        lambda: sandbox.client().data(site="S1", interval=EVIL, **DAY),
-        lambda: sandbox.client().data(site="S1", interval="1h", start=EVIL),
-        lambda: sandbox.client().data(site="S1", filters={EVIL: ""}, interval="1h", **DAY),
+        lambda: sandbox.client().scan(site="S1", interval=EVIL, **DAY),
+        lambda: sandbox.client().scan(site="S1", interval="1h", start=EVIL),
+        lambda: sandbox.client().scan(site="S1", filters={EVIL: ""}, interval="1h", **DAY),
         lambda: siteline.Feed(EVIL, site="S1", interval="1h", since="2026-11-01"),
         lambda: siteline.Agent(sandbox.client(), listen=EVIL),
-        lambda: sandbox.client().data(site="S1", interval="1h", tz=EVIL, **DAY),
+        lambda: sandbox.client().scan(site="S1", interval="1h", tz=EVIL, **DAY),
         lambda: sandbox.load(pd.DataFrame({EVIL: [1]})),
     ]
     for one in wrong:

@@ -38,11 +38,11 @@ def client(sandbox, service, authority, key_file):
 
 @pytest.fixture
 def truth(sandbox):
-    return sandbox.client().data(**RANGE).to_pandas()
+    return sandbox.client().scan(**RANGE).to_pandas()
 
 
 def test_large_pages_are_read_over_one_connection(client, service, truth):
-    table = client.data(**QUERY).collect()
+    table = client.scan(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
     pages = -(-len(truth) // 1_000)
     assert table.report["pages"] == service.requested == client.allowance.used == pages
@@ -50,7 +50,7 @@ def test_large_pages_are_read_over_one_connection(client, service, truth):
 
 
 def test_gathered_scans_are_concurrent_streams_of_one_connection(client, service, truth):
-    parts = client.data(**QUERY).split(4)
+    parts = client.scan(**QUERY).split(4)
     # No request is answered before four have arrived.
     service.barrier = threading.Barrier(4, lambda: setattr(service, "barrier", None))
     tables = client.gather(parts, concurrency=4)
@@ -67,7 +67,7 @@ def test_the_request_of_a_lost_stream_is_repeated_and_counted(
     before = sandbox.stats["data_requests"]
     service.fault[2] = fault
     # One page at a time: a second request on a connection that ends may be lost too.
-    assert sum(len(page) for page in client.data(**QUERY).pages()) == len(truth)
+    assert sum(len(page) for page in client.scan(**QUERY).pages()) == len(truth)
     assert client.allowance.used == service.requested
     # No other request was on the wire: none that the HTTP library repeated, one for the token.
     assert Counter(path.rsplit("/", 1)[-1] for path in service.paths) == {

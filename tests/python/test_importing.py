@@ -31,10 +31,10 @@ def test_importing_siteline_loads_and_opens_nothing_of_the_sandbox():
 
         before = threads(), open_files()
         import siteline
-        from siteline import _siteline
+        from siteline import _core
         assert (threads(), open_files()) == before
         assert loaded() == ([], False)
-        assert siteline.Sandbox is _siteline.Sandbox
+        assert siteline.Sandbox is _core.Sandbox
         assert loaded() == (["siteline._sandbox"], True)
         with siteline.Sandbox() as sandbox:
             assert threads() > before[0] and open_files() != before[1]

@@ -20,7 +20,7 @@ READS = {
     "records": lambda client, scan: list(scan.records()),
     "gather": lambda client, scan: client.gather(scan.split(4)),
     "gather with progress": lambda client, scan: client.gather(
-        client.data(**DAY, page_size=1_000, progress=print).split(4)
+        client.scan(**DAY, page_size=1_000, progress=print).split(4)
     ),
     "discover": lambda client, scan: client.discover(),
 }
@@ -30,7 +30,7 @@ READS = {
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(sandbox, read):
     client = sandbox.client()
-    scan = client.data(**DAY, page_size=1_000)
+    scan = client.scan(**DAY, page_size=1_000)
     client.discover()
     for on in ("data", "discovery"):
         sandbox.fault(on=on, times=99, hang=True)
@@ -64,8 +64,8 @@ HANDLED = """
         sandbox.fault(on="data", hang=True)
         threading.Thread(target=send).start()
         try:
-            client.data(site="S1", start=None).collect()
-        except siteline.ForkError:
+            client.scan(site="S1", start=None).collect()
+        except siteline.errors.ForkError:
             print("child", len(client.discover()), flush=True)
             os._exit(0)
         except Enough:
@@ -79,7 +79,7 @@ HANDLED = """
     ("handle", "after", "printed"),
     [
         pytest.param(
-            "print(len(other.data(start=None, interval='1h').collect()) > 0); raise Enough",
+            "print(len(other.scan(start=None, interval='1h').collect()) > 0); raise Enough",
             "pass",
             "True parent 2",
             id="uses the client",
@@ -122,7 +122,7 @@ HOLDING = f"""
                 clock=sandbox.clock,
             )
             points = len(sandbox.truth(**{DAY!r}))
-            scan = client.data(**{DAY!r}, page_size=10_000)
+            scan = client.scan(**{DAY!r}, page_size=10_000)
             print(len(scan.collect()) == points, len(client.discover()), flush=True)
 """
 
@@ -139,7 +139,7 @@ def test_a_signal_handler_may_wait_for_the_request_of_the_interrupted_call(endpo
 def test_an_iterator_may_be_used_while_it_builds_a_record(named):
     """Building allocates, so the garbage collector may run, and with it arbitrary code."""
     with siteline.Sandbox(now=NOW) as sandbox:
-        scan = sandbox.client().data(**{**SIX_HOURS, "page_size": 2})
+        scan = sandbox.client().scan(**{**SIX_HOURS, "page_size": 2})
         records = scan.records(named=named)
         outer = [next(records)]
         inner = []
@@ -179,7 +179,7 @@ def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
     logger = logging.getLogger("siteline.http")
     level = logger.level
     with siteline.Sandbox(now=NOW) as sandbox:
-        pages = sandbox.client().data(**DAY, page_size=1_000).pages()
+        pages = sandbox.client().scan(**DAY, page_size=1_000).pages()
         sandbox.fault(on="data", nth=retried, status=503)
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
@@ -199,12 +199,12 @@ def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
 
 
 @pytest.mark.skipif(
-    not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
+    not hasattr(siteline._core, "_panic"), reason="only a debug build can be made to panic"
 )
 @pytest.mark.parametrize("at", ["wait", "work", "call"])
 def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
-    with pytest.raises(siteline.InternalError, match="internal error in siteline") as caught:
-        siteline._siteline._panic(at)
+    with pytest.raises(siteline.errors.InternalError, match="internal error in siteline") as caught:
+        siteline._core._panic(at)
     assert "still be used" in caught.value.hint
     assert isinstance(caught.value, RuntimeError)
     # The message contains the source location. Nothing is printed on stderr.
@@ -213,7 +213,7 @@ def test_a_panic_in_the_core_is_an_internal_error(at, capfd):
 
 
 @pytest.mark.skipif(
-    not hasattr(siteline._siteline, "_panic"), reason="only a debug build can be made to panic"
+    not hasattr(siteline._core, "_panic"), reason="only a debug build can be made to panic"
 )
 @pytest.mark.parametrize("at", ["await", "result"])
 def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_usable(at, capfd):
@@ -221,8 +221,8 @@ def test_a_panic_in_an_awaited_call_is_an_internal_error_and_the_client_stays_us
         client = sandbox.async_client()
 
         async def main():
-            with pytest.raises(siteline.InternalError, match="internal error in siteline"):
-                await asyncio.wait_for(siteline._siteline._panic(at), 60)
+            with pytest.raises(siteline.errors.InternalError, match="internal error in siteline"):
+                await asyncio.wait_for(siteline._core._panic(at), 60)
             return await client.discover()
 
         assert asyncio.run(main()).raw

@@ -57,10 +57,10 @@ def assert_same(holder):
 @pytest.mark.sandbox(extra_members=True)
 def test_the_stream_of_a_table_and_of_a_page_is_their_arrow_table(sandbox):
     client = sandbox.client()
-    table = client.data(**DAY, extra_columns=["quality"]).collect()
+    table = client.scan(**DAY, extra_columns=["quality"]).collect()
     assert "quality" in arrow_of(table).column_names
     assert assert_same(table).num_rows == len(table) > 1_000
-    assert_same(next(client.data(**DAY, page_size=50).pages()))
+    assert_same(next(client.scan(**DAY, page_size=50).pages()))
 
 
 def test_nulls_and_ids_come_through(sandbox, store):
@@ -68,7 +68,7 @@ def test_nulls_and_ids_come_through(sandbox, store):
     client = sandbox.client()
     client.sync(FEED, store)
     points = store.points("plant", unread="keep")
-    scan = client.data(start=START, end=END, interval="1m")
+    scan = client.scan(start=START, end=END, interval="1m")
     for holder in (scan.collect(), next(scan.pages()), points):
         table = assert_same(holder)
         assert table.num_rows == 200
@@ -81,7 +81,7 @@ def test_a_large_table_comes_in_parts_and_its_ids_once(sandbox):
     rows = 2 * (1 << 16) + 7
     sandbox.load(plant(rows, timestamp=pd.date_range(START, periods=rows, freq="1s")))
     end = pd.Timestamp(START) + pd.Timedelta(seconds=rows)
-    table = sandbox.client().data(start=START, end=end, interval="1s", page_size=10_000).collect()
+    table = sandbox.client().scan(start=START, end=end, interval="1s", page_size=10_000).collect()
     parts = list(table._ipc())
     assert len(parts) == 4, "three batches and the end of the stream"
     assert [type(part) for part in parts] == [bytes] * 4
@@ -98,7 +98,7 @@ def test_without_points_the_stream_has_the_schema(sandbox, store):
     client = sandbox.client()
     none = sandbox.truth(site="S1", start=START, end=END, interval="1h", filters={"tagGuid": "-"})
     sandbox.fault(on="data", empty_page=True)
-    page = next(client.data(**DAY).pages())
+    page = next(client.scan(**DAY).pages())
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")
     client.sync(feed, store)
     for holder in (none, page, store.points("l2", tag=[]), store.changes("l2", since=0, tag=[])):
@@ -122,6 +122,6 @@ def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_pa
     target.write_bytes(octets)
     with siteline.Store(target) as damaged:
         stream = damaged.points("l2")._ipc()
-        with pytest.raises(siteline.StoreCorrupt):
+        with pytest.raises(siteline.errors.StoreCorrupt):
             list(stream)
         assert list(stream) == [], "no mark of an end, which would make it a whole stream"

@@ -50,7 +50,7 @@ SCRYPT, PBKDF2 = "2b06010401da47040b", "2a864886f70d01050c"
 )
 def test_a_key_that_requires_too_much_work_is_refused(key, said):
     for make in (siteline.PrivateKey, siteline.MutualTls):
-        with pytest.raises(siteline.CredentialError, match=said):
+        with pytest.raises(siteline.errors.CredentialError, match=said):
             make(key, passphrase="horse")
 
 
@@ -116,8 +116,8 @@ def test_a_key_and_a_profile_are_read_from_a_pipe(tmp_path, monkeypatch, key_fil
 @systems.MODES
 def test_a_file_without_an_end_is_refused(key):
     for make in (siteline.PrivateKey.load, siteline.MutualTls):
-        with pytest.raises(siteline.CredentialError, match="over 1 MiB"):
+        with pytest.raises(siteline.errors.CredentialError, match="over 1 MiB"):
             make("/dev/zero")
     credential = siteline.Credential("p", key)
-    with pytest.raises(siteline.ConfigError, match="file too large"):
+    with pytest.raises(siteline.errors.ConfigError, match="file too large"):
         siteline.Client("https://plant.example", credential=credential, ca_bundle="/dev/zero")

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 import siteline
-from siteline import QueryError, SitelineWarning
+from siteline import SitelineWarning
+from siteline.errors import QueryError
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -33,7 +34,7 @@ def catalogue(client):
 
 @pytest.fixture(scope="module")
 def table(client, catalogue):
-    return client.data(site="S1", **RANGE).collect()
+    return client.scan(site="S1", **RANGE).collect()
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +99,8 @@ def test_gathered_rebucketed_pages_and_stored_points_take_labels_too(
     client, store, table, catalogue
 ):
     expected = labels_of(table.to_pandas(labels=catalogue))
-    scan = client.data(site="S1", **RANGE)
-    page = next(client.data(site="S1", page_size=10_000, **RANGE).pages())
+    scan = client.scan(site="S1", **RANGE)
+    page = next(client.scan(site="S1", page_size=10_000, **RANGE).pages())
     gathered = client.gather(scan.split(2))
     for data in (scan, page, gathered, gathered.rebucket("1d", tz="Europe/Berlin")):
         assert labels_of(data.to_pandas(labels=True)) == expected
@@ -165,7 +166,7 @@ def test_labels_that_are_none_are_refused_before_anything_is_read(sandbox, clien
 
 def test_without_a_discovery_response_there_are_no_names_and_that_is_said(sandbox, store):
     client = sandbox.client()
-    unnamed = client.data(site="S1", **RANGE).collect()
+    unnamed = client.scan(site="S1", **RANGE).collect()
     for convert in (unnamed.to_pandas, unnamed.wide, store.points("s1", "2026-11-18").to_arrow):
         with pytest.raises(QueryError, match="labels=True has no names") as refused:
             convert(labels=True)
@@ -183,7 +184,7 @@ def test_an_async_scan_takes_labels(sandbox, catalogue, expected):
     async def main():
         async with sandbox.async_client() as client:
             await client.series()
-            scan = client.data(site="S1", **RANGE)
+            scan = client.scan(site="S1", **RANGE)
             return await scan.to_pandas(labels=True), await scan.to_polars(labels=catalogue)
 
     pandas, polars = asyncio.run(main())

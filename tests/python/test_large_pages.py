@@ -21,7 +21,7 @@ PAGES = 9
 @pytest.fixture(scope="module")
 def truth():
     with siteline.Sandbox(now=NOW) as sandbox:
-        small = sandbox.client().data(**RANGE, page_size=300)
+        small = sandbox.client().scan(**RANGE, page_size=300)
         return small.to_pandas()
 
 
@@ -37,7 +37,7 @@ def cursors(sandbox):
 
 
 def test_each_page_is_requested_once_and_all_are_merged(client, sandbox, truth):
-    table = client.data(**QUERY).collect()
+    table = client.scan(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
     assert table.report["pages"] == served(sandbox) == client.allowance.used == PAGES
     asked = cursors(sandbox)
@@ -53,7 +53,7 @@ def test_the_next_page_is_requested_before_this_one_is_returned(client, sandbox)
             wait_until(lambda: served(sandbox) > now.pages)
             early.append(now.pages)
 
-    client.data(**QUERY, progress=on_progress).collect()
+    client.scan(**QUERY, progress=on_progress).collect()
     assert early, "no page was requested while the page before it was decoded"
     assert served(sandbox) == PAGES
 
@@ -71,7 +71,7 @@ def test_a_progress_callback_may_raise_and_the_read_continues_from_there(client,
             raise Enough
 
     raised = []
-    scan = client.data(**QUERY, progress=on_progress)
+    scan = client.scan(**QUERY, progress=on_progress)
     for pages in (3, 6):
         with pytest.raises(Enough):
             scan.collect()
@@ -93,12 +93,12 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
                 child = os.fork()
                 if child == 0:
                     # A new read, on new connections.
-                    again = client.data(**{QUERY!r}).collect()
+                    again = client.scan(**{QUERY!r}).collect()
                     os._exit(0 if len(again) == points else 1)
                 children.append(child)
 
             client = sandbox.client()
-            scan = client.data(**{QUERY!r}, progress=on_progress)
+            scan = client.scan(**{QUERY!r}, progress=on_progress)
             table = scan.collect()
             status = os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1])
             print(status, len(table) == points)
@@ -110,8 +110,8 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
 def test_pages_that_a_gather_requested_early_are_read_when_the_allowance_ends(sandbox, limit):
     client = sandbox.client(daily_allowance=limit)
 
-    with pytest.raises(siteline.AllowanceExhausted) as caught:
-        client.gather(client.data(**QUERY).split(3), concurrency=3)
+    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
+        client.gather(client.scan(**QUERY).split(3), concurrency=3)
     assert served(sandbox) == limit
     paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
     assert sum(paid) == limit

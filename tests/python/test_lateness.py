@@ -84,7 +84,7 @@ def test_a_verdict_claims_only_what_was_looked_at(points, revisions, suggested, 
 
 @pytest.mark.parametrize("pages", [-1, 10**10, 1.5, "2"])
 def test_a_number_of_audit_pages_is_a_whole_number(pages):
-    with pytest.raises(siteline.QueryError, match=r"audit_pages=.* is not a whole number of 0"):
+    with pytest.raises(siteline.errors.QueryError, match=r"audit_pages=.* is not a whole number of 0"):
         make_feed(audit_pages=pages)
 
 
@@ -145,7 +145,7 @@ def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
     assert of_audits.suggested in (3 * DAY, 4 * DAY, 5 * DAY)
     assert lateness.points.late >= of_audits.points.late > 0
     assert (of_audits.feed, of_audits.settled) == (lateness.feed, lateness.settled)
-    with pytest.raises(siteline.StoreCorrupt):
+    with pytest.raises(siteline.errors.StoreCorrupt):
         siteline.Lateness.from_state(b"something else")
     # Windows in which something was found have been read again as a whole.
     days = [START + number * DAY for number in range(14)]
@@ -158,7 +158,7 @@ def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
 
 def test_audit_pages_may_be_changed(client, store):
     client.sync(make_feed(), store)
-    with pytest.raises(siteline.FeedChanged, match="audit_pages was none, is 4"):
+    with pytest.raises(siteline.errors.FeedChanged, match="audit_pages was none, is 4"):
         client.sync(make_feed(audit_pages=4), store)
     store.redefine(make_feed(audit_pages=4))
     assert client.sync(make_feed(audit_pages=4), store).complete

@@ -29,7 +29,7 @@ client.discover()
 print("begun", flush=True)
 done = 0
 while done < pages or not done:
-    for page in client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+    for page in client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
                             interval="5m", page_size=50).pages():
         done += 1
         if done == pages:
@@ -91,17 +91,17 @@ def test_processes_on_one_ledger_sum_up_exactly(sandbox, path):
 
 def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     client = sandbox.client(ledger=path)
-    table = client.data(**DAY, page_size=10_000).collect()
+    table = client.scan(**DAY, page_size=10_000).collect()
     assert len(table) > 0
     text = path.read_bytes()
     path.write_bytes(text.replace(b"1 since", b"0 since", 1))
     asked = sandbox.stats
     for use in (
         lambda: client.allowance,
-        lambda: client.data(**DAY).collect(),
+        lambda: client.scan(**DAY).collect(),
         lambda: sandbox.client(ledger=path),
     ):
-        with pytest.raises(siteline.StoreCorrupt, match="damaged") as caught:
+        with pytest.raises(siteline.errors.StoreCorrupt, match="damaged") as caught:
             use()
         assert str(path) in str(caught.value)
         assert "delete" in caught.value.hint
@@ -110,7 +110,7 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     path.write_bytes(text)
     assert client.allowance.used == 1
     path.write_bytes(b"")
-    with pytest.raises(siteline.StoreCorrupt, match="is damaged"):
+    with pytest.raises(siteline.errors.StoreCorrupt, match="is damaged"):
         sandbox.client(ledger=path)
     assert path.read_bytes() == b""
 
@@ -119,7 +119,7 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
 
 
 def loopback(sandbox, **options):
-    return sandbox.client(**options).data(**DAY, page_size=10_000).collect()
+    return sandbox.client(**options).scan(**DAY, page_size=10_000).collect()
 
 
 def state_files():
@@ -166,7 +166,7 @@ def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
 @systems.XDG
 def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
     (tmp_path / "state").write_text("in the way")
-    with pytest.raises(siteline.ConfigError, match="daily_allowance= cannot be kept") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="daily_allowance= cannot be kept") as caught:
         away(daily_allowance=25)
     assert str(tmp_path / "state" / "siteline") in str(caught.value)
     assert 'ledger="memory"' in caught.value.hint
@@ -191,7 +191,7 @@ def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
     monkeypatch.setenv("SITELINE_CONFIG", str(profiles))
     loopback(sandbox, ledger="memory")
     first = siteline.Client.from_env()
-    first.data(**DAY, page_size=10_000).collect()
+    first.scan(**DAY, page_size=10_000).collect()
     monkeypatch.delenv("SITELINE_LEDGER")
     second = siteline.Client.from_env()
     again = pickle.loads(pickle.dumps(second))
@@ -213,7 +213,7 @@ def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch
     made = pickle.dumps(client)
     monkeypatch.chdir("/")
     again = pickle.loads(made)
-    again.data(**DAY, page_size=10_000).collect()
+    again.scan(**DAY, page_size=10_000).collect()
     assert client.allowance == again.allowance
     assert client.allowance.used == 1
     assert pickle.loads(pickle.dumps(client.allowance)) == client.allowance
@@ -231,7 +231,7 @@ def test_a_pickled_client_counts_in_the_same_file(sandbox, tmp_path, monkeypatch
 def test_the_day_begins_at_the_time_that_the_user_sets(resets):
     with siteline.Sandbox(now="2026-11-20T05:59:00Z") as sandbox:
         client = sandbox.client(allowance_resets=resets)
-        client.data(**DAY, page_size=10_000).collect()
+        client.scan(**DAY, page_size=10_000).collect()
         assert client.allowance.used == 1
         assert client.allowance.resets_at == datetime(2026, 11, 20, 6, tzinfo=UTC)
         sandbox.clock.advance("1m")

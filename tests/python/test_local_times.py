@@ -31,7 +31,7 @@ def bounds(query):
 def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, hours):
     """The days on which clocks are set have 25 and 23 hourly buckets of each series."""
     day = date.fromisoformat(first)
-    scan = getattr(sandbox, kind)().data(
+    scan = getattr(sandbox, kind)().scan(
         **LINE, start=first, end=str(day + timedelta(days=1)), tz=BERLIN
     )
     frame = scan.to_pandas() if kind == "client" else asyncio.run(scan.to_pandas())
@@ -56,17 +56,17 @@ def test_a_time_without_an_offset_is_local_and_any_other_an_instant(client):
         pd.Timestamp("2026-11-02 14:00", tz="Asia/Tokyo"),
     ):
         for zone in (BERLIN, ZoneInfo(BERLIN)):
-            query = client.data(start=given, end="2026-11-03", tz=zone).query
+            query = client.scan(start=given, end="2026-11-03", tz=zone).query
             assert bounds(query) == ("2026-11-02T05:00:00Z", "2026-11-02T23:00:00Z")
     for given in ("2026-11-02", date(2026, 11, 2)):
-        local = client.data(start=given, end=date(2026, 11, 3), tz="Asia/Kathmandu").query
+        local = client.scan(start=given, end=date(2026, 11, 3), tz="Asia/Kathmandu").query
         assert bounds(local) == ("2026-11-01T18:15:00Z", "2026-11-02T18:15:00Z")
-        plain = client.data(start=given, end=date(2026, 11, 3)).query
+        plain = client.scan(start=given, end=date(2026, 11, 3)).query
         assert bounds(plain) == ("2026-11-02T00:00:00Z", "2026-11-03T00:00:00Z")
     # The clock changes are at midnight in these zones.
-    skipped = client.data(start="2018-11-04", end="2018-11-05", tz="America/Sao_Paulo").query
+    skipped = client.scan(start="2018-11-04", end="2018-11-05", tz="America/Sao_Paulo").query
     assert skipped.end - skipped.start == 23 * HOUR
-    twice = client.data(start="2025-11-02", end="2025-11-03", tz="America/Havana").query
+    twice = client.scan(start="2025-11-02", end="2025-11-03", tz="America/Havana").query
     assert twice.end - twice.start == 25 * HOUR
 
 
@@ -90,7 +90,7 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
             lambda: store.points("line-2", given, tz=BERLIN),
             lambda: store.points("line-2", None, given, tz=BERLIN),
         ):
-            with pytest.raises(siteline.QueryError, match=problem) as caught:
+            with pytest.raises(siteline.errors.QueryError, match=problem) as caught:
                 call()
             for reading in readings:
                 assert f'"{str(given)[:10]}T{reading}"' in caught.value.hint
@@ -115,13 +115,13 @@ def test_invalid_zones_and_local_times_are_refused(client):
         ({"start": "2026-11-03", "end": "2026-11-02", "tz": BERLIN}, "range is empty"),
         ({"start": "2026-11-02T06:00:00.5", "tz": BERLIN}, "finer than a second"),
     ):
-        with pytest.raises(siteline.QueryError, match=message):
-            client.data(**{"start": "2026-11-01", **wrong})
+        with pytest.raises(siteline.errors.QueryError, match=message):
+            client.scan(**{"start": "2026-11-01", **wrong})
 
 
 def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(client):
     with pytest.warns(siteline.SitelineWarning, match="A bucket of a day is one in UTC") as seen:
-        client.data(start="2026-11-02", end="2026-11-05", tz=BERLIN, interval="1d")
+        client.scan(start="2026-11-02", end="2026-11-05", tz=BERLIN, interval="1d")
     assert len(seen) == 1
     assert seen[0].filename == __file__
 
@@ -155,7 +155,7 @@ def test_the_reads_of_a_store_take_a_zone(stored):
         assert hours(points) == expected
     early = store.as_of("line-2", "2026-11-20T00:30", unread="keep", tz=BERLIN)
     assert len(early) == 0, "half past midnight there is before midnight in UTC: before the sync"
-    with pytest.raises(siteline.QueryError, match="no time zone"):
+    with pytest.raises(siteline.errors.QueryError, match="no time zone"):
         store.points("line-2", tz="Europe/Atlantis")
 
 

@@ -23,7 +23,7 @@ def logged(caplog, name):
 def test_a_read_logs_its_token_its_requests_and_its_pages(sandbox, caplog):
     caplog.set_level(logging.DEBUG)
     client = sandbox.client()
-    scan = client.data(**DAY, page_size=1_000)
+    scan = client.scan(**DAY, page_size=1_000)
     sandbox.fault(on="data", nth=2, status=503)
     pages = list(scan.pages())
     assert {record.name for record in caplog.records} == {
@@ -59,7 +59,7 @@ def test_a_handler_may_use_the_client_while_many_threads_log(sandbox):
     def use():
         try:
             sandbox.client().discover()
-            client.data(**DAY, page_size=2_000).collect()
+            client.scan(**DAY, page_size=2_000).collect()
         except Exception as error:
             failed.append(error)
 
@@ -114,11 +114,11 @@ def logged_pages(events):
 async def read_items(sandbox, door, way, **options):
     """Read the day to its end by `way`, with the sync or the async client."""
     if door == "sync":
-        for item in getattr(sandbox.client().data(**DAY, **options), way)():
+        for item in getattr(sandbox.client().scan(**DAY, **options), way)():
             yield item
     else:
         async with sandbox.async_client() as client:
-            async for item in getattr(client.data(**DAY, **options), way)():
+            async for item in getattr(client.scan(**DAY, **options), way)():
                 yield item
 
 
@@ -151,15 +151,15 @@ def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbo
                 received.set()
 
     def wait(items):
-        with pytest.raises(siteline.ClosedError):
+        with pytest.raises(siteline.errors.ClosedError):
             next(items)
 
     async def await_it(client):
-        items = getattr(client.data(**DAY, page_size=SIZE), way)()
+        items = getattr(client.scan(**DAY, page_size=SIZE), way)()
         for _ in range(2 if way == "pages" else 2 * SIZE):
             await anext(items)
         begun()
-        with pytest.raises(siteline.ClosedError):
+        with pytest.raises(siteline.errors.ClosedError):
             await anext(items)
 
     def begun():
@@ -168,7 +168,7 @@ def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbo
 
     with listening(Recording()):
         if door == "sync":
-            items = getattr(client.data(**DAY, page_size=SIZE), way)()
+            items = getattr(client.scan(**DAY, page_size=SIZE), way)()
             for _ in range(2 if way == "pages" else 2 * SIZE):
                 next(items)
             begun()
@@ -194,7 +194,7 @@ def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
     async def read():
         client = sandbox.client()
         got, raised, over = 0, 0, siteline.AsyncClient._over(client)
-        items = getattr((client if door == "sync" else over).data(**DAY, page_size=SIZE), way)()
+        items = getattr((client if door == "sync" else over).scan(**DAY, page_size=SIZE), way)()
         while True:
             try:
                 item = next(items, None) if door == "sync" else await anext(items, None)
@@ -214,11 +214,11 @@ def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
 def test_loggers_are_looked_up_once(sandbox, handled, monkeypatch):
     """`getLogger` takes the lock of `logging`, which Ctrl-C at the wrong moment leaves locked."""
     client = sandbox.client()
-    list(client.data(**DAY, page_size=SIZE).pages())
+    list(client.scan(**DAY, page_size=SIZE).pages())
     before = len(handled)
     with monkeypatch.context() as patches:
         patches.setattr(logging, "getLogger", None)
-        list(client.data(**DAY, page_size=SIZE).pages())
+        list(client.scan(**DAY, page_size=SIZE).pages())
     assert len(handled) > before > 0
 
 
@@ -245,7 +245,7 @@ def fields(record):
 def test_records_of_a_read_have_fields_with_numbers(sandbox):
     sandbox.fault(on="data", nth=2, status=503)
     with collected_records() as records:
-        pages = list(sandbox.client().data(**DAY, page_size=1_000).pages())
+        pages = list(sandbox.client().scan(**DAY, page_size=1_000).pages())
     by_text = {record.getMessage(): fields(record) for record in records}
     read = [known for text, known in by_text.items() if text.startswith("page ")]
     assert read == [
@@ -265,7 +265,7 @@ def test_a_logger_emits_no_record_below_its_level(sandbox):
     quiet.setLevel(logging.INFO)
     try:
         with collected_records() as records:
-            sandbox.client().data(**DAY).collect()
+            sandbox.client().scan(**DAY).collect()
     finally:
         quiet.setLevel(logging.NOTSET)
     assert {record.name for record in records} == {"siteline.data", "siteline.token"}
@@ -275,11 +275,11 @@ def test_a_logger_has_the_level_that_it_has_when_a_call_begins(sandbox):
     chatty = logging.getLogger("siteline.http")
     with collected_records() as records:
         logging.getLogger("siteline").setLevel(logging.WARNING)
-        sandbox.client().data(**DAY).collect()
+        sandbox.client().scan(**DAY).collect()
         before = len(records)
         chatty.setLevel(logging.DEBUG)
         try:
-            sandbox.client().data(**DAY).collect()
+            sandbox.client().scan(**DAY).collect()
         finally:
             chatty.setLevel(logging.NOTSET)
     assert before == 0

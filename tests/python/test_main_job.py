@@ -12,7 +12,7 @@ START, END = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
 
 def test_a_day_read_in_pages_equals_the_truth(sandbox):
     client = sandbox.client()
-    scan = client.data(site="S1", line="L1", start=START, end=END, interval="1m", page_size=500)
+    scan = client.scan(site="S1", line="L1", start=START, end=END, interval="1m", page_size=500)
     truth = sandbox.truth(site="S1", line="L1", start=START, end=END, interval="1m")
     frame = scan.to_pandas()
     assert len(frame) > 1_000
@@ -21,7 +21,7 @@ def test_a_day_read_in_pages_equals_the_truth(sandbox):
 
 def test_series_on_many_pages_are_one_series_each(sandbox):
     client = sandbox.client()
-    scan = client.data(site="S1", line="L1", start=START, end=END, interval="1m", page_size=97)
+    scan = client.scan(site="S1", line="L1", start=START, end=END, interval="1m", page_size=97)
     pages = list(scan.pages())
     assert len(pages) > 20
     report = scan.collect().report
@@ -33,7 +33,7 @@ def test_series_on_many_pages_are_one_series_each(sandbox):
 def test_parameters_that_are_not_set_are_not_sent():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         client = sandbox.client()
-        list(client.data(start=START, end=END).pages())
+        list(client.scan(start=START, end=END).pages())
         line = next(text for text in sandbox.wire if "/api/customer/v1/data" in text)
         path = line.split(" ", 2)[1]
         assert path.startswith(
@@ -47,7 +47,7 @@ def test_from_env_runs_unmodified_code_against_the_sandbox(sandbox, monkeypatch)
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     client = siteline.Client.from_env(clock=sandbox.clock)
-    assert len(client.data(site="S1", start=START, end=END, interval="1h").to_pandas()) > 0
+    assert len(client.scan(site="S1", start=START, end=END, interval="1h").to_pandas()) > 0
 
 
 def test_the_user_agent_names_siteline_and_the_application():

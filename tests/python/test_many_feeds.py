@@ -71,7 +71,7 @@ def test_feeds_of_one_store_sync_side_by_side_and_the_same_feed_does_not(
         store = siteline.Store(path)
         others = [make_feed(f"other {number}", page_size=500) for number in range(20)]
         assert client.sync(others, store, concurrency=4).complete
-        with pytest.raises(siteline.StoreBusy):
+        with pytest.raises(siteline.errors.StoreBusy):
             client.sync([*others, make_feed()], store, concurrency=4)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -61,7 +61,7 @@ def test_the_certificate_alone_authorises_discovery_and_data(start, pem, protoco
     service = start(protocols)
     with service.client(siteline.MutualTls(pem)) as client:
         assert client.discover()["sites"] == ["S1"]
-        assert client.data(**HOUR).collect().to_pandas().value.tolist() == [1.0, 2.0, 3.0]
+        assert client.scan(**HOUR).collect().to_pandas().value.tolist() == [1.0, 2.0, 3.0]
         assert (client.allowance.used, client.allowance.token_requests) == (3, 0)
         assert client.subject == "CN=plant-7"
     assert service.sent("/token") == 0
@@ -71,7 +71,7 @@ def test_the_certificate_alone_authorises_discovery_and_data(start, pem, protoco
 def test_with_a_client_id_it_authenticates_the_token_request(start, pem):
     service = start(tokens=True)
     with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
-        assert len(client.data(**HOUR).collect()) == 3
+        assert len(client.scan(**HOUR).collect()) == 3
         assert len(client.discover()) == 1
         assert client.allowance.token_requests == 1
     forms = [form for path, *_, form in service.requests if path.endswith("/token")]
@@ -129,8 +129,8 @@ def test_m1_a_service_that_requires_a_certificate_says_so_to_a_credential(
 ):
     service = start(protocols)
     with service.client(siteline.Credential("s", key_file)) as client:
-        with pytest.raises(siteline.AuthenticationError) as caught:
-            client.data(**HOUR).collect()
+        with pytest.raises(siteline.errors.AuthenticationError) as caught:
+            client.scan(**HOUR).collect()
         assert "requires a client certificate" in str(caught.value)
         assert "siteline.MutualTls" in caught.value.hint
         assert (caught.value.status, len(caught.value.attempts)) == (400, 1)
@@ -157,8 +157,8 @@ def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
         with service.client(
             siteline.MutualTls(issued.both, client_id=client_id), **options
         ) as client:
-            with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
-                client.data(**HOUR).collect()
+            with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
+                client.scan(**HOUR).collect()
             assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
             assert "refused the client certificate" in str(caught.value)
             assert client.allowance.used == (0 if tokens else 1)
@@ -219,11 +219,11 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
         ):
             before = server.connections
             with siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client:
-                with pytest.raises(siteline.AuthenticationError, match=words) as caught:
+                with pytest.raises(siteline.errors.AuthenticationError, match=words) as caught:
                     client.discover()
                 assert len(caught.value.attempts) == 1
-                with pytest.raises(siteline.AuthenticationError, match=words):
-                    client.data(**HOUR).collect()
+                with pytest.raises(siteline.errors.AuthenticationError, match=words):
+                    client.scan(**HOUR).collect()
                 # The handshake failed: the service has read no request.
                 assert client.allowance.used == 0
             # TLS 1.3 may lose the alert: then it is asked for over one more connection.
@@ -251,7 +251,7 @@ def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, is
         ({"certificate": "/absent/plant.pem"}, "does not exist"),
         ({"certificate": ""}, "empty"),
     ):
-        with pytest.raises(siteline.CredentialError, match=words) as caught:
+        with pytest.raises(siteline.errors.CredentialError, match=words) as caught:
             siteline.MutualTls(**arguments)
         assert "PRIVATE KEY" not in str(caught.value)
     with Server(lambda request: None) as server:
@@ -263,8 +263,8 @@ def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, is
             for client_id in (None, "integration-7"):
                 credential = siteline.MutualTls(issued.both, client_id=client_id)
                 with siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client:
-                    for ask in (client.discover, client.data(**HOUR).collect):
-                        with pytest.raises(siteline.CredentialError, match=words):
+                    for ask in (client.discover, client.scan(**HOUR).collect):
+                        with pytest.raises(siteline.errors.CredentialError, match=words):
                             ask()
                     assert (client.allowance.used, client.allowance.token_requests) == (0, 0)
         assert server.connections == 0
@@ -283,7 +283,7 @@ def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
                 return "another certificate"
 
         service.tokens = Forgetful()
-        with pytest.raises(siteline.AuthenticationError, match="client certificate") as caught:
+        with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
             client.discover()
         assert (caught.value.status, len(caught.value.attempts)) == (401, 2)
         assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)
@@ -310,14 +310,14 @@ def test_m5_requests_under_way_end_undisturbed(start, issuer, tmp_path):
         thread.start()
         assert going.wait(60)
         path.write_bytes(issuer.issue().both)
-        assert len(client.data(**HOUR).collect()) == 3
+        assert len(client.scan(**HOUR).collect()) == 3
         held.set()
         thread.join(60)
         assert found == [{"sites": ["S1"]}]
 
 
 def test_plain_http_is_refused(pem):
-    with pytest.raises(siteline.ConfigError, match="https://"):
+    with pytest.raises(siteline.errors.ConfigError, match="https://"):
         siteline.Client("http://127.0.0.1:9", credential=siteline.MutualTls(pem))
 
 
@@ -326,9 +326,9 @@ def test_other_types_are_named(pem):
         siteline.MutualTls(7)
     with pytest.raises(TypeError, match=r"siteline\.MutualTls; this is"):
         siteline.Client("https://127.0.0.1:9", credential=pem)
-    with pytest.raises(siteline.ConfigError, match="client_id"):
+    with pytest.raises(siteline.errors.ConfigError, match="client_id"):
         siteline.MutualTls(pem, client_id=" ")
-    with pytest.raises(siteline.CredentialError, match="both given"):
+    with pytest.raises(siteline.errors.CredentialError, match="both given"):
         siteline.MutualTls(pem, passphrase="a", password_command="b")
 
 

@@ -18,7 +18,7 @@ import importlib.abc, importlib.machinery, sys
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name not in ("siteline._siteline", "siteline._core"):
+        if name not in ("siteline._core", "siteline._core"):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         execute = spec.loader.exec_module
@@ -67,7 +67,7 @@ def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
 
         feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-18")
         with siteline.Client.from_env() as client, siteline.Store({str(tmp_path / "s")!r}) as store:
-            print(len(client.data(**{day}, interval="1h").collect()))
+            print(len(client.scan(**{day}, interval="1h").collect()))
             print(client.sync(feed, store).complete)
             print(len(store.points("line-2", {day["start"]!r}, {day["end"]!r}).to_pandas()))
     """

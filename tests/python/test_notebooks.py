@@ -14,7 +14,7 @@ EVIL = '<script>alert("x")</script>'
 def scan_of(client, **options):
     asked = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z",
              "interval": "1h", "page_size": 30}  # fmt: skip
-    return client.data(**{**asked, **options})
+    return client.scan(**{**asked, **options})
 
 
 def test_a_client_shows_the_service_the_subject_and_the_allowance(sandbox):
@@ -83,7 +83,7 @@ def one_series(points, tag="T1", value=float):
 def test_external_texts_are_escaped_and_truncated(sandbox):
     tags = [EVIL, "a" * 500, "right\u202eleft\x1b[31m", "<b>&amp;", "' onload='x"]
     sandbox.load(pd.concat([one_series(3, tag) for tag in tags]))
-    scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+    scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
                                  filters={"tagGuid": tags})  # fmt: skip
     for shown in (scan.query, scan, scan.collect(), next(scan.pages())):
         html = shown._repr_html_()
@@ -108,9 +108,9 @@ def test_missing_points_are_gaps_in_the_line(sandbox):
     whole = one_series(600, value=lambda n: math.sin(n / 30))
     sandbox.load(whole.drop(index=range(200, 300)))
     asked = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m"}
-    table = sandbox.client().data(site="S1", **asked).collect()
+    table = sandbox.client().scan(site="S1", **asked).collect()
     assert lines(table) == [[(0, 66), (100, 199)]]
-    longer = sandbox.client().data(site="S1", **{**asked, "end": "2026-11-01T20:00Z"}).collect()
+    longer = sandbox.client().scan(site="S1", **{**asked, "end": "2026-11-01T20:00Z"}).collect()
     assert lines(longer) == [[(0, 33), (50, 99)]]
 
 
@@ -119,21 +119,21 @@ def test_empty_and_unusual_tables_are_shown(sandbox):
     assert "no points" in read_html(empty).text
     query = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z"}
     sandbox.load(one_series(1, value=lambda _: None))
-    single = sandbox.client().data(**query).collect()
+    single = sandbox.client().scan(**query).collect()
     assert repr(single) == "<Table 1 point, 1 series, 1 page>"
     assert "\N{EN DASH}" in read_html(single).text
     assert "1 points" not in read_html(single).text
     frame = one_series(3, "T2", value=float)
     frame["minimum"], frame["maximum"] = 9.0, 1.0
     sandbox.load(frame)
-    assert "Notes: " in read_html(sandbox.client().data(**query).collect()).text
+    assert "Notes: " in read_html(sandbox.client().scan(**query).collect()).text
 
 
 def test_the_size_of_the_html_does_not_grow_with_the_points(sandbox):
     sizes = []
     for points in (1_000, 20_000):
         sandbox.load(one_series(points))
-        scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z",
+        scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z",
                                      end="2026-12-10T00:00Z", lag="1m")  # fmt: skip
         sizes.append(len(scan.collect()._repr_html_()))
     assert max(sizes) < 30_000

@@ -15,7 +15,7 @@ def objects(shared_sandbox, tmp_path_factory):
     """The objects that users work with."""
     sandbox, tmp_path = shared_sandbox, tmp_path_factory.mktemp("objects")
     client = sandbox.client()
-    scan = client.data(**HOURLY)
+    scan = client.scan(**HOURLY)
     table = scan.collect()
     store = siteline.Store(tmp_path / "plant.siteline")
     feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-01")
@@ -38,8 +38,8 @@ def objects(shared_sandbox, tmp_path_factory):
             "agent": agent,
             "key": keys.private_key(),
             "async client": waiting,
-            "async scan": waiting.data(**HOURLY),
-            "async pages": waiting.data(**HOURLY).pages(),
+            "async scan": waiting.scan(**HOURLY),
+            "async pages": waiting.scan(**HOURLY).pages(),
             "discovery": client.discover(),
             "catalogue": client.discover().series,
             "coverage": store.coverage(feed),
@@ -95,15 +95,15 @@ def test_mock_replaces_methods_and_puts_them_back(objects):
 
 def test_a_replaced_method_belongs_to_one_object(shared_sandbox):
     first, second = shared_sandbox.client(), shared_sandbox.client()
-    with mock.patch.object(first, "data", side_effect=siteline.TransportError("lost")):
-        with pytest.raises(siteline.TransportError, match="lost"):
-            first.data(**HOURLY)
-        assert len(second.data(**HOURLY).collect())
-    assert len(first.data(**HOURLY).collect())
+    with mock.patch.object(first, "data", side_effect=siteline.errors.TransportError("lost")):
+        with pytest.raises(siteline.errors.TransportError, match="lost"):
+            first.scan(**HOURLY)
+        assert len(second.scan(**HOURLY).collect())
+    assert len(first.scan(**HOURLY).collect())
 
 
 def test_a_collection_while_objects_are_made_is_harmless(sandbox):
-    scan = sandbox.client().data(site="S1", start="2026-11-01", end="2026-11-19", interval="1h")
+    scan = sandbox.client().scan(site="S1", start="2026-11-01", end="2026-11-19", interval="1h")
     before = gc.get_threshold()
     try:
         # So that a collection begins at each of the allocations that one object needs.

@@ -75,7 +75,7 @@ def test_each_attempt_is_a_client_span_under_that_of_its_caller(sandbox, recorde
     sandbox.fault(on="data", nth=2, status=503)
     client = sandbox.client()
     with recorded.tracer.start_as_current_span("nightly") as nightly:
-        client.data(**SIX_HOURS).collect()
+        client.scan(**SIX_HOURS).collect()
     token, *pages = recorded.spans()
     assert token.name == "POST /api/customer/oauth/token"
     assert [page.name for page in pages] == ["GET /api/customer/v1/data"] * 4
@@ -109,7 +109,7 @@ def test_a_span_has_the_times_of_its_attempt(sandbox, recorded):
     notes = []
     # The client's own callable is called too.
     with sandbox.client(on_request=notes.append) as client:
-        client.data(**SIX_HOURS).collect()
+        client.scan(**SIX_HOURS).collect()
     for note, span in zip(notes, recorded.spans(), strict=True):
         assert span.start_time == round(note.started.timestamp() * 1e6) * 1_000
         assert span.end_time == span.start_time + round(note.duration * 1e9)
@@ -124,7 +124,7 @@ def test_without_a_span_of_the_caller_no_header_is_sent(sandbox, recorded):
 
 @WIRE
 def test_a_prefetched_page_belongs_to_the_call_that_began_its_request(sandbox, recorded):
-    pages = sandbox.client().data(**SIX_HOURS).pages()
+    pages = sandbox.client().scan(**SIX_HOURS).pages()
     parents = []
     for name in ("first", "second", "third"):
         with recorded.tracer.start_as_current_span(name) as span:
@@ -139,7 +139,7 @@ def test_a_prefetched_page_belongs_to_the_call_that_began_its_request(sandbox, r
 def test_in_asyncio_each_task_has_its_own_spans(sandbox, recorded):
     async def read(client, line):
         with recorded.tracer.start_as_current_span(line) as span:
-            await client.data(**SIX_HOURS, line=line).collect()
+            await client.scan(**SIX_HOURS, line=line).collect()
         return span.get_span_context().span_id
 
     async def main():
@@ -158,7 +158,7 @@ def test_what_is_counted_is_what_the_service_counted(sandbox, recorded):
         sandbox.fault(on="data", nth=number, status=503)
     client = sandbox.client(daily_allowance=100)
     client.discover()
-    table = client.data(**{**HOURLY, "page_size": 50}).collect()
+    table = client.scan(**{**HOURLY, "page_size": 50}).collect()
     stats = sandbox.stats
     for kind, statuses in stats["requests"].items():
         for status, count in statuses.items():
@@ -236,7 +236,7 @@ def test_no_span_and_no_metric_holds_a_secret(sandbox, recorded):
     with recorded.tracer.start_as_current_span("nightly"):
         for fault in ({"status": 503}, {"cut": 100}, {"status": 401}, {"reset": True}):
             sandbox.fault(on="data", skip=1, times=1, **fault)
-            client.data(**SIX_HOURS).collect()
+            client.scan(**SIX_HOURS).collect()
             sandbox.clear_faults()
     errors = {span.attributes.get("error.type") for span in recorded.spans("data")}
     assert errors == {None, "503", "401", "TruncatedBody", "TransportError"}

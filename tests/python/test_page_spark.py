@@ -24,7 +24,7 @@ pytestmark = [
 
 def forget(spark):
     """Forget the clients of other tests: the session is one for all, a program reads by its own."""
-    with contextlib.suppress(siteline.ConfigError):
+    with contextlib.suppress(siteline.errors.ConfigError):
         siteline.spark._driver.registered(spark).accesses.clear()
 
 

@@ -32,7 +32,7 @@ SHAPES = {
 def test_every_shape_of_the_service_gives_the_same_frame(shape):
     with siteline.Sandbox(seed=5, now=NOW, **shape) as sandbox:
         query = {**DAY, "site": "S1"}
-        scan = sandbox.client().data(**query, page_size=100 if "page_counts" not in shape else 3)
+        scan = sandbox.client().scan(**query, page_size=100 if "page_counts" not in shape else 3)
         frame = scan.to_pandas()
         truth = sandbox.truth(**query).to_pandas()
         report = scan.collect().report
@@ -46,7 +46,7 @@ def test_every_shape_of_the_service_gives_the_same_frame(shape):
 
 def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject(sandbox):
     client = sandbox.client()
-    scan = client.data(**DAY, page_size=100)
+    scan = client.scan(**DAY, page_size=100)
     bookmark = next(scan.pages()).bookmark
     again = siteline.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
     assert again == bookmark
@@ -56,23 +56,23 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
     for position in range(0, len(data), 7):
         edited = bytearray(data)
         edited[position] ^= 1
-        with pytest.raises(siteline.BookmarkError):
+        with pytest.raises(siteline.errors.BookmarkError):
             siteline.Bookmark.from_bytes(bytes(edited))
-    with pytest.raises(siteline.BookmarkError, match="query"):
-        client.data(**{**DAY, "interval": "1m"}, page_size=100).resume(bookmark)
+    with pytest.raises(siteline.errors.BookmarkError, match="query"):
+        client.scan(**{**DAY, "interval": "1m"}, page_size=100).resume(bookmark)
     key = private_key()
     other = siteline.Client(
         sandbox.base_url,
         clock=sandbox.clock,
         credential=siteline.Credential(sandbox.enroll(key.public_jwk), key),
     )
-    with pytest.raises(siteline.BookmarkError, match="subject"):
-        other.data(**DAY, page_size=100).resume(bookmark)
+    with pytest.raises(siteline.errors.BookmarkError, match="subject"):
+        other.scan(**DAY, page_size=100).resume(bookmark)
 
 
 def test_a_resumed_read_reports_the_pages_it_does_not_hold(sandbox):
     client = sandbox.client()
-    scan = client.data(**DAY, page_size=1_000)
+    scan = client.scan(**DAY, page_size=1_000)
     assert scan.collect().report["resumed_after_pages"] == 0
     pages = list(scan.pages())
     assert [page.to_pandas().attrs["siteline"]["pages"] for page in pages] == [1] * len(pages)
@@ -84,7 +84,7 @@ def test_a_resumed_read_reports_the_pages_it_does_not_hold(sandbox):
     assert "after 2 that are not in it" in repr(table)
     # The missing pages are still reported after the rest failed and was resumed again.
     sandbox.fault(on="data", nth=2, status=410)
-    with pytest.raises(siteline.CursorRejected) as caught:
+    with pytest.raises(siteline.errors.CursorRejected) as caught:
         scan.resume(bookmark).collect()
     assert caught.value.partial.report["resumed_after_pages"] == 2
     sandbox.clear_faults()
@@ -98,11 +98,11 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
     client = sandbox.client()
 
     def stopped(max_pages, **change):
-        with pytest.raises(siteline.QueryError) as caught:
-            client.data(**{**DAY, **change}, page_size=100, max_pages=max_pages).collect()
+        with pytest.raises(siteline.errors.QueryError) as caught:
+            client.scan(**{**DAY, **change}, page_size=100, max_pages=max_pages).collect()
         return caught.value
 
-    scan = client.data(**DAY, page_size=100)
+    scan = client.scan(**DAY, page_size=100)
     two, four, other = stopped(2), stopped(4), stopped(2, line="L1")
     complete = scan.collect()
     # Pages 3 and 4 would be missing or outdated, or the points would belong to another query.
@@ -113,10 +113,10 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
         (two.bookmark, complete),
         (two.bookmark, sandbox.truth(**DAY)),
     ):
-        with pytest.raises(siteline.QueryError, match="onto="):
+        with pytest.raises(siteline.errors.QueryError, match="onto="):
             scan.resume(bookmark, onto=onto)
-    wider = client.data(**DAY, page_size=100, extra_columns=["quality"])
-    with pytest.raises(siteline.QueryError, match="extra columns"):
+    wider = client.scan(**DAY, page_size=100, extra_columns=["quality"])
+    with pytest.raises(siteline.errors.QueryError, match="extra columns"):
         wider.resume(two.bookmark, onto=two.partial)
     stored = siteline.Bookmark.from_bytes(two.bookmark.to_bytes())
     resumed = scan.resume(stored, onto=two.partial)
@@ -125,43 +125,43 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
 
 def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial_table(sandbox):
     """A read ends by a status, a body, a limit, a deadline or closing."""
-    complete = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
+    complete = sandbox.client().scan(**DAY, page_size=1_000).to_pandas()
     faults = {
-        siteline.ServiceUnavailable: {"status": 503, "times": 9},
-        siteline.CursorRejected: {"status": 410},
-        siteline.ScopeError: {"status": 403, "error": "insufficient_scope"},
-        siteline.RateLimited: {"status": 429, "retry_after": "600"},
-        siteline.AllowanceExhausted: {"status": 429, "retry_after": "53578"},
-        siteline.CursorLoop: {"repeat_cursor": True},
-        siteline.ProtocolError: {"body": b'{"series": [], "nextCursor": 7}'},
-        siteline.TruncatedBody: {"body": b'{"series": [', "times": 9},
-        siteline.TransportError: {"cut": 0, "times": 9},
+        siteline.errors.ServiceUnavailable: {"status": 503, "times": 9},
+        siteline.errors.CursorRejected: {"status": 410},
+        siteline.errors.ScopeError: {"status": 403, "error": "insufficient_scope"},
+        siteline.errors.RateLimited: {"status": 429, "retry_after": "600"},
+        siteline.errors.AllowanceExhausted: {"status": 429, "retry_after": "53578"},
+        siteline.errors.CursorLoop: {"repeat_cursor": True},
+        siteline.errors.ProtocolError: {"body": b'{"series": [], "nextCursor": 7}'},
+        siteline.errors.TruncatedBody: {"body": b'{"series": [', "times": 9},
+        siteline.errors.TransportError: {"cut": 0, "times": 9},
     }
     for expected, fault in faults.items():
         client = sandbox.client()
         sandbox.fault(on="data", **{"skip": 2, "times": 1, **fault})
         with pytest.raises(expected) as caught:
-            client.data(**DAY, page_size=1_000).collect()
+            client.scan(**DAY, page_size=1_000).collect()
         sandbox.clear_faults()
         check_that_it_resumes(sandbox, caught.value, complete)
 
 
 def test_limits_of_the_client_carry_a_bookmark_and_a_partial_table(sandbox):
-    complete = sandbox.client().data(**DAY, page_size=1_000).to_pandas()
+    complete = sandbox.client().scan(**DAY, page_size=1_000).to_pandas()
     client = sandbox.client(daily_allowance=2)
-    with pytest.raises(siteline.AllowanceExhausted) as caught:
-        client.data(**DAY, page_size=1_000).collect()
+    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
+        client.scan(**DAY, page_size=1_000).collect()
     check_that_it_resumes(sandbox, caught.value, complete)
     # The pauses between attempts move the sandbox's clock past the deadline.
     sandbox.fault(on="data", skip=2, times=1, status=429, retry_after="50")
-    with pytest.raises(siteline.DeadlineExceeded) as caught:
-        sandbox.client().data(**DAY, page_size=1_000, deadline="20s").collect()
+    with pytest.raises(siteline.errors.DeadlineExceeded) as caught:
+        sandbox.client().scan(**DAY, page_size=1_000, deadline="20s").collect()
     check_that_it_resumes(sandbox, caught.value, complete)
     client = sandbox.client()
-    pages = client.data(**DAY, page_size=1_000).pages()
+    pages = client.scan(**DAY, page_size=1_000).pages()
     bookmark = next(pages).bookmark
     client.close()
-    with pytest.raises(siteline.ClosedError) as caught:
+    with pytest.raises(siteline.errors.ClosedError) as caught:
         next(pages)
     assert caught.value.bookmark == bookmark
 
@@ -171,7 +171,7 @@ def check_that_it_resumes(sandbox, error, complete):
     again = pickle.loads(pickle.dumps(error))
     assert again.bookmark == error.bookmark
     assert again.bookmark.pages == 2
-    resumed = sandbox.client().data(**DAY, page_size=1_000)
+    resumed = sandbox.client().scan(**DAY, page_size=1_000)
     resumed = resumed.resume(again.bookmark, onto=error.partial)
     assert resumed.to_pandas().equals(complete)
     assert resumed.collect().report["resumed_after_pages"] == 0
@@ -179,7 +179,7 @@ def check_that_it_resumes(sandbox, error, complete):
 
 def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
     client = sandbox.client()
-    scan = client.data(**DAY, page_size=500)
+    scan = client.scan(**DAY, page_size=500)
     tables = run_in_threads(8, scan.collect)
     assert len(tables) == 8
     assert all(table is tables[0] for table in tables)
@@ -187,6 +187,6 @@ def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
 
 
 def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):
-    records = sandbox.client().data(**DAY, page_size=200).records(named=True)
+    records = sandbox.client().scan(**DAY, page_size=200).records(named=True)
     got = list(itertools.chain(*run_in_threads(8, lambda: list(records))))
     assert len(got) == len(set(got)) == len(sandbox.truth(**DAY))

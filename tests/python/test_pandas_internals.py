@@ -54,7 +54,7 @@ class OtherPandas:
 @pytest.fixture
 def table(shared_sandbox):
     query = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z"}
-    return shared_sandbox.client().data(**query, interval="5m").collect()
+    return shared_sandbox.client().scan(**query, interval="5m").collect()
 
 
 def is_shared(table, frame):

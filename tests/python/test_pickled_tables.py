@@ -20,7 +20,7 @@ def sandbox():
 
 @pytest.fixture(scope="module")
 def table(sandbox):
-    return sandbox.client().data(**RANGE, extra_columns=["quality"]).collect()
+    return sandbox.client().scan(**RANGE, extra_columns=["quality"]).collect()
 
 
 def repickled(table):
@@ -48,12 +48,12 @@ def test_what_is_made_of_it_is_the_same(table, sandbox):
     ):
         pd.testing.assert_frame_equal(make(again), make(table))
     client = sandbox.client()
-    gathered = client.gather([client.data(**RANGE)])
+    gathered = client.gather([client.scan(**RANGE)])
     assert repickled(gathered).to_pandas().equals(gathered.to_pandas())
 
 
 def test_empty_tables_and_the_truth_are_kept_too(sandbox):
-    empty = sandbox.client().data(**{**RANGE, "site": "S9"}).collect()
+    empty = sandbox.client().scan(**{**RANGE, "site": "S9"}).collect()
     pd.testing.assert_frame_equal(repickled(empty).to_pandas(), empty.to_pandas())
     truth = sandbox.truth(**RANGE)
     assert repickled(truth).to_pandas().equals(truth.to_pandas())
@@ -62,26 +62,26 @@ def test_empty_tables_and_the_truth_are_kept_too(sandbox):
 def test_a_part_of_a_read_stays_a_part_and_has_no_secret(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", status=503, skip=1, times=9)
-    with pytest.raises(siteline.ServiceUnavailable) as failed:
-        client.data(**RANGE, page_size=100).collect()
+    with pytest.raises(siteline.errors.ServiceUnavailable) as failed:
+        client.scan(**RANGE, page_size=100).collect()
     sandbox.clear_faults()
     partial, bookmark = failed.value.partial, failed.value.bookmark
     again = repickled(partial)
     assert again.to_pandas().equals(partial.to_pandas())
-    with pytest.raises(siteline.QueryError, match="a part of a read"):
+    with pytest.raises(siteline.errors.QueryError, match="a part of a read"):
         again.completeness()
-    with pytest.raises(siteline.QueryError, match="onto="):
-        client.data(**RANGE, page_size=100).resume(bookmark, onto=again)
+    with pytest.raises(siteline.errors.QueryError, match="onto="):
+        client.scan(**RANGE, page_size=100).resume(bookmark, onto=again)
     # The position is a secret to its holder: the pickle of a table has none.
     assert len(pickle.dumps(bookmark)) > 100
-    with pytest.raises(siteline.QueryError, match="labels=True has no names"):
+    with pytest.raises(siteline.errors.QueryError, match="labels=True has no names"):
         again.to_pandas(labels=True)
 
 
 def test_what_is_no_pickle_of_a_table_is_refused(table):
     restore, (points, state) = table.__reduce__()
     for damaged in (b"", points[:100], points.replace(b"maximum", b"minimax")):
-        with pytest.raises(siteline.QueryError, match="this is no pickled table"):
+        with pytest.raises(siteline.errors.QueryError, match="this is no pickled table"):
             restore(damaged, state)
     with pytest.raises((TypeError, ValueError)):
         restore(points, {"query": 7})

@@ -36,7 +36,7 @@ def series(values, tag="T1", step="1min", band=1.0):
 def table_of(sandbox, *loaded, **options):
     for one in loaded:
         sandbox.load(one)
-    return sandbox.client().data(site="S1", **{**DAY, **options}).collect()
+    return sandbox.client().scan(site="S1", **{**DAY, **options}).collect()
 
 
 def drawn(plot):
@@ -95,14 +95,14 @@ def test_counts_and_extremes_are_drawn_without_a_band(sandbox):
     table = table_of(sandbox, series([1.0] * 10))
     for value in ("minimum", "maximum", "sample_count"):
         assert drawn(table.plot(value)) == {"line": 1, "dot": 0, "band": 0, "lone": 0}
-    with pytest.raises(siteline.QueryError, match="value='mean' is unknown: give one of \"value\""):
+    with pytest.raises(siteline.errors.QueryError, match="value='mean' is unknown: give one of \"value\""):
         table.plot("mean")
 
 
 def test_an_interval_that_is_not_known_is_told(sandbox):
     values = [1.0] * 10 + [None] * 5 + [1.0] * 10
     sandbox.load(series(values))
-    plot = sandbox.client().data(site="S1", start=DAY["start"], end=DAY["end"]).collect().plot()
+    plot = sandbox.client().scan(site="S1", start=DAY["start"], end=DAY["end"]).collect().plot()
     assert drawn(plot)["line"] == 2
     assert "Gaps by the smallest step seen, 1 min" in plot.alt
     assert "every 1 min, the smallest step · UTC" in [one.text for one in estimated(plot.svg())[0]]
@@ -130,9 +130,9 @@ def test_names_and_units_are_shown_and_two_of_one_name_stay_apart(sandbox):
     assert "speed  [rpm]" in named
     twice = texts(lambda ids: "speed" if ids[4] != "T3" else ("temperature", None))
     assert {"speed (T1)", "speed (T2)", "temperature"} <= set(twice)
-    with pytest.raises(siteline.QueryError, match="labels=True has no names"):
+    with pytest.raises(siteline.errors.QueryError, match="labels=True has no names"):
         table.plot(labels=True)
-    with pytest.raises(siteline.QueryError, match="labels= is a str"):
+    with pytest.raises(siteline.errors.QueryError, match="labels= is a str"):
         table.plot(labels="names")
     frame = table.plot(labels=lambda _: "same").to_pandas()
     assert frame.groupby("series").size().tolist() == [5, 5, 5]
@@ -157,7 +157,7 @@ def test_the_same_data_give_the_same_bytes_in_every_zone_once(sandbox):
     assert table.plot() == table.plot() != table.plot(width=901)
     assert table.plot(tz="Europe/Berlin") == table.plot(tz=ZoneInfo("Europe/Berlin"))
     assert table.plot(tz="Europe/Berlin") != table.plot()
-    with pytest.raises(siteline.QueryError, match="Mars"):
+    with pytest.raises(siteline.errors.QueryError, match="Mars"):
         table.plot(tz="Mars/Olympus")
 
 
@@ -165,12 +165,12 @@ def test_invalid_sizes_are_refused(sandbox):
     table = table_of(sandbox, series([1.0, 1.0]))
     for name, wrong in (("width", 399), ("width", 4_001), ("width", 500.5), ("panels", 0),
                         ("panels", True)):  # fmt: skip
-        with pytest.raises(siteline.QueryError, match=f"{name}={wrong}"):
+        with pytest.raises(siteline.errors.QueryError, match=f"{name}={wrong}"):
             table.plot(**{name: wrong})
 
 
 def test_a_table_without_points_is_a_picture_that_says_so(sandbox):
-    table = sandbox.client().data(site="S1", filters={"tagGuid": "none"}, **DAY).collect()
+    table = sandbox.client().scan(site="S1", filters={"tagGuid": "none"}, **DAY).collect()
     plot = table.plot()
     assert plot.alt == "value: no points. No points."
     assert not faults(*estimated(plot.svg()))
@@ -180,7 +180,7 @@ def test_a_table_without_points_is_a_picture_that_says_so(sandbox):
 
 def test_larger_buckets_and_gathered_tables_are_drawn_too(sandbox):
     client = sandbox.client()
-    scan = client.data(site="S1", line="L2", start="2026-10-24T00:00Z", end="2026-10-28T00:00Z",
+    scan = client.scan(site="S1", line="L2", start="2026-10-24T00:00Z", end="2026-10-28T00:00Z",
                        interval="1h")  # fmt: skip
     gathered = client.gather(scan.split(2))
     assert gathered.plot() == gathered.table.plot()
@@ -199,7 +199,7 @@ def test_what_a_store_never_read_is_drawn_as_such(sandbox, tmp_path):
         # The newest day is read first, and then the allowance is spent.
         sandbox.client(daily_allowance=4).sync(feed, store)
         range_ = ("2026-11-15T00:00Z", "2026-11-19T12:00Z")
-        with pytest.raises(siteline.UnreadRange):
+        with pytest.raises(siteline.errors.UnreadRange):
             store.points("line-2", *range_).plot()
         plot = store.points("line-2", *range_, unread="keep").plot()
         assert "never read" in [box.text for box in estimated(plot.svg())[0]]
@@ -207,7 +207,7 @@ def test_what_a_store_never_read_is_drawn_as_such(sandbox, tmp_path):
         newest = store.points("line-2", "2026-11-19T00:00Z", "2026-11-19T12:00Z").plot()
         assert "2026-11-19 00:00 to 2026-11-19 12:00" in newest.alt
         assert "never read" not in newest.alt
-        with pytest.raises(siteline.QueryError, match="would show gaps that are none"):
+        with pytest.raises(siteline.errors.QueryError, match="would show gaps that are none"):
             store.changes("line-2", since=0).plot()
 
 
@@ -240,7 +240,7 @@ def test_a_file_is_written_whole_or_not_at_all(sandbox, tmp_path, monkeypatch):
     assert "prefers-color-scheme:dark" in plot.svg()
     assert "<style" not in plot.svg(standalone=False) + plot._repr_html_()
     for name in ("day.png", "day"):
-        with pytest.raises(siteline.QueryError, match=r"does not end with \.svg"):
+        with pytest.raises(siteline.errors.QueryError, match=r"does not end with \.svg"):
             plot.save(tmp_path / name)
     with pytest.raises(FileNotFoundError, match=r"nowhere.day\.svg"):
         plot.save(tmp_path / "nowhere" / "day.svg")

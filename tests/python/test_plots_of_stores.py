@@ -68,9 +68,9 @@ def test_feeds_beyond_the_bound_are_told(sandbox, store):
     plot = siteline.plots.coverage(coverages, rows=2)
     assert "… and 1 more feed is not shown (rows=2)" in texts(plot)
     assert set(plot.to_pandas()["feed"]) == {"feed-0", "feed-1"}
-    with pytest.raises(siteline.QueryError, match="at least one feed"):
+    with pytest.raises(siteline.errors.QueryError, match="at least one feed"):
         siteline.plots.coverage([])
-    with pytest.raises(siteline.QueryError, match="rows=0"):
+    with pytest.raises(siteline.errors.QueryError, match="rows=0"):
         siteline.plots.coverage(coverages, rows=0)
 
 
@@ -115,7 +115,7 @@ def test_the_allowance_shows_who_spent_it_and_what_no_feed_accounts_for(sandbox,
     client = sandbox.client(daily_allowance=100)
     feeds = [make_feed("one", since="2026-11-18T00:00Z", page_size=500), make_feed("other")]
     client.sync(feeds, store)
-    client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T02:00Z").collect()
+    client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T02:00Z").collect()
     plot = siteline.plots.allowance(client.allowance, store)
     frame = plot.to_pandas().set_index("part")["requests"]
     pages = sum(one for part, one in frame.items() if part in store.feeds)
@@ -156,7 +156,7 @@ def test_the_plan_and_the_reserve_stand_on_top_of_today(sandbox, store):
 
 def test_the_pace_of_the_day_is_that_of_its_beginning(sandbox, store):
     client = sandbox.client(daily_allowance=20)
-    client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h",
+    client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h",
                 page_size=12).collect()  # fmt: skip
     used = client.allowance.used
     assert used == 6
@@ -193,10 +193,10 @@ def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):
     assert "the day has hardly begun: it has no pace yet" in texts(early)
     assert "pace" not in early.to_pandas()["kind"].tolist()
     for now in ("2026-11-19T23:59Z", "2026-11-21T00:01Z"):
-        with pytest.raises(siteline.QueryError, match="is not in the day that ends 2026-11-21"):
+        with pytest.raises(siteline.errors.QueryError, match="is not in the day that ends 2026-11-21"):
             siteline.plots.allowance(known, now=now)
     for now in ("2026-11-20T12:00", "noon", 12):
-        with pytest.raises(siteline.QueryError, match="is no time with a zone"):
+        with pytest.raises(siteline.errors.QueryError, match="is no time with a zone"):
             siteline.plots.allowance(known, now=now)
     sandbox.clock.advance("26h")
     plan = client.plan(feed, store)
@@ -212,7 +212,7 @@ def test_what_is_not_known_is_said_and_not_drawn(sandbox, store):
     assert "no daily allowance is set: what is left is not known" in shown
     assert "no store was given: the days before today, and who spent, are not known" in shown
     assert len(plot.to_pandas()) == 0
-    with pytest.raises(siteline.QueryError, match="days=0"):
+    with pytest.raises(siteline.errors.QueryError, match="days=0"):
         siteline.plots.allowance(client.allowance, days=0)
     unknown = client.plan(make_feed(), store)
     assert unknown.pages is None

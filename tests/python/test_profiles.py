@@ -166,7 +166,7 @@ def test_the_async_client_has_both_constructors_too(config, members, monkeypatch
 
 def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):
     monkeypatch.setenv("SITELINE_SUBJECT", "hunter2")
-    with pytest.raises(siteline.ConfigError) as caught:
+    with pytest.raises(siteline.errors.ConfigError) as caught:
         siteline.Client.from_env()
     text = str(caught.value)
     assert "base_url and the private key are missing" in text
@@ -176,24 +176,24 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
     assert f"{config} (not found)" in text
     assert "hunter2" not in text
     write(config, other=members)
-    with pytest.raises(siteline.ConfigError, match='profile "default" in it \\(not found\\)'):
+    with pytest.raises(siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'):
         siteline.Client.from_env()
 
 
 def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     write(config, a={**members, "dayly_allowance": 7})
-    with pytest.raises(siteline.ConfigError, match="Is daily_allowance meant") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="Is daily_allowance meant") as caught:
         siteline.Client.from_profile("a")
     assert "dayly_allowance" in str(caught.value)
     write(config, a={**members, "passphrase": "hunter2"})
-    with pytest.raises(siteline.ConfigError, match="password_command") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="password_command") as caught:
         siteline.Client.from_profile("a")
     assert "hunter2" not in str(caught.value)
     write(config, a={**members, "tries": 0})
-    with pytest.raises(siteline.ConfigError, match="tries") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="tries") as caught:
         siteline.Client.from_profile("a")
     assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
-    with pytest.raises(siteline.ConfigError, match='There are: "a"'):
+    with pytest.raises(siteline.errors.ConfigError, match='There are: "a"'):
         siteline.Client.from_profile("b")
 
 
@@ -241,7 +241,7 @@ def test_a_command_is_read_from_a_profile_and_from_a_variable(
     write(config, default={**members, "password_command": command})
     siteline.Client.from_profile("default").discover()
     write(config, default=members)
-    with pytest.raises(siteline.CredentialError, match="passphrase"):
+    with pytest.raises(siteline.errors.CredentialError, match="passphrase"):
         siteline.Client.from_env()
     monkeypatch.setenv("SITELINE_PASSWORD_COMMAND", as_text(command))
     siteline.Client.from_env().discover()
@@ -266,7 +266,7 @@ def test_the_error_for_a_failing_command_does_not_show_its_output(
 ):
     caplog.set_level(logging.DEBUG)
     command = prints(line)
-    with pytest.raises(siteline.CredentialError, match=words) as caught:
+    with pytest.raises(siteline.errors.CredentialError, match=words) as caught:
         siteline.Credential("s", locked, password_command=command)
     assert caught.value.__context__ is None
     seen = [str(caught.value), repr(vars(caught.value)), caplog.text, *capfd.readouterr()]
@@ -277,15 +277,15 @@ def test_the_error_for_a_failing_command_does_not_show_its_output(
 def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
     locked, tmp_path, monkeypatch, prints
 ):
-    with pytest.raises(siteline.CredentialError, match="could not be started"):
+    with pytest.raises(siteline.errors.CredentialError, match="could not be started"):
         siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
     endless = prints("import sys\nwhile True: sys.stdout.write('secret' * 1_000)")
-    with pytest.raises(siteline.CredentialError, match="printed 65,536 bytes without the end"):
+    with pytest.raises(siteline.errors.CredentialError, match="printed 65,536 bytes without the end"):
         siteline.Credential("s", locked, password_command=endless)
     run = _passphrase.run
     monkeypatch.setattr(_passphrase, "run", lambda words, limit: run(words, 0.5))
     command = prints(f"import time; print(end={PASSPHRASE!r}, flush=True); time.sleep(600)")
-    with pytest.raises(siteline.CredentialError, match="did not end within") as caught:
+    with pytest.raises(siteline.errors.CredentialError, match="did not end within") as caught:
         siteline.Credential("s", locked, password_command=command)
     assert PASSPHRASE not in repr(vars(caught.value))
     assert caught.value.__context__ is None
@@ -322,23 +322,23 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     mark.unlink()
     write(config, default={**members, "strict": True})
     config.chmod(0o606)
-    with pytest.raises(siteline.CredentialError, match=r"Other users can write to .mode 606."):
+    with pytest.raises(siteline.errors.CredentialError, match=r"Other users can write to .mode 606."):
         siteline.Client.from_profile("default")
     assert not mark.exists(), "the command has run all the same"
     # A command of a variable, or none: whoever writes to the file chooses nothing that runs.
     del members["password_command"]
     write(config, default={**members, "private_key_file": str(locked)})
-    with pytest.raises(siteline.CredentialError, match="passphrase"):
+    with pytest.raises(siteline.errors.CredentialError, match="passphrase"):
         siteline.Client.from_profile("default")
 
 
 def test_an_invalid_command_is_refused(locked):
     for wrong in ("", [], [""], "pass 'show"):
-        with pytest.raises(siteline.CredentialError, match="password_command"):
+        with pytest.raises(siteline.errors.CredentialError, match="password_command"):
             siteline.Credential("s", locked, password_command=wrong)
     with pytest.raises(TypeError, match="password_command="):
         siteline.Credential("s", locked, password_command=7)
-    with pytest.raises(siteline.CredentialError, match="belong to private_key"):
+    with pytest.raises(siteline.errors.CredentialError, match="belong to private_key"):
         siteline.Credential("s", signer=bytes, public_jwk={}, password_command="x")
-    with pytest.raises(siteline.CredentialError, match="both"):
+    with pytest.raises(siteline.errors.CredentialError, match="both"):
         siteline.Credential("s", locked, password_command="x", passphrase=PASSPHRASE)

@@ -62,7 +62,7 @@ def check_events(reported):
 def test_every_way_to_read_reports_after_each_page(sandbox, way):
     sandbox.fault(on="data", nth=2, status=503)
     reported = []
-    scan = sandbox.client(daily_allowance=100).data(**SIX_HOURS, progress=reported.append)
+    scan = sandbox.client(daily_allowance=100).scan(**SIX_HOURS, progress=reported.append)
     assert not reported
     assert WAYS[way](scan) == 72
     check_events(reported)
@@ -80,7 +80,7 @@ def test_every_way_to_read_in_asyncio_reports_after_each_page(sandbox, way):
 
     async def main():
         async with sandbox.async_client(daily_allowance=100) as client:
-            return await ASYNC_WAYS[way](client.data(**SIX_HOURS, progress=on_progress))
+            return await ASYNC_WAYS[way](client.scan(**SIX_HOURS, progress=on_progress))
 
     assert asyncio.run(main()) == 72
     check_events(reported)
@@ -114,7 +114,7 @@ def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox
         if now.pages == 2 and len(reported) == 2:
             raise stop
 
-    scan = sandbox.client().data(**SIX_HOURS, progress=on_progress)
+    scan = sandbox.client().scan(**SIX_HOURS, progress=on_progress)
     with pytest.raises(stop):
         scan.collect()
     assert sandbox.stats["data_requests"] == 2
@@ -132,7 +132,7 @@ def test_the_callback_may_use_the_client_and_even_the_scan(sandbox):
             client.discover()
             inner.append(len(scan.collect()))
 
-    scan = client.data(**SIX_HOURS, progress=on_progress)
+    scan = client.scan(**SIX_HOURS, progress=on_progress)
     assert len(scan.collect()) == 72
     assert inner == [72]
     assert sandbox.stats["data_requests"] == 3, "both read together"
@@ -144,8 +144,8 @@ async def unheard(now):
 
 @pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
 def test_a_progress_argument_that_is_not_callable_is_refused_before_any_request(sandbox, wrong):
-    with pytest.raises(siteline.QueryError, match="progress="):
-        sandbox.client().data(**SIX_HOURS, progress=wrong)
+    with pytest.raises(siteline.errors.QueryError, match="progress="):
+        sandbox.client().scan(**SIX_HOURS, progress=wrong)
 
 
 class Terminal(io.StringIO):
@@ -171,7 +171,7 @@ def without_tqdm(monkeypatch):
 def test_true_shows_a_tqdm_bar_in_a_terminal(sandbox, monkeypatch, way):
     shown = terminal(monkeypatch)
     client = sandbox.client(daily_allowance=100)
-    WAYS[way](client.data(**SIX_HOURS, line="L1", progress=True))
+    WAYS[way](client.scan(**SIX_HOURS, line="L1", progress=True))
     last = shown.getvalue().split("\r")[-1]
     assert last.startswith("S1 L1: 100%|")
     assert "98 requests left today" in last
@@ -182,7 +182,7 @@ def test_true_shows_a_tqdm_bar_in_a_terminal(sandbox, monkeypatch, way):
 def test_true_shows_a_line_in_a_terminal_without_tqdm(sandbox, monkeypatch, way):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
-    WAYS[way](sandbox.client(daily_allowance=100).data(**SIX_HOURS, progress=True))
+    WAYS[way](sandbox.client(daily_allowance=100).scan(**SIX_HOURS, progress=True))
     assert shown.getvalue().split("\r")[1:] == [
         "S1: 30 points, 1 page, 99 requests left today",
         "S1: 60 points, 2 pages, 98 requests left today",
@@ -194,8 +194,8 @@ def test_the_line_is_ended_when_the_read_fails(sandbox, monkeypatch):
     without_tqdm(monkeypatch)
     shown = terminal(monkeypatch)
     sandbox.fault(on="data", status=503, skip=1, times=4)
-    with pytest.raises(siteline.ServiceUnavailable):
-        sandbox.client().data(**SIX_HOURS, progress=True).collect()
+    with pytest.raises(siteline.errors.ServiceUnavailable):
+        sandbox.client().scan(**SIX_HOURS, progress=True).collect()
     assert shown.getvalue() == "\rS1: 30 points, 1 page\n"
 
 
@@ -224,7 +224,7 @@ SCRIPT = """
     import siteline
     with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
         client = sandbox.client(daily_allowance=100)
-        scan = client.data(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+        scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30, progress=True)
         print(len(scan.to_pandas()))
 """

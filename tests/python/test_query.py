@@ -88,8 +88,8 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_an_invalid_parameter_is_refused_with_a_message(client, name):
     for value in WRONG[name]:
-        with pytest.raises(siteline.QueryError) as caught:
-            client.data(**{"start": START, name: value})
+        with pytest.raises(siteline.errors.QueryError) as caught:
+            client.scan(**{"start": START, name: value})
         message = str(caught.value)
         words = (name, "filter", "lag", "range")
         assert any(word in message for word in words), (value, message)
@@ -97,7 +97,7 @@ def test_an_invalid_parameter_is_refused_with_a_message(client, name):
 
 
 def test_times_and_numbers_of_other_packages_are_accepted(client):
-    query = client.data(
+    query = client.scan(
         site=7,
         line=np.int64(8),
         start=pd.Timestamp("2026-11-01 01:00", tz="Europe/Berlin"),
@@ -119,9 +119,9 @@ def test_times_and_numbers_of_other_packages_are_accepted(client):
         pd.Timestamp("2026-11-01", tz="UTC"),
         datetime(2026, 11, 1, 1, tzinfo=BERLIN),
     ]
-    assert {client.data(start=start, end="2026-11-02").query.start for start in same} == {GOOD}
+    assert {client.scan(start=start, end="2026-11-02").query.start for start in same} == {GOOD}
     widths = (60, 60.0, "1m", "60s", "1 min", "PT1M", "60000ms", timedelta(minutes=1))
-    queries = [client.data(start=None, interval=width).query for width in widths]
+    queries = [client.scan(start=None, interval=width).query for width in widths]
     assert {query.interval_seconds for query in queries} == {60}
 
 
@@ -137,33 +137,33 @@ def test_times_and_numbers_of_other_packages_are_accepted(client):
     ],
 )
 def test_the_default_end_is_now_minus_the_lag_on_the_grid(client, interval, lag, end):
-    query = client.data(start=START, interval=interval, lag=lag).query
+    query = client.scan(start=START, interval=interval, lag=lag).query
     assert query.end.isoformat() == end
 
 
 def test_only_an_empty_range_mentions_the_default_end(client):
-    with pytest.raises(siteline.QueryError, match=r"(?s)empty.*end was left out"):
-        client.data(start="2026-11-19T12:00:00Z", interval="1d")
-    with pytest.raises(siteline.QueryError) as caught:
-        client.data(start=START, site="")
+    with pytest.raises(siteline.errors.QueryError, match=r"(?s)empty.*end was left out"):
+        client.scan(start="2026-11-19T12:00:00Z", interval="1d")
+    with pytest.raises(siteline.errors.QueryError) as caught:
+        client.scan(start=START, site="")
     assert "end was left out" not in str(caught.value)
 
 
 def test_an_interval_wider_than_the_range_is_left_to_the_service(client):
     with pytest.warns(siteline.SitelineWarning, match="past end"):
-        scan = client.data(site="S1", start=START, end="2026-11-01T02:00:00Z", interval="1d")
+        scan = client.scan(site="S1", start=START, end="2026-11-01T02:00:00Z", interval="1d")
     assert {row.timestamp for row in scan.records(named=True)} == {GOOD}
 
 
 def test_queries_and_shapes_are_values(client):
-    query = client.data(site="S1", start=START, filters={"a": "1", "b": "2"}).query
-    same = client.data(site="S1", start=START, end=query.end, filters={"b": "2", "a": 1}).query
+    query = client.scan(site="S1", start=START, filters={"a": "1", "b": "2"}).query
+    same = client.scan(site="S1", start=START, end=query.end, filters={"b": "2", "a": 1}).query
     assert query == same
     assert hash(query) == hash(same)
-    assert query != client.data(site="S2", start=START).query
+    assert query != client.scan(site="S2", start=START).query
     assert query != str(query)
     assert repr(query) == f"<Query {query}>"
-    assert repr(client.data(site="S1", start=START)) == f"<Scan {query}>".replace(" a=1 b=2", "")
+    assert repr(client.scan(site="S1", start=START)) == f"<Scan {query}>".replace(" a=1 b=2", "")
     with pytest.raises(AttributeError):
         query.site = "S2"
     one, two = siteline.Shape(array="items"), siteline.Shape(array="items")
@@ -175,9 +175,9 @@ def test_queries_and_shapes_are_values(client):
 def test_an_end_in_the_future_warns_and_is_clamped_only_on_request(client):
     ahead = "2026-11-21T00:00:00Z"
     with pytest.warns(siteline.SitelineWarning, match="ahead"):
-        scan = client.data(start=START, end=ahead, interval="1m")
+        scan = client.scan(start=START, end=ahead, interval="1m")
     assert scan.query.end.isoformat() == "2026-11-21T00:00:00+00:00"
-    scan = client.data(start=START, end=ahead, interval="1m", lag="5m")
+    scan = client.scan(start=START, end=ahead, interval="1m", lag="5m")
     assert scan.query.end.isoformat() == "2026-11-19T23:55:00+00:00"
 
 
@@ -185,8 +185,8 @@ def test_an_end_in_the_future_warns_and_is_clamped_only_on_request(client):
 def test_an_invalid_bucket_width_is_shown_as_it_was_written(client, interval):
     message = f"interval={interval!r} is not a bucket width: it is a whole number of seconds"
     for call in (
-        lambda: client.data(start=None, interval=interval),
+        lambda: client.scan(start=None, interval=interval),
         lambda: siteline.Feed("line-2", since="2026-11-18", interval=interval),
     ):
-        with pytest.raises(siteline.QueryError, match=re.escape(message)):
+        with pytest.raises(siteline.errors.QueryError, match=re.escape(message)):
             call()

@@ -37,12 +37,12 @@ def data_requests(sandbox):
 @pytest.mark.parametrize("kind", ["client", "async_client"])
 def test_k16_a_start_that_is_left_out_is_refused_and_none_leaves_it_to_the_service(sandbox, kind):
     client = getattr(sandbox, kind)()
-    with pytest.raises(siteline.QueryError, match="start= is left out") as caught:
-        client.data(site="S1", end="2026-11-02")
+    with pytest.raises(siteline.errors.QueryError, match="start= is left out") as caught:
+        client.scan(site="S1", end="2026-11-02")
     assert 'Write start="2026-11-01" (a day in UTC) or a time, or start=None' in caught.value.hint
     assert "daily allowance" in caught.value.hint
     assert sandbox.stats["data_requests"] == 0
-    scan = client.data(site="S1", start=None, end="2026-11-02")
+    scan = client.scan(site="S1", start=None, end="2026-11-02")
     assert scan.query.start is None
     assert str(scan.query) == "siteId=S1 to=2026-11-02T00:00:00Z"
 
@@ -57,7 +57,7 @@ def caught_warnings(call):
 
 def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given(sandbox):
     client = sandbox.client()
-    scan, seen = caught_warnings(lambda: client.data(**BERLIN_DAYS))
+    scan, seen = caught_warnings(lambda: client.scan(**BERLIN_DAYS))
     assert [str(one.message) for one in seen] == [
         "start=2026-11-01T23:00:00Z and end=2026-11-04T23:00:00Z are no multiples of "
         'interval="1d" in UTC: of the buckets that are given, the first one begins at '
@@ -84,14 +84,14 @@ def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given
     ],
 )
 def test_k17_what_the_warning_says_to_write_and_all_that_fits_does_not_warn(sandbox, written):
-    scan, seen = caught_warnings(lambda: sandbox.client().data(**{**BERLIN_DAYS, **written}))
+    scan, seen = caught_warnings(lambda: sandbox.client().scan(**{**BERLIN_DAYS, **written}))
     assert not seen
     assert scan.report["bounds_off_grid"] == []
 
 
 def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
     def ask(client):
-        return client.data(**BERLIN_DAYS)  # this line
+        return client.scan(**BERLIN_DAYS)  # this line
 
     async def main():
         async with sandbox.async_client() as client:
@@ -129,9 +129,9 @@ DATES = ["2026-11-18", " 2026-11-18 ", date(2026, 11, 18)]
 @pytest.mark.parametrize("given", DATES, ids=repr)
 def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, store, given):
     client = sandbox.client()
-    query = client.data(site="S1", start=given, end="2026-11-19", interval="1h").query
+    query = client.scan(site="S1", start=given, end="2026-11-19", interval="1h").query
     assert query.start == MIDNIGHT
-    assert client.data(start=None, end=given).query.end == MIDNIGHT
+    assert client.scan(start=None, end=given).query.end == MIDNIGHT
     feed = make_feed(interval="1h", since=given)
     assert feed.since == MIDNIGHT
     client.sync(feed, store, until="2026-11-19")
@@ -160,8 +160,8 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
 
 @pytest.mark.parametrize("wrong", ["2026-02-29", "2026-11", "20261101", pd.Timestamp("2026-11-18")])
 def test_k18_what_is_no_date_and_naive_times_stay_refused(sandbox, wrong):
-    with pytest.raises(siteline.QueryError):
-        sandbox.client().data(start=wrong)
+    with pytest.raises(siteline.errors.QueryError):
+        sandbox.client().scan(start=wrong)
 
 
 def unlisted(caplog):
@@ -177,22 +177,22 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(
 
     async def main():
         async with sandbox.async_client() as client:
-            before = client.data(**wanted)
+            before = client.scan(**wanted)
             await before.collect()
             await client.discover()
-            scan = client.data(**wanted)
+            scan = client.scan(**wanted)
             return before, scan, await scan.collect()
 
     if kind == "client":
         client = sandbox.client()
-        before = client.data(**wanted)
+        before = client.scan(**wanted)
         before.collect()
         client.discover()
-        scan = client.data(**wanted)
+        scan = client.scan(**wanted)
         table = scan.collect()
         assert sandbox.stats["data_requests"] == 2
         list(scan.pages())
-        client.data(**{**wanted, "end": "2026-11-01T05:00Z"}).collect()
+        client.scan(**{**wanted, "end": "2026-11-01T05:00Z"}).collect()
     else:
         before, scan, table = asyncio.run(main())
     assert before.report["not_listed"] == scan.report["not_listed"]

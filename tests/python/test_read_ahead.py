@@ -13,7 +13,7 @@ from kit.reading import SIZE, WAYS, RequestCount, count_points, take
 @pytest.fixture
 def totals(sandbox):
     """The number of pages and of points."""
-    report = sandbox.client().data(**DAY, page_size=SIZE).collect().report
+    report = sandbox.client().scan(**DAY, page_size=SIZE).collect().report
     assert report["pages"] >= 4
     return report["pages"], report["points"]
 
@@ -21,7 +21,7 @@ def totals(sandbox):
 @pytest.mark.parametrize("way", WAYS)
 def test_the_first_page_costs_one_request_and_every_later_stop_one_more(sandbox, totals, way):
     requests = RequestCount(sandbox)
-    items = getattr(requests.client.data(**DAY, page_size=SIZE), way)()
+    items = getattr(requests.client.scan(**DAY, page_size=SIZE), way)()
     for taken in range(1, totals[0]):
         take(items, 1, way)
         requests.wait_for(min(taken + (taken > 1), totals[0]))
@@ -34,7 +34,7 @@ def test_an_iterator_that_is_dropped_makes_no_further_request(sandbox, totals, w
     requests = RequestCount(sandbox)
     client = requests.client
     for taken in range(1, 4):
-        items = getattr(client.data(**DAY, page_size=SIZE), way)()
+        items = getattr(client.scan(**DAY, page_size=SIZE), way)()
         take(items, taken, way)
         del items
         gc.collect()
@@ -57,7 +57,7 @@ def test_a_page_is_requested_once_however_fast_it_is_taken(sandbox, way, threads
             failed.append(error)
 
     for size in (20, 21, 22, 23):
-        scan = client.data(**DAY, page_size=size)
+        scan = client.scan(**DAY, page_size=size)
         items = getattr(scan, way)()
         readers = [threading.Thread(target=read, args=(items,)) for _ in range(threads)]
         for reader in readers:
@@ -75,10 +75,10 @@ def test_a_failure_ahead_is_raised_once_when_that_page_is_taken(sandbox, totals,
     requests = RequestCount(sandbox)
     client = requests.client
     sandbox.fault(on="data", skip=2, times=1, status=410)
-    items = getattr(client.data(**DAY, page_size=SIZE), way)()
+    items = getattr(client.scan(**DAY, page_size=SIZE), way)()
     got = take(items, 2, way)
     requests.wait_for(3)
-    with pytest.raises(siteline.CursorRejected) as caught:
+    with pytest.raises(siteline.errors.CursorRejected) as caught:
         next(items)
     assert caught.value.bookmark.pages == 2
     assert requests() == 3
@@ -91,7 +91,7 @@ def test_a_failure_ahead_is_raised_once_when_that_page_is_taken(sandbox, totals,
 def test_asyncio_costs_the_same_requests(sandbox, totals, way):
     requests, reported = RequestCount(sandbox), []
     client = siteline.AsyncClient._over(requests.client)
-    scan = client.data(**DAY, page_size=SIZE, progress=reported.append)
+    scan = client.scan(**DAY, page_size=SIZE, progress=reported.append)
 
     async def read():
         items, got = getattr(scan, way)(), 0

@@ -34,7 +34,7 @@ def silent():
 @pytest.mark.parametrize("way", WAYS)
 def test_dropping_the_iterator_ends_the_open_request(silent, way):
     server, client = silent
-    items = getattr(client.data(site="S1", start=None), way)()
+    items = getattr(client.scan(site="S1", start=None), way)()
     next(items), next(items)
     server.await_request("/data", count=3)
     assert not server.closed_at
@@ -53,7 +53,7 @@ def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_reques
     class Job:
         def __init__(self):
             self.items = getattr(
-                client.data(site="S1", start=None, progress=self.on_progress), way
+                client.scan(site="S1", start=None, progress=self.on_progress), way
             )()
 
         def on_progress(self, now):
@@ -76,7 +76,7 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
     client = siteline.AsyncClient._over(client)
 
     async def read():
-        items = getattr(client.data(site="S1", start=None), way)()
+        items = getattr(client.scan(site="S1", start=None), way)()
         for _ in range(2):
             await anext(items)
         await asyncio.to_thread(server.await_request, "/data", count=3)
@@ -105,7 +105,7 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
 @pytest.mark.parametrize("way", WAYS)
 def test_cancelling_a_wait_at_any_step_loses_no_page(sandbox, way):
     async def read(client, size):
-        items, got, cancelled = getattr(client.data(**DAY, page_size=size), way)(), [], 0
+        items, got, cancelled = getattr(client.scan(**DAY, page_size=size), way)(), [], 0
         while True:
             task = asyncio.ensure_future(anext(items, None))
             for _ in range((len(got) + cancelled) % 7):
@@ -147,7 +147,7 @@ PREAMBLE = f"""
         before = sandbox.stats["data_requests"]
         if hang:
             sandbox.fault(on="data", skip=2, hang=True)
-        items = getattr(client.data(**DAY, page_size=SIZE), way)()
+        items = getattr(client.scan(**DAY, page_size=SIZE), way)()
         for _ in range(2 if way == "pages" else 2 * SIZE):
             next(items)
         while sandbox.stats["data_requests"] < before + 3:
@@ -167,7 +167,7 @@ def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
                     for _ in range(2):
                         try:
                             next(items)
-                        except siteline.ForkError:
+                        except siteline.errors.ForkError:
                             print("ForkError", flush=True)
                     del items
                     print(len(client.discover()), flush=True)
@@ -206,7 +206,7 @@ def test_asyncio_ends_while_a_page_is_requested(end):
         async def main():
             client = sandbox.async_client()
             sandbox.fault(on="data", nth=3, hang=True)
-            items = client.data(**DAY, page_size=SIZE).pages()
+            items = client.scan(**DAY, page_size=SIZE).pages()
             for _ in range(2):
                 await anext(items)
             {end}
@@ -219,7 +219,7 @@ def test_asyncio_ends_while_a_page_is_requested(end):
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
     server, client = silent
-    items = getattr(client.data(site="S1", start=None), way)()
+    items = getattr(client.scan(site="S1", start=None), way)()
     next(items), next(items)
     server.await_request("/data", count=3)
     assert interrupted(lambda: next(items), otherwise=client.close)
@@ -233,7 +233,7 @@ def test_ctrl_c_ends_the_wait_for_a_page_that_is_read_ahead(silent, way):
 def test_ctrl_c_ends_a_read_whose_pages_are_always_ready(sandbox, way):
     # No line of Python runs in this loop, which has no end.
     sandbox.fault(on="data", every=1, empty_page=True)
-    items = getattr(sandbox.client().data(**DAY, page_size=5, max_pages=100_000), way)()
+    items = getattr(sandbox.client().scan(**DAY, page_size=5, max_pages=100_000), way)()
     assert interrupted(
         lambda: deque(items, maxlen=0),
         when=lambda: wait_until(lambda: sandbox.stats["data_requests"] >= 5),

@@ -16,7 +16,7 @@ def test_real_readings_are_served_as_pandas_resamples_them(machine_temperature, 
 
     with siteline.Sandbox(now=NOW) as sandbox:
         sandbox.load(readings, bucket="5m", site="plant", line="L7")
-        scan = sandbox.client().data(
+        scan = sandbox.client().scan(
             site="plant",
             line="L7",
             start=readings["timestamp"].min().floor("1h"),

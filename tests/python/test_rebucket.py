@@ -20,7 +20,7 @@ DST = {"site": "S1", "start": "2026-10-23T22:00Z", "end": "2026-10-26T23:00Z", "
 
 @pytest.fixture
 def table(shared_sandbox):
-    return shared_sandbox.client().data(**DST).collect()
+    return shared_sandbox.client().scan(**DST).collect()
 
 
 def resampled(frame, rule, tz="UTC"):
@@ -69,10 +69,10 @@ def test_it_is_what_pandas_resamples(table, interval, rule, tz):
 
 def test_it_is_what_the_service_gives_for_the_larger_interval(shared_sandbox):
     client = shared_sandbox.client()
-    made = client.data(**HOURLY).collect().rebucket("1d", value="mean").to_pandas()
-    asked = client.data(**HOURLY | {"interval": "1d"}).to_pandas()
+    made = client.scan(**HOURLY).collect().rebucket("1d", value="mean").to_pandas()
+    asked = client.scan(**HOURLY | {"interval": "1d"}).to_pandas()
     pd.testing.assert_frame_equal(made[asked.columns], asked, check_exact=False, rtol=1e-12)
-    part = client.data(**HOURLY | {"start": "2026-11-01T06:00Z"}).collect().rebucket("1d")
+    part = client.scan(**HOURLY | {"start": "2026-11-01T06:00Z"}).collect().rebucket("1d")
     assert repr(part) == "<Rebucketed 12 points, 12 series, 1d in UTC, 12 partly filled>"
     frame = part.to_pandas()
     assert set(zip(frame["buckets"], frame["expected"], strict=True)) == {(18, 24)}
@@ -86,7 +86,7 @@ def test_each_way_to_make_a_value(table):
     for value in ("sum", "first", "last"):
         made = table.rebucket(**whole, value=value).to_pandas()["value"]
         np.testing.assert_allclose(made, getattr(by_series, value)(), rtol=1e-12)
-    with pytest.raises(siteline.QueryError, match=r'"mean", "sum", "first", "last" or None'):
+    with pytest.raises(siteline.errors.QueryError, match=r'"mean", "sum", "first", "last" or None'):
         table.rebucket("1d", value="average")
 
 
@@ -133,7 +133,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
     ],
 )
 def test_invalid_options_are_refused_and_told(table, options, words):
-    with pytest.raises(siteline.QueryError, match=words):
+    with pytest.raises(siteline.errors.QueryError, match=words):
         table.rebucket(**options)
 
 
@@ -153,7 +153,7 @@ def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
 
 
 def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
-    empty = shared_sandbox.client().data(**DST | {"filters": {"machineId": "none"}}).collect()
+    empty = shared_sandbox.client().scan(**DST | {"filters": {"machineId": "none"}}).collect()
     made, full = empty.rebucket("1d"), table.rebucket("1d")
     assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
     assert len(made.to_pandas()) == 0
@@ -167,7 +167,7 @@ def test_a_stores_points_and_gathered_tables_have_it_too(sandbox, tmp_path):
         points = store.points("a")
         check(points.rebucket("1d", value="mean").to_pandas(), resampled(points.to_pandas(), "1D"))
         assert set(points.rebucket("1d").to_pandas()["expected"]) == {288}
-        with pytest.raises(siteline.QueryError, match="changes are a part"):
+        with pytest.raises(siteline.errors.QueryError, match="changes are a part"):
             store.changes("a", since=0).rebucket("1d")
         # A revision is in the larger bucket the next time.
         before = points.rebucket("1d", value="mean").to_pandas()
@@ -177,13 +177,13 @@ def test_a_stores_points_and_gathered_tables_have_it_too(sandbox, tmp_path):
         after = points.rebucket("1d", value="mean").to_pandas()
         both = before.merge(after, on=[*IDS, "timestamp"])
         assert (both["sample_count_x"] != both["sample_count_y"]).any()
-    scan = client.data(**HOURLY)
+    scan = client.scan(**HOURLY)
     gathered = client.gather(scan.split(3)).rebucket("1d", value="sum")
     assert gathered.to_arrow().equals(scan.collect().rebucket("1d", value="sum").to_arrow())
 
 
 def test_points_of_an_unknown_width_are_not_said_to_be_expected(sandbox):
-    table = sandbox.client().data(site="S1", start="2026-11-01", end="2026-11-02").collect()
+    table = sandbox.client().scan(site="S1", start="2026-11-01", end="2026-11-02").collect()
     frame = table.rebucket("1d").to_pandas()
     assert frame["expected"].isna().all()
     assert (frame["buckets"] > 0).all()

@@ -37,7 +37,7 @@ def test_times_before_now_are_whole_buckets_and_fixed_when_the_scan_is_made(sand
     client = getattr(sandbox, kind)()
 
     def asked(start, end=None, **options):
-        return bounds(client.data(start=start, end=end, **options).query)
+        return bounds(client.scan(start=start, end=end, **options).query)
 
     assert asked("-7d", interval="1h") == ("2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z")
     assert asked("-7d", interval="1d") == ("2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z")
@@ -50,7 +50,7 @@ def test_times_before_now_are_whole_buckets_and_fixed_when_the_scan_is_made(sand
     )
     assert asked("-1d", "now", lag="1h", interval="1h")[1] == "2026-11-19T23:00:00Z"
 
-    scan = client.data(start="-7d", **LINE)
+    scan = client.scan(start="-7d", **LINE)
     query = scan.query
     sandbox.clock.advance("3d")
     assert scan.query == query
@@ -59,19 +59,19 @@ def test_times_before_now_are_whole_buckets_and_fixed_when_the_scan_is_made(sand
         "aggregationIntervalSeconds=3600"
     )
     assert pickle.loads(pickle.dumps(query)) == query
-    again = client.data(**LINE, start=query.start, end=query.end)
+    again = client.scan(**LINE, start=query.start, end=query.end)
     assert again.query == query
-    assert client.data(start="-7d", **LINE).query != query
+    assert client.scan(start="-7d", **LINE).query != query
 
 
 @pytest.mark.parametrize("wall", ["2026-11-20T09:00Z", "2026-11-19T09:00Z"], ids=["fast", "slow"])
 def test_times_before_now_count_by_the_services_clock(sandbox, wall):
     client = sandbox.client(clock=sandbox.clock.machine(wall))
-    before = client.data(start="-1d", interval="1h").query
+    before = client.scan(start="-1d", interval="1h").query
     assert text(before.start) != "2026-11-19T00:00:00Z", "by the machine's, while nothing is known"
     client.discover()
     client.discover()
-    query = client.data(start="-1d", end="-1h", interval="1h").query
+    query = client.scan(start="-1d", end="-1h", interval="1h").query
     assert bounds(query) == ("2026-11-19T00:00:00Z", "2026-11-19T23:00:00Z")
 
 
@@ -83,10 +83,10 @@ def test_invalid_times_before_now_are_refused_and_nothing_is_sent(sandbox):
         ({"start": "-10m", "end": "-5m", "interval": "1h"}, "(?s)range is empty.*rounded down"),
         ({"start": "-1m", "interval": "1d"}, "(?s)range is empty.*end was left out"),
     ):
-        with pytest.raises(siteline.QueryError) as caught:
-            sandbox.client().data(**wrong)
+        with pytest.raises(siteline.errors.QueryError) as caught:
+            sandbox.client().scan(**wrong)
         assert re.search(message, str(caught.value))
-    with pytest.raises(siteline.QueryError, match="not an ISO 8601 time"):
+    with pytest.raises(siteline.errors.QueryError, match="not an ISO 8601 time"):
         make_feed(since="-7d")
     assert sandbox.stats["data_requests"] == 0
 
@@ -122,10 +122,10 @@ def test_times_before_now_of_a_store_count_from_the_newest_instant_that_was_read
 
 def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
     sandbox.fault(on="data", status=503)
-    with pytest.raises(siteline.ServiceUnavailable):
+    with pytest.raises(siteline.errors.ServiceUnavailable):
         sandbox.client(tries=1).sync(make_feed(), store)
     for call in (store.points, lambda *range_: store.changes(range_[0], 0, *range_[1:])):
-        with pytest.raises((siteline.UnreadRange, siteline.StoreError)):
+        with pytest.raises((siteline.errors.UnreadRange, siteline.errors.StoreError)):
             call("line-2", "-7d")
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INFO = "siteline-1.0.0.dist-info"
-LIBRARY = "siteline/_siteline.abi3.so"
+LIBRARY = "siteline/_core.abi3.so"
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_a_secret_in_an_unexpected_reply_is_not_shown(tenant, caplog, on, name, 
         tenant.sandbox.clear_faults()
         tenant.fault(on=on, status=status, body=body, headers=headers, times=20)
         with tenant.client(tries=1, on_request=lambda note: logging.info(note)) as client:
-            for call in (client.discover, client.data(site="S1", **HOUR).collect):
+            for call in (client.discover, client.scan(site="S1", **HOUR).collect):
                 text = shown_by(call, caplog)
                 pieces = {SECRET[at : at + 8] for at in range(len(SECRET) - 7)}
                 assert [piece for piece in pieces if piece in text] == [], (status, text)
@@ -81,8 +81,8 @@ def test_a_reply_that_inflates_takes_little_memory(sandbox, on, bomb):
     sandbox.fault(on=on, status=200, body=bomb, headers={"Content-Encoding": "gzip"}, times=20)
     with sandbox.client(tries=1) as client:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with pytest.raises((siteline.BodyTooLarge, siteline.ProtocolError)):
-            client.data(site="S1", **HOUR).collect() if on == "data" else client.discover()
+        with pytest.raises((siteline.errors.BodyTooLarge, siteline.errors.ProtocolError)):
+            client.scan(site="S1", **HOUR).collect() if on == "data" else client.discover()
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     # In kB. The parsed values would take more than 700 MB.
     assert grown < (50_000 if on == "token" else 300_000)

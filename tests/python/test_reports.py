@@ -50,14 +50,14 @@ def feed_of(**options):
 
 
 def pages(client):
-    return list(client.data(**RANGE, page_size=30).pages())
+    return list(client.scan(**RANGE, page_size=30).pages())
 
 
 def tables(sandbox):
     client = sandbox.client()
-    scan = client.data(**RANGE, page_size=30)
+    scan = client.scan(**RANGE, page_size=30)
     resumed = scan.resume(next(scan.pages()).bookmark)
-    gathered = client.gather([client.data(**{**RANGE, "site": "S2"}), scan])
+    gathered = client.gather([client.scan(**{**RANGE, "site": "S2"}), scan])
     return [scan.collect(), resumed.collect(), gathered.table, sandbox.truth(site="S1")]
 
 
@@ -65,7 +65,7 @@ def kept(sandbox, tmp_path):
     """Two reads of a range through a store."""
     store = siteline.Store(tmp_path / "kept.siteline")
     client = sandbox.client()
-    return [client.data(**RANGE, store=store).collect() for _ in range(2)]
+    return [client.scan(**RANGE, store=store).collect() for _ in range(2)]
 
 
 def synced(sandbox, tmp_path):
@@ -90,10 +90,10 @@ def examples(sandbox, tmp_path):
     ]
     sources = [one.to_pandas().attrs["siteline"] for one in stored]
     sandbox.fault(on="data", reset=True)
-    sandbox.client().data(**RANGE).collect()
+    sandbox.client().scan(**RANGE).collect()
     aside = siteline.Feed("aside", site="S1", interval="1h", since="2026-11-19", page_size=50)
     sandbox.fault(on="data", forget_cursors=True, times=20)
-    with pytest.raises(siteline.CursorRejected):
+    with pytest.raises(siteline.errors.CursorRejected):
         sandbox.client().sync(aside, store)
     sandbox.clear_faults()
     reports.append(sandbox.client().sync(aside, store).to_dict())
@@ -109,7 +109,7 @@ def examples(sandbox, tmp_path):
         "AgentAllowanceDict": [state["allowance"] for state in agents],
         "PageReport": [page.report for page in pages(sandbox.client())],
         "TableReport": [table.report for table in read],
-        "ScanReport": [sandbox.client().data(**RANGE).report],
+        "ScanReport": [sandbox.client().scan(**RANGE).report],
         "Provenance": [
             one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
         ],
@@ -156,7 +156,7 @@ def test_the_report_of_the_truth_counts_no_pages(sandbox):
 
 
 def test_a_dict_that_does_not_match_its_type_is_detected(sandbox):
-    report = next(sandbox.client().data(**RANGE).pages()).report
+    report = next(sandbox.client().scan(**RANGE).pages()).report
     for wrong in [
         {**report, "points": True},
         {**report, "points": None},

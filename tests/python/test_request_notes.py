@@ -59,7 +59,7 @@ def test_each_request_is_told_with_its_page_and_in_the_order_in_which_they_ended
 
     client = sandbox.client(on_request=on_request, daily_allowance=100)
     sandbox.fault(on="data", nth=2, status=503)
-    WAYS[way](client.data(**SIX_HOURS))
+    WAYS[way](client.scan(**SIX_HOURS))
     assert brief(notes) == [
         ("token", 200, None),
         ("data", 200, None),
@@ -82,14 +82,14 @@ def test_each_request_is_told_with_its_page_and_in_the_order_in_which_they_ended
 def test_a_note_has_the_length_of_the_body_and_the_times_of_the_attempt(sandbox):
     notes = []
     client = sandbox.client(on_request=notes.append)
-    page = next(client.data(**SIX_HOURS, keep_raw=True).pages())
+    page = next(client.scan(**SIX_HOURS, keep_raw=True).pages())
     assert 0 < notes[1].bytes < len(page.raw), "it came compressed"
     assert [note.method for note in notes] == ["POST", "GET"]
     assert notes[1].url == f"{sandbox.base_url}/api/customer/v1/data"
     assert [note.started.isoformat() for note in notes] == ["2026-11-20T00:00:00+00:00"] * 2
     with Server() as server:
         client = client_of(server, "page", notes.append)
-        page = next(client.data(site="S1", start=None, keep_raw=True).pages())
+        page = next(client.scan(site="S1", start=None, keep_raw=True).pages())
     assert notes[-1].bytes == len(page.raw)
     assert notes[-2].started < notes[-1].started
     assert 0 < notes[-1].duration < 60
@@ -121,7 +121,7 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
 
     with Server() as server:
         client = client_of(server, "two", on_request)
-        scan = client.data(site="S1", start=None)
+        scan = client.scan(site="S1", start=None)
 
         def work():
             with pytest.raises(Stop):
@@ -139,7 +139,7 @@ def test_what_is_given_up_is_told_with_the_next_call(sandbox):
         async with sandbox.async_client(on_request=notes.append) as client:
             await client.discover()
             sandbox.fault(on="data", nth=1, hang=True)
-            task = asyncio.create_task(client.data(**SIX_HOURS).collect())
+            task = asyncio.create_task(client.scan(**SIX_HOURS).collect())
             await wait_until_async(lambda: sandbox.stats["data_requests"])
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -160,7 +160,7 @@ def test_what_is_given_up_is_told_with_the_next_call(sandbox):
 def test_closing_the_client_tells_what_is_left():
     notes = []
     with Server() as server, client_of(server, "two", notes.append) as client:
-        pages = client.data(site="S1", start=None).pages()
+        pages = client.scan(site="S1", start=None).pages()
         next(pages), next(pages)
         server.await_request("/data", count=3)
         assert len(notes) == 3
@@ -178,7 +178,7 @@ def test_a_request_that_ctrl_c_ended_is_told_before_the_interrupt_is_raised():
         client = client_of(server, "silent", notes.append)
         threading.Thread(target=lambda: interrupt(server), daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
-            client.data(site="S1", start=None).collect()
+            client.scan(site="S1", start=None).collect()
     assert brief(notes) == [("token", 200, None), ("data", None, "abandoned")]
 
 
@@ -213,7 +213,7 @@ def test_in_asyncio_requests_are_told_on_the_loop_in_the_context_of_their_call(s
     async def main():
         async with sandbox.async_client(on_request=on_request) as client:
             await asyncio.gather(
-                *(one(line, client.data(**SIX_HOURS, line=line)) for line in ("L1", "L2"))
+                *(one(line, client.scan(**SIX_HOURS, line=line)) for line in ("L1", "L2"))
             )
 
     asyncio.run(main())
@@ -226,7 +226,7 @@ def test_a_callable_sees_the_context_of_the_call_that_sent_the_request(sandbox):
     told, where = [], contextvars.ContextVar("where", default="nowhere")
     client = sandbox.client(on_request=lambda note: told.append((where.get(), note.kind)))
     token = where.set("first")
-    pages = client.data(**SIX_HOURS).pages()
+    pages = client.scan(**SIX_HOURS).pages()
     next(pages), next(pages)
     where.reset(token)
     list(pages)
@@ -242,7 +242,7 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
         if len(notes) == 3:
             raise stop
 
-    scan = sandbox.client(on_request=on_request).data(**SIX_HOURS)
+    scan = sandbox.client(on_request=on_request).scan(**SIX_HOURS)
     with pytest.raises(stop):
         scan.collect()
     assert len(scan.collect()) == 72
@@ -259,7 +259,7 @@ def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
         if len(notes) in (1, 3):
             raise Stop
 
-    items = getattr(sandbox.client(on_request=on_request).data(**SIX_HOURS), way)()
+    items = getattr(sandbox.client(on_request=on_request).scan(**SIX_HOURS), way)()
     read = []
     for _ in range(2):
         with pytest.raises(Stop):
@@ -320,10 +320,10 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     def on_request(note):
         notes.append(note)
         inner.append(client.discover())
-        inner.append(len(client.data(**{**SIX_HOURS, "line": "L1"}).to_pandas()))
+        inner.append(len(client.scan(**{**SIX_HOURS, "line": "L1"}).to_pandas()))
 
     client = sandbox.client(on_request=on_request)
-    assert len(client.data(**{**SIX_HOURS, "page_size": 100}).collect()) == 72
+    assert len(client.scan(**{**SIX_HOURS, "page_size": 100}).collect()) == 72
     assert brief(notes) == [("token", 200, None), ("data", 200, None)]
     assert len(inner) == 4
     assert sandbox.stats["discovery_requests"] == 2
@@ -335,5 +335,5 @@ async def unheard(note):
 
 @pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
 def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
-    with pytest.raises(siteline.ConfigError, match="on_request="):
+    with pytest.raises(siteline.errors.ConfigError, match="on_request="):
         sandbox.client(on_request=wrong)

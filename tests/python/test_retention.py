@@ -84,7 +84,7 @@ def test_no_sync_buys_again_what_was_forgotten(plant):
 def test_a_read_of_what_was_forgotten_says_so(plant):
     _, _, store, _ = plant
     store.forget("line-2", before=BEFORE)
-    with pytest.raises(siteline.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to") as caught:
+    with pytest.raises(siteline.errors.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to") as caught:
         store.points("line-2", "2026-11-16T00:00Z", "2026-11-18T00:00Z").to_pandas()
     assert "another name" in caught.value.hint
     assert [[str(at) for at in span] for span in caught.value.spans] == [
@@ -128,7 +128,7 @@ def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
         lambda: pl.DataFrame(store.as_of("line-2", 0)),
     ):
         with pytest.raises(
-            siteline.QueryError, match=r"before 2026-11-17T00:00:00Z the store keeps"
+            siteline.errors.QueryError, match=r"before 2026-11-17T00:00:00Z the store keeps"
         ):
             call()
     assert stored_points_of(store.as_of("line-2", first, LATE)) == as_of
@@ -151,7 +151,7 @@ def test_compacting_removes_older_versions_of_settled_windows_alone(plant):
     freed = store.compact("line-2")
     assert (freed.points, freed.versions > 0, freed.bytes > 0) == (0, True, True)
     assert (stored_points(store), str(store.lateness("line-2"))) == (points, lateness)
-    with pytest.raises(siteline.QueryError, match="keeps nothing older than page request"):
+    with pytest.raises(siteline.errors.QueryError, match="keeps nothing older than page request"):
         store.as_of("line-2", reports[0]).to_pandas()
     # The windows that may still change have their past.
     settled = reports[-1].settled_through
@@ -175,21 +175,21 @@ def test_compacting_makes_the_file_smaller_where_much_was_forgotten(plant):
 
 def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):
     _, _, store, _ = plant
-    with pytest.raises(siteline.QueryError, match="never read cannot be forgotten"):
+    with pytest.raises(siteline.errors.QueryError, match="never read cannot be forgotten"):
         store.forget("line-2", before="2027-01-01")
-    with pytest.raises(siteline.QueryError, match="aware"):
+    with pytest.raises(siteline.errors.QueryError, match="aware"):
         store.forget("line-2", before=pd.Timestamp("2026-11-17"))
     for call in (lambda: store.forget("line-9", BEFORE), lambda: store.compact("line-9")):
-        with pytest.raises(siteline.StoreError, match="line-9"):
+        with pytest.raises(siteline.errors.StoreError, match="line-9"):
             call()
     with siteline.Store(store.path, read_only=True) as reader:
         for call in (lambda: reader.forget("line-2", BEFORE), reader.compact):
-            with pytest.raises(siteline.StoreError, match="read_only=True"):
+            with pytest.raises(siteline.errors.StoreError, match="read_only=True"):
                 call()
         reader.check()
     assert stored_points(store)
     store.close()
-    with pytest.raises(siteline.ClosedError):
+    with pytest.raises(siteline.errors.ClosedError):
         store.compact()
 
 
@@ -199,7 +199,7 @@ def test_while_a_sync_runs_its_feed_is_not_forgotten(plant):
 
     def meanwhile(_):
         for call in (lambda: store.forget("line-2", BEFORE), store.compact):
-            with pytest.raises(siteline.StoreBusy) as caught:
+            with pytest.raises(siteline.errors.StoreBusy) as caught:
                 call()
             refused.append(caught.value)
 
@@ -309,7 +309,7 @@ def test_the_steps_of_long_work_are_reported(plant, tmp_path, capfd):
     # There is no terminal to draw on.
     store.check(progress=True)
     assert capfd.readouterr().err == ""
-    with pytest.raises(siteline.QueryError, match="progress="):
+    with pytest.raises(siteline.errors.QueryError, match="progress="):
         store.check(progress=7)
 
 

@@ -22,11 +22,11 @@ READ = f"""
     day = {HOURLY!r}
     with siteline.Sandbox(now="{NOW}") as sandbox:
         with sandbox.client() as client:
-            scan = client.data(**day, page_size=50)
+            scan = client.scan(**day, page_size=50)
             assert sum(len(page) for page in scan.pages()) == len(list(scan.records()))
             assert len(scan.collect()) == len(sandbox.truth(**day))
             try:
-                client.data(**day).resume(next(scan.pages()).bookmark)
+                client.scan(**day).resume(next(scan.pages()).bookmark)
             except siteline.SitelineError as error:
                 print(type(error).__name__)
 
@@ -34,7 +34,7 @@ READ = f"""
             # With -X dev asyncio warns of slow steps, which are the machine's.
             asyncio.get_running_loop().slow_callback_duration = 60
             async with sandbox.async_client() as client:
-                return len(await client.data(**day).collect())
+                return len(await client.scan(**day).collect())
 
         print(asyncio.run(main()) == len(sandbox.truth(**day)))
 """
@@ -119,18 +119,18 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
 
 def test_a_client_may_be_closed_twice_and_refuses_later_calls(sandbox):
     client = sandbox.client()
-    scan = client.data(**HOURLY)
-    pages = client.data(**HOURLY, page_size=10).pages()
+    scan = client.scan(**HOURLY)
+    pages = client.scan(**HOURLY, page_size=10).pages()
     next(pages)
     client.close()
     client.close()
     for use in (client.discover, scan.collect, scan.to_pandas, lambda: next(pages)):
-        with pytest.raises(siteline.ClosedError):
+        with pytest.raises(siteline.errors.ClosedError):
             use()
 
 
 def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
-    scan = sandbox.client().data(**HOURLY, page_size=100)
+    scan = sandbox.client().scan(**HOURLY, page_size=100)
     complete = len(scan.collect())
     for _ in range(10):
         reader = pa.RecordBatchReader.from_stream(scan)
@@ -144,7 +144,7 @@ def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
 
 
 def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
-    table = sandbox.client().data(**HOURLY).collect()
+    table = sandbox.client().scan(**HOURLY).collect()
 
     class Given:
         def __init__(self):
@@ -161,9 +161,9 @@ def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
 
 @pytest.mark.parametrize("consume", [pa.table, pa.RecordBatchReader.from_stream])
 def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, consume):
-    scan = sandbox.client().data(**HOURLY, page_size=50)
+    scan = sandbox.client().scan(**HOURLY, page_size=50)
     sandbox.fault(on="data", skip=2, times=1, status=400)
-    with pytest.raises(siteline.RequestRejected) as caught:
+    with pytest.raises(siteline.errors.RequestRejected) as caught:
         consume(scan)
     assert caught.value.bookmark.pages == 2
     assert len(caught.value.partial) == 100
@@ -174,11 +174,11 @@ def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, c
 def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
     class Job:
         def __init__(self, client):
-            scan = client.data(**HOURLY, progress=self.on_progress)
+            scan = client.scan(**HOURLY, progress=self.on_progress)
             self.kept = scan if kept == "scan" else getattr(scan, kept)()
             # A resumed scan has its own reference to the callback.
-            first = next(client.data(**HOURLY, page_size=50).pages())
-            self.resumed = client.data(**HOURLY, page_size=50, progress=self.on_progress).resume(
+            first = next(client.scan(**HOURLY, page_size=50).pages())
+            self.resumed = client.scan(**HOURLY, page_size=50, progress=self.on_progress).resume(
                 first.bookmark
             )
 
@@ -253,7 +253,7 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
     with siteline.Sandbox(now="{NOW}") as sandbox, tempfile.TemporaryDirectory() as folder:
         client = sandbox.client()
         store = siteline.Store(pathlib.Path(folder) / "plant.siteline")
-        scan = client.data(**{HOURLY!r}, page_size=50)
+        scan = client.scan(**{HOURLY!r}, page_size=50)
         feed = siteline.Feed("line", site="S1", line="L1", interval="1h", since=sandbox.clock.now())
         known = set(sys.modules)
         client.discover()
@@ -264,8 +264,8 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
         client.gather([scan])
         sandbox.fault(on="data", status=404, times=1)
         try:
-            client.data(**{HOURLY!r}, page_size=20).collect()
-        except siteline.RequestRejected:
+            client.scan(**{HOURLY!r}, page_size=20).collect()
+        except siteline.errors.RequestRejected:
             pass
         sandbox.clock.advance(7_200)
         client.plan([feed], store)
@@ -288,7 +288,7 @@ def test_a_child_that_drops_its_parents_awaitables_leaves_the_calls_to_the_paren
     async def main(sandbox):
         async with sandbox.async_client() as client:
             sandbox.fault(on="data", delay=0.2)
-            calls = [asyncio.ensure_future(client.data(**{HOURLY!r}).collect()) for _ in range(8)]
+            calls = [asyncio.ensure_future(client.scan(**{HOURLY!r}).collect()) for _ in range(8)]
             while not sandbox.stats["token_requests"]:
                 await asyncio.sleep(0)
             if (child := os.fork()) == 0:

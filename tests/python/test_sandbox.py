@@ -38,7 +38,7 @@ def points(count=6, **columns):
 
 
 def read(sandbox, **query):
-    return sandbox.client().data(**{"start": START, "end": END, **query}).to_pandas()
+    return sandbox.client().scan(**{"start": START, "end": END, **query}).to_pandas()
 
 
 SHAPES = [
@@ -55,7 +55,7 @@ def test_the_client_reads_every_shape_to_the_same_truth(shape):
     with siteline.Sandbox(now=NOW, **shape) as sandbox:
         query = {"site": "S1", "line": "L1", "start": START, "end": END, "interval": "1m"}
         client = sandbox.client()
-        frame = client.data(page_size=20 if "page_counts" in shape else 500, **query).to_pandas()
+        frame = client.scan(page_size=20 if "page_counts" in shape else 500, **query).to_pandas()
         assert len(frame) > 1_000
         assert client.allowance.used > 1
         pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
@@ -73,7 +73,7 @@ def test_frames_of_every_library_load_equally():
     seen = []
     with siteline.Sandbox(now=NOW) as first:
         first.load(frame)
-        table = first.client().data(start=START, end=END).collect()
+        table = first.client().scan(start=START, end=END).collect()
     for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), table):
         with siteline.Sandbox(now=NOW) as other:
             assert other.load(given) == 6
@@ -130,14 +130,14 @@ def test_the_error_for_data_that_cannot_be_loaded_gives_the_reason(sandbox):
         (pl.from_pandas(readings).with_columns(pl.col("timestamp").dt.date()), "with a zone"),
     ]
     for frame, words in cases:
-        with pytest.raises(siteline.ConfigError, match=words):
+        with pytest.raises(siteline.errors.ConfigError, match=words):
             sandbox.load(frame, bucket="1m")
     for frame, options, words in (
         (readings, {}, "bucket"),
         (points(), {"bucket": "5m"}, "bucket width"),
         (points(6, machine_id=["A"] * 3 + ["B"] * 3), {"bucket": "4m"}, "multiple"),
     ):
-        with pytest.raises(siteline.ConfigError, match=words):
+        with pytest.raises(siteline.errors.ConfigError, match=words):
             sandbox.load(frame, **options)
     with pytest.raises(TypeError, match="plant"):
         sandbox.load(points(), plant="P")
@@ -158,7 +158,7 @@ def test_late_points_and_corrections_appear_at_their_times(sandbox):
     assert list(sandbox.truth(at="final").to_pandas()["value"]) == [9.5, 1.0]
     sandbox.withdraw(START)
     assert list(read(sandbox)["value"]) == [1.0]
-    with pytest.raises(siteline.ConfigError):
+    with pytest.raises(siteline.errors.ConfigError):
         sandbox.revise(START, 1.0, line="no such line")
 
 
@@ -259,7 +259,7 @@ def test_invalid_faults_and_settings_are_refused(sandbox):
         sandbox.fault(**{"on": "data", **options})
 
     for call, cases, error in (
-        (fault, WRONG_FAULTS, siteline.ConfigError),
+        (fault, WRONG_FAULTS, siteline.errors.ConfigError),
         (fault, WRONG_FAULT_TYPES, TypeError),
         (siteline.Sandbox, WRONG_SETTINGS, siteline.SitelineError),
         (siteline.Sandbox, WRONG_SETTING_TYPES, TypeError),
@@ -281,7 +281,7 @@ def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
     sandbox.fault(on="data", nth=9, forget_tokens=True)
     sandbox.fault(on="data", nth=12, empty_page=True)
     query = {"site": "S1", "start": START, "end": END, "interval": "1m"}
-    frame = client.data(page_size=200, **query).to_pandas()
+    frame = client.scan(page_size=200, **query).to_pandas()
     pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
     assert client.allowance.used == sandbox.stats["data_requests"]
     assert client.allowance.used == sandbox.stats["data_requests_by_day"]["2026-11-20"]
@@ -289,7 +289,7 @@ def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
 
 def test_stats_count_requests_and_hide_secrets(sandbox):
     client = sandbox.client()
-    list(client.data(site="S1", start=START, end=END, interval="1h", page_size=20).pages())
+    list(client.scan(site="S1", start=START, end=END, interval="1h", page_size=20).pages())
     stats = sandbox.stats
     assert stats["tokens_issued"] == len(stats["jtis"]) == 1
     assert stats["data_requests"] == stats["requests"]["data"][200] > 1
@@ -308,7 +308,7 @@ def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
         assert port
         first.client().discover()
         taken = rf"port={port} is taken on 127\.0\.0\.1: end what listens there, or leave out port="
-        with pytest.raises(siteline.ConfigError, match=taken):
+        with pytest.raises(siteline.errors.ConfigError, match=taken):
             siteline.Sandbox(port=port)
     # At once, although a connection to the port has just ended.
     with siteline.Sandbox(now=NOW, port=port) as again:
@@ -316,7 +316,7 @@ def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
         assert again.client().discover()["sites"]
     with siteline.Sandbox(now=NOW, port=None) as other, siteline.Sandbox(now=NOW) as third:
         assert len({other.base_url, third.base_url}) == 2
-    with pytest.raises(siteline.ConfigError, match="port=65536 is out of range"):
+    with pytest.raises(siteline.errors.ConfigError, match="port=65536 is out of range"):
         siteline.Sandbox(port=65_536)
     with pytest.raises(TypeError):
         siteline.Sandbox(port="8080")
@@ -325,7 +325,7 @@ def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
 def test_a_client_works_only_while_its_key_is_approved():
     with siteline.Sandbox(now=NOW, approved=False) as sandbox:
         client = sandbox.client()
-        with pytest.raises(siteline.AuthenticationError):
+        with pytest.raises(siteline.errors.AuthenticationError):
             client.discover()
         assert "approved" in sandbox.stats["refusals"][0]
         subject = sandbox.env()["SITELINE_SUBJECT"]
@@ -333,14 +333,14 @@ def test_a_client_works_only_while_its_key_is_approved():
         sandbox.clock.advance("2m")
         client.discover()
         sandbox.revoke(subject)
-        with pytest.raises(siteline.AuthenticationError):
+        with pytest.raises(siteline.errors.AuthenticationError):
             client.discover()
-        with pytest.raises(siteline.ConfigError):
+        with pytest.raises(siteline.errors.ConfigError):
             sandbox.approve("nobody")
         jwk = keys.private_key().public_jwk
         assert sandbox.enroll(jwk) != sandbox.enroll(json.dumps(jwk))
         for wrong in ({**jwk, "d": "AQAB"}, {"kty": "EC"}, "no JSON"):
-            with pytest.raises(siteline.ConfigError):
+            with pytest.raises(siteline.errors.ConfigError):
                 sandbox.enroll(wrong)
 
 
@@ -353,7 +353,7 @@ def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
     assert "closed" in repr(sandbox)
     assert sandbox.stats["discovery_requests"] == 1
     assert len(sandbox.truth(start=START, end=END)) > 0
-    with pytest.raises(siteline.TransportError):
+    with pytest.raises(siteline.errors.TransportError):
         client.discover()
 
 
@@ -361,8 +361,8 @@ def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
 def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_client):
     assert siteline_client.base_url == siteline_sandbox.base_url
     assert siteline_sandbox.clock.now().isoformat() == "2026-11-20T00:00:00+00:00"
-    scan = siteline_client.data(site="S1", start=START, end=END, interval="1m", page_size=10)
-    with pytest.raises(siteline.AllowanceExhausted):
+    scan = siteline_client.scan(site="S1", start=START, end=END, interval="1m", page_size=10)
+    with pytest.raises(siteline.errors.AllowanceExhausted):
         scan.collect()
     assert siteline_sandbox.stats["requests"]["data"] == {200: 1, 429: 1}
 
@@ -372,7 +372,7 @@ def test_code_that_makes_its_own_client_runs_unmodified(siteline_sandbox, monkey
     for name, value in siteline_sandbox.env().items():
         monkeypatch.setenv(name, value)
     with siteline.Client.from_env() as client:
-        assert len(client.data(site="S1", start=START, end=END, interval="1h").collect()) > 0
+        assert len(client.scan(site="S1", start=START, end=END, interval="1h").collect()) > 0
 
 
 def test_subclasses_and_object_columns_of_pandas_are_loaded():
@@ -390,7 +390,7 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
         (ORIGIN + pd.Timedelta("2min"), 2.5),
     }
     naive = frame.assign(timestamp=pd.Series([START, ORIGIN.tz_localize(None), START]))
-    with pytest.raises(siteline.ConfigError, match="holds a Timestamp, not a time with a zone"):
+    with pytest.raises(siteline.errors.ConfigError, match="holds a Timestamp, not a time with a zone"):
         sandbox.load(naive, bucket="1m")
 
 
@@ -405,7 +405,7 @@ def test_a_child_forked_during_a_reply_has_the_truth():
         def read():
             long = dict(site="S1", start="2026-10-01T00:00Z", end="{END}", page_size=10_000)
             while not over.is_set():
-                list(itertools.islice(client.data(**long).pages(), 2))
+                list(itertools.islice(client.scan(**long).pages(), 2))
 
         reader = threading.Thread(target=read)
         reader.start()

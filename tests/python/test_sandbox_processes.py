@@ -30,7 +30,7 @@ DAY = {
 READ = f"""
     import siteline
     with siteline.Client.from_env() as client:
-        print(len(client.data(**{DAY}).collect()), client.allowance.resets_at.date())
+        print(len(client.scan(**{DAY}).collect()), client.allowance.resets_at.date())
 """
 SERVE = """
     import os, sys
@@ -101,7 +101,7 @@ def test_r19_unmodified_code_in_this_process_has_the_clock(now, set_variables):
         with siteline.Client.from_env(max_retry_after="1h") as client:
             begin = sandbox.clock.now()
             sandbox.fault(on="data", status=503, retry_after=3_000)
-            assert len(client.data(**DAY).collect()) == 144
+            assert len(client.scan(**DAY).collect()) == 144
             assert sandbox.clock.now() - begin >= timedelta(seconds=3_000)
             again = pickle.loads(pickle.dumps(client))
         sandbox.clock.advance("3d")
@@ -124,7 +124,7 @@ def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path):
             siteline.AsyncClient(url, credential=credential)._client,
             siteline.Client.from_profile("default"),
         ):
-            print(len(client.data(**{DAY}).collect()))
+            print(len(client.scan(**{DAY}).collect()))
     """
     environment = {CLOCK: sandbox.env()[CLOCK], "SITELINE_CONFIG": str(tmp_path / "config.toml")}
     assert run_script(script, environment=environment).split() == ["144"] * 3
@@ -187,7 +187,7 @@ def test_r19_where_the_sandbox_was_killed_its_clients_go_on_and_find_no_service(
         client.discover()
         parent.send_signal(signal.SIGKILL)
     for gone in (False, True):
-        with pytest.raises(siteline.TransportError):
+        with pytest.raises(siteline.errors.TransportError):
             client.discover()
         assert client.allowance.resets_at == datetime(2026, 11, 21, tzinfo=UTC)
         if not gone:
@@ -208,7 +208,7 @@ def test_r19_the_file_of_the_clock_ends_with_the_sandbox(sandbox, set_variables)
     sandbox.clock.advance("1d")
     assert sandbox.clock.now() == datetime(2026, 11, 22, tzinfo=UTC)
     set_variables(environment)
-    with pytest.raises(siteline.ConfigError, match="cannot be read") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="cannot be read") as caught:
         siteline.Client.from_env()
     assert "sandbox.env()" in caught.value.hint
     dropped = siteline.Sandbox()
@@ -225,8 +225,8 @@ def test_r20_a_client_with_the_clock_of_a_sandbox_counts_in_memory_and_says_so_o
     set_variables(sandbox.env())
     with caplog.at_level(logging.INFO, "siteline.ledger"):
         client = siteline.Client.from_env()
-        client.data(**DAY).collect()
-        client.data(**DAY).collect()
+        client.scan(**DAY).collect()
+        client.scan(**DAY).collect()
     records = [record for record in caplog.records if record.name == "siteline.ledger"]
     (record,) = [record for record in records if CLOCK in record.getMessage()]
     assert record.levelno == logging.INFO
@@ -240,10 +240,10 @@ def test_r20_a_ledger_does_not_count_by_the_clock_of_a_sandbox(
 ):
     ledger = tmp_path / "ledger.txt"
     set_variables(sandbox.env())
-    with pytest.raises(siteline.ConfigError, match="cannot count by the clock of a sandbox"):
+    with pytest.raises(siteline.errors.ConfigError, match="cannot count by the clock of a sandbox"):
         siteline.Client.from_env(ledger=ledger)
     monkeypatch.setenv("SITELINE_LEDGER", str(ledger))
-    with pytest.raises(siteline.ConfigError, match="SITELINE_LEDGER"):
+    with pytest.raises(siteline.errors.ConfigError, match="SITELINE_LEDGER"):
         siteline.Client.from_env()
     assert not ledger.exists()
     with siteline.Sandbox() as running:
@@ -251,5 +251,5 @@ def test_r20_a_ledger_does_not_count_by_the_clock_of_a_sandbox(
         siteline.Client.from_env().discover()
         assert ledger.exists(), "such a sandbox shows the machine's time"
         running.clock.advance("1s")
-        with pytest.raises(siteline.ConfigError):
+        with pytest.raises(siteline.errors.ConfigError):
             siteline.Client.from_env()

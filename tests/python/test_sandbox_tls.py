@@ -99,9 +99,9 @@ def test_a_sandbox_speaks_tls_with_a_certificate_of_its_own_authority(tls, brows
         assert browser.version() == ("TLSv1.2" if tls == "1.2" else "TLSv1.3")
         assert browser.ask(DISCOVERY)[0] == 401
         with sandbox.client() as client:
-            assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
         stranger = siteline.Client(sandbox.base_url, credential=sandbox_credential(sandbox))
-        with pytest.raises(siteline.TlsError, match="unknown authority"):
+        with pytest.raises(siteline.errors.TlsError, match="unknown authority"):
             stranger.discover()
     with siteline.Sandbox(tls=True) as other:
         browser = browse(sandbox)
@@ -210,7 +210,7 @@ def test_a_certificate_is_judged_at_each_request_by_the_clock_of_the_sandbox(bro
         assert renewed.ask(DISCOVERY)[0] == 200
         sandbox.unregister("plant-7")
         assert renewed.ask(DISCOVERY)[0] == 401
-        with pytest.raises(siteline.ConfigError, match="plant-7"):
+        with pytest.raises(siteline.errors.ConfigError, match="plant-7"):
             sandbox.unregister("plant-7")
 
 
@@ -220,7 +220,7 @@ def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
     program = "import siteline; print(dict(siteline.Client.from_env().discover())['subject'])"
     with siteline.Sandbox(now=NOW, mutual_tls=mode) as sandbox:
         with sandbox.client(daily_allowance=5) as client:
-            assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
             assert client.subject == "CN=sandbox-client,O=siteline sandbox"
             assert client.allowance.used == 1
         variables = sandbox.env()
@@ -250,7 +250,7 @@ def test_faults_and_the_record_of_the_wire_are_within_tls(browse):
         sandbox.fault(on="data", cut=100)
         sandbox.fault(on="data", skip=1, reset=True)
         with sandbox.client() as client:
-            assert len(client.data(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
             assert client.allowance.used == 3
         assert all(text.startswith("GET /api/customer/v1/") for text in sandbox.wire)
         assert not any("Authorization" in text for text in sandbox.wire)
@@ -259,13 +259,13 @@ def test_faults_and_the_record_of_the_wire_are_within_tls(browse):
 def test_what_a_sandbox_does_not_have_is_said():
     with siteline.Sandbox() as plain:
         for ask in (lambda: plain.ca, plain.certificate, lambda: plain.unregister("x")):
-            with pytest.raises(siteline.ConfigError, match="mutual_tls"):
+            with pytest.raises(siteline.errors.ConfigError, match="mutual_tls"):
                 ask()
     with siteline.Sandbox(mutual_tls="token") as sandbox:
-        with pytest.raises(siteline.ConfigError, match="certificate"):
+        with pytest.raises(siteline.errors.ConfigError, match="certificate"):
             sandbox.enroll(keys.private_key().public_jwk)
-        with pytest.raises(siteline.ConfigError, match="ASCII"):
+        with pytest.raises(siteline.errors.ConfigError, match="ASCII"):
             sandbox.certificate("Prüfstand")
     for wrong in ({"mutual_tls": "yes"}, {"tls": "1.1"}, {"certificate_refusal": "alert"}):
-        with pytest.raises((siteline.ConfigError, TypeError, ValueError)):
+        with pytest.raises((siteline.errors.ConfigError, TypeError, ValueError)):
             siteline.Sandbox(**wrong)

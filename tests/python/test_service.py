@@ -18,8 +18,8 @@ def test_threads_and_clients_of_a_credential_share_one_token(sandbox):
 
 def test_a_narrower_grant_is_an_error_before_any_data_request(sandbox):
     sandbox.fault(on="token", grant=["customer.discovery.read"])
-    with pytest.raises(siteline.ScopeError) as caught:
-        sandbox.client().data(**DAY).to_pandas()
+    with pytest.raises(siteline.errors.ScopeError) as caught:
+        sandbox.client().scan(**DAY).to_pandas()
     assert caught.value.missing == ("customer.data.read",)
     assert sandbox.stats["data_requests"] == 0
 
@@ -34,8 +34,8 @@ def test_a_missing_scope_on_data_is_a_scope_error(sandbox):
         scopes="customer.discovery.read",
     )
     client.discover()
-    with pytest.raises(siteline.ScopeError) as caught:
-        client.data(**DAY).to_pandas()
+    with pytest.raises(siteline.errors.ScopeError) as caught:
+        client.scan(**DAY).to_pandas()
     assert isinstance(caught.value, PermissionError)
     assert sandbox.stats["token_requests"] == 1
 
@@ -44,22 +44,22 @@ def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
     client = sandbox.client()
     sandbox.fault(on="data", status=429, retry_after=53_578)
     for _ in range(2):
-        with pytest.raises(siteline.AllowanceExhausted) as caught:
-            client.data(**DAY).to_pandas()
+        with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
+            client.scan(**DAY).to_pandas()
         assert caught.value.retry_at == datetime(2026, 11, 20, 14, 52, 58, tzinfo=UTC)
     assert sandbox.stats["data_requests"] == 1
 
 
 def test_the_request_that_would_exceed_the_allowance_is_not_sent(sandbox):
     client = sandbox.client(daily_allowance=3)
-    with pytest.raises(siteline.AllowanceExhausted) as caught:
-        client.data(**DAY, page_size=100).to_pandas()
+    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
+        client.scan(**DAY, page_size=100).to_pandas()
     assert (client.allowance.used, client.allowance.left) == (3, 0)
     assert sandbox.stats["data_requests"] == 3
     assert len(caught.value.partial) == 300
     assert caught.value.retry_at == client.allowance.resets_at
     sandbox.clock.advance("1d")
-    rest = client.data(**DAY, page_size=10_000).to_pandas()
+    rest = client.scan(**DAY, page_size=10_000).to_pandas()
     assert len(rest) == len(sandbox.truth(**DAY))
 
 
@@ -69,5 +69,5 @@ def test_a_slow_clock_is_corrected_by_the_service(sandbox, caplog):
         client.discover()
     assert client.clock_skew == pytest.approx(120, abs=1)
     assert any("120" in record.getMessage() for record in caplog.records)
-    scan = client.data(site="S1", start="2026-11-01T00:00Z", interval="1m")
+    scan = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1m")
     assert scan.query.end.isoformat() == "2026-11-19T23:55:00+00:00"

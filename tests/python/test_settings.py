@@ -41,9 +41,9 @@ WORDS = {
 @pytest.mark.parametrize("setting", INVALID, ids=str)
 def test_an_invalid_setting_is_a_config_error_that_names_it(key, setting):
     (name,) = setting
-    with pytest.raises(siteline.ConfigError, match=WORDS.get(name, name)) as caught:
+    with pytest.raises(siteline.errors.ConfigError, match=WORDS.get(name, name)) as caught:
         siteline.Client(**{"base_url": URL, **setting}, credential=siteline.Credential("s", key))
-    assert type(caught.value) is siteline.ConfigError
+    assert type(caught.value) is siteline.errors.ConfigError
     assert "hunter2" not in str(caught.value)
 
 

@@ -51,12 +51,12 @@ def test_the_links_of_a_page_follow_what_they_lead_to():
 
 def test_a_docstring_becomes_markdown():
     text = inspect.cleandoc(
-        """Read ``a  b``: see :meth:`Client.data`.
+        """Read ``a  b``: see :meth:`Client.scan`.
         - ``x``: as ``y``, :class:`asyncio.Task`
 
         Like this::
 
-            client.data(start=None)
+            client.scan(start=None)
 
         or
 
@@ -66,16 +66,16 @@ def test_a_docstring_becomes_markdown():
         The end.
         """
     )
-    known = {"Client.data": "siteline.Client.data"}
+    known = {"Client.scan": "siteline.Client.scan"}
     assert docstrings.markdown(text, known.get).split("\n") == [
-        "Read `a b`: see [`Client.data`][siteline.Client.data].",
+        "Read `a b`: see [`Client.scan`][siteline.Client.scan].",
         "",
         "- `x`: as `y`, `asyncio.Task`",
         "",
         "Like this:",
         "",
         "```python",
-        "client.data(start=None)",
+        "client.scan(start=None)",
         "```",
         "",
         "or",

@@ -43,7 +43,7 @@ def load(spark, **options):
 
 
 def scanned(client):
-    scan = client.data(**SITE).to_arrow()
+    scan = client.scan(**SITE).to_arrow()
     client.close()
     return sorted_rows(scan)
 
@@ -182,7 +182,7 @@ def watched(spark, folder, *, is_killed):
                     pass
                 if is_first and is_killed:
                     with reader._reading.access.client() as client:
-                        next(client.data(**SITE).pages())
+                        next(client.scan(**SITE).pages())
                         os.kill(os.getpid(), signal.SIGKILL)
                 yield from read(partition)
 

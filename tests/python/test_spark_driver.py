@@ -46,7 +46,7 @@ def test_a_session_is_known_by_its_name_and_not_by_its_object(client, agent):
     siteline.spark.register(session("first"), client, agent=agent)
     known = _driver.registered(session("first"))
     assert list(known.accesses) == [None]
-    with pytest.raises(siteline.ConfigError, match="is not registered"):
+    with pytest.raises(siteline.errors.ConfigError, match="is not registered"):
         _driver.registered(session("second"))
 
 
@@ -72,8 +72,8 @@ def test_a_stream_may_begin_with_a_bucket_that_is_not_over_and_a_read_may_not(
 
     source = Source({"site": "S1", "start": start, "interval": interval, "pagesize": "40"})
     kept = pickle.loads(pickle.dumps(source._fixed))
-    assert isinstance(kept, siteline.QueryError)
-    with pytest.raises(siteline.QueryError, match="the range is empty"):
+    assert isinstance(kept, siteline.errors.QueryError)
+    with pytest.raises(siteline.errors.QueryError, match="the range is empty"):
         source.reader(_schema(True))
     assert sandbox.stats["data_requests"] == 0
     pytest.importorskip("pyspark.sql.streaming.datasource")

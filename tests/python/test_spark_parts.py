@@ -49,7 +49,7 @@ def read(one, found, **how):
 
 @pytest.mark.parametrize("name", ["private_key", "accessToken", "agent_secret"])
 def test_an_option_that_may_be_a_secret_is_refused_and_its_value_not_shown(name):
-    with pytest.raises(siteline.ConfigError, match="options show in plans") as caught:
+    with pytest.raises(siteline.errors.ConfigError, match="options show in plans") as caught:
         Options.parse({**SITE, name: "hunter2"})
     assert "hunter2" not in str(caught.value)
 
@@ -66,7 +66,7 @@ def test_an_option_that_may_be_a_secret_is_refused_and_its_value_not_shown(name)
     ],
 )
 def test_a_wrong_option_is_told(options, told):
-    with pytest.raises(siteline.ConfigError, match=told):
+    with pytest.raises(siteline.errors.ConfigError, match=told):
         Options.parse({**SITE, **options})
 
 
@@ -76,7 +76,7 @@ def test_names_of_options_may_be_written_in_any_case_and_with_or_without_undersc
     found = Options.parse({**given, **more})
     assert found.query == {**SITE, "page_size": 40, "filters": {"machineId": ["M1", "M2"]}}
     assert (found.max_pages, found.times, found.by) == (7, {"settle_lag": "1m"}, None)
-    with pytest.raises(siteline.ConfigError, match="settle_lag are for streams"):
+    with pytest.raises(siteline.errors.ConfigError, match="settle_lag are for streams"):
         found.refuse_times()
 
 
@@ -127,14 +127,14 @@ def test_points_are_unique_over_partitions_in_every_shape_of_the_service(client,
     assert read(one, found) == sorted_rows(one.scan(client).to_arrow()) != []
 
 
-@pytest.mark.parametrize(("most", "error"), [(50, siteline.QueryError), (None, None)])
+@pytest.mark.parametrize(("most", "error"), [(50, siteline.errors.QueryError), (None, None)])
 def test_more_pages_than_allowed_are_refused_with_both_numbers_and_no_request(
     sandbox, client, reading, most, error
 ):
     client = siteline.Client.from_env(daily_allowance=60)
     one = replace(reading(by="7"), density=Density(12, 40))
     plan, found, _ = one.planned(client)
-    with pytest.raises(error or siteline.AllowanceExhausted) as caught:
+    with pytest.raises(error or siteline.errors.AllowanceExhausted) as caught:
         shared(plan, found, most)
     assert str(plan.pages) in str(caught.value)
     assert str(most or 60) in str(caught.value)
@@ -152,7 +152,7 @@ def test_a_task_on_another_host_has_its_share_as_an_allowance_and_no_more(
     assert read(one, [part])
     with one.access.client(part.share) as own:
         assert own.allowance.limit == part.share
-    with pytest.raises(siteline.AllowanceExhausted):
+    with pytest.raises(siteline.errors.AllowanceExhausted):
         read(one, [replace(part, share=3)])
     assert agent.state["allowance"]["used"] == used
 
@@ -190,9 +190,9 @@ def test_a_key_that_was_given_itself_stays_in_the_driver(sandbox, monkeypatch):
         assert access.own is None
         assert b"PRIVATE KEY" not in pickle.dumps(access)
         with access.client() as own:
-            assert own.data(**{**SITE, "page_size": 40}).query
+            assert own.scan(**{**SITE, "page_size": 40}).query
         monkeypatch.setattr("siteline.spark._access.this_host", lambda: "another")
-        with pytest.raises(siteline.ConfigError, match="stays there"):
+        with pytest.raises(siteline.errors.ConfigError, match="stays there"):
             access.client()
 
 
@@ -246,7 +246,7 @@ def test_a_denser_part_may_have_the_pages_that_others_are_not_expected_to_need(
     batches = [batch for part in found for batch in one.read(part, True, is_bounded=True)]
     assert sum(map(len, batches)) == 14 * 24 + 3 * 24 * 4
     assert plan.pages < sandbox.stats["data_requests"] - before <= 75
-    with pytest.raises(siteline.QueryError, match="max_pages=40 was reached"):
+    with pytest.raises(siteline.errors.QueryError, match="max_pages=40 was reached"):
         list(one.read(replace(found[-1], most=40), True, is_bounded=True))
 
 
@@ -261,7 +261,7 @@ def test_without_an_agent_a_task_that_no_ledger_counts_has_its_share(
     assert first.share + second.share <= 60
     with one.access.client(first.share) as task:
         assert task.allowance.limit == first.share
-    with pytest.raises(siteline.AllowanceExhausted):
+    with pytest.raises(siteline.errors.AllowanceExhausted):
         read(one, [replace(first, share=3)])
     assert sandbox.stats["data_requests"] == 3
 
@@ -309,7 +309,7 @@ def test_among_several_profiles_one_is_named(client, agent):
         assert Registered({"plant-a": access}).access(name) is access
     several = Registered({"plant-a": access, "plant-b": replace(access, base_url="http://b")})
     assert several.access("plant-b").base_url == "http://b"
-    with pytest.raises(siteline.ConfigError, match=r"plant-a, plant-b: option\('profile'"):
+    with pytest.raises(siteline.errors.ConfigError, match=r"plant-a, plant-b: option\('profile'"):
         several.access(None)
     several.accesses[None] = access
     assert several.access(None) is access

@@ -97,7 +97,7 @@ def test_with_nothing_left_a_stream_waits_and_what_is_available_now_is_an_error(
     start = stream.initialOffset()
     assert stream.latestOffset(start, None) == start
     stream.prepareForTriggerAvailableNow()
-    with pytest.raises(siteline.AllowanceExhausted, match="has not read all that there is"):
+    with pytest.raises(siteline.errors.AllowanceExhausted, match="has not read all that there is"):
         stream.latestOffset(start, None)
     sandbox.clock.advance("1d")
     waiting, _ = make()
@@ -120,7 +120,7 @@ def test_a_stream_before_its_beginning_reads_nothing(sandbox, make):
 
 
 def test_a_stream_has_no_end(make):
-    with pytest.raises(siteline.ConfigError, match="A stream has no end"):
+    with pytest.raises(siteline.errors.ConfigError, match="A stream has no end"):
         make(end="2026-12-01T00:00:00Z")
 
 
@@ -153,7 +153,7 @@ def test_where_data_becomes_denser_a_batch_still_fits_into_a_day(sandbox, make):
                 planned = after  # Spark keeps it before it reads
                 try:
                     stored |= read(stream, offset, after)[0]
-                except siteline.AllowanceExhausted:
+                except siteline.errors.AllowanceExhausted:
                     break
                 offset, planned, progress = after, None, progress + 1
             stream.stop()

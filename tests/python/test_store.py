@@ -51,7 +51,7 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
     store.close()
     assert "closed" in read_html(store).text
     for call in (lambda: store.feeds, store.check, lambda: len(store.points("line-2"))):
-        with pytest.raises(siteline.ClosedError):
+        with pytest.raises(siteline.errors.ClosedError):
             call()
     assert siteline.Store(Path("plant.siteline")).feeds == {}
 
@@ -69,9 +69,9 @@ def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
         lambda: store.lateness("line-9"),
     ]
     for call in calls:
-        with pytest.raises(siteline.StoreError, match="line-9"):
+        with pytest.raises(siteline.errors.StoreError, match="line-9"):
             call()
-        with pytest.raises(siteline.StoreError, match=r"Its feeds: line-2\."):
+        with pytest.raises(siteline.errors.StoreError, match=r"Its feeds: line-2\."):
             call()
     assert repr(store.points("line-9")) == "<Points line-9>", "repr() never fails"
 
@@ -79,16 +79,16 @@ def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
 def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("these are notes, not a store\n" * 100)
-    with pytest.raises(siteline.StoreError, match=re.escape(str(text))):
+    with pytest.raises(siteline.errors.StoreError, match=re.escape(str(text))):
         siteline.Store(text)
-    with pytest.raises(siteline.StoreError, match="nowhere"):
+    with pytest.raises(siteline.errors.StoreError, match="nowhere"):
         siteline.Store(tmp_path / "nowhere" / "plant.siteline")
     for wrong, named in ((7, "int"), (None, "None"), (b"plant.siteline", "bytes")):
         with pytest.raises(TypeError, match=f"path= .*{named}"):
             siteline.Store(wrong)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(siteline.StoreError, match="a device or a pipe"):
+        with pytest.raises(siteline.errors.StoreError, match="a device or a pipe"):
             siteline.Store(tmp_path / "pipe")
 
 
@@ -150,7 +150,7 @@ def test_a_range_is_half_open(store, frame):
     assert len(ahead) == 0
     empty = ahead.to_pandas()
     assert empty.dtypes.equals(frame.dtypes)
-    with pytest.raises(siteline.QueryError, match="not before"):
+    with pytest.raises(siteline.errors.QueryError, match="not before"):
         store.points("line-2", DAY[1], DAY[0])
 
 
@@ -192,7 +192,7 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
         assert store.as_of(feed, first["line-2"].sequence).to_pandas().equals(before)
         assert len(store.as_of(feed, second)) == len(store.points(feed))
         assert len(store.as_of(feed, "2026-11-20T12:00Z")) == len(before)
-        with pytest.raises(siteline.UnreadRange, match="no range of it"):
+        with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
             len(store.as_of(feed, "2026-01-01T00:00Z"))
         assert len(store.changes(feed, since=second)) == 0
         assert len(store.changes(feed, since=0)) == len(store.points(feed))
@@ -210,13 +210,13 @@ def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
         for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
                              (-1, "sequence number"), (None, "SyncReport"), (True, "SyncReport"),
                              (1.5, "SyncReport")):  # fmt: skip
-            with pytest.raises(siteline.QueryError, match=match):
+            with pytest.raises(siteline.errors.QueryError, match=match):
                 call("line-2", given)
-    with pytest.raises(siteline.QueryError, match="SyncReport"):
+    with pytest.raises(siteline.errors.QueryError, match="SyncReport"):
         store.changes("line-2", "2026-11-20T00:00Z")
-    with pytest.raises(siteline.QueryError, match="feed="):
+    with pytest.raises(siteline.errors.QueryError, match="feed="):
         store.points(7)
-    with pytest.raises(siteline.QueryError, match="flagged="):
+    with pytest.raises(siteline.errors.QueryError, match="flagged="):
         store.points("line-2", flagged="hide")
     assert store.changes("line-2", report["line-2"]) is not None
 
@@ -265,7 +265,7 @@ def test_a_started_read_does_not_survive_a_fork(store):
         seen = 0
         try:
             list(records)
-        except siteline.ForkError:
+        except siteline.errors.ForkError:
             seen += 1
         try:
             reader.read_next_batch()
@@ -288,7 +288,7 @@ def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, fr
         copied.check()
         assert copied.points("line-2").to_pandas().equals(frame)
         assert copied.coverage("line-2", NOW) == store.coverage("line-2", NOW)
-    with pytest.raises(siteline.StoreError, match=re.escape(str(target))):
+    with pytest.raises(siteline.errors.StoreError, match=re.escape(str(target))):
         store.backup(target)
 
 
@@ -308,7 +308,7 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
     ]
     # `len()` is not one of them: it counts by the directory, and reads no whole block.
     for way in ways:
-        with pytest.raises(siteline.StoreCorrupt), siteline.Store(target) as damaged:
+        with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
             way(damaged.points("line-2"))
-    with pytest.raises(siteline.StoreCorrupt), siteline.Store(target) as damaged:
+    with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
         damaged.check()

@@ -183,7 +183,7 @@ def test_a_store_is_made_for_its_owner_alone_whatever_the_umask(tmp_path):
                 assert stat.S_IMODE(path.stat().st_mode) == expected
         finally:
             os.umask(before)
-    with pytest.raises(siteline.ConfigError, match=r'share="everybody" is not known') as caught:
+    with pytest.raises(siteline.errors.ConfigError, match=r'share="everybody" is not known') as caught:
         siteline.Store(tmp_path / "new", share="everybody")
     assert 'share="group-read" or share="group"' in caught.value.hint
     assert not (tmp_path / "new").exists()
@@ -191,7 +191,7 @@ def test_a_store_is_made_for_its_owner_alone_whatever_the_umask(tmp_path):
 
 def test_a_read_only_store_reads_beside_a_writer_and_writes_nothing(client, sandbox, tmp_path):
     path, feed = tmp_path / "plant.siteline", make_feed()
-    with pytest.raises(siteline.StoreError, match="does not exist"):
+    with pytest.raises(siteline.errors.StoreError, match="does not exist"):
         siteline.Store(path, read_only=True)
     with siteline.Store(path) as store:
         client.sync(feed, store)
@@ -208,7 +208,7 @@ def test_a_read_only_store_reads_beside_a_writer_and_writes_nothing(client, sand
             lambda: reader.redefine(feed),
             lambda: reader.apply(feed, None, b""),
         ):
-            with pytest.raises(siteline.StoreError, match="read_only=True"):
+            with pytest.raises(siteline.errors.StoreError, match="read_only=True"):
                 refused()
         assert sorted(tmp_path.iterdir()) == files
     copy = pickle.loads(pickle.dumps(reader))
@@ -225,7 +225,7 @@ def test_a_home_folder_is_expanded_and_names_of_sqlite_make_no_file(tmp_path, mo
     assert siteline.Store("~/plant.siteline").path == tmp_path / "plant.siteline"
     monkeypatch.chdir(tmp_path)
     for name in (":memory:", "file:plant?mode=memory"):
-        with pytest.raises(siteline.StoreError, match="a meaning of its own") as caught:
+        with pytest.raises(siteline.errors.StoreError, match="a meaning of its own") as caught:
             siteline.Store(name)
         assert "temporary folder" in caught.value.hint
     assert [file.name for file in tmp_path.iterdir()] == ["plant.siteline"]
@@ -255,10 +255,10 @@ def held_run(client, store):
 @systems.FORK
 def test_a_sync_waits_for_a_feed_that_another_run_holds(client, store, held_run):
     feed, go_on = held_run
-    with pytest.raises(siteline.StoreBusy) as caught:
+    with pytest.raises(siteline.errors.StoreBusy) as caught:
         client.sync(feed, store)
     assert "waited" not in str(caught.value)
-    with pytest.raises(siteline.StoreBusy, match="waited 120 s"):
+    with pytest.raises(siteline.errors.StoreBusy, match="waited 120 s"):
         client.sync(feed, store, wait="2m")
     go_on()
     report = client.sync(feed, store, wait="2m")
@@ -271,7 +271,7 @@ def test_an_async_sync_waits_too(sandbox, store, held_run):
 
     async def main():
         async with sandbox.async_client() as client:
-            with pytest.raises(siteline.StoreBusy, match="waited 120 s"):
+            with pytest.raises(siteline.errors.StoreBusy, match="waited 120 s"):
                 await client.sync(feed, store, wait="2m")
             go_on()
             return await client.sync(feed, store, wait="2m")
@@ -288,5 +288,5 @@ def test_wait_is_for_a_store(client):
         def apply(self, feed, page, state):
             return (0, 0, 0)
 
-    with pytest.raises(siteline.ConfigError, match=r"wait= is for a siteline\.Store"):
+    with pytest.raises(siteline.errors.ConfigError, match=r"wait= is for a siteline\.Store"):
         client.sync(make_feed(), Target(), wait="1s")

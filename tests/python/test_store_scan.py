@@ -259,7 +259,7 @@ def test_what_a_filter_asks_for_must_have_been_read(tmp_path):
             assert keep.collect().equals(read.collect())
         with pytest.raises(FAILURES, match="no feed"):
             store.scan("line-3").collect()
-        with pytest.raises(siteline.QueryError, match="flagged="):
+        with pytest.raises(siteline.errors.QueryError, match="flagged="):
             store.scan("line-2", flagged="some")
     with pytest.raises(FAILURES, match="closed"):
         lazy.collect()

@@ -90,7 +90,7 @@ def test_an_id_that_no_series_has_is_an_error_when_the_points_are_read(store, fr
             points.to_arrow,
             lambda p=points: next(p.records()),
         ):
-            with pytest.raises(siteline.QueryError, match="line-2") as caught:
+            with pytest.raises(siteline.errors.QueryError, match="line-2") as caught:
                 read()
             assert what in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_an_id_that_no_series_has_is_an_error_when_the_points_are_read(store, fr
 )
 def test_what_names_no_series_is_refused_at_once(store, options):
     for read in (store.points, lambda feed, **o: store.changes(feed, 0, **o)):
-        with pytest.raises(siteline.QueryError, match=f"{next(iter(options))}= is"):
+        with pytest.raises(siteline.errors.QueryError, match=f"{next(iter(options))}= is"):
             read("line-2", **options)
 
 

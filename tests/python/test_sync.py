@@ -81,7 +81,7 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
     assert "still to do" in str(report)
     for word in ("incomplete", "Still to do", "fill", "0 left", "line-2"):
         assert word in read_html(report).text
-    with pytest.raises(siteline.AllowanceExhausted) as caught:
+    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
         report.raise_for_incomplete()
     assert caught.value.retry_at == report.resumes_at
     assert caught.value.retryable
@@ -107,7 +107,7 @@ def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(s
     assert "still to do, as max_pages= ended the sync: " in str(report)
     again = pickle.loads(pickle.dumps(report))
     assert (again, hash(again), again.to_dict()["ended_by"]) == (report, hash(report), "max_pages")
-    with pytest.raises(siteline.UnreadRange, match="as many pages as max_pages= allows") as caught:
+    with pytest.raises(siteline.errors.UnreadRange, match="as many pages as max_pages= allows") as caught:
         report.raise_for_incomplete()
     assert (caught.value.retryable, caught.value.retry_at) == (True, None)
     assert caught.value.spans == tuple((task.start, task.end) for task in report.todo)
@@ -137,7 +137,7 @@ def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
     poor = sandbox.client(daily_allowance=1)
     plan = poor.plan(feed, store)
     assert plan.fits is False
-    with pytest.raises(siteline.AllowanceExhausted, match="are expected") as caught:
+    with pytest.raises(siteline.errors.AllowanceExhausted, match="are expected") as caught:
         plan.raise_for_allowance()
     assert caught.value.retry_at == plan.allowance.resets_at
     report = client.sync(feed, store)
@@ -150,14 +150,14 @@ def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
 def test_a_scan_is_planned_from_a_feed_of_the_same_kind(sandbox, store):
     client = sandbox.client(daily_allowance=2)
     ask = {"site": "S1", "line": "L2", "interval": "5m", "page_size": 500}
-    week = client.data(**ask, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z")
+    week = client.scan(**ask, start="2026-11-10T00:00Z", end="2026-11-17T00:00Z")
     assert client.plan(week).pages is None
     assert "number of pages unknown" in str(client.plan(week, store))
     sandbox.client().sync(make_feed(page_size=500), store)
     plan = client.plan(week, store)
     assert plan.pages > 10
     assert str(plan).endswith("to 2026-11-17 00:00, estimated from the feed line-2")
-    with pytest.raises(siteline.AllowanceExhausted):
+    with pytest.raises(siteline.errors.AllowanceExhausted):
         plan.raise_for_allowance()
     assert client.allowance.used == 0
 
@@ -172,9 +172,9 @@ def test_the_time_of_a_report_is_accepted_as_it_is_written(sandbox, store):
     assert repr(store.as_of(feed, written)) == repr(store.as_of(feed, report))
     assert store.coverage(feed, written) == store.coverage(feed, report.now)
     assert client.plan(feed, store, now=written, until=written).tasks == ()
-    with pytest.raises(siteline.QueryError, match=r"start .*finer than a second"):
-        client.data(start=written)
-    with pytest.raises(siteline.QueryError, match=r"since=.*whole second"):
+    with pytest.raises(siteline.errors.QueryError, match=r"start .*finer than a second"):
+        client.scan(start=written)
+    with pytest.raises(siteline.errors.QueryError, match=r"since=.*whole second"):
         make_feed(since=written)
 
 
@@ -202,9 +202,9 @@ def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
     client = sandbox.client()
     for given, match in WRONG:
         given = {"feeds": make_feed(), "store": store, **given}
-        with pytest.raises(siteline.QueryError, match=match):
+        with pytest.raises(siteline.errors.QueryError, match=match):
             client.sync(given.pop("feeds"), given.pop("store"), **given)
-    with pytest.raises(siteline.QueryError, match="needs the store"):
+    with pytest.raises(siteline.errors.QueryError, match="needs the store"):
         client.plan(make_feed())
     assert sandbox.stats["data_requests"] == 0
 
@@ -255,9 +255,9 @@ def test_a_second_sync_of_a_feed_is_refused_at_once(sandbox, store):
     def sync_again(_):
         if not seen:
             with siteline.Store(store.path) as second:
-                with pytest.raises(siteline.StoreBusy) as caught:
+                with pytest.raises(siteline.errors.StoreBusy) as caught:
                     client.sync(feed, second)
-                with pytest.raises(siteline.StoreBusy):
+                with pytest.raises(siteline.errors.StoreBusy):
                     second.redefine(feed)
                 seen.append(caught.value)
                 assert "'line-2'" in str(caught.value) or '"line-2"' in str(caught.value)
@@ -273,20 +273,20 @@ def test_another_definition_is_refused_and_times_may_be_redefined(sandbox, store
     client, feed = sandbox.client(), make_feed()
     client.sync(feed, store)
     later = make_feed(lateness="2d", page_size=500)
-    with pytest.raises(siteline.FeedChanged, match="lateness"):
+    with pytest.raises(siteline.errors.FeedChanged, match="lateness"):
         client.sync(later, store)
     store.redefine(later)
     assert store.feeds == {"line-2": later}
     assert client.sync(later, store).complete
-    with pytest.raises(siteline.FeedChanged, match="line"):
+    with pytest.raises(siteline.errors.FeedChanged, match="line"):
         store.redefine(make_feed(line="L1"))
-    with pytest.raises(siteline.StoreError, match="line-9"):
+    with pytest.raises(siteline.errors.StoreError, match="line-9"):
         store.redefine(make_feed("line-9"))
 
 
 def test_a_deadline_bounds_the_complete_run(sandbox, store):
     sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
-    with pytest.raises(siteline.DeadlineExceeded):
+    with pytest.raises(siteline.errors.DeadlineExceeded):
         sandbox.client().sync(make_feed(page_size=1000), store, deadline="30s")
     assert len(store.points("line-2", unread="keep")) == 1000
 
@@ -295,10 +295,10 @@ def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):
     client = sandbox.client()
     client.sync(make_feed(), store)
     client.close()
-    with pytest.raises(siteline.ClosedError):
+    with pytest.raises(siteline.errors.ClosedError):
         client.sync(make_feed(), store)  # an error although nothing is left to read
     store.close()
-    with pytest.raises(siteline.ClosedError):
+    with pytest.raises(siteline.errors.ClosedError):
         sandbox.client().sync(make_feed(), store)
 
 
@@ -340,5 +340,5 @@ def test_a_feed_is_immutable_comparable_hashable_and_picklable():
 )
 def test_a_wrong_feed_is_refused(wrong, match):
     given = {"name": "line-2", **FEED, **wrong}
-    with pytest.raises(siteline.QueryError, match=match):
+    with pytest.raises(siteline.errors.QueryError, match=match):
         siteline.Feed(given.pop("name"), **given)

@@ -13,7 +13,7 @@ def test_a_sync_gives_the_report_and_points_of_the_blocking_client(sandbox, stor
         async with sandbox.async_client() as client:
             report = await client.sync(make_feed(), store)
             plan = await client.plan(make_feed(), store)
-            scan = client.data(site="S1", line="L2", start="2026-11-15T00:00Z", interval="5m")
+            scan = client.scan(site="S1", line="L2", start="2026-11-15T00:00Z", interval="5m")
             return report, plan, await client.plan(scan, store)
 
     report, plan, of_scan = asyncio.run(main())
@@ -62,7 +62,7 @@ def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(sandbox, st
 def test_arguments_are_those_of_the_client(sandbox, store):
     async def main():
         async with sandbox.async_client() as client:
-            with pytest.raises(siteline.QueryError):
+            with pytest.raises(siteline.errors.QueryError):
                 await client.sync([], store)
             with pytest.raises(TypeError):
                 await client.sync(make_feed(), store, shape="items")

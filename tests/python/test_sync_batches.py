@@ -133,7 +133,7 @@ def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):
     assert [page.sequence for page in target.pages] == [7]
     assert report.inserted == len(target.points()) == 700
     sandbox.fault(on="data", status=500, skip=2, times=50)
-    with pytest.raises(siteline.ServiceUnavailable):
+    with pytest.raises(siteline.errors.ServiceUnavailable):
         client.sync(feed, target, batch="chain")
     assert target.pages[-1].sequence == 9
     assert not target.pages[-1].is_whole

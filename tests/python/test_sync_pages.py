@@ -112,7 +112,7 @@ def test_an_error_of_a_read_loses_nothing(sandbox):
     while True:
         try:
             page, state = next(pages)
-        except siteline.ServiceUnavailable:
+        except siteline.errors.ServiceUnavailable:
             errors += 1
             continue
         except StopIteration:
@@ -214,13 +214,13 @@ def test_states_that_are_none_are_refused_before_any_request(sandbox, states):
 
 def test_other_arguments_are_refused_before_any_request(sandbox):
     client = sandbox.client()
-    with pytest.raises(siteline.StoreCorrupt):
+    with pytest.raises(siteline.errors.StoreCorrupt):
         client.sync_pages(make_feed(), {"line-2": b"something else"})
-    with pytest.raises(siteline.QueryError, match="feeds="):
+    with pytest.raises(siteline.errors.QueryError, match="feeds="):
         client.sync_pages([])
-    with pytest.raises(siteline.ConfigError, match="as many pages as you like"):
+    with pytest.raises(siteline.errors.ConfigError, match="as many pages as you like"):
         client.sync_pages(make_feed(), {}, batch=3)
-    with pytest.raises(siteline.ConfigError, match="wait="):
+    with pytest.raises(siteline.errors.ConfigError, match="wait="):
         client.sync_pages(make_feed(), {}, wait="5m")
     with pytest.raises(TypeError, match="sync_pages"):
         client.sync_pages(make_feed(), {}, store=3)
@@ -228,10 +228,10 @@ def test_other_arguments_are_refused_before_any_request(sandbox):
     with pytest.raises(TypeError, match="pickle the states"):
         pickle.dumps(pages)
     states = dict(next(pages)[1])
-    with pytest.raises(siteline.FeedChanged):
+    with pytest.raises(siteline.errors.FeedChanged):
         client.sync_pages(make_feed(interval="1h"), states)
     client.close()
-    with pytest.raises(siteline.ClosedError):
+    with pytest.raises(siteline.errors.ClosedError):
         client.sync_pages(make_feed(), {})
 
 
@@ -247,5 +247,5 @@ def test_the_coverage_of_a_state_is_that_of_the_store_but_for_what_has_points(sa
     assert of_state.feed == feed
     assert "line-2" in repr(of_state)
     assert len(of_state.to_pandas()) == len(of_store)
-    with pytest.raises(siteline.StoreCorrupt):
+    with pytest.raises(siteline.errors.StoreCorrupt):
         siteline.Coverage.from_state(b"something else")

@@ -119,7 +119,7 @@ def test_a_state_that_no_commit_names_does_not_count(target, path):
     states = deltalake.DeltaTable(f"{path}_states").to_pyarrow_table()["state"]
     assert set(states.to_pylist()) == {b"2", b"of a killed process"}
     deltalake.DeltaTable(f"{path}_states").delete()
-    with pytest.raises(siteline.StoreCorrupt, match="lacks the state of the feed 'line-2'"):
+    with pytest.raises(siteline.errors.StoreCorrupt, match="lacks the state of the feed 'line-2'"):
         target.state(FIRST)
 
 
@@ -143,11 +143,11 @@ def test_states_and_offsets_outlive_the_log(target, path):
 def test_of_two_syncs_of_a_feed_the_second_to_commit_fails(target, path, monkeypatch):
     other, put = Delta(path), target._lake.put
     with target.lock(FIRST):
-        with pytest.raises(siteline.StoreBusy, match="of this process"), other.lock(FIRST):
+        with pytest.raises(siteline.errors.StoreBusy, match="of this process"), other.lock(FIRST):
             pass
         target.apply(FIRST, None, b"1")
         other.apply(FIRST, None, b"2")  # as a process does, which does not see this lock
-        with pytest.raises(siteline.StoreBusy, match="Another process has synced"):
+        with pytest.raises(siteline.errors.StoreBusy, match="Another process has synced"):
             target.apply(FIRST, None, b"3")
         assert target.state(FIRST) == b"2"
 
@@ -157,7 +157,7 @@ def test_of_two_syncs_of_a_feed_the_second_to_commit_fails(target, path, monkeyp
 
     with target.lock(FIRST):
         monkeypatch.setattr(target._lake, "put", overtaken)
-        with pytest.raises(siteline.StoreBusy, match="Another process has synced"):
+        with pytest.raises(siteline.errors.StoreBusy, match="Another process has synced"):
             target.apply(FIRST, None, b"5")
         assert target.state(FIRST) == b"4"
 
@@ -190,7 +190,7 @@ def test_changes_need_the_log_of_the_table(plant, target, monkeypatch):
     assert points_by_key(target.changes(FIRST, sequences[0], old=True)) != {}
     assert points_by_key(target.changes(FIRST, sequences[1], old=True)) == {}
     monkeypatch.setattr(deltalake.DeltaTable, "history", lambda table: [])
-    with pytest.raises(siteline.QueryError, match="no longer in the log"):
+    with pytest.raises(siteline.errors.QueryError, match="no longer in the log"):
         target.changes(FIRST, sequences[0], old=True)
 
 

@@ -185,7 +185,7 @@ def test_a_file_is_of_one_process_at_a_time(path, target, sandbox):
         target = DuckDB(sys.argv[1])
         try:
             target.state("line-2")
-        except siteline.StoreBusy as error:
+        except siteline.errors.StoreBusy as error:
             sys.exit(f"busy: {error}")
         print("open", flush=True)
         sys.stdin.read()
@@ -194,7 +194,7 @@ def test_a_file_is_of_one_process_at_a_time(path, target, sandbox):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as process:
         assert process.stdout.readline() == "open\n"
-        with pytest.raises(siteline.StoreBusy, match="Another process has opened"):
+        with pytest.raises(siteline.errors.StoreBusy, match="Another process has opened"):
             sandbox.client().sync(make_feed(), target)
         assert sandbox.stats["data_requests"] == 0
         process.communicate("")

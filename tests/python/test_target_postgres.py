@@ -153,7 +153,7 @@ def test_a_feed_is_locked_for_all_processes_until_the_end_of_its_sync(tables, sa
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as process:
         process.stdout.readline()
-        with pytest.raises(siteline.StoreBusy):
+        with pytest.raises(siteline.errors.StoreBusy):
             client.sync(feed, target)
         process.kill()
     locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
@@ -169,7 +169,7 @@ def test_names_are_quoted_and_may_have_a_schema(tables, sandbox, store):
     tables.name = '"a""b"."it\'s %s {x}"'
     assert tables.points("o''neil \"\\") == stored(store, feed.name) != {}
     for name in ("a.b.c", "", ".a", "a" * 49, "a\0"):
-        with pytest.raises(siteline.QueryError, match="is no name"):
+        with pytest.raises(siteline.errors.QueryError, match="is no name"):
             Postgres(tables.uri, table=name)
 
 
@@ -204,7 +204,7 @@ def test_no_text_has_the_password(postgres_server):
         "host=h geheim",
         "password='heim",
     ):
-        with pytest.raises(siteline.ConfigError, match="libpq") as caught:
+        with pytest.raises(siteline.errors.ConfigError, match="libpq") as caught:
             Postgres(uri).state("line-2")
         assert "heim" not in f"{caught.value} {caught.value.hint} {caught.value.__context__}"
     with pytest.raises(dbapi.OperationalError, match="Connection refused") as refused:

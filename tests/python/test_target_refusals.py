@@ -50,7 +50,7 @@ def waits(tables):
 def test_an_id_with_nul_leaves_the_other_feeds_alone(sandbox, tables):
     load_tag(sandbox, "T\0\x1b" + "x" * 999)
     load_tag(sandbox, "T1", line="L2")
-    with pytest.raises(siteline.StoreError, match=r"PostgreSQL .*has a NUL") as caught:
+    with pytest.raises(siteline.errors.StoreError, match=r"PostgreSQL .*has a NUL") as caught:
         sandbox.client().sync(FEEDS, tables.target())
     text = str(caught.value)
     assert r"tag_guid 'T\x00\x1bxxx" in text
@@ -104,12 +104,12 @@ def test_postgres_refuses_before_any_request(sandbox, tables, statement):
     for one in statement.split(";"):
         tables.rows(one)
     try:
-        with pytest.raises((siteline.StoreError, siteline.ConfigError)) as caught:
+        with pytest.raises((siteline.errors.StoreError, siteline.errors.ConfigError)) as caught:
             sandbox.client().sync(FEEDS, reader)
     finally:
         tables.rows("ALTER ROLE reader RESET ALL")
     assert sandbox.stats["data_requests"] == spent
-    if isinstance(caught.value, siteline.StoreError):
+    if isinstance(caught.value, siteline.errors.StoreError):
         assert caught.value.__cause__.sqlstate[:2] in ("42", "25")
     assert "made_by" not in str(caught.value)
 
@@ -124,7 +124,7 @@ def test_a_table_of_others_is_refused_before_any_request(request, sandbox, tmp_p
         with duckdb.connect(tmp_path / "other") as connection:
             connection.execute("CREATE TABLE points (feed VARCHAR, reading DOUBLE)")
         target = DuckDB(tmp_path / "other")
-        with pytest.raises(siteline.QueryError, match="plain name"):
+        with pytest.raises(siteline.errors.QueryError, match="plain name"):
             DuckDB(tmp_path / "other", table="a.b")
     else:
         deltalake = pytest.importorskip("deltalake")
@@ -132,7 +132,7 @@ def test_a_table_of_others_is_refused_before_any_request(request, sandbox, tmp_p
         target = siteline.targets.Delta(tmp_path / "other")
     with (
         target,
-        pytest.raises(siteline.ConfigError, match=r"no column site_id|no table of siteline"),
+        pytest.raises(siteline.errors.ConfigError, match=r"no column site_id|no table of siteline"),
     ):
         sandbox.client().sync(FEEDS, target)
     assert sandbox.stats["token_requests"] == 0
@@ -201,7 +201,7 @@ def test_duckdb_refuses_before_any_request(sandbox, tmp_path, statement):
         for view in ("points_settled", "points_settled_ranges"):
             connection.execute(f"DROP VIEW {view}")
         connection.execute(statement)
-    with DuckDB(path) as target, pytest.raises((siteline.StoreError, siteline.ConfigError)):
+    with DuckDB(path) as target, pytest.raises((siteline.errors.StoreError, siteline.errors.ConfigError)):
         sandbox.client().sync(FEEDS, target)
     assert sandbox.stats["data_requests"] == spent
 
@@ -253,13 +253,13 @@ def test_delta_refuses_other_columns_before_any_request(sandbox, tmp_path, what)
     changed = rows.drop_columns(["value"]) if what == "column" else smaller
     options = {"mode": "overwrite", "schema_mode": "overwrite", "partition_by": ["feed", "day"]}
     deltalake.write_deltalake(path, changed, **options)
-    with pytest.raises(siteline.ConfigError, match="value"):
+    with pytest.raises(siteline.errors.ConfigError, match="value"):
         sandbox.client().sync(FEEDS, target)
     assert sandbox.stats["data_requests"] == spent
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"), [(errno.EROFS, siteline.StoreError), (errno.ENOSPC, siteline.StoreFull)]
+    ("number", "kind"), [(errno.EROFS, siteline.errors.StoreError), (errno.ENOSPC, siteline.errors.StoreFull)]
 )
 def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatch, number, kind):
     pytest.importorskip("deltalake")
@@ -272,7 +272,7 @@ def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatc
     sandbox.client().sync(FEEDS, target, until="2026-11-19")
     spent = sandbox.stats["data_requests"]
     monkeypatch.setattr(_lake.tempfile, "TemporaryFile", fail)
-    with pytest.raises(siteline.StoreError) as caught:
+    with pytest.raises(siteline.errors.StoreError) as caught:
         sandbox.client().sync(FEEDS, target)
     assert type(caught.value) is kind
     assert isinstance(caught.value.__cause__, OSError)
@@ -289,7 +289,7 @@ def test_a_disk_that_fills_up_is_a_store_full(sandbox, tmp_path, monkeypatch, na
         raise error("Could not write to the file: No space left on device (os error 28)")
 
     monkeypatch.setattr(target, "_apply", fail)
-    with pytest.raises(siteline.StoreFull, match=name) as caught:
+    with pytest.raises(siteline.errors.StoreFull, match=name) as caught:
         sandbox.client().sync(FEEDS, target)
     assert isinstance(caught.value.__cause__, error)
     monkeypatch.undo()

@@ -37,7 +37,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
         load_tag(sandbox, "T1", line=line)
     client, target, both = sandbox.client(), Picky(), feeds(page_size=20)
     client.sync(both, store)
-    with pytest.raises(siteline.StoreError, match="the tag_guid") as caught:
+    with pytest.raises(siteline.errors.StoreError, match="the tag_guid") as caught:
         client.sync(both, target, **options)
     assert "2026-11-18T12:00:00Z to 2026-11-19T12:00:00Z is set aside until 2026-11-21" in (
         caught.value.hint
@@ -64,7 +64,7 @@ def test_a_series_that_is_always_refused_costs_three_pages(sandbox):
     load_tag(sandbox, BAD)
     load_tag(sandbox, "T1", line="L2")
     client, target = sandbox.client(), Picky()
-    with pytest.raises(siteline.StoreError):
+    with pytest.raises(siteline.errors.StoreError):
         client.sync(feeds(), target)
     assert len(client.sync(feeds(), target)["line-1"].set_aside) == 3
     spent = sandbox.stats["data_requests"]
@@ -105,7 +105,7 @@ def test_a_constraint_of_a_table_refuses_pages_alone(sandbox, tmp_path):
         connection.execute("DROP VIEW points_settled; DROP TABLE points")
         connection.execute(f"CREATE TABLE points ({text}, CHECK (line_id <> 'L1'))")
     with DuckDB(path) as target:
-        with pytest.raises(siteline.StoreError, match=r"DuckDB .*CHECK") as caught:
+        with pytest.raises(siteline.errors.StoreError, match=r"DuckDB .*CHECK") as caught:
             sandbox.client().sync(feeds(), target)
         assert isinstance(caught.value.__cause__, duckdb.ConstraintException)
         assert sandbox.client().sync(feeds(), target).requests == 0

@@ -94,7 +94,7 @@ def test_a_state_that_is_not_bytes_is_an_error(sandbox):
         sandbox.client().sync(make_feed(), Wrong())
     store = MemoryStore()
     store.states["line-2"] = b"something else"
-    with pytest.raises(siteline.StoreCorrupt):
+    with pytest.raises(siteline.errors.StoreCorrupt):
         sandbox.client().sync(make_feed(), store)
 
 
@@ -104,9 +104,9 @@ def test_an_object_that_is_not_a_store_is_refused_before_any_request(sandbox):
             return 0, 0, 0
 
     for store in (None, "plant.siteline", object(), {}):
-        with pytest.raises(siteline.QueryError, match="StoreTarget"):
+        with pytest.raises(siteline.errors.QueryError, match="StoreTarget"):
             sandbox.client().sync(make_feed(), store)
-    with pytest.raises(siteline.ConfigError, match="async"):
+    with pytest.raises(siteline.errors.ConfigError, match="async"):
         sandbox.client().sync(make_feed(), Async())
     assert sandbox.stats["token_requests"] == 0
 
@@ -120,7 +120,7 @@ def test_a_lock_is_held_during_the_sync_and_always_released(sandbox):
     assert sorted(store.locks) == ["+line-1", "+line-2", "-line-1", "-line-2"]
     sandbox.clock.advance("1h")
     sandbox.fault(on="data", status=400, error="invalid_request", times=9)
-    with pytest.raises(siteline.RequestRejected):
+    with pytest.raises(siteline.errors.RequestRejected):
         client.sync(two, store)
     assert len(store.locks) == 8
     assert not set(store.locks[-2:]) & {"+line-1", "+line-2"}
@@ -141,7 +141,7 @@ def test_a_lock_attribute_is_ignored_and_a_wrong_lock_method_is_an_error(sandbox
 
     with pytest.raises(TypeError, match=r"generator.*context manager"):
         client.sync(make_feed(), Generator())
-    with pytest.raises(siteline.ConfigError, match="async"):
+    with pytest.raises(siteline.errors.ConfigError, match="async"):
         client.sync(make_feed(), Async())
 
 
@@ -189,6 +189,6 @@ def test_a_store_is_a_target_and_can_be_wrapped_by_another(tmp_path):
             assert plain.points(feed).to_pandas().equals(store.points(feed).to_pandas())
         # A sync of the store itself continues from the state that the tee passed on.
         assert sandbox.client().sync(feed, store).requests == 0
-        scan = sandbox.client().data(site="S1", start="2026-11-01T00:00Z", interval="1h")
-        with pytest.raises(siteline.QueryError, match="of a scan"):
+        scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
+        with pytest.raises(siteline.errors.QueryError, match="of a scan"):
             store.apply(feed, next(scan.pages()), b"")

@@ -73,7 +73,7 @@ def test_a_feed_has_one_sync_at_a_time(place, sandbox):
     with place.open() as target, place.open() as other:
         with target.lock("line-2"):
             for one in (target, other):
-                with pytest.raises(siteline.StoreBusy, match="line-2"):
+                with pytest.raises(siteline.errors.StoreBusy, match="line-2"):
                     client.sync(feeds[1], one)
             assert sandbox.stats["token_requests"] == 0
             assert client.sync(feeds[0], target).complete

@@ -70,7 +70,7 @@ def repickled(value, key_file=None):
 
 def read_in_child(client_or_scan):
     if isinstance(client_or_scan, siteline.Client):
-        client_or_scan = client_or_scan.data(**QUERY)
+        client_or_scan = client_or_scan.scan(**QUERY)
     return client_or_scan.collect().to_pandas(), siteline.__version__
 
 
@@ -81,7 +81,7 @@ def test_a_client_works_in_a_spawned_process(client):
     expected, _ = read_in_child(client)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         in_child, version = pool.submit(read_in_child, client).result(timeout=300)
-        scanned, _ = pool.submit(read_in_child, client.data(**QUERY)).result(timeout=300)
+        scanned, _ = pool.submit(read_in_child, client.scan(**QUERY)).result(timeout=300)
     assert version == siteline.__version__
     assert len(expected) > 0
     assert in_child.equals(expected)
@@ -109,7 +109,7 @@ def test_to_load_a_pickle_runs_no_command(sandbox, subject, locked_file, command
     command = [sys.executable, "-I", "-S", "-c", line]
     credential = siteline.Credential(subject, locked_file, password_command=command)
     client = siteline.Client(sandbox.base_url, credential=credential)
-    pickled = pickle.dumps([credential, client, client.data(**QUERY)])
+    pickled = pickle.dumps([credential, client, client.scan(**QUERY)])
     mark.unlink()
     again, client, scan = pickle.loads(pickled)
     assert (again.kid, again.public_jwk) == (key.thumbprint, key.public_jwk)
@@ -149,13 +149,13 @@ def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(
     script.write_text(f"print({PASSPHRASE!r})")
     pickled = pickle.dumps(client([sys.executable, str(script)]))
     script.write_text("raise SystemExit('the vault is closed')")
-    with pytest.raises(siteline.CredentialError, match="ended with status 1") as caught:
+    with pytest.raises(siteline.errors.CredentialError, match="ended with status 1") as caught:
         pickle.loads(pickled).discover()
     assert caught.value.hint == "It said: the vault is closed"
     script.write_text(f"print({PASSPHRASE!r})")
     locked_file.unlink()
     other_private_key().save(locked_file, passphrase=PASSPHRASE)
-    with pytest.raises(siteline.CredentialError, match="kid="):
+    with pytest.raises(siteline.errors.CredentialError, match="kid="):
         pickle.loads(pickled).discover()
     assert sandbox.stats["token_requests"] == 0
 
@@ -169,7 +169,7 @@ def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch)
     assert not any(line.encode() in pickled for line in pem.splitlines()[1:-1])
     pickle.loads(pickled).discover()
     monkeypatch.delenv("SITELINE_PRIVATE_KEY")
-    with pytest.raises(siteline.CredentialError, match="SITELINE_PRIVATE_KEY is not set"):
+    with pytest.raises(siteline.errors.CredentialError, match="SITELINE_PRIVATE_KEY is not set"):
         pickle.loads(pickled)
 
 
@@ -205,7 +205,7 @@ def test_a_secret_passed_as_a_value_is_not_pickled_and_the_error_names_alternati
     credential = refusals(subject, key, key_file, locked_file)[how]
     client = siteline.Client(sandbox.base_url, credential=credential)
     other = siteline.AsyncClient(sandbox.base_url, credential=credential)
-    for value in (credential, client, other, client.data(**QUERY), other.data(**QUERY)):
+    for value in (credential, client, other, client.scan(**QUERY), other.scan(**QUERY)):
         with pytest.raises(TypeError) as caught:
             pickle.dumps(value)
         for way in ("path of a key file", "password_command=", "from_env()", "from_profile()"):
@@ -232,11 +232,11 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
 
     async def read(client):
         async with client:
-            return len(await client.data(**QUERY).collect())
+            return len(await client.scan(**QUERY).collect())
 
     expected = len(sandbox.truth(**QUERY))
     assert asyncio.run(read(repickled(client, key_file))) == expected
-    scan = repickled(client.data(**QUERY), key_file)
+    scan = repickled(client.scan(**QUERY), key_file)
     assert len(asyncio.run(scan.collect())) == expected
 
 
@@ -245,7 +245,7 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
 
 def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
     shape = siteline.Shape(array="series", missing_cursor="end")
-    scan = client.data(
+    scan = client.scan(
         **QUERY, filters={"machineId": ["M1", "M2"]}, shape=shape, max_pages=9, deadline="1m",
         extra_columns=["quality"], keep_raw=True, page_size=7,
     )  # fmt: skip
@@ -255,19 +255,19 @@ def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
     # The cursor at the end is encrypted with a new nonce each time.
     assert next(again.pages()).raw[:500] == next(scan.pages()).raw[:500]
     assert again.collect().to_pandas().equals(scan.collect().to_pandas())
-    again = repickled(client.data(**QUERY, page_size=7, max_pages=1), key_file)
-    with pytest.raises(siteline.QueryError, match="max_pages"):
+    again = repickled(client.scan(**QUERY, page_size=7, max_pages=1), key_file)
+    with pytest.raises(siteline.errors.QueryError, match="max_pages"):
         again.collect()
 
 
 def test_a_resumed_scan_is_pickled_with_its_bookmark_but_without_a_table(client, sandbox, key_file):
-    scan = client.data(**QUERY, page_size=7)
+    scan = client.scan(**QUERY, page_size=7)
     bookmark = next(scan.pages()).bookmark
     rest = scan.resume(bookmark)
     assert repickled(rest, key_file).collect().to_pandas().equals(rest.collect().to_pandas())
     sandbox.fault(on="data", status=503, skip=1, times=2)
-    with pytest.raises(siteline.ServiceUnavailable) as caught:
-        client.data(**QUERY, page_size=7).collect()
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
+        client.scan(**QUERY, page_size=7).collect()
     error = caught.value
     with pytest.raises(TypeError, match="onto="):
         pickle.dumps(scan.resume(error.bookmark, onto=error.partial))
@@ -278,13 +278,13 @@ def test_a_resumed_scan_is_pickled_with_its_bookmark_but_without_a_table(client,
 
 
 def test_values_survive_pickle_copy_and_deepcopy(client):
-    scan = client.data(**QUERY, filters={"tag": ["a&b", "ü"]}, page_size=7)
+    scan = client.scan(**QUERY, filters={"tag": ["a&b", "ü"]}, page_size=7)
     shape = siteline.Shape(array="items", timestamp="epoch_seconds", identity=list("abcde"))
-    bookmark = next(client.data(**QUERY, page_size=7).pages()).bookmark
+    bookmark = next(client.scan(**QUERY, page_size=7).pages()).bookmark
     discovery = client.discover()
     for value in (
         scan.query,
-        client.data(start=None).query,
+        client.scan(start=None).query,
         shape,
         siteline.Shape(),
         bookmark,
@@ -304,7 +304,7 @@ def test_values_survive_pickle_copy_and_deepcopy(client):
 
 
 def test_the_error_for_an_unpicklable_object_names_an_alternative(client, sandbox):
-    scan = client.data(**QUERY)
+    scan = client.scan(**QUERY)
     wide = scan.collect().wide()
     page = next(scan.pages())
     for value, words in (

@@ -77,7 +77,7 @@ def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
             warnings.simplefilter("always")
             try:
                 given = stored_points(store, "line-2", start, end)
-            except siteline.UnreadRange as error:
+            except siteline.errors.UnreadRange as error:
                 spans, given = error.spans, None
         if given is None:
             assert not is_read(store, start, min(end, max(NEWEST, start)))
@@ -105,10 +105,10 @@ def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
     ],
 )
 def test_an_unread_day_is_an_error_however_it_is_read(store, read):
-    with pytest.raises(siteline.UnreadRange, match='feed "line-2": unread: 2026-11-17') as caught:
+    with pytest.raises(siteline.errors.UnreadRange, match='feed "line-2": unread: 2026-11-17') as caught:
         read(store.points("line-2", *day(17)))
     assert caught.value.spans == (day(17),)
-    assert isinstance(caught.value, siteline.StoreError)
+    assert isinstance(caught.value, siteline.errors.StoreError)
     assert 'unread="warn"' in caught.value.hint
     assert "client.sync()" in caught.value.hint
     again = pickle.loads(pickle.dumps(caught.value))
@@ -117,13 +117,13 @@ def test_an_unread_day_is_an_error_however_it_is_read(store, read):
 
 def test_time_outside_of_what_can_have_been_read_is_an_error(store):
     with pytest.raises(
-        siteline.UnreadRange, match=r"the newest instant .* is 2026-11-19T23:55"
+        siteline.errors.UnreadRange, match=r"the newest instant .* is 2026-11-19T23:55"
     ) as ahead:
         len(store.points("line-2", *day(21)))
     assert ahead.value.spans == (day(21),)
-    with pytest.raises(siteline.UnreadRange, match="the newest instant"):
+    with pytest.raises(siteline.errors.UnreadRange, match="the newest instant"):
         len(store.points("line-2", NEWEST))
-    with pytest.raises(siteline.UnreadRange, match="a feed of another name") as early:
+    with pytest.raises(siteline.errors.UnreadRange, match="a feed of another name") as early:
         len(store.points("line-2", *day(14, days=2)))
     assert early.value.spans == (day(14),)
     assert "another name" not in ahead.value.hint
@@ -172,7 +172,7 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
         report = sandbox.client(daily_allowance=1).sync(feed, store)
         assert (report["line-2"].newest, report.read_through) == (None, None)
         for points in (store.points(feed), store.points(feed, *day(16)), store.as_of(feed, report)):
-            with pytest.raises(siteline.UnreadRange, match="no range of it"):
+            with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
                 len(points)
         with pytest.warns(siteline.SitelineWarning, match="no range of it"):
             assert len(store.points(feed, unread="warn")) == 0
@@ -181,7 +181,7 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
         assert not kept.attrs["siteline"]["coverage"]["complete"], "the mark stays"
         with pytest.warns(siteline.SitelineWarning, match="have arrived"):
             assert len(store.changes(feed, since=0)) == 50
-        with pytest.raises(siteline.QueryError, match='"error", "warn" and "keep"'):
+        with pytest.raises(siteline.errors.QueryError, match='"error", "warn" and "keep"'):
             store.points(feed, unread="Keep")
 
 
@@ -195,7 +195,7 @@ def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):
             upserted = {
                 key: row[:4] for key, row in rows_by_key(store.changes(feed, since=0)).items()
             }
-        with pytest.raises(siteline.UnreadRange):
+        with pytest.raises(siteline.errors.UnreadRange):
             len(store.changes(feed, 0, *day(17)))
         second = sandbox.client().sync(feed, store)
         changes = rows_by_key(store.changes(feed, since=first))

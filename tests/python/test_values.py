@@ -32,7 +32,7 @@ def serve(shared_sandbox):
         shared_sandbox.clear_faults()
         shared_sandbox.fault(on="data", status=200, body=body, headers=headers)
         try:
-            return client.data(**QUERY, **options).collect()
+            return client.scan(**QUERY, **options).collect()
         finally:
             shared_sandbox.clear_faults()
 
@@ -119,7 +119,7 @@ def test_a_violation_of_the_interface_names_its_path(serve):
         (wrong, "$.series[0].points[1].value"),
         (missing, "$.series[0].tagGuid"),
     ):
-        with pytest.raises(siteline.ProtocolError) as caught:
+        with pytest.raises(siteline.errors.ProtocolError) as caught:
             serve(body)
         assert caught.value.path == path
         assert path in str(caught.value)
@@ -130,7 +130,7 @@ def test_the_array_is_detected_or_named_by_a_shape(serve):
     body["meters"] = body.pop("series")
     assert serve(body).report["arrays"] == ["meters"]
     body["sensors"] = body["meters"]
-    with pytest.raises(siteline.ProtocolError, match=r"(?s)meters.*sensors"):
+    with pytest.raises(siteline.errors.ProtocolError, match=r"(?s)meters.*sensors"):
         serve(body)
     shape = siteline.Shape(array="sensors")
     assert serve(body, shape=shape).report["arrays"] == ["sensors"]
@@ -152,5 +152,5 @@ def test_unknown_members_are_kept_on_request(serve):
     "body", [b"<html>captive portal</html>", b"", b"null", b"[]", b'{"error":"x"}']
 )
 def test_a_200_that_is_not_a_page_is_an_error(serve, body):
-    with pytest.raises((siteline.ProtocolError, siteline.TruncatedBody)):
+    with pytest.raises((siteline.errors.ProtocolError, siteline.errors.TruncatedBody)):
         serve(body)

@@ -17,7 +17,7 @@ MEASURES = ["value", "minimum", "maximum", "sample_count"]
 
 @pytest.fixture
 def table(shared_sandbox):
-    return shared_sandbox.client().data(**HOURLY).collect()
+    return shared_sandbox.client().scan(**HOURLY).collect()
 
 
 def pivoted(table, value):
@@ -61,7 +61,7 @@ def test_columns_with_one_name_each_are_those_of_arrow_and_polars(table):
 
 
 def test_no_points_are_an_empty_frame_with_the_same_index(shared_sandbox):
-    empty = shared_sandbox.client().data(**HOURLY | {"filters": {"machineId": "none"}}).collect()
+    empty = shared_sandbox.client().scan(**HOURLY | {"filters": {"machineId": "none"}}).collect()
     for value in MEASURES:
         frame = empty.wide(value).to_pandas()
         assert frame.shape == (0, 0)
@@ -94,11 +94,11 @@ def test_a_stores_points_and_gathered_tables_have_it_too(sandbox, tmp_path):
             check_column_type=False,
         )
         assert points.wide().to_pandas().attrs["siteline"]["feed"] == "a"
-        with pytest.raises(siteline.QueryError, match="sample_count"):
+        with pytest.raises(siteline.errors.QueryError, match="sample_count"):
             points.wide("mean")
-        with pytest.raises(siteline.UnreadRange):
+        with pytest.raises(siteline.errors.UnreadRange):
             store.points("a", "2020-01-01", "2020-01-02").wide()
-    scan = client.data(**HOURLY)
+    scan = client.scan(**HOURLY)
     gathered = client.gather(scan.split(3))
     assert gathered.wide().to_pandas().equals(scan.collect().wide().to_pandas())
 
@@ -107,7 +107,7 @@ def test_ids_that_are_null_are_missing_in_the_levels_and_empty_in_the_names(sand
     data = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-01T00:00Z"]), "value": [1.0]})
     for tag in "ab":
         sandbox.load(data, bucket="1h", site="S9", line=None, machine=None, device=None, tag=tag)
-    wide = sandbox.client().data(**HOURLY | {"site": "S9"}).collect().wide()
+    wide = sandbox.client().scan(**HOURLY | {"site": "S9"}).collect().wide()
     assert wide.series == [("S9", None, None, None, tag) for tag in "ab"]
     assert wide.to_polars().columns == ["timestamp", "S9////a", "S9////b"]
     assert wide.to_pandas().columns.get_level_values("line_id").isna().all()

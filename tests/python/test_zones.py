@@ -36,7 +36,7 @@ def check(source):
 
 def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
     client = sandbox.client()
-    scan = client.data(**SIX_HOURS)
+    scan = client.scan(**SIX_HOURS)
     for source in (scan, scan.collect(), next(scan.pages()), client.gather(scan.split(2))):
         check(source)
     with siteline.Store(tmp_path / "plant.siteline") as store:
@@ -52,7 +52,7 @@ def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
 
     async def read():
         async with sandbox.async_client() as asynchronous:
-            other = asynchronous.data(**SIX_HOURS)
+            other = asynchronous.scan(**SIX_HOURS)
             frame = await other.to_pandas(tz=BERLIN)
             arrow, polars = await other.to_arrow(tz=BERLIN), await other.to_polars(tz=BERLIN)
             return frame["timestamp"].dtype, arrow.num_rows, polars.height
@@ -62,23 +62,23 @@ def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
 
 @pytest.mark.parametrize("tz", [ZoneInfo(BERLIN), BERLIN, "europe/BERLIN"])
 def test_a_zone_has_its_name_in_the_database(sandbox, tz):
-    frame = sandbox.client().data(**SIX_HOURS).to_pandas(tz=tz)
+    frame = sandbox.client().scan(**SIX_HOURS).to_pandas(tz=tz)
     assert frame["timestamp"].dtype == DTYPE
     assert frame["timestamp"].iloc[0].isoformat() == "2026-11-01T01:00:00+01:00"
 
 
 @pytest.mark.parametrize("tz", ["Berlin", "", 7, datetime.timezone(datetime.timedelta(hours=1))])
 def test_what_is_no_zone_is_refused_before_anything_is_read(sandbox, tz):
-    scan = sandbox.client().data(**SIX_HOURS)
+    scan = sandbox.client().scan(**SIX_HOURS)
     for way in (scan.to_pandas, scan.to_polars, scan.to_arrow):
-        with pytest.raises(siteline.QueryError, match="is no time zone"):
+        with pytest.raises(siteline.errors.QueryError, match="is no time zone"):
             way(tz=tz)
     assert sandbox.stats["data_requests"] == 0
 
 
 def test_a_local_day_of_25_hours_is_shown_as_it_is(sandbox):
     query = {"site": "S1", "start": "2026-10-24T22:00Z", "end": "2026-10-25T23:00Z"}
-    frame = sandbox.client().data(**query, interval="1h").to_pandas(tz=BERLIN)
+    frame = sandbox.client().scan(**query, interval="1h").to_pandas(tz=BERLIN)
     hours = frame["timestamp"].drop_duplicates()
     assert len(hours) == 25
     assert set(hours.dt.date) == {datetime.date(2026, 10, 25)}

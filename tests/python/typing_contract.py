@@ -18,7 +18,7 @@ def on_progress(now: siteline.Progress) -> None:
 
 
 def main(client: siteline.Client, start: datetime) -> None:
-    scan = client.data(
+    scan = client.scan(
         site="S1", start=start, end="2026-11-02T00:00Z", interval=timedelta(minutes=1)
     )
     assert_type(scan, siteline.Scan)
@@ -29,13 +29,13 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(next(records), dict[str, Any])
     assert_type(scan.records(named=True, fresh=True), siteline.RecordIterator[siteline.Record])
     assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
-    client.data(site=7, start=None, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
+    client.scan(site=7, start=None, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
     assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)
     assert_type(siteline.Client.from_profile("plant-a", ca_bundle="ca.pem"), siteline.Client)
     assert_type(siteline.AsyncClient.from_profile("plant-a"), siteline.AsyncClient)
     siteline.Credential("s", "key.pem", password_command=["pass", "show", "plant"])
-    client.data(site="S1", start=None, progress=True)
-    client.data(site="S1", start=None, progress=on_progress)
+    client.scan(site="S1", start=None, progress=True)
+    client.scan(site="S1", start=None, progress=on_progress)
     table = scan.collect()
     assert_type(table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"}), siteline.Plot)
     assert_type(table.plot(labels=lambda ids: (f"{ids[4]}", "rpm")).to_pandas(), pd.DataFrame)
@@ -53,7 +53,7 @@ def main(client: siteline.Client, start: datetime) -> None:
         assert_type(table, siteline.Table)
         assert_type(table.report, siteline.TableReport)
         assert_type(table.report["unknown_members"], list[str])
-    except siteline.AllowanceExhausted as error:
+    except siteline.errors.AllowanceExhausted as error:
         assert_type(error.retry_at, datetime | None)
         if error.bookmark is not None:
             scan.resume(error.bookmark, onto=error.partial)
@@ -92,7 +92,7 @@ def check_sync(client: siteline.Client, path: Path) -> None:
         assert_type(report.to_dict()["feeds"][0]["read_through"], str | None)
         assert_type(report.to_dict()["allowance"]["left"], int | None)
         assert_type(client.plan(feed, store).tasks[0].pages, int | None)
-        assert_type(client.plan(client.data(site="S1", start=None)).fits, bool | None)
+        assert_type(client.plan(client.scan(site="S1", start=None)).fits, bool | None)
         points = store.points(feed, settled_only=True, flagged="drop")
         assert_type(points, siteline.Points)
         assert_type(points.to_polars(), pl.DataFrame)
@@ -143,7 +143,7 @@ async def check_custom_stores(client: siteline.AsyncClient, feed: siteline.Feed)
     assert_type(await client.sync(feed, awaited), siteline.SyncReport)
     assert_type(await client.plan(feed, awaited), siteline.Plan)
     siteline.Credential("s", signer=sign, public_jwk="{}")
-    parts = client.data(site="S1", start=None).split(3)
+    parts = client.scan(site="S1", start=None).split(3)
     assert_type(parts, list[siteline.AsyncScan])
     assert_type(await client.gather(parts), siteline.Gathered)
     assert_type(await client.plan(parts), siteline.Plan)

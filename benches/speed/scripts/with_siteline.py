@@ -8,7 +8,7 @@ client = siteline.Client(
     os.environ["SPEED_SERVER"],
     credential=siteline.Credential("bench", os.environ["SPEED_TARGET"] + "/bench-pages/key.pem"),
 )
-scan = client.data(
+scan = client.scan(
     site="page",
     start="2026-09-01T00:00:00Z",
     end="2026-09-01T08:20:00Z",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from siteline._doctor.diagnosis import Check, Diagnosis
 
 if TYPE_CHECKING:
-    from siteline._siteline import Client
+    from siteline._core import Client
     from siteline.aio import AsyncClient
 
 __all__ = ["Check", "Diagnosis", "doctor"]

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
-from siteline._siteline import Credential, MutualTls
+from siteline._core import Credential, MutualTls
 from siteline._times import to_second
 from siteline.errors import ConfigError, CredentialError
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from siteline._siteline import Client
+from siteline._core import Client
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from siteline._siteline import Credential, MutualTls, Page, _Way
+    from siteline._core import Credential, MutualTls, Page, _Way
     from siteline.aio import AsyncClient
     from siteline.discovery import Discovery
 
@@ -141,7 +141,7 @@ class Look:
         if self._page is None:
             try:
                 start, end = self.hour()
-                scan = self.client.data(start=start, end=end, page_size=_PAGE_SIZE)
+                scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE)
                 self._page = Read(next(scan.pages()), None)
             except Exception as error:
                 self._page = Read(None, error)
@@ -149,7 +149,7 @@ class Look:
 
     def hour(self) -> tuple[datetime, datetime]:
         """Return the newest whole hour that lies behind the settle lag."""
-        newest = self.client.data(start=None).query.end
+        newest = self.client.scan(start=None).query.end
         assert newest is not None
         end = newest.replace(minute=0, second=0, microsecond=0)
         return end - timedelta(hours=1), end

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.seen import Seen, fail, ok, warn
-from siteline._siteline import Client, Credential, PrivateKey, _paths, _sources
+from siteline._core import Client, Credential, PrivateKey, _paths, _sources
 from siteline.errors import AgentUnavailable, ConfigError, CredentialError, SitelineWarning
 
 if TYPE_CHECKING:

@@ -167,7 +167,7 @@ def _started(options: argparse.Namespace, listen: str | None) -> Agent:
 
 def _forbid_core_dumps() -> None:
     """Write no key to a disk when this process crashes. Commands that it runs may dump theirs."""
-    from siteline._siteline import _forbid_core_dumps as forbid
+    from siteline._core import _forbid_core_dumps as forbid
 
     forbid()
 

@@ -113,7 +113,7 @@ def add_zone(group: argparse._ActionsContainer) -> None:
 
 
 def query_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the query's keywords, as :meth:`siteline.Client.data` and Feed take them."""
+    """Return the query's keywords, as :meth:`siteline.Client.scan` and Feed take them."""
     from siteline.errors import QueryError
 
     filters: dict[str, list[str]] = {}

@@ -27,7 +27,7 @@ FOLDER = os.path.join(os.path.dirname(__file__), "completions")
 _INSTALLATION = """\
 to install:
   bash  siteline completion bash > ~/.local/share/bash-completion/completions/siteline
-  zsh   siteline completion zsh > FOLDER/_siteline, in a folder of $fpath
+  zsh   siteline completion zsh > FOLDER/_core, in a folder of $fpath
   fish  siteline completion fish > ~/.config/fish/completions/siteline.fish
 for one shell only: source <(siteline completion bash), the same with zsh;
   siteline completion fish | source

@@ -68,7 +68,7 @@ class FeedsFile(NamedTuple):
 
 
 def read_feeds(path: str) -> FeedsFile:
-    """Read a file of feeds. What is wrong with it is a :class:`siteline.ConfigError`."""
+    """Read a file of feeds. What is wrong with it is a :class:`siteline.errors.ConfigError`."""
     said = _parsed(path, _text(path))
     _refuse_unknown(path, "", said, _TOP)
     profile = said.get("profile")

@@ -18,7 +18,7 @@ def state_folder() -> Path:
 
 
 def _path(name: str, hint: str) -> Path:
-    from siteline._siteline import _paths
+    from siteline._core import _paths
     from siteline.errors import ConfigError
 
     found = _paths()[name]

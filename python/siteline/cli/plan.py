@@ -159,7 +159,7 @@ def _scan_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any], str]:
     query: dict[str, Any] = {**query_of(options), **bounds}
     path: str | None = options.estimate_from
     with client_of(options) as client:
-        scan = client.data(**query)
+        scan = client.scan(**query)
         if path is None:
             plan = client.plan(scan)
         else:

@@ -63,7 +63,7 @@ def scan_of(
     if end is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            now = client.data(start=None, lag=0, **query_of(options)).query.end
+            now = client.scan(start=None, lag=0, **query_of(options)).query.end
         assert now is not None
         if now < end:
             warnings.warn(
@@ -73,7 +73,7 @@ def scan_of(
                 stacklevel=2,
             )
             end = now
-    return client.data(start=options.start, end=end, progress=progress, **query_of(options))
+    return client.scan(start=options.start, end=end, progress=progress, **query_of(options))
 
 
 def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range:
@@ -114,7 +114,7 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
 
 
 def keywords(query: Query) -> dict[str, Any]:
-    """Return a query as the keywords of :meth:`siteline.Client.data`."""
+    """Return a query as the keywords of :meth:`siteline.Client.scan`."""
     return {
         "site": query.site,
         "line": query.line,
@@ -130,7 +130,7 @@ def _data(client: Client, **given: Any) -> Query:
     """Return the query of these arguments, without its warnings, which are said once elsewhere."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return client.data(**given).query
+        return client.scan(**given).query
 
 
 def _of_feed(spool: Spool) -> dict[str, Any]:

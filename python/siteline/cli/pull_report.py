@@ -115,7 +115,7 @@ def _not_listed(client: Client, query: Query) -> list[str] | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return client.data(**keywords(query)).report["not_listed"]
+        return client.scan(**keywords(query)).report["not_listed"]
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:

@@ -61,7 +61,7 @@ def add(commands: _Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> Outcome:
-    from siteline._siteline import HAS_SANDBOX
+    from siteline._core import HAS_SANDBOX
     from siteline.cli.env_file import env_file
     from siteline.cli.stopping import Stop
     from siteline.errors import ConfigError

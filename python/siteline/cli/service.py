@@ -171,7 +171,7 @@ class Service:
 
 def _service_time(client: Client) -> datetime:
     """Return the time of the service, as the client has it. Sends nothing."""
-    return client.plan(client.data(start=None)).now
+    return client.plan(client.scan(start=None)).now
 
 
 def _summary(report: SyncReport, status: Exit) -> str:

@@ -91,7 +91,7 @@ def _restored(options: argparse.Namespace) -> Outcome:
     import errno
     from os.path import exists, getsize
 
-    from siteline._siteline import _restore
+    from siteline._core import _restore
 
     if not exists(options.backup):
         raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)

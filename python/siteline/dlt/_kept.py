@@ -29,7 +29,7 @@ from dlt.common.storages.exceptions import (
 )
 from dlt.pipeline.state_sync import load_pipeline_state_from_destination
 
-from siteline._siteline import Store
+from siteline._core import Store
 from siteline.errors import ConfigError, StoreBusy, StoreError
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from dlt.common.destination.utils import resolve_merge_strategy
 from dlt.extract import DltResource
 from dlt.extract.hints import make_hints
 
-from siteline._siteline import Feed
+from siteline._core import Feed
 from siteline.dlt._kept import KeptStates
 from siteline.dlt._rows import COLUMNS, KEY, newest, rows_of
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from siteline._siteline import Client, SyncPages, _PullOptions
+    from siteline._core import Client, SyncPages, _PullOptions
     from siteline.sync import SyncReport
 
     _Step: TypeAlias = tuple[pa.Table | None, dict[str, bytes]]

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from siteline._siteline import Client, Shape
+from siteline._core import Client, Shape
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from siteline._siteline import Agent
+    from siteline._core import Agent
 
 # What proves a client to an agent over a network, and a sandbox's clock. They travel with the
 # class, because the environment of the driver is not that of an executor.

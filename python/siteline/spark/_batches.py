@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._siteline import Client, Shape
+    from siteline._core import Client, Shape
     from siteline.spark._partitions import Part
 
 DDL = (
@@ -62,7 +62,7 @@ def read(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    scan = client.data(
+    scan = client.scan(
         **{**query, "start": part.start, "end": part.end},
         shape=shape,
         max_pages=max_pages,

@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siteline._siteline import Agent, Client, Shape
+from siteline._core import Agent, Client, Shape
 from siteline._warn import warn
 from siteline.errors import ClosedError, ConfigError
 from siteline.frames import missing
@@ -43,7 +43,7 @@ def register(
       the tasks on this machine until the process ends. For executors on others pass an
       :class:`siteline.Agent` that listens on a network: its address and secret travel to them.
       ``False`` for none: each task signs for itself, with the key that its host has
-    - ``shape``: as of :meth:`Client.data`
+    - ``shape``: as of :meth:`Client.scan`
 
     The key stays in the driver. Where the driver is itself a client of an agent
     (``SITELINE_AGENT``), its tasks are too, and the result is ``None``.

@@ -39,7 +39,7 @@ class Options:
 
     profile: str | None
     query: dict[str, Any]
-    """Keywords of :meth:`siteline.Client.data`."""
+    """Keywords of :meth:`siteline.Client.scan`."""
     by: str | int | None
     max_pages: int | None
     times: dict[str, str]

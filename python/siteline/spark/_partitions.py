@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from siteline._siteline import Client, Page, Scan
+    from siteline._core import Client, Page, Scan
 
 LEAST_PAGES = 10
 """Of a partition. The last page of each is partly filled, so that this costs a tenth at most."""
@@ -94,7 +94,7 @@ def measure(
     def reading(first: int, many: int, most: int) -> Iterator[Page]:
         bounds = {"start": start + first * width, "end": start + (first + many) * width}
         # Without max_pages one more would be under way than is taken.
-        scan = client.data(**{**options, **bounds}, max_pages=max(1, most))
+        scan = client.scan(**{**options, **bounds}, max_pages=max(1, most))
         return islice(scan.pages(), most)
 
     places = [count // 2, count // 4, count * 3 // 4]

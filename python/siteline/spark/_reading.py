@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._siteline import Client, Scan
+    from siteline._core import Client, Scan
     from siteline.spark._options import Options
     from siteline.sync import Plan
 
@@ -58,7 +58,7 @@ class Reading:
 
     def scan(self, client: Client) -> Scan:
         """Return the whole of it as a scan."""
-        return client.data(**self.options.query, shape=self.access.shape)
+        return client.scan(**self.options.query, shape=self.access.shape)
 
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
         """Plan it, reading a page where the density is not known."""

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from siteline._siteline import Client, Feed
+from siteline._core import Client, Feed
 from siteline._times import iso
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
 from siteline.spark import _batches
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._siteline import Scan
+    from siteline._core import Scan
     from siteline.allowance import Allowance
     from siteline.spark._reading import Reading
 
@@ -141,7 +141,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _scan(self, start: datetime, end: datetime) -> Scan:
         shape = self._reading.access.shape
-        return self._open().data(**self._reading.options.between(start, end).query, shape=shape)
+        return self._open().scan(**self._reading.options.between(start, end).query, shape=shape)
 
     def _now(self) -> datetime:
         """Return the service's time, which a page tells, where one is left."""

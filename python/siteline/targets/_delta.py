@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from siteline._siteline import Page
+    from siteline._core import Page
 
 _POINT = ", ".join((*_shared.IDS, "timestamp", *_shared.VALUES))
 

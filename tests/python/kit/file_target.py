@@ -43,7 +43,7 @@ class FileTarget(SharedTarget):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise siteline.StoreBusy(f"{feed} is locked") from None
+                raise siteline.errors.StoreBusy(f"{feed} is locked") from None
             yield
 
     def read(self):

@@ -186,7 +186,7 @@ def locked(stack: ExitStack, target: Any, feed: str) -> bool:
     """Whether no process had the feed: now it is locked."""
     try:
         stack.enter_context(target.lock(feed))
-    except siteline.StoreBusy:
+    except siteline.errors.StoreBusy:
         time.sleep(0.001)
         return False
     return True

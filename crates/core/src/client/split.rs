@@ -49,7 +49,7 @@ impl Scan {
     fn grid(&self) -> Result<Grid> {
         let missing = |what: &str| {
             Error::new(Kind::QueryError, format!("a scan without {what}= cannot be split"))
-                .with_hint(format!("Pass {what}= to client.data(...)."))
+                .with_hint(format!("Pass {what}= to client.scan(...)."))
         };
         let query = self.query();
         let start = query.start().ok_or_else(|| missing("start"))?.as_second();

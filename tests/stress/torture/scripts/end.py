@@ -56,7 +56,7 @@ def busy_records(reader: Any) -> None:
     """Leave daemon threads that read point by point."""
 
     def call() -> None:
-        for _record in reader.client.data(**RANGE).records(named=True):
+        for _record in reader.client.scan(**RANGE).records(named=True):
             pass
 
     for _ in range(3):
@@ -65,7 +65,7 @@ def busy_records(reader: Any) -> None:
 
 def iterator(reader: Any) -> None:
     """Leave an iterator alive, in the middle of its chain."""
-    KEPT.append(reader.client.data(**RANGE).pages())
+    KEPT.append(reader.client.scan(**RANGE).pages())
     next(KEPT[0])
 
 
@@ -73,7 +73,7 @@ def iterator_await(reader: Any) -> None:
     """Leave an asynchronous iterator alive, in the middle of its chain."""
 
     async def begin() -> None:
-        KEPT.append(reader.awaitable.data(**RANGE).pages())
+        KEPT.append(reader.awaitable.scan(**RANGE).pages())
         await anext(KEPT[0])
 
     asyncio.run(begin())
@@ -135,7 +135,7 @@ def use_again() -> None:
         reader.ping()
         asyncio.run(reader.ping_async())
         if reader.has_pages:
-            next(reader.client.data(**RANGE).pages())
+            next(reader.client.scan(**RANGE).pages())
 
 
 def nothing(reader: Any) -> None:

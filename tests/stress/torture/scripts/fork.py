@@ -69,7 +69,7 @@ def main() -> None:
     logging.getLogger("siteline").setLevel(logging.DEBUG)
     reader = open_reader(package, url)
     reader.read()
-    pages = reader.client.data(**RANGE).pages() if reader.has_pages else None
+    pages = reader.client.scan(**RANGE).pages() if reader.has_pages else None
     if pages is not None:
         next(pages)
     ended = threading.Event()

@@ -13,7 +13,7 @@ from reader import RANGE, await_parent, open_reader, report
 
 def read_pages(reader: Any) -> None:
     """Read pages without end."""
-    for _page in reader.client.data(**RANGE).pages():
+    for _page in reader.client.scan(**RANGE).pages():
         pass
 
 

@@ -56,7 +56,7 @@ def main() -> None:
     """Run the script."""
     package, url, what, times = sys.argv[1:]
     reader = open_reader(package, url)
-    pages = reader.client.data(**RANGE).pages()
+    pages = reader.client.scan(**RANGE).pages()
 
     def work() -> None:
         if what == "pages":

@@ -69,7 +69,7 @@ class Siteline:
 
     def read(self) -> object:
         """Wait for a data request."""
-        return self.client.data(**RANGE).collect()
+        return self.client.scan(**RANGE).collect()
 
     def ping(self) -> object:
         """Wait for a request that is always answered."""
@@ -77,7 +77,7 @@ class Siteline:
 
     async def read_async(self) -> object:
         """Await a data request."""
-        return await self.awaitable.data(**RANGE).collect()
+        return await self.awaitable.scan(**RANGE).collect()
 
     async def ping_async(self) -> object:
         """Await a request that is always answered."""
@@ -85,7 +85,7 @@ class Siteline:
 
     def pending(self) -> object:
         """An awaitable of a data request, started and not awaited."""
-        return self.client.data(**RANGE)._collect()
+        return self.client.scan(**RANGE)._collect()
 
 
 class Obstore:

@@ -41,8 +41,8 @@ def client(reader: Any) -> None:
     def work() -> None:
         for _ in range(3):
             assert len(reader.read()) == 1
-            assert [len(page) for page in reader.client.data(**RANGE).pages()] == [1]
-            assert len(list(reader.client.data(**RANGE).records())) == 1
+            assert [len(page) for page in reader.client.scan(**RANGE).pages()] == [1]
+            assert len(list(reader.client.scan(**RANGE).records())) == 1
             reader.ping()
 
     all_at_once(work)
@@ -50,7 +50,7 @@ def client(reader: Any) -> None:
 
 def iterator(reader: Any) -> None:
     """Share an iterator: each page once."""
-    pages = reader.client.data(**RANGE, keep_raw=True).pages()
+    pages = reader.client.scan(**RANGE, keep_raw=True).pages()
     lock = threading.Lock()
     seen: list[bytes] = []
 
@@ -66,7 +66,7 @@ def iterator(reader: Any) -> None:
 
 def records(reader: Any) -> None:
     """Share an iterator over records."""
-    shared = reader.client.data(**RANGE).records()
+    shared = reader.client.scan(**RANGE).records()
 
     def work() -> None:
         for _ in range(50):
