@@ -35,11 +35,7 @@ mod _core {
     #[pymodule_export]
     use super::agent::PyAgent;
     #[pymodule_export]
-    use super::auth::credential::PyCredential;
-    #[pymodule_export]
-    use super::auth::mutual_tls::PyMutualTls;
-    #[pymodule_export]
-    use super::auth::private_key::PyPrivateKey;
+    use super::auth::{CertificateHandle, CredentialHandle, KeyHandle};
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
@@ -90,6 +86,7 @@ mod _core {
         super::bridge::refusals::export(module)?;
         super::bridge::process::watch(module)?;
         super::agent::export(module)?;
+        super::auth::export(module)?;
         super::client::own_files::export(module)?;
         super::store::maintenance::export(module)?;
         #[cfg(debug_assertions)]

@@ -29,14 +29,11 @@ from siteline._core import (
     Client,
     Clock,
     Completeness,
-    Credential,
     Difference,
     Feed,
-    MutualTls,
     Page,
     PageIterator,
     Points,
-    PrivateKey,
     Query,
     Rebucketed,
     RecordIterator,
@@ -52,12 +49,13 @@ from siteline._core import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
-    from siteline._doctor import Check, Diagnosis, doctor
     from siteline._core import Sandbox
+    from siteline._doctor import Check, Diagnosis, doctor
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
     from siteline.coverage import Coverage, CoverageWindow
+    from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.discovery import Differences, Discovery
     from siteline.errors import SitelineError, SitelineWarning
     from siteline.frames import Record
@@ -186,6 +184,7 @@ _MODULES = {
     "allowance": ("Allowance",),
     "catalogue": ("Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"),
     "coverage": ("Coverage", "CoverageWindow"),
+    "credentials": ("Credential", "MutualTls", "PrivateKey"),
     "discovery": ("Differences", "Discovery"),
     "frames": ("Record",),
     "gathered": ("Gathered",),

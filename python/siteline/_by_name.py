@@ -37,6 +37,7 @@ def _imports() -> None:
         allowance,
         catalogue,
         coverage,
+        credentials,
         discovery,
         errors,
         frames,

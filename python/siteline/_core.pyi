@@ -31,6 +31,7 @@ from siteline.aio import AsyncClient
 from siteline.allowance import Allowance
 from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds
 from siteline.coverage import Coverage
+from siteline.credentials import Credential, MutualTls
 from siteline.discovery import Discovery
 from siteline.frames import Record
 from siteline.gathered import Gathered
@@ -42,7 +43,6 @@ from siteline.progress import Progress, StoreProgress
 from siteline.reports import (
     AgentStateDict,
     PageReport,
-    PublicJwk,
     SandboxStats,
     ScanReport,
     TableReport,
@@ -58,17 +58,17 @@ __all__ = [
     "HAS_SANDBOX",
     "Agent",
     "Bookmark",
+    "CertificateHandle",
     "Client",
     "Clock",
     "Completeness",
-    "Credential",
+    "CredentialHandle",
     "Difference",
     "Feed",
-    "MutualTls",
+    "KeyHandle",
     "Page",
     "PageIterator",
     "Points",
-    "PrivateKey",
     "Query",
     "Rebucketed",
     "RecordIterator",
@@ -88,7 +88,6 @@ _Zone: TypeAlias = str | tzinfo | None
 _Ids: TypeAlias = Literal["str", "category"]
 _Jwk: TypeAlias = Mapping[str, Any]
 _Bytes: TypeAlias = bytes | bytearray | memoryview
-_KeySource: TypeAlias = str | PathLike[str] | _Bytes | _Jwk | PrivateKey
 _Filter: TypeAlias = str | int | Sequence[str | int]
 _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
 _StoreProgressArg: TypeAlias = bool | Callable[[StoreProgress], object] | None
@@ -129,89 +128,80 @@ def _sources(profile: str | None = None) -> dict[str, Any]: ...
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+_Assertions: TypeAlias = tuple[str | None, _Duration, _Duration, bool]
+
+def _is_key_text(text: str) -> bool: ...
+def _variable(name: str) -> str: ...
+def _excerpt(text: str) -> str: ...
+
 @final
-class PrivateKey:
-    def __new__(
-        cls,
-        source: _KeySource,
-        *,
-        passphrase: str | bytes | None = None,
-        strict: bool = False,
-    ) -> Self: ...
+class KeyHandle:
     @staticmethod
-    def generate(bits: int = 3072) -> PrivateKey: ...
+    def read(source: object, passphrase: str | bytes | None, strict: bool) -> KeyHandle: ...
     @staticmethod
-    def load(
-        path: str | PathLike[str],
-        *,
-        passphrase: str | bytes | None = None,
-        strict: bool = False,
-    ) -> PrivateKey: ...
-    def save(
-        self,
-        path: str | PathLike[str],
-        *,
-        passphrase: str | bytes | None = None,
-        overwrite: bool = False,
-    ) -> None: ...
+    def generate(bits: int) -> KeyHandle: ...
+    def save(self, path: Path, passphrase: str | bytes | None, overwrite: bool) -> None: ...
     @property
-    def public_jwk(self) -> PublicJwk: ...
+    def public_jwk(self) -> dict[str, str]: ...
     @property
     def thumbprint(self) -> str: ...
     @property
     def bits(self) -> int: ...
-    def __copy__(self) -> PrivateKey: ...
-    def __deepcopy__(self, memo: Any) -> PrivateKey: ...
 
 @final
-class Credential:
-    def __new__(
-        cls,
+class CredentialHandle:
+    @staticmethod
+    def with_key(
+        subject: str, key: KeyHandle, kid: str | None, assertions: _Assertions
+    ) -> CredentialHandle: ...
+    @staticmethod
+    def with_signer(
         subject: str,
-        private_key: _KeySource | None = None,
-        *,
-        signer: Callable[[bytes], bytes] | Callable[[bytes], Awaitable[bytes]] | None = None,
-        public_jwk: _Jwk | str | bytes | None = None,
-        passphrase: str | bytes | None = None,
-        password_command: str | Sequence[str] | None = None,
-        kid: str | None = None,
-        strict: bool = False,
-    ) -> Self: ...
+        signer: Callable[[bytes], object],
+        is_async: bool,
+        public_jwk: object,
+        kid: str | None,
+        assertions: _Assertions,
+    ) -> CredentialHandle: ...
+    @staticmethod
+    def deferred(
+        subject: str, read: Callable[[], KeyHandle], public_jwk: object, assertions: _Assertions
+    ) -> CredentialHandle: ...
     @property
     def subject(self) -> str: ...
     @property
     def kid(self) -> str: ...
     @property
-    def public_jwk(self) -> PublicJwk: ...
+    def public_jwk(self) -> dict[str, str]: ...
     @property
-    def _key_file(self) -> Path | None: ...
-    def __copy__(self) -> Credential: ...
-    def __deepcopy__(self, memo: Any) -> Credential: ...
+    def assertions(self) -> _Assertions: ...
+
+_AskedPassphrase: TypeAlias = str | bytes | Callable[[], str | bytes] | None
 
 @final
-class MutualTls:
-    def __new__(
-        cls,
-        certificate: str | PathLike[str] | _Bytes,
-        *,
-        key: str | PathLike[str] | _Bytes | PrivateKey | None = None,
-        passphrase: str | bytes | None = None,
-        password_command: str | Sequence[str] | None = None,
-        client_id: str | None = None,
-        strict: bool = False,
-    ) -> Self: ...
+class CertificateHandle:
+    @staticmethod
+    def open(
+        certificate: object,
+        key: object,
+        passphrase: _AskedPassphrase,
+        client_id: str | None,
+        strict: bool,
+    ) -> CertificateHandle: ...
+    @staticmethod
+    def deferred(
+        subject: str,
+        certificate: object,
+        key: object,
+        passphrase: _AskedPassphrase,
+        client_id: str | None,
+        strict: bool,
+    ) -> CertificateHandle: ...
     @property
     def subject(self) -> str: ...
     @property
     def client_id(self) -> str | None: ...
-    @property
-    def thumbprint(self) -> str: ...
-    @property
-    def not_before(self) -> datetime: ...
-    @property
-    def not_after(self) -> datetime: ...
-    def __copy__(self) -> MutualTls: ...
-    def __deepcopy__(self, memo: Any) -> MutualTls: ...
+    def details(self) -> tuple[str, datetime, datetime]: ...
 
 @final
 class Clock:
@@ -808,15 +798,11 @@ class _SyncOptions(_PullOptions, total=False):
 
 class _BaseOptions(TypedDict, total=False):
     scopes: str | Sequence[str] | None
-    audience: str | None
     daily_allowance: int | None
     allowance_resets: str | time | None
     ledger: str | PathLike[str] | None
     agent: str | None
     settle_lag: _Duration | None
-    assertion_lifetime: _Duration | None
-    clock_tolerance: _Duration | None
-    typ: bool
     max_retry_after: _Duration | None
     tries: int | None
     connect_timeout: _Duration | None
@@ -898,15 +884,11 @@ class Client:
         *,
         credential: Credential | MutualTls | None = None,
         scopes: str | Sequence[str] | None = ("customer.discovery.read", "customer.data.read"),
-        audience: str | None = None,
         daily_allowance: int | None = None,
         allowance_resets: str | time | None = None,
         ledger: str | PathLike[str] | None = None,
         agent: str | None = None,
         settle_lag: _Duration | None = "5m",
-        assertion_lifetime: _Duration | None = "2m",
-        clock_tolerance: _Duration | None = "0s",
-        typ: bool = False,
         max_retry_after: _Duration | None = "1m",
         tries: int | None = 4,
         connect_timeout: _Duration | None = "5s",

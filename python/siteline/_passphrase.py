@@ -11,11 +11,14 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any
 
+from siteline._core import _excerpt
 from siteline._refusals import is_passing, no_process, no_thread
 from siteline.errors import CredentialError
 
 MOST = 65_536
 """The bytes that are kept of what a command prints."""
+LIMIT = 60
+"""Seconds for the command: the user may have to touch a hardware key."""
 AFTER_LINE = 5.0
 """The seconds that a command has to end after it printed its first line."""
 AFTER_END = 1.0
@@ -38,6 +41,19 @@ def words(command: Any) -> list[str]:
     if not command or not command[0]:
         raise CredentialError("password_command is empty.")
     return list(command)
+
+
+def printed(command: list[str]) -> bytes:
+    """Runs a command and returns the first line of its output, without the line end."""
+    failure, line, said = run(command, LIMIT)
+    if failure is None:
+        return line
+    raise CredentialError(
+        f"password_command ({_excerpt(command[0])}) {failure}.",
+        hint=f"It said: {_excerpt(said)}"
+        if said
+        else "Run it by hand: its first line is the passphrase.",
+    )
 
 
 def split(text: str, *, is_windows: bool) -> list[str]:

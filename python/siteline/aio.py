@@ -32,9 +32,9 @@ from typing import (
 )
 
 from siteline._awaiting import KnownStates, async_target
+from siteline._core import Client, Feed, Page
 from siteline._patching import Replaceable
 from siteline._reads import Reads
-from siteline._core import Client, Feed, Page
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from siteline._core import (
         Bookmark,
-        Credential,
-        MutualTls,
         Query,
         Scan,
         Store,
@@ -67,6 +65,7 @@ if TYPE_CHECKING:
     )
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape
+    from siteline.credentials import Credential, MutualTls
     from siteline.discovery import Discovery
     from siteline.frames import Record
     from siteline.gathered import Gathered

@@ -1,9 +1,83 @@
-//! Keys and credentials, as Python sees them.
+//! Handles of keys and credentials. Their classes are in `siteline.credentials`.
 
-pub(crate) mod argument;
-pub(crate) mod credential;
-mod key_place;
-pub(crate) mod mutual_tls;
-mod passphrase;
-pub(crate) mod private_key;
+mod certificate;
+mod credential;
+mod key;
+mod settings;
 mod signer;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+pub(crate) use self::certificate::CertificateHandle;
+pub(crate) use self::credential::CredentialHandle;
+pub(crate) use self::key::KeyHandle;
+pub(crate) use self::settings::from_settings;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::error_of;
+use crate::bridge::process::attached;
+use crate::convert::values::{Text, described};
+use siteline_core::auth::{Authentication, is_key_text};
+use siteline_core::error::{Error, Kind, Result, excerpt};
+use siteline_core::settings::variable_of_pickle;
+
+/// The credential of a `siteline.Credential` or `siteline.MutualTls`.
+///
+/// # Errors
+/// `TypeError` for anything else.
+pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authentication> {
+    if let Some(handle) = given.getattr_opt(intern!(given.py(), "_handle"))? {
+        if let Ok(credential) = handle.cast::<CredentialHandle>() {
+            return Ok(credential.get().0.clone().into());
+        }
+        if let Ok(certificate) = handle.cast::<CertificateHandle>() {
+            return Ok(certificate.get().0.clone().into());
+        }
+    }
+    Err(PyTypeError::new_err(format!(
+        "credential= is a siteline.Credential or siteline.MutualTls; this is {}.",
+        described(given)
+    )))
+}
+
+/// Calls a Python function on a thread of the core, and converts what it returns.
+fn called<T>(
+    function: &Py<PyAny>,
+    convert: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
+) -> Result<T> {
+    let returned = attached(|py| {
+        let returned = function.bind(py).call0().and_then(convert);
+        returned.map_err(|raised| error_of(py, raised))
+    });
+    returned.unwrap_or_else(|| {
+        Err(Error::new(Kind::ClosedError, "Python is shutting down: no command can run."))
+    })
+}
+
+/// Whether a text is a key, and not the path of one.
+#[pyfunction]
+fn _is_key_text(text: Text<'_>) -> bool {
+    text.0.trim().is_empty() || is_key_text(text.0)
+}
+
+/// The value of a variable that has a key or a passphrase.
+#[pyfunction]
+fn _variable<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
+    Ok(PyString::new(py, &variable_of_pickle(name).or_raise()?))
+}
+
+/// Makes foreign text safe to show.
+#[pyfunction]
+fn _excerpt(text: &str) -> String {
+    excerpt(text)
+}
+
+/// Adds the functions to the module.
+pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let any = module.as_any();
+    any.setattr("_is_key_text", wrap_pyfunction!(_is_key_text, module)?)?;
+    any.setattr("_variable", wrap_pyfunction!(_variable, module)?)?;
+    any.setattr("_excerpt", wrap_pyfunction!(_excerpt, module)?)
+}

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::ready;
-use pyo3::exceptions::PyTypeError;
 use pyo3::exceptions::asyncio::CancelledError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::bridge::coroutine::{Caller, outcome_of};
-use crate::bridge::process::{Inside, attached};
+use crate::bridge::process::attached;
 use crate::convert::values::{described, octets};
 use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
 use siteline_core::error::{Error, Kind, Result};
@@ -24,20 +23,8 @@ pub(crate) struct PySigner {
 }
 
 impl PySigner {
-    /// # Errors
-    /// `TypeError` if it is not callable.
-    pub(crate) fn new(signer: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if !signer.is_callable() {
-            return Err(PyTypeError::new_err(format!(
-                "signer= is a callable that takes the bytes to sign and returns the signature; this \
-                 is {}.",
-                described(signer)
-            )));
-        }
-        let _inside = Inside::enter(signer.py());
-        let helpers = signer.py().import("siteline._awaiting")?;
-        let is_async = helpers.call_method1("is_async", (signer,))?.is_truthy()?;
-        Ok(Self { function: Arc::new(signer.clone().unbind()), is_async })
+    pub(super) fn new(signer: Bound<'_, PyAny>, is_async: bool) -> Self {
+        Self { function: Arc::new(signer.unbind()), is_async }
     }
 
     /// A credential whose assertions this callable signs.

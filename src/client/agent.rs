@@ -19,15 +19,7 @@ use siteline_core::settings::{
 };
 
 /// The options that an agent decides for its clients.
-const OF_THE_AGENT: [&str; 7] = [
-    "audience",
-    "daily_allowance",
-    "allowance_resets",
-    "ledger",
-    "assertion_lifetime",
-    "clock_tolerance",
-    "typ",
-];
+const OF_THE_AGENT: [&str; 3] = ["daily_allowance", "allowance_resets", "ledger"];
 
 /// An agent that was found, and whose tokens it has.
 pub(crate) struct FoundAgent {
@@ -120,7 +112,7 @@ impl FoundAgent {
             BaseUrl::parse(address, true).is_ok_and(|base| base.as_str() == self.holder.base_url)
         });
         let is_subject = match settings.and_then(|settings| settings.credential.as_ref()) {
-            Some(CredentialSettings::Assertion(subject, _)) => {
+            Some(CredentialSettings::Assertion { subject, .. }) => {
                 subject.trim() == self.holder.subject
             }
             Some(CredentialSettings::MutualTls(_)) => false,

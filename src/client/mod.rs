@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::auth::argument::authentication;
+use crate::auth::authentication;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::LogBuffer;
@@ -59,7 +59,6 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// - ``credential``: a :class:`Credential`, or the client certificate of a platform-managed integration,
 ///   a :class:`MutualTls`; ``None`` for a client of an agent
 /// - ``scopes``: the scopes of the token (§5.5)
-/// - ``audience``: ``aud`` of the assertion; ``None`` is ``{base_url}/api/customer/oauth/token``
 /// - ``daily_allowance``: requests allowed per day; no more are sent (§8). ``None`` leaves the limit to
 ///   the service
 /// - ``allowance_resets``: when the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an aware
@@ -69,8 +68,6 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 /// - ``agent``: the address of an :class:`Agent`, which has the credential and the count in the place of
 ///   this client; ``""`` is none, and ``None`` is explained below
 /// - ``settle_lag``: a query without ``end`` ends this long before now (§4.5)
-/// - ``assertion_lifetime`` (at most five minutes), ``clock_tolerance`` (``nbf`` before ``iat``, at
-///   most a minute), ``typ`` (add the header ``typ``): the assertion (§2.1)
 /// - ``max_retry_after``: a longer ``Retry-After`` raises at once
 /// - ``tries``: the number of attempts of one page, discovery or token request. Retries that fail also use
 ///   up a quota of the client: after about ten of them, one a minute is left, and the error says so
@@ -237,9 +234,9 @@ impl PyClient {
     #[new]
     #[pyo3(signature = (base_url, *surplus, credential=None, clock=None, on_request=None,
         **options), text_signature = "(base_url, \
-        *, credential=None, scopes=('customer.discovery.read', 'customer.data.read'), audience=None, \
+        *, credential=None, scopes=('customer.discovery.read', 'customer.data.read'), \
         daily_allowance=None, allowance_resets=None, ledger=None, agent=None, settle_lag='5m', \
-        assertion_lifetime='2m', clock_tolerance='0s', typ=False, max_retry_after='1m', tries=4, \
+        max_retry_after='1m', tries=4, \
         connect_timeout='5s', response_timeout='30s', idle_timeout='15s', max_connections=64, \
         max_body_bytes=67108864, application=None, allow_http=False, ca_bundle=None, proxy=None, clock=None, \
         on_request=None)")]

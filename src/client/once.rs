@@ -106,7 +106,7 @@ impl PyClient {
         let told = PyDict::new(py);
         told.set_item("given", self.pickled.bind(py).keys())?;
         told.set_item("scopes", settings.scopes.iter().collect::<Vec<_>>())?;
-        told.set_item("audience", settings.audience.as_deref())?;
+        told.set_item("audience", self.client.audience())?;
         told.set_item("ledger", settings.ledger_file.clone().map(PathBuf::into_os_string))?;
         told.set_item("agent", self.pickled.bind(py).get_item("agent")?)?;
         told.set_item("now", self.client.time().clock().wall())?;

@@ -7,8 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::auth::credential::PyCredential;
-use crate::auth::mutual_tls::PyMutualTls;
+use crate::auth::from_settings;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::{detached, guarded};
@@ -20,7 +19,7 @@ use siteline_core::client::ClientSettings;
 use siteline_core::error::Kind;
 use siteline_core::http::{BaseUrl, Trust};
 use siteline_core::settings::{
-    CredentialSettings, Environment, Given, OPTIONS, Settings, Value, read_certificates,
+    ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
 /// What `make` makes of the settings that `read` finds, a client; keywords override them.
@@ -64,14 +63,8 @@ pub(crate) fn from_outside<'py>(
         if let Some(base_url) = settings.base_url {
             keywords.set_item("base_url", base_url)?;
         }
-        match settings.credential {
-            None => {}
-            Some(CredentialSettings::Assertion(subject, key)) => {
-                keywords.set_item("credential", PyCredential::from_settings(py, &subject, key)?)?;
-            }
-            Some(CredentialSettings::MutualTls(certificate)) => {
-                keywords.set_item("credential", PyMutualTls::from_settings(py, certificate)?)?;
-            }
+        if let Some(credential) = settings.credential {
+            keywords.set_item("credential", from_settings(py, credential)?)?;
         }
         for (name, value) in &settings.options {
             keywords.set_item(name, value_of(py, value)?)?;
@@ -121,7 +114,14 @@ pub(crate) fn settings_with<'py>(
     for (name, value) in options.into_iter().flatten() {
         let Some((name, _)) = OPTIONS.iter().find(|(known, _)| name.eq(known).unwrap_or(false))
         else {
-            let message = format!("Client() got an unexpected keyword argument {}", name.repr()?);
+            let is_moved = |known: &str| name.eq(known).unwrap_or(false);
+            let moved = ASSERTION_OPTIONS.iter().find(|(known, _)| is_moved(known));
+            let message = match moved {
+                Some((name, _)) => format!(
+                    "Client() has no argument '{name}': write siteline.Credential(..., {name}=...)."
+                ),
+                None => format!("Client() got an unexpected keyword argument {}", name.repr()?),
+            };
             return Err(PyTypeError::new_err(message));
         };
         if !value.is_none() {
@@ -190,12 +190,8 @@ fn set<'py>(
             let time = settings.allowance_resets.insert(time_of_day(given, name)?);
             time.to_string().into_bound_py_any(py)
         }
-        "audience" => keep(py, &mut settings.audience, Some(given.extract()?)),
         "daily_allowance" => keep(py, &mut settings.daily_allowance, Some(whole()?)),
         "settle_lag" => keep(py, &mut settings.settle_lag, duration()?),
-        "assertion_lifetime" => keep(py, &mut settings.assertion_lifetime, duration()?),
-        "clock_tolerance" => keep(py, &mut settings.assertion_tolerance, duration()?),
-        "typ" => keep(py, &mut settings.assertion_typ, given.extract()?),
         "max_retry_after" => keep(py, &mut retry.max_retry_after, duration()?),
         "tries" => keep(py, &mut retry.tries, u32::try_from(whole()?).unwrap_or(u32::MAX)),
         "connect_timeout" => keep(py, &mut transport.connect_timeout, duration()?),

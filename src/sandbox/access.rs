@@ -6,9 +6,7 @@ use pyo3::types::{IntoPyDict as _, PyBytes, PyDict};
 use super::PySandbox;
 use super::arguments::{json_text, whole_seconds};
 use super::integration::CLIENT;
-use crate::auth::credential::PyCredential;
-use crate::auth::mutual_tls::PyMutualTls;
-use crate::auth::private_key::PyPrivateKey;
+use crate::auth::KeyHandle;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::runtime::step;
 use crate::client::PyClient;
@@ -201,14 +199,15 @@ impl PySandbox {
 impl PySandbox {
     /// The credential of its own clients.
     fn credential<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let credentials = py.import("siteline.credentials")?;
         let Some(mode) = self.sandbox.mutual_tls() else {
             let (key, subject) = self.integration.credential(py, &self.sandbox)?;
-            return py.get_type::<PyCredential>().call1((subject, PyPrivateKey(key)));
+            return credentials.getattr("Credential")?.call1((subject, KeyHandle(key)));
         };
         let certificate = self.integration.certificate(&self.sandbox)?;
         let client_id = (mode == MutualMode::Token).then_some(CLIENT);
         let keywords = [("client_id", client_id)].into_py_dict(py)?;
         let certificate = (PyBytes::new(py, certificate.as_bytes()),);
-        py.get_type::<PyMutualTls>().call(certificate, Some(&keywords))
+        credentials.getattr("MutualTls")?.call(certificate, Some(&keywords))
     }
 }

@@ -25,8 +25,9 @@ SERVICE = """
         key = private_key()
         return siteline.Client(
             f"http://customer.test:{outside}", allow_http=True, ledger="memory",
-            credential=siteline.Credential(sandbox.enroll(key.public_jwk), key),
-            audience=f"{sandbox.base_url}/api/customer/oauth/token", **options)
+            credential=siteline.Credential(
+                sandbox.enroll(key.public_jwk), key,
+                audience=f"{sandbox.base_url}/api/customer/oauth/token"), **options)
 """
 
 

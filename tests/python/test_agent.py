@@ -131,7 +131,6 @@ def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
         ({"credential": own}, {"SITELINE_AGENT": agent.address}),
         ({"agent": agent.address, "ledger": "ledger.txt"}, {}),
         ({"agent": agent.address, "daily_allowance": 7}, {}),
-        ({"agent": agent.address, "audience": "https://customer.test/token"}, {}),
     ]:
         with monkeypatch.context() as patch:
             for name, value in options.items():

@@ -69,6 +69,36 @@ def test_pyjwt_verifies_the_assertion_which_is_only_in_its_form_field(sandbox):
     assert all(type(claims[name]) is int for name in times)
 
 
+def test_the_credential_decides_header_and_claims(sandbox, tmp_path):
+    (tmp_path / "key.pem").write_text(PEM)
+    (tmp_path / "key.pem").chmod(0o600)
+    audience = sandbox.base_url + "/api/customer/oauth/token"
+    credential = siteline.Credential(
+        sandbox.enroll(JWK), tmp_path / "key.pem", audience=audience,
+        assertion_lifetime="1m", clock_tolerance=7, typ=True,
+    )  # fmt: skip
+    for one in (credential, pickle.loads(pickle.dumps(credential))):
+        sandbox.forget_tokens()
+        client = siteline.Client(f"{sandbox.base_url}/", credential=one, clock=sandbox.clock)
+        client.discover()
+    for _, form in token_requests(sandbox):
+        [assertion] = form["client_assertion"]
+        assert jwt.get_unverified_header(assertion)["typ"] == "JWT"
+        claims = jwt.decode(assertion, options={"verify_signature": False})
+        assert claims["aud"] == audience
+        assert claims["exp"] - claims["iat"] == 60
+        assert claims["iat"] - claims["nbf"] == 7
+    assert len(token_requests(sandbox)) == 2
+
+
+def test_another_credential_brings_its_own_audience(sandbox):
+    client = client_of(sandbox, private_key=PEM)
+    wrong = siteline.Credential(client.subject, PEM, audience="https://elsewhere.example.com")
+    client.replace_credential(wrong)
+    with pytest.raises(siteline.errors.AuthenticationError, match="aud https://elsewhere"):
+        client.discover()
+
+
 def test_a_key_in_a_vault_signs_through_a_callable(sandbox):
     signed = []
 

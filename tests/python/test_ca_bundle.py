@@ -14,8 +14,7 @@ def is_trusted(authority, tenant, **options):
     with TlsRelay(authority, int(tenant.base_url.rsplit(":", 1)[1])) as relay:
         client = siteline.Client(
             f"https://127.0.0.1:{relay.port}",
-            credential=tenant.credential,
-            audience=f"{tenant.base_url}/api/customer/oauth/token",
+            credential=tenant.credential_over(),
             clock=tenant.clock,
             tries=1,
             **options,

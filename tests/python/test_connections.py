@@ -37,9 +37,7 @@ def service(tenant, authority, monkeypatch):
 
 def client_of(service, url=None, **options):
     url = url or f"https://127.0.0.1:{service.port}"
-    return siteline.Client(
-        url, credential=service.tenant.credential, audience=service.audience, **options
-    )
+    return siteline.Client(url, credential=service.tenant.credential_over(), **options)
 
 
 def told(client):
@@ -169,10 +167,10 @@ import os, sys, siteline
 from pathlib import Path
 certifi, authority = Path(sys.argv[1]), Path(sys.argv[2])
 def told():
-    credential = siteline.Credential(os.environ["SUBJECT"], os.environ["KEY"])
-    client = siteline.Client(
-        os.environ["URL"], credential=credential, audience=os.environ["AUDIENCE"], ledger="memory"
+    credential = siteline.Credential(
+        os.environ["SUBJECT"], os.environ["KEY"], audience=os.environ["AUDIENCE"]
     )
+    client = siteline.Client(os.environ["URL"], credential=credential, ledger="memory")
     try:
         print(sorted(client.discover()))
     except siteline.SitelineError as error:

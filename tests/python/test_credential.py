@@ -5,8 +5,10 @@ import gc
 import json
 import os
 import pickle
+import re
 import subprocess
 import traceback
+from datetime import timedelta
 from shutil import which
 
 import pytest
@@ -118,6 +120,10 @@ def test_a_credential_needs_either_a_key_or_a_signer(key):
         ({"private_key": key, "signer": len}, "not both"),
         ({"signer": len}, "needs public_jwk"),
         ({"private_key": key, "public_jwk": key.public_jwk}, "belongs to signer"),
+        ({"public_jwk": key.public_jwk}, "missing or None"),
+        ({"signer": len, "public_jwk": {}, "passphrase": "x"}, "belong to private_key"),
+        ({"signer": len, "password_command": "x"}, "belong to private_key"),
+        ({"private_key": key, "passphrase": "x", "password_command": "x"}, "both given"),
         ({"signer": len, "public_jwk": json.loads(JWK)}, "private"),
         ({"signer": len, "public_jwk": {"kty": "EC"}}, "an EC key"),
     ]:
@@ -148,3 +154,94 @@ def test_a_signer_has_a_public_jwk_and_is_released_with_its_credential(key):
     del credential
     gc.collect()
     assert Vault.alive == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "right"),
+    [
+        (siteline.Credential, "password", "passphrase="),
+        (siteline.Credential, "key_file", "private_key="),
+        (siteline.Credential, "audiences", "audience="),
+        (siteline.Credential, "client_id", "siteline.MutualTls"),
+        (siteline.MutualTls, "private_key", "key="),
+        (siteline.MutualTls, "clientid", "client_id="),
+        (siteline.PrivateKey, "path", "siteline.PrivateKey.load"),
+        (siteline.PrivateKey, "kid", "it has source=, passphrase=, strict="),
+    ],
+)
+def test_a_wrong_keyword_names_the_right_one(make, wrong, right):
+    with pytest.raises(TypeError, match=re.escape(right)) as caught:
+        make("subject", **{wrong: SECRET})
+    assert f"{make.__name__}() has no argument {wrong!r}" in str(caught.value)
+
+
+SECRET = "open-" + "sesame"
+FAILING = {
+    "keyword": lambda: siteline.Credential("s", ENCRYPTED, password=SECRET),
+    "key": lambda: siteline.PrivateKey(ENCRYPTED, passphrase=SECRET),
+    "key as a file": lambda: siteline.PrivateKey.load({"d": SECRET}),
+    "save": lambda: private_key().save(KEYS / "absent" / "key.pem", passphrase=SECRET),
+    "credential": lambda: siteline.Credential("s", ENCRYPTED, passphrase=SECRET),
+    "subject": lambda: siteline.Credential(" ", PEM),
+    "jwk": lambda: siteline.Credential("s", {"kty": "RSA", "d": SECRET}),
+    "public jwk": lambda: siteline.Credential("s", signer=len, public_jwk={"d": SECRET}),
+    "certificate": lambda: siteline.MutualTls(ENCRYPTED, passphrase=SECRET),
+    "certificate's key": lambda: siteline.MutualTls(KEYS / "absent.pem", key=PEM),
+    "surrogate": lambda: siteline.PrivateKey(PEM + "\ud800"),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING)
+def test_local_variables_in_a_traceback_hold_no_secret(failing):
+    with pytest.raises((siteline.SitelineError, TypeError)) as caught:
+        FAILING[failing]()
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    text = "".join(shown.format())
+    assert "credentials.py" in text or "_keywords.py" in text
+    for secret in (SECRET, PEM.splitlines()[5], ENCRYPTED.decode().splitlines()[5]):
+        assert secret not in text
+
+
+class Plant(siteline.Credential):
+    """A subclass of a user."""
+
+
+class Certificate(siteline.MutualTls):
+    """A subclass of a user."""
+
+
+def test_a_pickle_keeps_settings_and_subclass(key_file):
+    options = {"audience": "https://a", "assertion_lifetime": "1m", "clock_tolerance": 5}
+    plant = Plant("customer-7", key_file, **options, typ=True)
+    loaded = pickle.loads(pickle.dumps(plant))
+    assert type(loaded) is Plant
+    assert (loaded.subject, loaded.public_jwk) == (plant.subject, plant.public_jwk)
+    assert loaded._handle.assertions == plant._handle.assertions
+    assert plant._handle.assertions == (
+        "https://a",
+        timedelta(minutes=1),
+        timedelta(seconds=5),
+        True,
+    )
+    certificate = Certificate(KEYS / "certificate.pem", key=key_file)
+    loaded = pickle.loads(pickle.dumps(certificate))
+    assert type(loaded) is Certificate
+    assert loaded.thumbprint == certificate.thumbprint
+
+
+def test_a_path_may_begin_with_a_tilde(key_file, monkeypatch):
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(key_file.parent))
+    path = f"~/{key_file.name}"
+    assert siteline.PrivateKey(path).thumbprint == THUMBPRINT
+    credential = siteline.Credential("s", path)
+    monkeypatch.delenv("HOME")
+    assert pickle.loads(pickle.dumps(credential)).kid == THUMBPRINT
+
+
+def test_properties_of_a_credential_cannot_be_set(key):
+    credential = siteline.Credential("s", key)
+    for target, names in ((credential, ("subject", "kid", "audience")), (key, ("bits", "size"))):
+        for name in names:
+            with pytest.raises(AttributeError):
+                setattr(target, name, "other")

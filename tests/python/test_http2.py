@@ -27,10 +27,10 @@ def service(sandbox, authority):
 @pytest.fixture
 def client(sandbox, service, authority, key_file):
     subject = sandbox.enroll(siteline.PrivateKey(key_file).public_jwk)
+    audience = f"{sandbox.base_url}/api/customer/oauth/token"
     with siteline.Client(
         f"https://127.0.0.1:{service.port}",
-        credential=siteline.Credential(subject, key_file),
-        audience=f"{sandbox.base_url}/api/customer/oauth/token",
+        credential=siteline.Credential(subject, key_file, audience=audience),
         ca_bundle=authority.pem,
     ) as client:
         yield client

@@ -117,8 +117,10 @@ HOLDING = f"""
         with Relay(int(sandbox.base_url.rsplit(":", 1)[1]), hold) as relay:
             client = siteline.Client(
                 f"http://127.0.0.1:{{relay.port}}",
-                credential=siteline.Credential(sandbox.enroll(key.public_jwk), key),
-                audience=sandbox.base_url + "/api/customer/oauth/token",
+                credential=siteline.Credential(
+                    sandbox.enroll(key.public_jwk), key,
+                    audience=sandbox.base_url + "/api/customer/oauth/token",
+                ),
                 clock=sandbox.clock,
             )
             points = len(sandbox.truth(**{DAY!r}))

@@ -102,6 +102,22 @@ def test_variables_go_before_the_default_profile_and_arguments_before_both(
     siteline.Client.from_env().discover()
 
 
+def test_the_audience_of_a_profile_or_variable_reaches_assertions(config, members, monkeypatch):
+    write(config, default={**members, "audience": "https://elsewhere.example.com"})
+    with pytest.raises(siteline.errors.AuthenticationError, match="aud https://elsewhere"):
+        siteline.Client.from_profile("default").discover()
+    usual = f"{members['base_url']}/api/customer/oauth/token"
+    monkeypatch.setenv("SITELINE_AUDIENCE", usual)
+    siteline.Client.from_env().discover()
+
+
+def test_a_wrong_assertion_setting_names_the_profile(config, members):
+    write(config, a={**members, "assertion_lifetime": "6m"})
+    with pytest.raises(siteline.errors.ConfigError, match="lifetime") as caught:
+        siteline.Client.from_profile("a")
+    assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
+
+
 def test_the_file_and_the_profile_are_named_by_variables(config, members, monkeypatch, tmp_path):
     other = tmp_path / "plants.toml"
     members["private_key_file"] = str(config.parent / "plant.pem")
@@ -176,7 +192,9 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
     assert f"{config} (not found)" in text
     assert "hunter2" not in text
     write(config, other=members)
-    with pytest.raises(siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'):
+    with pytest.raises(
+        siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'
+    ):
         siteline.Client.from_env()
 
 
@@ -280,7 +298,9 @@ def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
     with pytest.raises(siteline.errors.CredentialError, match="could not be started"):
         siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
     endless = prints("import sys\nwhile True: sys.stdout.write('secret' * 1_000)")
-    with pytest.raises(siteline.errors.CredentialError, match="printed 65,536 bytes without the end"):
+    with pytest.raises(
+        siteline.errors.CredentialError, match="printed 65,536 bytes without the end"
+    ):
         siteline.Credential("s", locked, password_command=endless)
     run = _passphrase.run
     monkeypatch.setattr(_passphrase, "run", lambda words, limit: run(words, 0.5))
@@ -322,7 +342,9 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     mark.unlink()
     write(config, default={**members, "strict": True})
     config.chmod(0o606)
-    with pytest.raises(siteline.errors.CredentialError, match=r"Other users can write to .mode 606."):
+    with pytest.raises(
+        siteline.errors.CredentialError, match=r"Other users can write to .mode 606."
+    ):
         siteline.Client.from_profile("default")
     assert not mark.exists(), "the command has run all the same"
     # A command of a variable, or none: whoever writes to the file chooses nothing that runs.

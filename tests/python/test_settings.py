@@ -22,9 +22,6 @@ INVALID = [
     {"connect_timeout": "soon"},
     {"settle_lag": 1e19},
     {"response_timeout": pd.NaT},
-    {"assertion_lifetime": "6m"},
-    {"assertion_lifetime": 0},
-    {"clock_tolerance": 61},
     {"allowance_resets": "noon"},
     {"allowance_resets": time(6)},
     {"allowance_resets": time(6, tzinfo=ZoneInfo("Europe/Berlin"))},
@@ -33,9 +30,14 @@ INVALID = [
 WORDS = {
     "base_url": "allow_http|user name or password",
     "scopes": "[Ss]cope",
-    "assertion_lifetime": "The assertion's lifetime",
-    "clock_tolerance": "The assertion's tolerance",
 }
+OF_ASSERTIONS = [
+    ({"assertion_lifetime": "6m"}, "The assertion's lifetime"),
+    ({"assertion_lifetime": 0}, "The assertion's lifetime"),
+    ({"assertion_lifetime": "soon"}, "assertion_lifetime="),
+    ({"clock_tolerance": 61}, "The assertion's tolerance"),
+    ({"audience": " https://a"}, "audience="),
+]
 
 
 @pytest.mark.parametrize("setting", INVALID, ids=str)
@@ -45,6 +47,20 @@ def test_an_invalid_setting_is_a_config_error_that_names_it(key, setting):
         siteline.Client(**{"base_url": URL, **setting}, credential=siteline.Credential("s", key))
     assert type(caught.value) is siteline.errors.ConfigError
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("setting", "words"), OF_ASSERTIONS, ids=str)
+def test_an_invalid_assertion_setting_is_a_config_error(key, setting, words):
+    with pytest.raises(siteline.errors.ConfigError, match=words):
+        siteline.Credential("s", key, **setting)
+
+
+@pytest.mark.parametrize("client", [siteline.Client, siteline.AsyncClient])
+@pytest.mark.parametrize("name", ["audience", "assertion_lifetime", "clock_tolerance", "typ"])
+def test_a_client_with_an_assertion_setting_names_credential(key, client, name):
+    credential = siteline.Credential("s", key)
+    with pytest.raises(TypeError, match=rf"siteline\.Credential\(\.\.\., {name}=\.\.\.\)"):
+        client(URL, credential=credential, **{name: None})
 
 
 def test_addresses_on_loopback_with_a_prefix_or_allowed_are_accepted(key):

@@ -160,7 +160,7 @@ def check_sandbox() -> None:
 
 
 def check_keys(key: siteline.PrivateKey) -> None:
-    assert_type(key.public_jwk, siteline.PublicJwk)
+    assert_type(key.public_jwk, dict[str, str])
     credential = siteline.Credential("s", public_jwk=key.public_jwk, signer=lambda text: text)
     assert_type(credential.public_jwk["kid"], str)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from siteline._doctor.assertion import UNSIGNED, overridden
 from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
-from siteline._core import MutualTls
+from siteline.credentials import MutualTls
 from siteline.errors import (
     AuthenticationError,
     ClockSkewError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.seen import Seen, fail, ok, skipped, warn
-from siteline._core import MutualTls
+from siteline.credentials import MutualTls
 from siteline.errors import ConfigError, CredentialError, InternalError
 
 if TYPE_CHECKING:

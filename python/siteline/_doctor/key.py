@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
-from siteline._core import Credential, MutualTls
 from siteline._times import to_second
+from siteline.credentials import Credential, MutualTls
 from siteline.errors import ConfigError, CredentialError
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from siteline._core import Client
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from siteline._core import Credential, MutualTls, Page, _Way
+    from siteline._core import Page, _Way
     from siteline.aio import AsyncClient
+    from siteline.credentials import Credential, MutualTls
     from siteline.discovery import Discovery
 
 __all__: list[str] = []

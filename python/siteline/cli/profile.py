@@ -79,12 +79,16 @@ def _check(members: dict[str, Any]) -> None:
         *("base_url", "subject", "private_key_file", "password_command", "kid"),
         *("certificate_file", "client_id", "strict", "ledger", "daily_allowance"),
     }
+    of_assertions = {"audience", "assertion_lifetime", "clock_tolerance", "typ"}
     settings = {name: value for name, value in members.items() if name not in of_credential}
+    assertions = {name: settings.pop(name) for name in of_assertions & settings.keys()}
     if "ca_bundle" in settings:
         settings["ca_bundle"] = os.path.expanduser(settings["ca_bundle"])
     # A public key of 2048 bits, all of them 1: nothing is signed, and no key need be made.
     public = {"kty": "RSA", "e": "AQAB", "n": f"{'_' * 341}w"}
-    credential = Credential(members.get("subject", "subject"), signer=bytes, public_jwk=public)
+    credential = Credential(
+        members.get("subject", "subject"), signer=bytes, public_jwk=public, **assertions
+    )
     url = members["base_url"]
     Client(url, credential=credential, ledger="memory", **settings).close()
 

@@ -33,6 +33,11 @@ class Tenant:
     def clock(self) -> siteline.Clock:
         return self.sandbox.clock
 
+    def credential_over(self) -> siteline.Credential:
+        """Returns a credential for a client whose base URL is another address of the service."""
+        audience = f"{self.base_url}/api/customer/oauth/token"
+        return siteline.Credential(self.subject, self.key, audience=audience)
+
     def client(self, **options: Any) -> siteline.Client:
         """Returns a client of this integration. It is closed when the test ends."""
         client = siteline.Client(self.base_url, **self._settings(options))

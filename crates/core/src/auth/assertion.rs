@@ -22,32 +22,39 @@ pub(super) const LONGEST_LIFETIME: Duration = Duration::from_secs(300);
 /// `nbf` allows "only necessary clock tolerance" (§2.1): never more than this.
 pub(super) const LARGEST_TOLERANCE: Duration = Duration::from_secs(60);
 
-/// The settings of all assertions of a client.
+/// The settings of all assertions of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AssertionSettings {
-    /// `aud`, which the service compares as text (§2.1, `BaseUrl::token_url`).
-    pub audience: String,
-    /// From `iat` to `exp`: 1 to 300 whole seconds.
+pub struct AssertionSettings {
+    /// `aud`, which the service compares as text (§2.1); `None` is `BaseUrl::token_url`.
+    pub audience: Option<String>,
+    /// From `iat` to `exp`: 1 to 300 whole seconds; 120.
     pub lifetime: Duration,
-    /// From `nbf` to `iat`: 0 to 60 whole seconds.
+    /// From `nbf` to `iat`: 0 to 60 whole seconds; 0.
     pub tolerance: Duration,
     /// Whether the header also has `"typ": "JWT"`; the interface names only the other two.
     pub typ: bool,
 }
 
+impl Default for AssertionSettings {
+    fn default() -> Self {
+        let lifetime = Duration::from_secs(120);
+        Self { audience: None, lifetime, tolerance: Duration::ZERO, typ: false }
+    }
+}
+
 impl AssertionSettings {
-    /// Checks the limits of the interface (§8). [`make`] does so too; a client calls this when it is
-    /// created, so that a wrong setting fails early.
+    /// Checks the limits of the interface (§8).
     ///
     /// # Errors
     /// [`Kind::ConfigError`] for a lifetime or tolerance out of range or not of whole seconds, and for
     /// an audience that is empty or has spaces around it or control characters.
-    pub(crate) fn check(&self) -> Result<()> {
-        let audience = self.audience.as_str();
-        if audience.is_empty()
-            || audience.trim() != audience
-            || audience.chars().any(char::is_control)
-        {
+    pub(super) fn check(&self) -> Result<()> {
+        let is_wrong = |audience: &&str| {
+            audience.is_empty()
+                || audience.trim() != *audience
+                || audience.chars().any(char::is_control)
+        };
+        if let Some(audience) = self.audience.as_deref().filter(is_wrong) {
             return Err(Error::new(
                 Kind::ConfigError,
                 format!("audience={audience:?} is empty or has unexpected white space."),
@@ -126,27 +133,26 @@ struct Claims<'a> {
     jti: &'a str,
 }
 
-/// Creates and signs an assertion issued at `now`, the estimated service time.
+/// Creates and signs an assertion issued at `now`, the estimated service time, for the token endpoint.
 ///
 /// Every call uses a new random `jti` (122 random bits, 32 characters), because the service accepts
 /// each only once, whatever the outcome of the request (§3.2).
 ///
 /// # Errors
-/// [`Kind::ConfigError`] as [`AssertionSettings::check`]; the error of the signer; and
-/// [`Kind::CredentialError`] if its signature does not match the public key.
+/// The error of the signer, and [`Kind::CredentialError`] if its signature does not match the public key.
 pub(super) async fn make(
     credential: &Credential,
-    settings: &AssertionSettings,
+    token_url: &str,
     now: Timestamp,
 ) -> Result<Assertion> {
-    settings.check()?;
+    let settings = &credential.assertion;
     let jti = Uuid::new_v4().simple().to_string();
     let iat = now.as_second();
     let header = Header { alg: "RS256", typ: settings.typ.then_some("JWT"), kid: credential.kid() };
     let claims = Claims {
         iss: credential.subject(),
         sub: credential.subject(),
-        aud: &settings.audience,
+        aud: credential.audience(token_url),
         iat,
         nbf: iat - whole_seconds(settings.tolerance),
         exp: iat + whole_seconds(settings.lifetime),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::assertion::AssertionSettings;
 use super::grant::{self, Grant};
 use super::issuer::{Issued, Issuer, TokenWish, Tries};
 use super::retry_after_gate::LONGEST_PAUSE;
@@ -88,7 +87,7 @@ impl Issuer for Exchange<'_> {
             gate.close(clock, &error);
             self.share_pause(&error);
             if is_invalid_client(&error) {
-                if let Proof::Assertion { credential, settings } = self.proof
+                if let Proof::Assertion { credential, token_url } = self.proof
                     && !error.context().certificate_refused
                 {
                     if tries != Tries::Only && !corrected && self.correction_helps(applied) {
@@ -96,7 +95,7 @@ impl Issuer for Exchange<'_> {
                         call.record_attempt(&error, Duration::ZERO);
                         continue;
                     }
-                    error = self.explain(error, corrected, credential, settings);
+                    error = self.explain(error, corrected, credential, token_url);
                 }
                 return Err(call.with_last_attempt(error));
             }
@@ -198,7 +197,7 @@ impl Exchange<'_> {
         error: Error,
         corrected: bool,
         credential: &Credential,
-        settings: &AssertionSettings,
+        token_url: &str,
     ) -> Error {
         let skew = self.time.skew();
         let seconds = skew.map(|skew| skew.as_secs_f64());
@@ -219,7 +218,7 @@ impl Exchange<'_> {
              - {clock}\n\
              - the integration may not be approved yet",
             credential.kid(),
-            settings.audience,
+            credential.audience(token_url),
             credential.subject(),
         );
         let beyond = self.time.measured().is_some_and(|skew| !skew.is_correctable());

@@ -20,7 +20,6 @@ mod grant;
 mod issuer;
 mod jwk;
 mod key;
-mod key_choice;
 mod key_cost;
 mod key_file;
 mod mutual_tls;
@@ -38,7 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use access_token::AccessToken;
-pub(crate) use assertion::AssertionSettings;
+pub use assertion::AssertionSettings;
 pub use authentication::Authentication;
 pub use encoding::is_key_text;
 pub(crate) use exchange::Exchange;
@@ -46,7 +45,6 @@ pub(crate) use issuer::{Issued, Issuer, TokenWish, Tries};
 pub use jwk::PublicJwk;
 pub use key::PrivateKey;
 pub use key::{AsyncSigner, Loaded, SignFuture, Signer};
-pub use key_choice::KeyChoice;
 pub use mutual_tls::MutualTls;
 pub use mutual_tls::{AskPassphrase, CertificateSource, Part};
 pub(crate) use own_assertion::OwnAssertion;
@@ -73,6 +71,7 @@ pub struct Credential {
     subject: Arc<str>,
     signing: Signing,
     public_jwk: PublicJwk,
+    assertion: AssertionSettings,
 }
 
 /// The signer of a credential.
@@ -135,7 +134,22 @@ impl Credential {
         if let Some(stated) = kid {
             check_kid(stated, &public_jwk)?;
         }
-        Ok(Checked { value: Self { subject, signing, public_jwk }, warnings })
+        let assertion = AssertionSettings::default();
+        Ok(Checked { value: Self { subject, signing, public_jwk, assertion }, warnings })
+    }
+
+    /// The same credential with these settings of its assertions.
+    ///
+    /// # Errors
+    /// [`Kind::ConfigError`] for settings that the interface does not allow.
+    pub fn with_assertions(self, assertion: AssertionSettings) -> Result<Self> {
+        assertion.check()?;
+        Ok(Self { assertion, ..self })
+    }
+
+    /// `aud` of its assertions for this token endpoint.
+    pub(crate) fn audience<'a>(&'a self, token_url: &'a str) -> &'a str {
+        self.assertion.audience.as_deref().unwrap_or(token_url)
     }
 
     /// The subject that enrollment returned: `iss` and `sub` of every assertion (§2.1).
@@ -148,6 +162,12 @@ impl Credential {
     #[must_use]
     pub fn kid(&self) -> &str {
         self.public_jwk.thumbprint()
+    }
+
+    /// The settings of its assertions.
+    #[must_use]
+    pub fn assertion(&self) -> &AssertionSettings {
+        &self.assertion
     }
 
     /// The enrolled public key.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::assertion::{self, AssertionSettings};
+use super::assertion;
 use super::{Credential, PublicJwk};
 use crate::{Error, Kind, Result};
 
@@ -32,11 +32,11 @@ impl OwnAssertion {
     /// As [`assertion::make`].
     pub(crate) async fn make(
         credential: &Credential,
-        settings: &AssertionSettings,
+        token_url: &str,
         now: Timestamp,
     ) -> Result<Self> {
         credential.check_signer()?;
-        let assertion = assertion::make(credential, settings, now).await?.into_form_value();
+        let assertion = assertion::make(credential, token_url, now).await?.into_form_value();
         Self::read(&assertion, credential.public_jwk()).ok_or_else(|| {
             Error::new(Kind::InternalError, "An assertion that was made cannot be read.")
         })
@@ -65,28 +65,19 @@ fn members(part: &str) -> Option<Map<String, Value>> {
 mod tests {
     #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
-    use std::time::Duration;
-
     use super::*;
     use crate::auth::test_harness::{credential, noon};
 
-    fn settings() -> AssertionSettings {
-        AssertionSettings {
-            audience: "https://customer.example.com/api/customer/oauth/token".to_owned(),
-            lifetime: Duration::from_secs(120),
-            tolerance: Duration::ZERO,
-            typ: false,
-        }
-    }
+    const TOKEN_URL: &str = "https://customer.example.com/api/customer/oauth/token";
 
     #[tokio::test]
     async fn an_assertion_is_described_by_its_parts_as_they_would_be_sent() {
         let (credential, now) = (credential(), noon().wall());
-        let own = OwnAssertion::make(&credential, &settings(), now).await.expect("made");
+        let own = OwnAssertion::make(&credential, TOKEN_URL, now).await.expect("made");
         assert!(own.is_verified);
         assert_eq!(own.header.keys().collect::<Vec<_>>(), ["alg", "kid"]);
         assert_eq!(own.header["kid"], credential.kid());
-        assert_eq!(own.claims["aud"], settings().audience);
+        assert_eq!(own.claims["aud"], TOKEN_URL);
         assert_eq!(own.claims["exp"].as_i64(), Some(now.as_second() + 120));
         assert_eq!(own.jti_length, Some(32));
         assert!(!own.claims.contains_key("jti"));
@@ -95,7 +86,7 @@ mod tests {
     #[tokio::test]
     async fn a_changed_claim_is_not_verified() {
         let credential = credential();
-        let made = assertion::make(&credential, &settings(), noon().wall()).await.expect("made");
+        let made = assertion::make(&credential, TOKEN_URL, noon().wall()).await.expect("made");
         let text = made.into_form_value();
         let mut parts: Vec<&str> = text.split('.').collect();
         let other = URL_SAFE_NO_PAD.encode(r#"{"iss":"another"}"#);

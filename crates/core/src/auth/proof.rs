@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::assertion::{self, AssertionSettings};
+use super::assertion;
 use super::{Credential, ScopeSet};
 use crate::error::Result;
 use crate::http::ClientCertificate;
@@ -21,8 +21,8 @@ pub(crate) enum Proof<'a> {
     Assertion {
         /// Signs it.
         credential: &'a Credential,
-        /// Its claims and header.
-        settings: &'a AssertionSettings,
+        /// The address of the token endpoint.
+        token_url: &'a str,
     },
     /// The certificate of the connection (RFC 8705 §2), to which the token is bound.
     Certificate {
@@ -64,8 +64,8 @@ impl<'a> Proof<'a> {
     ) -> Result<Zeroizing<String>> {
         let scopes = scopes.to_string();
         let fields = match self {
-            Self::Assertion { credential, settings } => {
-                let assertion = assertion::make(credential, settings, now).await?;
+            Self::Assertion { credential, token_url } => {
+                let assertion = assertion::make(credential, token_url, now).await?;
                 let assertion = assertion.into_form_value();
                 return Ok(encoded(&[
                     ("grant_type", "client_credentials"),

@@ -7,8 +7,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use super::{
-    AccessToken, AssertionSettings, Credential, Exchange, PrivateKey, Proof, ScopeSet, TokenKey,
-    TokenSource,
+    AccessToken, Credential, Exchange, PrivateKey, Proof, ScopeSet, TokenKey, TokenSource,
 };
 use crate::clock::{Clock, ServiceTime};
 use crate::error::Result;
@@ -24,7 +23,7 @@ pub(crate) struct Harness {
     pub(crate) credential: Credential,
     pub(crate) transport: Transport,
     pub(crate) time: ServiceTime,
-    pub(crate) settings: AssertionSettings,
+    token_url: String,
     pub(crate) policy: Policy,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) source: Arc<TokenSource>,
@@ -88,13 +87,8 @@ impl Harness {
         let server = TestServer::scripted(tokens, Vec::new()).await;
         let (clock, credential, base) = (noon(), credential(), server.base_url());
         let transport = Transport::new(base.clone(), TransportSettings::default());
-        let settings = AssertionSettings {
-            audience: base.token_url(),
-            lifetime: Duration::from_secs(120),
-            tolerance: Duration::ZERO,
-            typ: false,
-        };
-        let source = TokenSource::shared(key(&settings, &credential, BOTH_SCOPES), &clock);
+        let token_url = base.token_url();
+        let source = TokenSource::shared(key(&token_url, &credential, BOTH_SCOPES), &clock);
         Self {
             time: ServiceTime::new(clock.clone()),
             transport: transport.expect("settings"),
@@ -103,20 +97,20 @@ impl Harness {
             server,
             clock,
             credential,
-            settings,
+            token_url,
             source,
         }
     }
 
     pub(crate) fn source_for(&self, scopes: &str) -> Arc<TokenSource> {
-        TokenSource::shared(key(&self.settings, &self.credential, scopes), &self.clock)
+        TokenSource::shared(key(&self.token_url, &self.credential, scopes), &self.clock)
     }
 
     pub(crate) fn exchange(&self) -> Exchange<'_> {
         Exchange {
             transport: &self.transport,
             time: &self.time,
-            proof: Proof::Assertion { credential: &self.credential, settings: &self.settings },
+            proof: Proof::Assertion { credential: &self.credential, token_url: &self.token_url },
             policy: &self.policy,
             deadline: Deadline::NEVER,
             ledger: &*self.ledger,
@@ -132,13 +126,13 @@ impl Harness {
         let base = self.transport.base_url().clone();
         let transport = Transport::new(base, TransportSettings::default()).expect("settings");
         let (source, time) = (Arc::clone(&self.source), self.time.clone());
-        let (credential, settings) = (self.credential.clone(), self.settings.clone());
+        let (credential, token_url) = (self.credential.clone(), self.token_url.clone());
         let (policy, ledger) = (self.policy.clone(), Arc::clone(&self.ledger));
         tokio::spawn(async move {
             let exchange = Exchange {
                 transport: &transport,
                 time: &time,
-                proof: Proof::Assertion { credential: &credential, settings: &settings },
+                proof: Proof::Assertion { credential: &credential, token_url: &token_url },
                 policy: &policy,
                 deadline: Deadline::NEVER,
                 ledger: &*ledger,
@@ -158,10 +152,10 @@ impl Harness {
     }
 }
 
-fn key(settings: &AssertionSettings, credential: &Credential, scopes: &str) -> TokenKey {
+fn key(token_url: &str, credential: &Credential, scopes: &str) -> TokenKey {
     TokenKey {
-        token_url: settings.audience.clone(),
-        audience: settings.audience.clone(),
+        token_url: token_url.to_owned(),
+        audience: token_url.to_owned(),
         subject: credential.subject().to_owned(),
         kid: credential.kid().to_owned(),
         client_id: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::settings::ClientSettings;
-use crate::auth::{AccessToken, AssertionSettings, Authentication, Proof, TokenKey, TokenSource};
+use crate::auth::{AccessToken, Authentication, Proof, TokenKey, TokenSource};
 use crate::error::{Error, Kind, Result};
 use crate::http::{BaseUrl, ClientCertificate};
 
@@ -21,15 +21,11 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Reads no file.
-    pub(super) fn new(
-        authentication: Authentication,
-        settings: &ClientSettings,
-        assertion: &AssertionSettings,
-    ) -> Self {
+    pub(super) fn new(authentication: Authentication, settings: &ClientSettings) -> Self {
         let tokens = match &authentication {
             Authentication::Assertion(credential) => {
                 let mut key = token_key(settings, credential.subject(), credential.kid());
-                key.audience.clone_from(&assertion.audience);
+                key.audience = credential.audience(&key.token_url).to_owned();
                 Some(TokenSource::shared(key, &settings.clock))
             }
             Authentication::MutualTls(_) => None,
@@ -64,10 +60,10 @@ impl Identity {
     }
 
     /// What its token requests prove; `None` if it sends none.
-    pub(super) fn proof<'a>(&'a self, settings: &'a AssertionSettings) -> Option<Proof<'a>> {
+    pub(super) fn proof<'a>(&'a self, token_url: &'a str) -> Option<Proof<'a>> {
         match &self.authentication {
             Authentication::Assertion(credential) => {
-                Some(Proof::Assertion { credential, settings })
+                Some(Proof::Assertion { credential, token_url })
             }
             Authentication::MutualTls(mutual_tls) => {
                 let (client_id, certificate) =

@@ -21,7 +21,7 @@ use super::seen::SeenSeries;
 use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::agent::{AgentIssuer, AgentLedger};
-use crate::auth::{AccessToken, AssertionSettings, Authentication, Exchange};
+use crate::auth::{AccessToken, Authentication, Exchange};
 use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{Outcome, Permit, exhausted};
@@ -50,7 +50,7 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     settings: ClientSettings,
-    assertion: AssertionSettings,
+    token_url: String,
     identity: Mutex<Arc<Identity>>,
     transport: Transport,
     time: ServiceTime,
@@ -69,14 +69,6 @@ impl Client {
     /// # Errors
     /// `ConfigError` for invalid settings.
     pub fn new(mut settings: ClientSettings) -> Result<Self> {
-        let audience = settings.audience.clone();
-        let assertion = AssertionSettings {
-            audience: audience.unwrap_or_else(|| settings.base_url.token_url()),
-            lifetime: settings.assertion_lifetime,
-            tolerance: settings.assertion_tolerance,
-            typ: settings.assertion_typ,
-        };
-        assertion.check()?;
         identity::check(&settings.base_url, &settings.authentication)?;
         if let Some(agent) = &settings.agent {
             settings.ledger = Some(Arc::new(AgentLedger(Arc::clone(agent))));
@@ -84,9 +76,9 @@ impl Client {
         let terms = settings.terms();
         let ledger =
             settings.ledger.get_or_insert_with(|| Arc::new(MemoryLedger::new(terms))).clone();
-        let identity = Identity::new(settings.authentication.clone(), &settings, &assertion);
+        let identity = Identity::new(settings.authentication.clone(), &settings);
         Ok(Self(Arc::new(Inner {
-            assertion,
+            token_url: settings.base_url.token_url(),
             identity: Mutex::new(Arc::new(identity)),
             transport: Transport::new(settings.base_url.clone(), settings.transport.clone())?,
             time: ServiceTime::new(settings.clock.clone()),
@@ -149,7 +141,7 @@ impl Client {
                 .with_hint("Replace the key where the agent runs, and start that again."));
         }
         identity::check(&self.0.settings.base_url, &credential)?;
-        let new = Identity::new(credential, &self.0.settings, &self.0.assertion);
+        let new = Identity::new(credential, &self.0.settings);
         let mut identity = self.0.identity.lock();
         if let (Some(new), Some(former)) = (&new.tokens, &identity.tokens) {
             new.adopt(former);
@@ -435,7 +427,7 @@ impl Client {
             let token = call.untimed(tokens.token(&issuer)).await?;
             return Ok(identity.access(Some(token)));
         }
-        let proof = identity.proof(&inner.assertion);
+        let proof = identity.proof(&inner.token_url);
         let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else {
             return Ok(identity.access(None));
         };

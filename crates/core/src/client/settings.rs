@@ -31,14 +31,6 @@ pub struct ClientSettings {
     pub authentication: Authentication,
     /// The scopes of the token; `customer.discovery.read` and `customer.data.read` (§5.5).
     pub scopes: ScopeSet,
-    /// `aud` of the assertions if it differs from the address of the token endpoint (§2.1).
-    pub audience: Option<String>,
-    /// From `iat` to `exp`; 120 s.
-    pub assertion_lifetime: Duration,
-    /// From `nbf` to `iat`; 0.
-    pub assertion_tolerance: Duration,
-    /// Whether the header of an assertion has `typ`; no.
-    pub assertion_typ: bool,
     /// The clock.
     pub clock: Clock,
     /// Whether the clock is that of a sandbox in another process.
@@ -78,10 +70,6 @@ impl ClientSettings {
             base_url,
             authentication: credential.into(),
             scopes: ScopeSet::granted("customer.discovery.read customer.data.read"),
-            audience: None,
-            assertion_lifetime: Duration::from_secs(120),
-            assertion_tolerance: Duration::ZERO,
-            assertion_typ: false,
             clock: Clock::system(),
             has_sandbox_clock: false,
             daily_allowance: None,
@@ -257,7 +245,6 @@ impl fmt::Debug for ClientSettings {
             .field("base_url", &self.base_url)
             .field("credential", &self.authentication)
             .field("scopes", &self.scopes)
-            .field("audience", &self.audience)
             .field("daily_allowance", &self.daily_allowance)
             .field("allowance_resets", &self.allowance_resets)
             .field("ledger", &self.ledger)

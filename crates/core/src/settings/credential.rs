@@ -4,14 +4,22 @@ use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
 use super::key::{Key, KeySource, PassphraseSource};
+use super::options::{Options, Value};
 use super::profile::Profile;
-use super::variables::{CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
+use super::variables::{AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
 use crate::error::{Error, Kind, Result};
 
 /// A credential that is not made yet.
 pub enum CredentialSettings {
-    /// The unchanged subject, and the key that signs.
-    Assertion(String, Key),
+    /// A subject and the key that signs.
+    Assertion {
+        /// The unchanged subject.
+        subject: String,
+        /// The key that signs.
+        key: Key,
+        /// The settings of the assertions.
+        options: Options,
+    },
     /// A client certificate.
     MutualTls(CertificateSettings),
 }
@@ -53,6 +61,8 @@ pub(super) struct FoundCredential {
     pub(super) subject: Option<String>,
     pub(super) key: Option<Key>,
     pub(super) certificate: Option<CertificateSettings>,
+    /// The settings of the assertions.
+    pub(super) options: Options,
 }
 
 impl FoundCredential {
@@ -82,7 +92,7 @@ impl FoundCredential {
         };
         if let Some(certificate) = certificate {
             let certificate = certificate.overridden(key, passphrase, client_id);
-            return Ok(Self { subject: None, key: None, certificate: Some(certificate) });
+            return Ok(Self::of_certificate(certificate));
         }
         if client_id.is_some() {
             let message = format!("{CLIENT_ID} is set without {CERTIFICATE_FILE}.");
@@ -92,7 +102,16 @@ impl FoundCredential {
             Some(passphrase) => Key { passphrase: Some(passphrase), ..of_profile },
             None => of_profile,
         }));
-        Ok(Self { subject: subject.or(of_profile.subject), key, certificate: None })
+        let mut options = of_profile.options;
+        if let Some(audience) = environment.get(AUDIENCE) {
+            options.retain(|(name, _)| *name != "audience");
+            options.push(("audience", Value::Text(audience.trim().to_owned())));
+        }
+        Ok(Self { subject: subject.or(of_profile.subject), key, certificate: None, options })
+    }
+
+    fn of_certificate(certificate: CertificateSettings) -> Self {
+        Self { subject: None, key: None, certificate: Some(certificate), options: Vec::new() }
     }
 
     /// # Errors
@@ -104,21 +123,24 @@ impl FoundCredential {
         let kid = profile.text("kid");
         let passphrase = profile.password_command();
         let source = profile.path("private_key_file").map(KeySource::File);
+        let options = profile.assertion_options();
         let Some(file) = profile.path("certificate_file") else {
             if client_id.is_some() {
                 return Err(conflict_of(profile, "client_id belongs to certificate_file"));
             }
             let key = source.map(|source| Key { source, passphrase, kid, strict });
-            return Ok(Self { subject, key, certificate: None });
+            return Ok(Self { subject, key, certificate: None, options });
         };
         if subject.is_some() {
             return Err(conflict_of(profile, "subject and certificate_file are both written"));
         }
-        if kid.is_some() {
-            return Err(conflict_of(profile, "kid belongs to subject, not to certificate_file"));
+        let of_assertions = options.first().map(|(name, _)| *name);
+        if let Some(name) = kid.map(|_| "kid").or(of_assertions) {
+            let what = format!("{name} belongs to subject, not to certificate_file");
+            return Err(conflict_of(profile, &what));
         }
         let certificate = CertificateSettings { file, key: source, passphrase, client_id, strict };
-        Ok(Self { subject: None, key: None, certificate: Some(certificate) })
+        Ok(Self::of_certificate(certificate))
     }
 }
 

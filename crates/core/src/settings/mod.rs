@@ -33,7 +33,7 @@ pub use self::credential::{CertificateSettings, CredentialSettings};
 pub use self::environment::{Environment, read_certificates, read_profiles, variable_of_pickle};
 pub(crate) use self::key::PasswordCommand;
 pub use self::key::{Key, KeySource, PassphraseSource};
-pub use self::options::{OPTIONS, Options, Value};
+pub use self::options::{ASSERTION_OPTIONS, OPTIONS, Options, Value};
 use self::profile::Profile;
 pub use self::profile::profile_members;
 pub use self::sources::Source;
@@ -41,8 +41,7 @@ pub use self::variables::{
     AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, PASSPHRASE, PRIVATE_KEY,
 };
 pub(crate) use self::variables::{
-    AUDIENCE, BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND, PRIVATE_KEY_FILE, PROFILE,
-    SCOPES,
+    BASE_URL, DAILY_ALLOWANCE, LEDGER, PASSWORD_COMMAND, PRIVATE_KEY_FILE, PROFILE, SCOPES,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -97,7 +96,7 @@ impl Settings {
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         match &self.credential {
-            Some(CredentialSettings::Assertion(subject, _)) => Some(subject),
+            Some(CredentialSettings::Assertion { subject, .. }) => Some(subject),
             Some(CredentialSettings::MutualTls(_)) | None => None,
         }
     }
@@ -191,10 +190,14 @@ impl Found {
             Some(FoundCredential { certificate: Some(certificate), .. }) => {
                 Some(CredentialSettings::MutualTls(certificate))
             }
-            Some(FoundCredential { subject, key, .. }) => {
+            Some(FoundCredential { subject, key, options, .. }) => {
                 missing.extend(subject.is_none().then_some("subject"));
                 missing.extend(key.is_none().then_some("the private key"));
-                subject.zip(key).map(|(subject, key)| CredentialSettings::Assertion(subject, key))
+                subject.zip(key).map(|(subject, key)| CredentialSettings::Assertion {
+                    subject,
+                    key,
+                    options,
+                })
             }
         };
         if !missing.is_empty() {
@@ -245,10 +248,9 @@ fn conflict(one: &str, other: &str, what: &str) -> Error {
 /// The options that variables set.
 fn options_of_variables(
     environment: &Environment<'_>,
-) -> Result<[(&'static str, Option<Value>); 4]> {
+) -> Result<[(&'static str, Option<Value>); 3]> {
     Ok([
         ("scopes", environment.get(SCOPES).map(Value::Text)),
-        ("audience", environment.get(AUDIENCE).map(|text| Value::Text(text.trim().to_owned()))),
         (
             "daily_allowance",
             environment.get(DAILY_ALLOWANCE).map(|text| allowance(&text)).transpose()?,

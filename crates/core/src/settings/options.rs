@@ -4,17 +4,13 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub const OPTIONS: [(&str, Form); 21] = [
+pub const OPTIONS: [(&str, Form); 17] = [
     ("scopes", Form::Words),
-    ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
     ("allowance_resets", Form::TimeOfDay),
     ("ledger", Form::Ledger),
     ("agent", Form::Text),
     ("settle_lag", Form::Duration),
-    ("assertion_lifetime", Form::Duration),
-    ("clock_tolerance", Form::Duration),
-    ("typ", Form::Flag),
     ("max_retry_after", Form::Duration),
     ("tries", Form::Whole),
     ("connect_timeout", Form::Duration),
@@ -28,7 +24,16 @@ pub const OPTIONS: [(&str, Form); 21] = [
     ("proxy", Form::Text),
 ];
 
-/// The values of options, by their names in [`OPTIONS`], without duplicates.
+/// The options of a credential's assertions, shared by the keywords of `siteline.Credential` and the
+/// members of a profile.
+pub const ASSERTION_OPTIONS: [(&str, Form); 4] = [
+    ("audience", Form::Text),
+    ("assertion_lifetime", Form::Duration),
+    ("clock_tolerance", Form::Duration),
+    ("typ", Form::Flag),
+];
+
+/// The values of options, by their names in [`OPTIONS`] or [`ASSERTION_OPTIONS`], without duplicates.
 pub type Options = Vec<(&'static str, Value)>;
 
 /// The form of an option.

@@ -8,13 +8,13 @@ use toml::{Table, Value as Toml};
 
 use super::environment::Environment;
 use super::key::{PassphraseSource, PasswordCommand};
-use super::options::{Form, OPTIONS, Options, Value};
+use super::options::{ASSERTION_OPTIONS, Form, OPTIONS, Options, Value};
 use super::variables::{CONFIG, PROFILE};
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::system;
 use crate::written::unquoted;
 
-/// The members of the credential and the address; all others are [`OPTIONS`].
+/// The members of the credential and the address; all others are [`ASSERTION_OPTIONS`] and [`OPTIONS`].
 const CREDENTIAL: [(&str, Form); 8] = [
     ("base_url", Form::Text),
     ("subject", Form::Text),
@@ -28,7 +28,7 @@ const CREDENTIAL: [(&str, Form); 8] = [
 
 /// The allowed members of a profile.
 fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
-    CREDENTIAL.into_iter().chain(OPTIONS)
+    CREDENTIAL.into_iter().chain(ASSERTION_OPTIONS).chain(OPTIONS)
 }
 
 /// The names of the allowed members.
@@ -179,10 +179,14 @@ impl Profile {
         Some(members.swap_remove(at).1)
     }
 
-    /// The remaining members: the keywords of a client.
+    /// Removes and returns the settings of the assertions.
+    pub(super) fn assertion_options(&mut self) -> Options {
+        ASSERTION_OPTIONS.iter().filter_map(|(name, _)| Some((*name, self.take(name)?))).collect()
+    }
+
+    /// The members that are keywords of a client.
     pub(super) fn into_options(self) -> Options {
-        let is_option =
-            |name: &str| CREDENTIAL.iter().all(|(of_credential, _)| *of_credential != name);
+        let is_option = |name: &str| OPTIONS.iter().any(|(option, _)| *option == name);
         let members = self.members.unwrap_or_default();
         members.into_iter().filter(|(name, _)| is_option(name)).collect()
     }

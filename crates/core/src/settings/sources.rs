@@ -2,6 +2,7 @@
 
 use super::CredentialSettings;
 use super::environment::Environment;
+use super::options::ASSERTION_OPTIONS;
 use super::variables::{
     AUDIENCE, BASE_URL, CERTIFICATE_FILE, CLIENT_ID, DAILY_ALLOWANCE, LEDGER, PASSPHRASE,
     PASSWORD_COMMAND, PRIVATE_KEY, PRIVATE_KEY_FILE, SCOPES, SUBJECT,
@@ -57,10 +58,13 @@ pub(super) fn of(
 /// Whether the setting belongs to this mode.
 fn is_used(name: &str, credential: Option<&CredentialSettings>) -> bool {
     match credential {
-        Some(CredentialSettings::Assertion(..)) => {
+        Some(CredentialSettings::Assertion { .. }) => {
             !matches!(name, "certificate_file" | "client_id")
         }
-        Some(CredentialSettings::MutualTls(_)) => !matches!(name, "subject" | "kid"),
+        Some(CredentialSettings::MutualTls(_)) => {
+            !matches!(name, "subject" | "kid")
+                && ASSERTION_OPTIONS.iter().all(|(option, _)| *option != name)
+        }
         None => true,
     }
 }

@@ -2,7 +2,7 @@ use std::io;
 
 use super::environment::Platform;
 use super::variables::CONFIG;
-use super::variables::{CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
+use super::variables::{AUDIENCE, CERTIFICATE_FILE, CLIENT_ID, SUBJECT};
 use super::*;
 
 const FILE: &str = "/etc/plants/config.toml";
@@ -72,8 +72,15 @@ fn option<'a>(settings: &'a Settings, name: &str) -> Option<&'a Value> {
 
 fn signing(settings: &Settings) -> (&str, &Key) {
     match &settings.credential {
-        Some(CredentialSettings::Assertion(subject, key)) => (subject, key),
+        Some(CredentialSettings::Assertion { subject, key, .. }) => (subject, key),
         _ => panic!("no subject and key"),
+    }
+}
+
+fn assertion_options(settings: &Settings) -> &[(&'static str, Value)] {
+    match &settings.credential {
+        Some(CredentialSettings::Assertion { options, .. }) => options,
+        _ => panic!("no credential that signs"),
     }
 }
 
@@ -165,7 +172,7 @@ fn a_passphrase_comes_from_the_source_of_the_key_or_from_a_variable() {
     let passphrase = |pairs: &[(&str, &str)]| {
         let all = [&[(CONFIG, FILE)], pairs].concat();
         match variables(&all, Some(PROFILES)).unwrap().credential {
-            Some(CredentialSettings::Assertion(_, key)) => key.passphrase,
+            Some(CredentialSettings::Assertion { key, .. }) => key.passphrase,
             _ => panic!("no subject and key"),
         }
     };
@@ -295,6 +302,7 @@ fn a_subject_and_a_certificate_are_refused() {
     for (member, expected) in [
         ("subject = \"mine\"", "subject and certificate_file are both written"),
         ("kid = \"k\"", "kid belongs to subject"),
+        ("audience = \"https://a\"", "audience belongs to subject"),
     ] {
         let text = format!("{PLATFORM}{member}\n");
         assert!(refused(profile("default", &[(CONFIG, FILE)], Some(&text))).contains(expected));
@@ -382,13 +390,33 @@ fn a_variable_is_read_without_quotes_and_white_space() {
         assert_eq!(path(&settings), Path::new("/home/ada/key.pem"));
         let text = |name: &str| option(&settings, name).cloned();
         assert!(text("scopes") == Some(Value::Text("customer.data.read".to_owned())));
-        assert!(
-            text("audience") == Some(Value::Text("https://customer.example.com/token".to_owned()))
-        );
+        let audience = Value::Text("https://customer.example.com/token".to_owned());
+        assert!(assertion_options(&settings) == [("audience", audience)]);
         assert!(text("daily_allowance") == Some(Value::Whole(5000)));
         assert!(text("ledger") == Some(Value::Path("/home/ada/plant.ledger".into())));
         assert_eq!(settings.profile.map(|(_, name)| name).as_deref(), Some("empty"));
     }
+}
+
+#[test]
+fn assertion_settings_belong_to_the_credential() {
+    let file = "[default]\naudience = \"https://a\"\nassertion_lifetime = \"1m\"\ntyp = true\n";
+    let required =
+        [(BASE_URL, "https://b"), (SUBJECT, "s"), (PRIVATE_KEY_FILE, "k"), (CONFIG, FILE)];
+    let settings = variables(&required, Some(file)).expect("settings");
+    assert!(settings.options.is_empty());
+    let text = |text: &str| Value::Text(text.to_owned());
+    let others = [("assertion_lifetime", text("1m")), ("typ", Value::Flag(true))];
+    let of_profile = [&[("audience", text("https://a"))], &others[..]].concat();
+    assert!(assertion_options(&settings) == of_profile);
+    let pairs = [&required[..], &[(AUDIENCE, "https://c ")]].concat();
+    let settings = variables(&pairs, Some(file)).expect("settings");
+    let overridden = [&others[..], &[("audience", text("https://c"))]].concat();
+    assert!(assertion_options(&settings) == overridden);
+    // A certificate signs no assertions.
+    let pairs = [(BASE_URL, "https://b"), (CERTIFICATE_FILE, "c"), (AUDIENCE, "https://c")];
+    let settings = variables(&pairs, None).expect("settings");
+    assert!(settings.sources.iter().all(|(name, _)| *name != "audience"));
 }
 
 #[test]

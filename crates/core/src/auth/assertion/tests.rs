@@ -8,21 +8,12 @@ use super::*;
 
 const AUDIENCE: &str = "https://customer.example.com/api/customer/oauth/token";
 
-fn make(
-    credential: &Credential,
-    settings: &AssertionSettings,
-    now: Timestamp,
-) -> Result<Assertion> {
-    finished(super::make(credential, settings, now))
+fn make(credential: &Credential, settings: AssertionSettings, now: Timestamp) -> Result<Assertion> {
+    finished(super::make(&credential.clone().with_assertions(settings)?, AUDIENCE, now))
 }
 
 fn settings() -> AssertionSettings {
-    AssertionSettings {
-        audience: AUDIENCE.to_owned(),
-        lifetime: Duration::from_secs(120),
-        tolerance: Duration::ZERO,
-        typ: false,
-    }
+    AssertionSettings::default()
 }
 
 fn now() -> Timestamp {
@@ -40,21 +31,31 @@ fn opened(assertion: Assertion) -> (Map<String, Value>, Map<String, Value>) {
 
 #[test]
 fn the_header_has_exactly_alg_and_kid() {
-    let (header, _) = opened(make(&credential(), &settings(), now()).expect("an assertion"));
+    let (header, _) = opened(make(&credential(), settings(), now()).expect("an assertion"));
     assert_eq!(Value::from(header), json!({"alg": "RS256", "kid": KEY.thumbprint()}));
 }
 
 #[test]
 fn the_header_has_typ_only_if_configured() {
     let settings = AssertionSettings { typ: true, ..settings() };
-    let (header, _) = opened(make(&credential(), &settings, now()).expect("an assertion"));
+    let (header, _) = opened(make(&credential(), settings, now()).expect("an assertion"));
     assert_eq!(Value::from(header), json!({"alg": "RS256", "typ": "JWT", "kid": KEY.thumbprint()}));
+}
+
+#[test]
+fn a_stated_audience_replaces_the_token_address() {
+    let settings = AssertionSettings { audience: Some("https://a".to_owned()), ..settings() };
+    let assertion = make(&credential(), settings, now()).expect("an assertion").into_form_value();
+    assert_eq!(
+        verified_claims(&assertion, &KEY.public_jwk().to_json(), "https://a")["aud"],
+        "https://a"
+    );
 }
 
 #[test]
 fn the_claims_are_those_of_the_interface_with_whole_seconds() {
     let settings = AssertionSettings { tolerance: Duration::from_secs(7), ..settings() };
-    let (_, mut claims) = opened(make(&credential(), &settings, now()).expect("an assertion"));
+    let (_, mut claims) = opened(make(&credential(), settings, now()).expect("an assertion"));
     let jti = claims.remove("jti").expect("a jti");
     assert_eq!(jti.as_str().map(str::len), Some(32));
     let iat = 1_793_534_400;
@@ -75,7 +76,7 @@ fn a_subject_with_quotes_stays_one_claim() {
     let subject = "a\",\"jku\":\"x";
     let credential =
         super::super::Credential::with_key(subject, KEY.clone(), None).expect("a credential").value;
-    let (_, claims) = opened(make(&credential, &settings(), now()).expect("an assertion"));
+    let (_, claims) = opened(make(&credential, settings(), now()).expect("an assertion"));
     assert_eq!(claims["iss"], subject);
     assert_eq!(claims.len(), 7);
 }
@@ -83,7 +84,7 @@ fn a_subject_with_quotes_stays_one_claim() {
 #[test]
 fn no_two_assertions_share_a_jti() {
     let credential = credential();
-    let made = (0..500).map(|_| make(&credential, &settings(), now()).expect("an assertion"));
+    let made = (0..500).map(|_| make(&credential, settings(), now()).expect("an assertion"));
     let jtis: HashSet<String> = made.map(|assertion| assertion.jti().to_owned()).collect();
     assert_eq!(jtis.len(), 500);
     assert!(jtis.iter().all(|jti| jti.len() <= 128));
@@ -93,13 +94,13 @@ fn no_two_assertions_share_a_jti() {
 fn a_lifetime_over_five_minutes_or_under_a_second_is_refused() {
     let with = |lifetime| AssertionSettings { lifetime, ..settings() };
     for seconds in [1, 120, 300] {
-        let made = make(&credential(), &with(Duration::from_secs(seconds)), now());
+        let made = make(&credential(), with(Duration::from_secs(seconds)), now());
         let (_, claims) = opened(made.expect("an assertion"));
         let span = claims["exp"].as_i64().zip(claims["iat"].as_i64()).map(|(exp, iat)| exp - iat);
         assert_eq!(span, i64::try_from(seconds).ok());
     }
     for milliseconds in [0, 999, 1_500, 300_001, 301_000] {
-        let error = make(&credential(), &with(Duration::from_millis(milliseconds)), now())
+        let error = make(&credential(), with(Duration::from_millis(milliseconds)), now())
             .expect_err("refused");
         assert_eq!(error.kind(), Kind::ConfigError);
         assert!(error.to_string().contains("1 to 300"), "{error}");
@@ -118,7 +119,7 @@ fn a_tolerance_over_a_minute_is_refused() {
 #[test]
 fn an_audience_with_unexpected_white_space_is_refused() {
     for audience in ["", " https://a", "https://a\n", "https://a\nb"] {
-        let error = AssertionSettings { audience: audience.to_owned(), ..settings() }
+        let error = AssertionSettings { audience: Some(audience.to_owned()), ..settings() }
             .check()
             .expect_err("refused");
         assert_eq!(error.kind(), Kind::ConfigError, "{audience:?}");
@@ -131,12 +132,12 @@ fn a_wrong_signature_is_never_used_in_an_assertion() {
     let credential = super::super::Credential::with_signer("s", vault, KEY.public_jwk(), None)
         .expect("a credential")
         .value;
-    let error = make(&credential, &settings(), now()).expect_err("refused");
+    let error = make(&credential, settings(), now()).expect_err("refused");
     assert_eq!(error.kind(), Kind::CredentialError);
 }
 
 #[test]
 fn debug_of_an_assertion_shows_only_its_jti() {
-    let assertion = make(&credential(), &settings(), now()).expect("an assertion");
+    let assertion = make(&credential(), settings(), now()).expect("an assertion");
     assert_eq!(format!("{assertion:?}"), format!("Assertion(jti {})", assertion.jti()));
 }

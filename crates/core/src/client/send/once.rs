@@ -31,7 +31,16 @@ impl Client {
             return Ok(None);
         };
         let now = self.0.time.now();
-        OwnAssertion::make(credential, &self.0.assertion, now).await.map(Some)
+        OwnAssertion::make(credential, &self.0.token_url, now).await.map(Some)
+    }
+
+    /// `aud` of the credential's assertions, if it was stated.
+    #[must_use]
+    pub fn audience(&self) -> Option<String> {
+        match &self.identity().authentication {
+            Authentication::Assertion(credential) => credential.assertion().audience.clone(),
+            Authentication::MutualTls(_) | Authentication::Leased(_) => None,
+        }
     }
 
     /// What is known of the cached token, or of a new one by one token request; `None` if the certificate
@@ -46,7 +55,7 @@ impl Client {
             let issuer = AgentIssuer { link, must_remain: None, deadline: Deadline::NEVER };
             return tokens.once(&issuer).await.map(Some);
         }
-        let proof = identity.proof(&inner.assertion);
+        let proof = identity.proof(&inner.token_url);
         let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else { return Ok(None) };
         let exchange = Exchange {
             transport: &inner.transport,

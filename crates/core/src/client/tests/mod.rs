@@ -24,8 +24,8 @@ use bytes::Bytes;
 
 use super::reply;
 use super::{Client, ClientSettings, DATA_PATH, Spending};
-use crate::auth::Credential;
 use crate::auth::test_harness::{credential, noon};
+use crate::auth::{AssertionSettings, Credential};
 use crate::error::{Error, Kind, Result};
 use crate::http::test_server::{Act, TestServer};
 use crate::http::{Deadline, Reply};
@@ -193,7 +193,12 @@ async fn r14_new_and_waiting_calls_of_a_closed_client_get_closed_error() {
 #[tokio::test]
 async fn k10_the_audience_can_differ_from_the_address() {
     let audience = "https://service.example.com/api/customer/oauth/token";
-    let set = |s: &mut ClientSettings| s.audience = Some(audience.to_owned());
+    let set = |settings: &mut ClientSettings| {
+        let stated =
+            AssertionSettings { audience: Some(audience.to_owned()), ..Default::default() };
+        let credential = credential().with_assertions(stated).expect("valid settings");
+        settings.authentication = credential.into();
+    };
     let bench = Bench::with(vec![], vec![], set).await;
     bench.get().await.expect("a page");
     assert_eq!(bench.server.token_requests()[0].assertion_part(1)["aud"], audience);

@@ -1,0 +1,685 @@
+"""Keys, credentials and client certificates."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from siteline._core import (
+    CertificateHandle,
+    CredentialHandle,
+    KeyHandle,
+    _is_key_text,
+    _variable,
+)
+from siteline._keywords import explained
+from siteline._patching import Replaceable
+from siteline.errors import CredentialError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from datetime import datetime, timedelta
+    from typing import NoReturn, Self, TypeAlias
+
+    _PathLike: TypeAlias = str | os.PathLike[str]
+    _Bytes: TypeAlias = bytes | bytearray | memoryview
+    _Duration: TypeAlias = float | timedelta | str
+    _Signer: TypeAlias = Callable[[bytes], bytes] | Callable[[bytes], Awaitable[bytes]]
+    # Where another process finds a key and its passphrase, or the reason why it cannot.
+    _Place: TypeAlias = dict[str, Any] | str
+    _Reduced: TypeAlias = tuple[Callable[..., object], tuple[type, dict[str, Any]]]
+
+__all__ = ["Credential", "MutualTls", "PrivateKey"]
+
+# These classes delete the parameters that contain secrets before an exception leaves a function:
+# a traceback can show local variables.
+
+
+class _Shared(Replaceable):
+    """An immutable object: a copy is the object itself."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        # A traceback may show an object whose constructor failed.
+        return self._text() if hasattr(self, "_handle") else object.__repr__(self)
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+
+class PrivateKey(_Shared):
+    """An RSA private key, which signs the assertions of a credential.
+
+    The key is PKCS#8, encrypted PKCS#8, PKCS#1 or a JWK, of 2048 to 8192 bits. PEM text may be
+    damaged as mail programs, editors and environment variables do it: other line ends, no line
+    ends, ``\\n`` as two characters, a byte order mark.
+
+    Args:
+        source: The path of a key file, or the key itself: PEM text, ``bytes`` of PEM, DER or JSON,
+            or a JWK as ``dict``. PEM text is never used as a path.
+        passphrase: Decrypts an encrypted key.
+        strict: Reject a key file that other users can read. By default it is a
+            :class:`SitelineWarning`.
+
+    Raises:
+        CredentialError: The key cannot be used. No message contains text of the key.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
+    >>> key = siteline.PrivateKey.generate()
+    >>> key.save(path)
+    >>> siteline.PrivateKey(path).thumbprint == key.thumbprint
+    True
+    >>> " ".join(sorted(key.public_jwk))
+    'alg e kid kty n use'
+    """
+
+    __slots__ = ("_handle",)
+    _handle: KeyHandle
+
+    @explained(password="passphrase=", path="siteline.PrivateKey.load(path)")
+    def __init__(
+        self,
+        source: _PathLike | _Bytes | Mapping[str, Any] | PrivateKey,
+        *,
+        passphrase: str | bytes | None = None,
+        strict: bool = False,
+    ) -> None:
+        """Read a key."""
+        try:
+            self._handle = KeyHandle.read(_located(source), passphrase, strict)
+        finally:
+            del source, passphrase
+
+    @classmethod
+    def load(
+        cls, path: _PathLike, *, passphrase: str | bytes | None = None, strict: bool = False
+    ) -> Self:
+        """Reads a key file. Unlike in ``PrivateKey(path)``, ``path`` is always used as a path.
+
+        Args:
+            path: The path of the file.
+            passphrase: Decrypts an encrypted key.
+            strict: Reject a file that other users can read.
+
+        Raises:
+            CredentialError: The file is missing or unreadable, or its key cannot be used.
+
+        >>> siteline.PrivateKey.load("absent.pem")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        siteline.errors.CredentialError: The private key file "absent.pem" does not exist...
+        """
+        try:
+            return cls._over(KeyHandle.read(_path(path), passphrase, strict))
+        finally:
+            del path, passphrase
+
+    @classmethod
+    def generate(cls, bits: int = 3072) -> Self:
+        """Generates a key, which takes up to a few seconds.
+
+        Args:
+            bits: 2048, 3072 or 4096.
+
+        Raises:
+            CredentialError: Another number of bits.
+
+        >>> siteline.PrivateKey.generate(2048).bits
+        2048
+        """
+        return cls._over(KeyHandle.generate(bits))
+
+    def save(
+        self, path: _PathLike, *, passphrase: str | bytes | None = None, overwrite: bool = False
+    ) -> None:
+        """Writes the key as PKCS#8 PEM that only its owner can read (mode 600).
+
+        An enrolled key that is lost cannot be recovered.
+
+        Args:
+            path: The path of the file.
+            passphrase: Encrypts the key with PBKDF2 and AES-256, as OpenSSL does it.
+            overwrite: Replace an existing file atomically.
+
+        Raises:
+            CredentialError: The file exists, or it cannot be written.
+
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "key.pem"
+        >>> key = siteline.PrivateKey.generate(2048)
+        >>> key.save(path, passphrase="correct horse")
+        >>> siteline.PrivateKey(path, passphrase="correct horse").bits
+        2048
+        """
+        try:
+            self._handle.save(_path(path), passphrase, overwrite)
+        finally:
+            del passphrase
+
+    @property
+    def public_jwk(self) -> dict[str, str]:
+        """The public key to enroll: ``kty``, ``n``, ``e``, ``kid``, ``alg`` and ``use``."""
+        return self._handle.public_jwk
+
+    @property
+    def thumbprint(self) -> str:
+        """The RFC 7638 thumbprint of the public key: the ``kid`` of its assertions."""
+        return self._handle.thumbprint
+
+    @property
+    def bits(self) -> int:
+        """The size of the key in bits."""
+        return self._handle.bits
+
+    @classmethod
+    def _over(cls, handle: KeyHandle) -> Self:
+        made = cls.__new__(cls)
+        made._handle = handle
+        return made
+
+    def _text(self) -> str:
+        return f"<PrivateKey RSA {self.bits} bits, thumbprint={self.thumbprint}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        raise TypeError(
+            "A PrivateKey is not pickled, because the pickle would contain the key: save() it once "
+            "and pass the path."
+        )
+
+
+class Credential(_Shared):
+    """The subject that enrollment returned, and the key that signs its assertions.
+
+    Pass either ``private_key`` or, for a key that stays in a vault, ``signer`` and ``public_jwk``.
+
+    ``signer`` is called with the ``bytes`` to sign and returns the signature as ``bytes``, not as
+    base64: RSASSA-PKCS1-v1_5 with SHA-256 (RS256). Each signature is verified with ``public_jwk``
+    before it is used. An exception of the signer is the ``__cause__`` of a
+    :class:`CredentialError`. A plain function runs on a separate thread and may block. A call that
+    is interrupted, or whose deadline passes, does not wait for it. An :class:`AsyncClient` awaits
+    an ``async`` function on the event loop of the call that needs a token, for at most 15 seconds,
+    and cancels it with that call. Another call that waits for the same token then signs again on
+    its own loop. A :class:`Client` cannot await it: without a valid token in this process it raises
+    :class:`ConfigError` before any request.
+
+    A pickle contains the path of the key and ``password_command``, which must be valid where it is
+    loaded, and nothing secret. The command runs when the loaded credential is first used, so load
+    only pickles of people who may run commands as you. A credential with a ``signer``, or with a
+    key or passphrase that was passed itself, cannot be pickled: ``TypeError``.
+
+    Args:
+        subject: ``iss`` and ``sub`` of every assertion. White space around it is removed, with a
+            :class:`SitelineWarning`.
+        private_key: A :class:`PrivateKey`, or any source of one.
+        signer: Signs with a key that is not in this process.
+        public_jwk: The public key of the signer, a ``dict`` or JSON text.
+        passphrase: Decrypts an encrypted key.
+        password_command: A command that prints the passphrase as its first line, such as
+            ``["pass", "show", "plant"]``. Text is split into words, without a shell. The command
+            runs while the credential is made, for at most a minute. Its output is never shown.
+        kid: The expected thumbprint of the key. It is only compared.
+        strict: Reject a key file that other users can read.
+        audience: ``aud`` of the assertions. The default is the address of the token endpoint,
+            ``{base_url}/api/customer/oauth/token``.
+        assertion_lifetime: Time from ``iat`` to ``exp``, at most five minutes.
+        clock_tolerance: Time from ``nbf`` to ``iat``, at most a minute.
+        typ: Add ``"typ": "JWT"`` to the header of the assertions.
+
+    Raises:
+        CredentialError: A wrong key or ``kid``, or not exactly one of ``private_key`` and
+            ``signer``.
+        ConfigError: An empty subject, or a setting of the assertions that the service rejects.
+
+    >>> key = siteline.PrivateKey.generate(2048)
+    >>> credential = siteline.Credential("customer-7", key)
+    >>> credential.kid == key.thumbprint
+    True
+    >>> siteline.Credential("customer-7", key, kid="my-key")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    siteline.errors.CredentialError: kid="my-key" is not the thumbprint of this key...
+    """
+
+    __slots__ = ("_handle", "_place")
+    _handle: CredentialHandle
+    _place: _Place
+
+    @explained(
+        key="private_key=",
+        key_file="private_key=",
+        pem="private_key=",
+        password="passphrase=",
+        key_id="kid=",
+        aud="audience=",
+        jwk="public_jwk=",
+        client_id="siteline.MutualTls(..., client_id=...)",
+        certificate="siteline.MutualTls(certificate)",
+    )
+    def __init__(
+        self,
+        subject: str,
+        private_key: _PathLike | _Bytes | Mapping[str, Any] | PrivateKey | None = None,
+        *,
+        signer: _Signer | None = None,
+        public_jwk: Mapping[str, Any] | str | bytes | None = None,
+        passphrase: str | bytes | None = None,
+        password_command: str | Sequence[str] | None = None,
+        kid: str | None = None,
+        strict: bool = False,
+        audience: str | None = None,
+        assertion_lifetime: _Duration = "2m",
+        clock_tolerance: _Duration = "0s",
+        typ: bool = False,
+    ) -> None:
+        """Read the key. No request is sent."""
+        assertions = (audience, assertion_lifetime, clock_tolerance, typ)
+        try:
+            is_async = signer is not None and _is_async(signer)
+            _check_sources(
+                private_key is not None,
+                signer is not None,
+                public_jwk is not None,
+                passphrase is not None,
+                password_command is not None,
+            )
+            if signer is not None:
+                self._place = "its signer is code of this process"
+                self._handle = CredentialHandle.with_signer(
+                    subject, signer, is_async, public_jwk, kid, assertions
+                )
+                return
+            found = _located(private_key)
+            place: dict[str, Any] = {"strict": strict}
+            if password_command is not None:
+                place["password_command"] = _words(password_command)
+            if not isinstance(found, Path):
+                self._place = "its key was given itself, not as a path"
+            elif passphrase is not None:
+                self._place = "its passphrase was given itself"
+            else:
+                self._place = {**place, "key": _absolute(found)}
+            key = KeyHandle.read(found, _passphrase(place) or passphrase, strict)
+            self._handle = CredentialHandle.with_key(subject, key, kid, assertions)
+        finally:
+            del private_key, passphrase, public_jwk
+            found = None
+
+    @property
+    def subject(self) -> str:
+        """The subject that enrollment returned."""
+        return self._handle.subject
+
+    @property
+    def kid(self) -> str:
+        """The thumbprint of the public key: the ``kid`` of every assertion."""
+        return self._handle.kid
+
+    @property
+    def public_jwk(self) -> dict[str, str]:
+        """The enrolled public key: ``kty``, ``n``, ``e``, ``kid``, ``alg`` and ``use``."""
+        return self._handle.public_jwk
+
+    @property
+    def _key_file(self) -> Path | None:
+        place = self._place
+        return Path(place["key"]) if isinstance(place, dict) and "key" in place else None
+
+    def _text(self) -> str:
+        return f"<Credential subject={_quoted(self.subject)} kid={self.kid}>"
+
+    def __reduce__(self) -> _Reduced:
+        """Pickle the settings and the place of the key."""
+        if isinstance(self._place, str):
+            raise TypeError(
+                f"This credential is not pickled: {self._place}. Pass private_key= the path of a "
+                "key file, with password_command= if the key is encrypted, or make the client with "
+                "Client.from_env() or Client.from_profile()."
+            )
+        state = {
+            "subject": self.subject,
+            "public_jwk": self.public_jwk,
+            "key": self._place,
+            "assertions": self._handle.assertions,
+        }
+        return _restored_credential, (type(self), state)
+
+
+class MutualTls(_Shared):
+    """The client certificate of a platform-managed integration, instead of a :class:`Credential`.
+
+    The interface does not show how the service uses the certificate, so both known forms work:
+
+    - Without ``client_id`` the certificate alone authorises discovery and data requests. No token
+      is requested, and no header ``Authorization`` is sent.
+    - With ``client_id``, the id of the integration, the certificate authenticates the token request
+      (RFC 8705 §2): the form has ``scope`` and ``client_id``, and no assertion. The token is bound
+      to the certificate.
+
+    The files are checked before each request. If they were replaced, the next request opens new
+    connections with the new certificate and requests a new token. Requests in flight are not
+    disturbed. While the new files cannot be used, because they are incomplete or the key does not
+    belong to the certificate, the former certificate is used, with a warning in the log. They are
+    read again when they change, and after a minute. Another subject needs another client, because
+    the ledger of the allowance counts per subject.
+
+    A certificate that has expired, or is not valid yet, by the service's time, is refused when it
+    is used, before anything is sent. A refusal by the service is an :class:`AuthenticationError`
+    about the client certificate, and is not retried. Plain ``http://`` is a :class:`ConfigError`.
+
+    A pickle contains the paths and ``password_command``, which must be valid where it is loaded,
+    and nothing secret. The files are read when the loaded object is first used. An object with a
+    certificate, key or passphrase that was passed itself cannot be pickled: ``TypeError``.
+
+    Args:
+        certificate: A path, PEM text, or ``bytes``: the certificate and its chain in any order as
+            PEM, or with its key as PKCS#12 (``.p12``, ``.pfx``).
+        key: The private key, unless ``certificate`` contains it: PKCS#8, plain or encrypted, PKCS#1
+            or SEC 1; RSA, ECDSA or Ed25519. The legacy encryption (``Proc-Type: 4,ENCRYPTED``) is
+            refused; the error shows how to convert it.
+        passphrase: Opens an encrypted key or a PKCS#12 file. The default of a PKCS#12 file is an
+            empty passphrase.
+        password_command: A command that prints the passphrase, as for a :class:`Credential`.
+        client_id: The id of the integration, if the service issues tokens for it.
+        strict: Reject a key file that other users can read. By default it is a
+            :class:`SitelineWarning`.
+
+    Raises:
+        CredentialError: There is no key, the key does not belong to the certificate, or the
+            certificate is not for clients.
+
+    >>> with siteline.Sandbox(mutual_tls="data") as service:
+    ...     plant = siteline.MutualTls(service.certificate("plant-7"))
+    ...     with siteline.Client(service.base_url, credential=plant, ca_bundle=service.ca) as mine:
+    ...         plant.subject, len(mine.discover())
+    ('CN=plant-7,O=siteline sandbox', 2)
+    """
+
+    __slots__ = ("_handle", "_place")
+    _handle: CertificateHandle
+    _place: _Place
+
+    @explained(
+        cert="certificate=",
+        certificate_file="certificate=",
+        private_key="key=",
+        password="passphrase=",
+        subject="client_id= or siteline.Credential(subject)",
+    )
+    def __init__(
+        self,
+        certificate: _PathLike | _Bytes,
+        *,
+        key: _PathLike | _Bytes | PrivateKey | None = None,
+        passphrase: str | bytes | None = None,
+        password_command: str | Sequence[str] | None = None,
+        client_id: str | None = None,
+        strict: bool = False,
+    ) -> None:
+        """Read the certificate and its key. No request is sent."""
+        try:
+            if passphrase is not None and password_command is not None:
+                raise _two_passphrases()
+            # The files are read again later, perhaps in another folder.
+            certificate, key = _settled_part(certificate), _settled_part(key)
+            place: dict[str, Any] = {"strict": strict, "client_id": client_id}
+            if password_command is not None:
+                place["password_command"] = _words(password_command)
+            if passphrase is not None:
+                self._place = "its passphrase was given itself"
+            elif not isinstance(certificate, Path):
+                self._place = "its certificate was given itself, not as a path"
+            elif not isinstance(key, Path | None):
+                self._place = "its key was given itself, not as a path"
+            else:
+                files = {"certificate": certificate, "key": key}
+                place |= {name: str(file) for name, file in files.items() if file is not None}
+                self._place = place
+            self._handle = CertificateHandle.open(
+                certificate, key, _asking(place) or passphrase, client_id, strict
+            )
+        finally:
+            del certificate, key, passphrase
+
+    @property
+    def subject(self) -> str:
+        """The subject of the certificate in the form of RFC 4514, or its first alternative name."""
+        return self._handle.subject
+
+    @property
+    def client_id(self) -> str | None:
+        """The id of the integration; ``None`` if the certificate alone authorises."""
+        return self._handle.client_id
+
+    @property
+    def thumbprint(self) -> str:
+        """The SHA-256 of the certificate in base64url, as in ``x5t#S256`` (RFC 8705 §3.1)."""
+        return self._handle.details()[0]
+
+    @property
+    def not_before(self) -> datetime:
+        """The aware time from which the certificate is valid."""
+        return self._handle.details()[1]
+
+    @property
+    def not_after(self) -> datetime:
+        """The aware time until which the certificate is valid."""
+        return self._handle.details()[2]
+
+    def _text(self) -> str:
+        client_id = "" if self.client_id is None else f" client_id={_quoted(self.client_id)}"
+        return f"<MutualTls subject={_quoted(self.subject)}{client_id}>"
+
+    def __reduce__(self) -> _Reduced:
+        """Pickle the settings and the places of the files."""
+        if isinstance(self._place, str):
+            raise TypeError(
+                f"This certificate is not pickled: {self._place}. Pass the paths of files, with "
+                "password_command= if the key is encrypted, or make the client with "
+                "Client.from_env() or Client.from_profile()."
+            )
+        return _restored_certificate, (type(self), {"subject": self.subject, "place": self._place})
+
+
+def credential_at(
+    subject: str, place: dict[str, Any], kid: str | None, assertions: dict[str, Any]
+) -> Credential:
+    """Makes the credential that variables or a profile name. The core calls this."""
+    settings = {"audience": None, "assertion_lifetime": "2m", "clock_tolerance": "0s", "typ": False}
+    given = tuple({**settings, **assertions}.values())
+    made = Credential.__new__(Credential)
+    made._place = _settled(place)
+    made._handle = CredentialHandle.with_key(subject, _key_at(made._place), kid, given)
+    return made
+
+
+def certificate_at(place: dict[str, Any]) -> MutualTls:
+    """Makes the certificate that variables or a profile name. The core calls this."""
+    made = MutualTls.__new__(MutualTls)
+    made._place = place = _settled(place)
+    made._handle = CertificateHandle.open(
+        *_parts_at(place), _asking(place), place["client_id"], place["strict"]
+    )
+    return made
+
+
+def _restored_credential(cls: type[Credential], state: dict[str, Any]) -> Credential:
+    subject, public_jwk, assertions = state["subject"], state["public_jwk"], state["assertions"]
+    made = cls.__new__(cls)
+    made._place = place = state["key"]
+    if "password_command" in place:
+        # A call may sign where no module can be imported any more.
+        from siteline import _passphrase as _passphrase
+
+        made._handle = CredentialHandle.deferred(
+            subject, partial(_key_at, place), public_jwk, assertions
+        )
+    else:
+        made._handle = CredentialHandle.with_key(
+            subject, _key_at(place), public_jwk["kid"], assertions
+        )
+    return made
+
+
+def _restored_certificate(cls: type[MutualTls], state: dict[str, Any]) -> MutualTls:
+    made = cls.__new__(cls)
+    made._place = place = state["place"]
+    made._handle = CertificateHandle.deferred(
+        state["subject"], *_parts_at(place), _asking(place), place["client_id"], place["strict"]
+    )
+    return made
+
+
+def _settled(place: dict[str, Any]) -> dict[str, Any]:
+    """Returns a place of variables or a profile as it is pickled."""
+    settled = dict(place)
+    for name in ("key", "certificate"):
+        if name in settled:
+            settled[name] = _absolute(settled[name])
+    if "password_command" in settled:
+        settled["password_command"] = _words(settled["password_command"])
+    return settled
+
+
+def _key_at(place: dict[str, Any]) -> KeyHandle:
+    path = place.get("key")
+    source = _variable(place["key_variable"]) if path is None else Path(path)
+    try:
+        return KeyHandle.read(source, _passphrase(place), place["strict"])
+    finally:
+        del source
+
+
+def _parts_at(place: dict[str, Any]) -> tuple[Path, Path | str | None]:
+    certificate, key = Path(place["certificate"]), place.get("key")
+    if key is not None:
+        return certificate, Path(key)
+    return certificate, _variable(place["key_variable"]) if "key_variable" in place else None
+
+
+def _asking(place: dict[str, Any]) -> Callable[[], str | bytes] | None:
+    """Returns the function that gets the passphrase of a place, if it has one."""
+    if "password_command" in place:
+        from siteline._passphrase import printed
+
+        return partial(printed, place["password_command"])
+    if "passphrase_variable" in place:
+        return partial(_variable, place["passphrase_variable"])
+    return None
+
+
+def _passphrase(place: dict[str, Any]) -> str | bytes | None:
+    ask = _asking(place)
+    return None if ask is None else ask()
+
+
+def _words(command: str | Sequence[str]) -> list[str]:
+    from siteline._passphrase import words
+
+    return words(command)
+
+
+def _located(source: Any) -> Any:
+    """Returns the path that a source names; otherwise the source, or the handle of a key."""
+    try:
+        if isinstance(source, PrivateKey):
+            return source._handle
+        if isinstance(source, str):
+            return source if _is_key_text(source) else _path(source)
+        return _path(source) if hasattr(source, "__fspath__") else source
+    finally:
+        del source
+
+
+def _settled_part(source: Any) -> Any:
+    try:
+        found = _located(source)
+        return Path(_absolute(found)) if isinstance(found, Path) else found
+    finally:
+        del source
+
+
+def _path(path: Any) -> Path:
+    try:
+        if not isinstance(path, str | os.PathLike):
+            none = "None (is an environment variable unset?)"
+            found = none if path is None else f"an object of type {type(path).__name__}"
+            raise TypeError(f"path= is the path of a file; this is {found}.")
+        return Path(os.path.expanduser(path))
+    finally:
+        del path
+
+
+def _absolute(path: _PathLike) -> str:
+    try:
+        return os.path.join(os.getcwd(), path)
+    except OSError:  # the folder was removed
+        return os.fspath(path)
+
+
+def _quoted(text: str) -> str:
+    from siteline._escape import escaped
+
+    escaped_quotes = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped(escaped_quotes)}"'
+
+
+def _is_async(signer: Any) -> bool:
+    if not callable(signer):
+        raise TypeError(
+            "signer= is a callable that takes the bytes to sign and returns the signature; this is "
+            f"an object of type {type(signer).__name__}."
+        )
+    from siteline._awaiting import is_async
+
+    return is_async(signer)
+
+
+def _two_passphrases() -> CredentialError:
+    return CredentialError(
+        "passphrase and password_command are both given.",
+        hint="Omit one: it is ambiguous which to use.",
+    )
+
+
+_TWO_WAYS = (
+    "Pass private_key= (a path, PEM text, bytes, a JWK or a PrivateKey), or for a key that stays "
+    "in a vault signer= with public_jwk=. Is an environment variable unset?"
+)
+
+
+def _check_sources(key: bool, signer: bool, jwk: bool, passphrase: bool, command: bool) -> None:
+    """Checks that the arguments name one key and contain nothing that belongs to another."""
+    if key and signer:
+        raise CredentialError("A credential has private_key or signer, not both.", hint=_TWO_WAYS)
+    if not key and not signer:
+        raise CredentialError(
+            "A credential needs private_key or signer; both are missing or None.", hint=_TWO_WAYS
+        )
+    if key and jwk:
+        raise CredentialError(
+            "public_jwk belongs to signer; a private key contains its public key.",
+            hint="Omit public_jwk; read it from credential.public_jwk.",
+        )
+    if key and passphrase and command:
+        raise _two_passphrases()
+    if signer and (passphrase or command):
+        raise CredentialError(
+            "passphrase and password_command belong to private_key.",
+            hint="A signer needs neither: omit them.",
+        )
+    if signer and not jwk:
+        raise CredentialError(
+            "A signer needs public_jwk, the public key that was enrolled.",
+            hint="Its thumbprint is the kid, and each signature is verified with it.",
+        )

@@ -1,0 +1,116 @@
+//! A client certificate.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::auth::called;
+use crate::auth::key::{KeyHandle, Passphrase, text_or_json};
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::warn;
+use crate::bridge::long_work::left_on_interrupt;
+use crate::bridge::process::detached;
+use crate::convert::values::{Text, described};
+use siteline_core::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part};
+
+/// The handle of `siteline.MutualTls`.
+#[pyclass(frozen, module = "siteline._core")]
+pub(crate) struct CertificateHandle(pub(crate) MutualTls);
+
+#[pymethods]
+impl CertificateHandle {
+    /// Reads a certificate. The passphrase is text, bytes, or a function that returns it.
+    #[staticmethod]
+    fn open(
+        py: Python<'_>,
+        certificate: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        passphrase: Option<Bound<'_, PyAny>>,
+        client_id: Option<Text<'_>>,
+        strict: bool,
+    ) -> PyResult<Self> {
+        let source = source(certificate, key, passphrase, client_id, strict)?;
+        let passphrase = detached(py, || source.ask())?.or_raise()?;
+        let open = move || MutualTls::open(source, passphrase.as_ref().map(|text| text.as_slice()));
+        let Checked { value, warnings } = left_on_interrupt(py, open)?.or_raise()?;
+        warn(py, &warnings)?;
+        Ok(Self(value))
+    }
+
+    /// A certificate with this subject whose files are read at its first use.
+    #[staticmethod]
+    fn deferred(
+        subject: String,
+        certificate: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        passphrase: Option<Bound<'_, PyAny>>,
+        client_id: Option<Text<'_>>,
+        strict: bool,
+    ) -> PyResult<Self> {
+        let source = source(certificate, key, passphrase, client_id, strict)?;
+        Ok(Self(MutualTls::deferred(source, subject)))
+    }
+
+    #[getter]
+    fn subject(&self) -> &str {
+        self.0.subject()
+    }
+
+    #[getter]
+    fn client_id(&self) -> Option<&str> {
+        self.0.client_id()
+    }
+
+    /// The thumbprint, and the bounds of the validity.
+    fn details(&self, py: Python<'_>) -> PyResult<(String, Timestamp, Timestamp)> {
+        detached(py, || self.0.details())?.or_raise()
+    }
+}
+
+fn source(
+    certificate: &Bound<'_, PyAny>,
+    key: Option<&Bound<'_, PyAny>>,
+    passphrase: Option<Bound<'_, PyAny>>,
+    client_id: Option<Text<'_>>,
+    strict: bool,
+) -> PyResult<CertificateSource> {
+    let passphrase: Box<AskPassphrase> = match passphrase {
+        Some(function) if function.is_callable() => {
+            let function = function.unbind();
+            Box::new(move || called(&function, |text| Ok(Some(text.extract::<Passphrase>()?.0))))
+        }
+        given => {
+            let held = given.map(|given| given.extract::<Passphrase>()).transpose()?;
+            Box::new(move || Ok(held.as_ref().map(|passphrase| passphrase.0.clone())))
+        }
+    };
+    Ok(CertificateSource {
+        certificate: part(certificate, "certificate")?,
+        key: key.map(|key| part(key, "key")).transpose()?,
+        passphrase,
+        client_id: client_id.map(|id| id.0.to_owned()),
+        strict,
+    })
+}
+
+fn part(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Part> {
+    if let Ok(key) = value.cast::<KeyHandle>() {
+        let pem = key.get().0.to_pkcs8_pem(None).or_raise()?;
+        return Ok(Part::Bytes(Zeroizing::new(pem.as_bytes().to_vec())));
+    }
+    if value.hasattr(intern!(value.py(), "__fspath__"))? {
+        return value.extract::<PathBuf>().map(Part::File);
+    }
+    // A JWK has no certificate.
+    let bytes = if value.hasattr("keys")? { None } else { text_or_json(value)? };
+    bytes.map(Part::Bytes).ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "{name}= is a path, PEM text, or bytes (PEM, PKCS#12 or DER); this is {}.",
+            described(value)
+        ))
+    })
+}

@@ -1,0 +1,144 @@
+//! A private key; keys and passphrases as arguments.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyMapping, PyString};
+use zeroize::Zeroizing;
+
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::warn;
+use crate::bridge::long_work::left_on_interrupt;
+use crate::bridge::process::detached;
+use crate::convert::state::{dict, json_text};
+use crate::convert::values::{described, octets};
+use siteline_core::auth::{Loaded, PrivateKey};
+use siteline_core::error::Error;
+
+pub(super) type Bytes = Zeroizing<Vec<u8>>;
+
+/// The handle of `siteline.PrivateKey`.
+#[pyclass(frozen, module = "siteline._core")]
+pub(crate) struct KeyHandle(pub(crate) PrivateKey);
+
+#[pymethods]
+impl KeyHandle {
+    /// Reads a key: a path (`os.PathLike`), the key itself, or another handle. Gives its warnings to
+    /// Python.
+    #[staticmethod]
+    fn read(
+        source: &Bound<'_, PyAny>,
+        passphrase: Option<Passphrase>,
+        strict: bool,
+    ) -> PyResult<Self> {
+        if let Ok(key) = source.cast::<Self>() {
+            return Ok(Self(key.get().0.clone()));
+        }
+        let py = source.py();
+        let is_framed = passphrase.as_ref().is_some_and(|Passphrase(bytes)| {
+            let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
+            is_frame(bytes.first()) || is_frame(bytes.last())
+        });
+        let source = if source.hasattr(intern!(py, "__fspath__"))? {
+            Err(source.extract::<PathBuf>()?)
+        } else {
+            Ok(text_or_json(source)?.ok_or_else(|| {
+                PyTypeError::new_err(format!(
+                    "A private key is a path, PEM text, bytes (PEM, DER or JSON), a JWK as dict, or \
+                     a PrivateKey; this is {}.",
+                    described(source),
+                ))
+            })?)
+        };
+        let load = move || {
+            let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
+            match source {
+                Err(path) => PrivateKey::load(&path, passphrase, strict),
+                Ok(bytes) => PrivateKey::parse(&bytes, passphrase)
+                    .map(|key| Loaded { key, warnings: Vec::new() }),
+            }
+        };
+        let loaded = left_on_interrupt(py, load)?;
+        let Loaded { key, warnings } =
+            loaded.map_err(|error| if is_framed { framed(error) } else { error }).or_raise()?;
+        warn(py, &warnings)?;
+        Ok(Self(key))
+    }
+
+    #[staticmethod]
+    fn generate(py: Python<'_>, bits: u32) -> PyResult<Self> {
+        Ok(Self(detached(py, || PrivateKey::generate(bits))?.or_raise()?))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over")]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        passphrase: Option<Passphrase>,
+        overwrite: bool,
+    ) -> PyResult<()> {
+        let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
+        detached(py, || self.0.save(&path, passphrase, overwrite))?.or_raise()
+    }
+
+    #[getter]
+    fn public_jwk<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, &self.0.public_jwk())
+    }
+
+    #[getter]
+    fn thumbprint(&self) -> &str {
+        self.0.thumbprint()
+    }
+
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.0.bits()
+    }
+}
+
+/// A passphrase as text or bytes, wiped when it is dropped.
+pub(super) struct Passphrase(pub(super) Bytes);
+
+impl<'py> FromPyObject<'_, 'py> for Passphrase {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Self(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
+        }
+        let refused = |found| format!("A passphrase is str or bytes; this is {found}.");
+        match octets(&value)? {
+            Some(bytes) => Ok(Self(bytes)),
+            None => Err(PyTypeError::new_err(refused(described(&value)))),
+        }
+    }
+}
+
+/// The bytes of a text, of a bytes-like object, or of a mapping as JSON; `None` for anything else.
+pub(super) fn text_or_json(value: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
+    }
+    if value.is_instance_of::<PyMapping>() {
+        return Ok(Some(Zeroizing::new(json_text(value)?.into_bytes())));
+    }
+    octets(value)
+}
+
+/// The error for a key that this passphrase does not open: a variable may have been written with
+/// quotation marks that no shell removes.
+fn framed(error: Error) -> Error {
+    error.with(|context| {
+        let hint = context.hint.get_or_insert_default();
+        if !hint.is_empty() {
+            hint.push('\n');
+        }
+        hint.push_str(
+            "The passphrase begins or ends with a quotation mark or a blank, which is a part of it.",
+        );
+    })
+}
