@@ -24,10 +24,8 @@ from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
-    Agent,
     Bookmark,
     Client,
-    Clock,
     Completeness,
     Credential,
     Difference,
@@ -53,7 +51,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
     from siteline._doctor import Check, Diagnosis, doctor
-    from siteline._core import Sandbox
+    from siteline.agent import Agent
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
@@ -68,8 +66,6 @@ if TYPE_CHECKING:
     from siteline.plots import Plot
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
-        AgentAllowanceDict,
-        AgentStateDict,
         AllowanceDict,
         CatalogueReport,
         CheckDict,
@@ -79,8 +75,6 @@ if TYPE_CHECKING:
         Provenance,
         PublicJwk,
         RangeCoverage,
-        SandboxRequest,
-        SandboxStats,
         ScanReport,
         SetAsideDict,
         StoreProvenance,
@@ -89,6 +83,7 @@ if TYPE_CHECKING:
         TableReport,
         TaskDict,
     )
+    from siteline.sandbox import Sandbox
     from siteline.sync import FeedReport, Plan, SetAside, SyncReport, Task
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
@@ -96,8 +91,6 @@ _unpicklable.register_refusals()
 
 __all__ = [
     "Agent",
-    "AgentAllowanceDict",
-    "AgentStateDict",
     "Allowance",
     "AllowanceDict",
     "AsyncClient",
@@ -112,7 +105,6 @@ __all__ = [
     "Check",
     "CheckDict",
     "Client",
-    "Clock",
     "Completeness",
     "Coverage",
     "CoverageWindow",
@@ -148,8 +140,6 @@ __all__ = [
     "RecordIterator",
     "RequestNote",
     "Sandbox",
-    "SandboxRequest",
-    "SandboxStats",
     "Scan",
     "ScanReport",
     "SeriesIds",
@@ -181,7 +171,7 @@ __all__ = [
 # about two milliseconds.
 _MODULES = {
     "_doctor": ("Check", "Diagnosis", "doctor"),
-    "_sandbox": ("Sandbox",),
+    "agent": ("Agent",),
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"),
     "allowance": ("Allowance",),
     "catalogue": ("Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"),
@@ -195,8 +185,6 @@ _MODULES = {
     "plots": ("Plot",),
     "progress": ("Progress", "StoreProgress"),
     "reports": (
-        "AgentAllowanceDict",
-        "AgentStateDict",
         "AllowanceDict",
         "CatalogueReport",
         "CheckDict",
@@ -206,8 +194,6 @@ _MODULES = {
         "Provenance",
         "PublicJwk",
         "RangeCoverage",
-        "SandboxRequest",
-        "SandboxStats",
         "ScanReport",
         "SetAsideDict",
         "StoreProvenance",
@@ -216,8 +202,11 @@ _MODULES = {
         "TableReport",
         "TaskDict",
     ),
+    "sandbox": ("Sandbox",),
     "sync": ("FeedReport", "Plan", "SetAside", "SyncReport", "Task"),
     "targets": ("AsyncStoreTarget", "StoreTarget"),
+    "testing": (),
+    "types": (),
     "errors": (),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
