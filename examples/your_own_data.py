@@ -31,7 +31,7 @@ readings.loc[stopped, "value"] = 0.0
 
 with siteline.Sandbox(now="2026-11-03T00:00:00Z") as sandbox:
     rows = sandbox.load(readings, bucket="1m", line="L7", machine="M1", tag="speed")
-    print(f"loaded {rows:,} readings; the service now holds {sandbox.truth(interval='1m')!r}")
+    print(f"loaded {rows:,} readings; the service now holds {sandbox.expected(interval='1m')!r}")
 
     client = sandbox.client()
     found = downtime(client, "L7", "2026-11-01")

@@ -18,7 +18,7 @@ def _table() -> Any:
     with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
         # S1 has points of the sandbox.
         sandbox.load(frame("narrow").assign(site_id="S9"), bucket="1m")
-        return sandbox.truth(site="S9", interval="1m")
+        return sandbox.expected(site="S9", interval="1m")
 
 
 def _wide(work: Callable[[], Any]) -> Outcome:

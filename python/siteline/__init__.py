@@ -24,10 +24,8 @@ from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
-    Agent,
     Bookmark,
     Client,
-    Clock,
     Completeness,
     Difference,
     Feed,
@@ -49,8 +47,8 @@ from siteline._core import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
-    from siteline._core import Sandbox
     from siteline._doctor import Check, Diagnosis, doctor
+    from siteline.agent import Agent
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
@@ -66,8 +64,6 @@ if TYPE_CHECKING:
     from siteline.plots import Plot
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
-        AgentAllowanceDict,
-        AgentStateDict,
         AllowanceDict,
         CatalogueReport,
         CheckDict,
@@ -77,8 +73,6 @@ if TYPE_CHECKING:
         Provenance,
         PublicJwk,
         RangeCoverage,
-        SandboxRequest,
-        SandboxStats,
         ScanReport,
         SetAsideDict,
         StoreProvenance,
@@ -87,6 +81,7 @@ if TYPE_CHECKING:
         TableReport,
         TaskDict,
     )
+    from siteline.sandbox import Sandbox
     from siteline.sync import FeedReport, Plan, SetAside, SyncReport, Task
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
@@ -94,8 +89,6 @@ _unpicklable.register_refusals()
 
 __all__ = [
     "Agent",
-    "AgentAllowanceDict",
-    "AgentStateDict",
     "Allowance",
     "AllowanceDict",
     "AsyncClient",
@@ -110,7 +103,6 @@ __all__ = [
     "Check",
     "CheckDict",
     "Client",
-    "Clock",
     "Completeness",
     "Coverage",
     "CoverageWindow",
@@ -146,8 +138,6 @@ __all__ = [
     "RecordIterator",
     "RequestNote",
     "Sandbox",
-    "SandboxRequest",
-    "SandboxStats",
     "Scan",
     "ScanReport",
     "SeriesIds",
@@ -179,7 +169,7 @@ __all__ = [
 # about two milliseconds.
 _MODULES = {
     "_doctor": ("Check", "Diagnosis", "doctor"),
-    "_sandbox": ("Sandbox",),
+    "agent": ("Agent",),
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"),
     "allowance": ("Allowance",),
     "catalogue": ("Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"),
@@ -194,8 +184,6 @@ _MODULES = {
     "plots": ("Plot",),
     "progress": ("Progress", "StoreProgress"),
     "reports": (
-        "AgentAllowanceDict",
-        "AgentStateDict",
         "AllowanceDict",
         "CatalogueReport",
         "CheckDict",
@@ -205,8 +193,6 @@ _MODULES = {
         "Provenance",
         "PublicJwk",
         "RangeCoverage",
-        "SandboxRequest",
-        "SandboxStats",
         "ScanReport",
         "SetAsideDict",
         "StoreProvenance",
@@ -215,8 +201,11 @@ _MODULES = {
         "TableReport",
         "TaskDict",
     ),
+    "sandbox": ("Sandbox",),
     "sync": ("FeedReport", "Plan", "SetAside", "SyncReport", "Task"),
     "targets": ("AsyncStoreTarget", "StoreTarget"),
+    "testing": (),
+    "types": (),
     "errors": (),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

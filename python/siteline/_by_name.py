@@ -31,8 +31,8 @@ def _imports() -> None:
         _passphrase,
         _pools,
         _reads,
-        _sandbox,
         _warn,
+        agent,
         aio,
         allowance,
         catalogue,
@@ -50,5 +50,7 @@ def _imports() -> None:
         reports,
         sync,
         targets,
+        testing,
+        types,
     )
     from siteline._display import html, sync_html

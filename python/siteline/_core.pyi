@@ -27,7 +27,6 @@ import pyarrow as pa
 
 from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
-from siteline.aio import AsyncClient
 from siteline.allowance import Allowance
 from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds
 from siteline.coverage import Coverage
@@ -41,14 +40,13 @@ from siteline.notes import RequestNote
 from siteline.plots import Plot
 from siteline.progress import Progress, StoreProgress
 from siteline.reports import (
-    AgentStateDict,
     PageReport,
-    SandboxStats,
     ScanReport,
     TableReport,
 )
 from siteline.sync import FeedReport, Plan, SyncReport
 from siteline.targets import AsyncStoreTarget, StoreTarget
+from siteline.testing import Clock
 
 __version__: str
 """The version of this package."""
@@ -56,11 +54,9 @@ HAS_SANDBOX: bool
 
 __all__ = [
     "HAS_SANDBOX",
-    "Agent",
     "Bookmark",
     "CertificateHandle",
     "Client",
-    "Clock",
     "Completeness",
     "CredentialHandle",
     "Difference",
@@ -72,7 +68,6 @@ __all__ = [
     "Query",
     "Rebucketed",
     "RecordIterator",
-    "Sandbox",
     "Scan",
     "Shape",
     "Store",
@@ -95,6 +90,7 @@ _Feeds: TypeAlias = Feed | Iterable[Feed]
 _Range: TypeAlias = tuple[_Instant, _Instant]
 _IdsArg: TypeAlias = str | Iterable[str] | None
 _SeriesIds: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
+_GivenIds: TypeAlias = tuple[str | None, ...]
 _SeriesArg: TypeAlias = _SeriesIds | Iterable[_SeriesIds] | None
 _Gaps: TypeAlias = Literal["explicit"] | None
 _Labels: TypeAlias = (
@@ -202,14 +198,6 @@ class CertificateHandle:
     @property
     def client_id(self) -> str | None: ...
     def details(self) -> tuple[str, datetime, datetime]: ...
-
-@final
-class Clock:
-    def __new__(cls, start: _Instant | None = None) -> Self: ...
-    def now(self) -> datetime: ...
-    def advance(self, by: _Duration) -> None: ...
-    def step(self, by: timedelta) -> None: ...
-    def machine(self, wall: _Instant) -> Clock: ...
 
 @final
 class Query:
@@ -844,34 +832,6 @@ class _DataOptions(TypedDict, total=False):
 def _forbid_core_dumps() -> None: ...
 def _give_all_back() -> None: ...
 
-@final
-class Agent:
-    def __new__(
-        cls,
-        client: Client,
-        *,
-        listen: str | None = None,
-        allow_uids: Sequence[int] = (),
-        tls_certificate: str | PathLike[str] | None = None,
-        tls_key: str | PathLike[str] | None = None,
-        client_authority: str | PathLike[str] | None = None,
-        names: Sequence[str] = (),
-    ) -> Self: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def state(self) -> AgentStateDict: ...
-    def env(self) -> dict[str, str]: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = ...,
-        value: BaseException | None = ...,
-        trace: TracebackType | None = ...,
-    ) -> None: ...
-    def _wait(self, seconds: float) -> None: ...
-
 class _Instrument(Protocol):
     def request(self, note: RequestNote) -> None: ...
     def revised(self, feeds: Sequence[tuple[str, int]], /) -> None: ...
@@ -1009,7 +969,7 @@ class Client:
     @property
     def _credential(self) -> Credential | MutualTls: ...
     def _settings(self) -> dict[str, Any]: ...
-    def _agent_state(self) -> AgentStateDict: ...
+    def _agent_state(self) -> dict[str, Any]: ...
     def _own_assertion(self) -> dict[str, Any] | None: ...
     def _token_once(self) -> dict[str, Any] | None: ...
     def _skew_error(self) -> float | None: ...
@@ -1018,152 +978,79 @@ class Client:
     def _look_at_ledger(self) -> bool | None: ...
 
 @final
-class Sandbox:
+class ClockHandle:
+    def __new__(cls, start: _Instant | None) -> Self: ...
+    def now(self) -> datetime: ...
+    def advance(self, by: _Duration) -> None: ...
+    def step(self, by: timedelta) -> None: ...
+    def machine(self, wall: _Instant) -> ClockHandle: ...
+
+@final
+class AgentHandle:
     def __new__(
         cls,
-        *,
-        port: int | None = None,
-        seed: int = 7,
-        now: _Instant | None = None,
-        daily_allowance: int | None = None,
-        token_rate: int = 30,
-        approved: bool = True,
-        late: bool = True,
-        record_wire: bool = False,
-        tls: bool | Literal["1.2", "1.3"] = False,
-        mutual_tls: Literal["data", "token"] | None = None,
-        certificate_refusal: Literal["page", "alert"] = "page",
-        page_size: int = 1000,
-        max_page_size: int = 10000,
-        interval: _Duration = "1m",
-        max_interval: _Duration = "1d",
-        max_range: _Duration = "366d",
-        array: str = "series",
-        timestamps: Literal["iso", "iso_offset", "iso_fraction", "epoch_s", "epoch_ms"] = "iso",
-        order: Literal["series", "time"] = "series",
-        page_counts: Literal["points", "envelopes"] = "points",
-        envelope_points: int = 60,
-        end_inclusive: bool = False,
-        invalid_client_status: int = 401,
-        unavailable_status: int = 503,
-        error_body: Literal["oauth", "problem"] = "oauth",
-        extra_members: bool = False,
-        integer_ids: bool = False,
-        omit_nulls: bool = False,
-        omit_last_cursor: bool = False,
-        spaced: bool = False,
+        client: Client,
+        listen: str,
+        allow_uids: list[int],
+        tls_files: tuple[str | PathLike[str] | None, ...],
+        names: list[str],
     ) -> Self: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def secret(self) -> str | None: ...
+    def state(self) -> dict[str, Any]: ...
+    def wait(self, seconds: float) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class SandboxHandle:
+    def __new__(cls, now: _Instant | None, options: dict[str, object]) -> Self: ...
     @property
     def base_url(self) -> str: ...
     @property
-    def clock(self) -> Clock: ...
-    def client(self, **options: Unpack[_ClientOptions]) -> Client: ...
-    def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient: ...
-    def env(self) -> dict[str, str]: ...
+    def clock(self) -> ClockHandle: ...
     @property
-    def ca(self) -> bytes: ...
+    def is_closed(self) -> bool: ...
+    def ca(self) -> str: ...
+    def key(self) -> tuple[str, str]: ...
+    def own_certificate(self, name: str) -> str: ...
+    def serve_while_exists(self, client: Client) -> None: ...
+    def shared_clock(self) -> str: ...
+    def shared_file(self, name: str, text: str) -> str: ...
     def certificate(
-        self,
-        name: str = "plant",
-        *,
-        lifetime: _Duration = "30d",
-        begins: _Instant | None = None,
-        client_auth: bool = True,
-        trusted: bool = True,
-        registered: bool = True,
-        chain: bool = False,
-    ) -> bytes: ...
+        self, name: str, lifetime: _Duration, begins: _Instant | None, options: dict[str, bool]
+    ) -> str: ...
     def unregister(self, name: str) -> None: ...
-    def enroll(self, public_jwk: _Jwk | str, scopes: Sequence[str] | None = None) -> str: ...
+    def enroll(self, public_jwk: str, scopes: list[str] | None) -> str: ...
     def approve(self, subject: str) -> None: ...
     def revoke(self, subject: str) -> None: ...
-    def replace_key(self, subject: str, public_jwk: _Jwk | str) -> None: ...
-    def load(
-        self,
-        frame: pd.DataFrame | _ArrowStream,
-        *,
-        bucket: _Duration | None = None,
-        site: str | None = "S1",
-        line: str | None = "L1",
-        machine: str | None = "M1",
-        device: str | None = "D1",
-        tag: str | None = "T1",
-    ) -> int: ...
+    def replace_key(self, subject: str, public_jwk: str) -> None: ...
+    def load(self, frame: object, bucket: _Duration | None, ids: _GivenIds) -> int: ...
     def revise(
         self,
         timestamp: _Instant,
-        value: float | None,
-        *,
-        minimum: float | None = None,
-        maximum: float | None = None,
-        sample_count: int | None = None,
-        at: _Instant | None = None,
-        site: str | None = "S1",
-        line: str | None = "L1",
-        machine: str | None = "M1",
-        device: str | None = "D1",
-        tag: str | None = "T1",
+        numbers: tuple[float | None, float | None, float | None],
+        sample_count: int | None,
+        at: _Instant | None,
+        ids: _GivenIds,
     ) -> None: ...
-    def withdraw(
+    def withdraw(self, timestamp: _Instant, at: _Instant | None, ids: _GivenIds) -> None: ...
+    def expected(
         self,
-        timestamp: _Instant,
-        *,
-        at: _Instant | None = None,
-        site: str | None = "S1",
-        line: str | None = "L1",
-        machine: str | None = "M1",
-        device: str | None = "D1",
-        tag: str | None = "T1",
-    ) -> None: ...
-    def truth(
-        self,
-        *,
-        site: str | None = None,
-        line: str | None = None,
-        start: _Instant | None = None,
-        end: _Instant | None = None,
-        interval: _Duration | None = None,
-        filters: Mapping[str, _Filter] | None = None,
-        at: _Instant | None = None,
+        site: str | None,
+        line: str | None,
+        filters: list[tuple[str, list[str]]],
+        start: _Instant | None,
+        end: _Instant | None,
+        interval: _Duration | None,
+        at: _Instant | None,
     ) -> Table: ...
-    @property
-    def stats(self) -> SandboxStats: ...
-    @property
+    def stats(self) -> dict[str, Any]: ...
     def wire(self) -> list[str]: ...
-    def fault(
-        self,
-        *,
-        on: Literal["token", "discovery", "data"],
-        nth: int | None = None,
-        every: int | None = None,
-        times: int | None = None,
-        skip: int = 0,
-        chance: float | None = None,
-        seed: int = 0,
-        status: int | None = None,
-        error: str | None = None,
-        body: str | bytes | None = None,
-        headers: Mapping[str, str | None] | None = None,
-        retry_after: int | str | None = None,
-        unavailable: bool = False,
-        members: Mapping[str, Any] | None = None,
-        drop: Sequence[str] | None = None,
-        delay: _Duration | None = None,
-        cut: int | None = None,
-        stall: int | None = None,
-        hang: bool = False,
-        reset: bool = False,
-        raw: str | bytes | None = None,
-        repeat_cursor: bool = False,
-        cycle_cursors: int | None = None,
-        empty_page: bool = False,
-        forget_cursors: bool = False,
-        forget_tokens: bool = False,
-        grant: Sequence[str] | None = None,
-    ) -> None: ...
+    def fault(self, on: str, delay: _Duration | None, options: dict[str, Any]) -> None: ...
     def clear_faults(self) -> None: ...
     def forget_tokens(self) -> None: ...
     def forget_cursors(self) -> None: ...
     def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...

@@ -6,28 +6,31 @@ The Arrow export of pandas would need pyarrow.
 from __future__ import annotations
 
 import sys
+from datetime import UTC
 from typing import Any
 
+from siteline._arguments import nanoseconds
 from siteline._arrow_check import check_column
 from siteline.errors import ConfigError
 from siteline.frames import Record
 
 __all__: list[str] = []
 
+_NAMES = ("site_name", "line_name", "machine_name", "device_name", "name", "unit")
+
 
 def columns(frame: object) -> list[tuple[str, str, Any]] | None:
     """Return the name, kind and values of each column; ``None`` for anything but a pandas frame.
 
     The kinds are ``"double"`` (an array of float64, NaN for missing), ``"time"`` (an array of
-    int64: microseconds since the Unix epoch, NumPy's NaT for missing), ``"text"`` (an array of
-    int64 with the index of each row's text, -1 for missing, and the list of texts) and ``"object"``
-    (a list of objects that should be times, ``None`` for missing).
+    int64: microseconds since the Unix epoch, NumPy's NaT for missing) and ``"text"`` (an array of
+    int64 with the index of each row's text, -1 for missing, and the list of texts).
     """
     pd = sys.modules.get("pandas")
     if pd is None or not isinstance(frame, pd.DataFrame):
         return None
     readers = {
-        **dict.fromkeys(Record._fields[:5], _texts),
+        **dict.fromkeys((*Record._fields[:5], *_NAMES), _texts),
         **dict.fromkeys(("timestamp", "available_at"), _times),
         **dict.fromkeys(("value", "minimum", "maximum", "sample_count"), _doubles),
     }
@@ -55,6 +58,25 @@ def _texts(name: str, column: Any) -> tuple[str, tuple[Any, list[str]]]:
     return "text", (codes.astype("int64", copy=False), [str(text) for text in texts.tolist()])
 
 
+def _iso_text(name: str, value: Any) -> str:
+    """Write an aware time as ISO text; text stays as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        nanoseconds(value)
+        # A date has no time.
+        is_time = hasattr(value, "utcoffset")
+    except ValueError:
+        is_time = False
+    if not is_time:
+        kind = type(value).__name__
+        raise ConfigError(
+            f'The column "{name}" holds a {kind}, not a time with a zone. Use '
+            'pd.to_datetime(..., utc=True), for epoch numbers with unit="s" or "ms".'
+        )
+    return str(value.astimezone(UTC).isoformat())
+
+
 def _doubles(name: str, column: Any) -> tuple[str, Any]:
     try:
         return "double", column.to_numpy(dtype="float64", na_value=float("nan"))
@@ -64,8 +86,8 @@ def _doubles(name: str, column: Any) -> tuple[str, Any]:
 
 def _times(name: str, column: Any) -> tuple[str, Any]:
     if not str(column.dtype).startswith("datetime64"):
-        pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
-        return "object", [None if missing else value for value, missing in pairs]
+        texts = column.map(lambda value: _iso_text(name, value), na_action="ignore")
+        return _texts(name, texts)
     if column.dt.tz is None:
         raise ConfigError(
             f'The column "{name}" holds naive times, whose zone is unknown. '

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copyreg
 
 from siteline._core import (
-    Agent,
-    Clock,
     Completeness,
     Difference,
     Page,
@@ -32,8 +30,6 @@ _INSTEAD: dict[type[Any], str] = {
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
     SyncPages: "pickle the states: a sync that begins with them goes on",
-    Agent: "another process uses it by its address",
-    Clock: "the clock belongs to this process",
 }
 
 

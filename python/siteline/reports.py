@@ -11,12 +11,9 @@ values for type checkers.
 
 # Without `from __future__ import annotations`: Python needs the annotations as objects to find at
 # run time which keys are optional.
-from datetime import datetime
 from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
-    "AgentAllowanceDict",
-    "AgentStateDict",
     "AllowanceDict",
     "CatalogueReport",
     "CheckDict",
@@ -26,8 +23,6 @@ __all__ = [
     "Provenance",
     "PublicJwk",
     "RangeCoverage",
-    "SandboxRequest",
-    "SandboxStats",
     "ScanReport",
     "SetAsideDict",
     "StoreProvenance",
@@ -130,7 +125,7 @@ class TableReport(_Findings, ScanReport):
       ``revised`` count against what the store had
     - the others as in :class:`PageReport`, summed over pages
 
-    The table of :meth:`Sandbox.truth` was not read: its ``pages`` are 0.
+    The table of :meth:`Sandbox.expected` was not read: its ``pages`` are 0.
 
     >>> report: siteline.TableReport = scan.collect().report
     >>> report["pages"], report["points"], report["revised"], report["unknown_members"]
@@ -192,7 +187,7 @@ class Provenance(TypedDict):
       number of pages before it
     - ``through``: only with ``store=``: as in :class:`TableReport`
 
-    A frame of :meth:`Sandbox.truth` has an empty dict.
+    A frame of :meth:`Sandbox.expected` has an empty dict.
 
     >>> source: siteline.Provenance = scan.to_pandas().attrs["siteline"]
     >>> source["host"], source["read_at"], source["pages"]
@@ -351,52 +346,6 @@ class AllowanceDict(TypedDict):
     """When the count is reset: ISO 8601 text in UTC."""
 
 
-class AgentAllowanceDict(AllowanceDict):
-    """The daily allowance in :class:`AgentStateDict`, with the token requests (§5.4).
-
-    >>> with siteline.Agent(client) as agent:
-    ...     allowance: siteline.AgentAllowanceDict = agent.state["allowance"]
-    ...     allowance["token_requests"]
-    0
-    """
-
-    token_requests: int
-    """Token requests of the day."""
-    token_requests_this_hour: int
-    """Token requests of the hour."""
-
-
-class AgentStateDict(TypedDict):
-    """What an :class:`Agent` tells of itself, in :attr:`Agent.state`.
-
-    - ``base_url``, ``subject``, ``scopes``: what its tokens are for
-    - ``allowance``: as it counts, the pages that it granted included
-    - ``lent``: pages that were granted, and of which it has not heard what became of them
-    - ``leases``: how often pages or a token were granted
-    - ``version``: that of siteline
-
-    >>> with siteline.Agent(client) as agent:
-    ...     state: siteline.AgentStateDict = agent.state
-    ...     state["lent"], state["allowance"]["used"]
-    (0, 0)
-    """
-
-    base_url: str
-    """The address of the service."""
-    subject: str
-    """The subject of the credential."""
-    scopes: str
-    """The scopes that may be asked for, separated by spaces."""
-    allowance: AgentAllowanceDict
-    """The count, the pages that were granted included."""
-    lent: int
-    """Pages that were granted and not reported yet."""
-    leases: int
-    """Leases that were granted since the start."""
-    version: str
-    """The version of siteline."""
-
-
 class TaskDict(TypedDict):
     """A :class:`Task` in :meth:`SyncReport.to_dict`: its fields, times as ISO 8601 text in UTC.
 
@@ -524,75 +473,6 @@ class SyncReportDict(TypedDict):
     """What is left to read."""
     allowance: AllowanceDict
     """The daily allowance at the end."""
-
-
-class SandboxRequest(TypedDict):
-    """One request in ``sandbox.stats["log"]``, without tokens and cursors.
-
-    - ``at``: when it was answered, by the sandbox's clock, an aware ``datetime`` in UTC
-    - ``method``, ``path``, ``query``: as sent; in the query a cursor is replaced by a hash
-    - ``status``: the HTTP status of the reply; 0 without a complete reply
-
-    >>> _ = scan.collect()
-    >>> request: siteline.SandboxRequest = sandbox.stats["log"][-1]
-    >>> request["method"], request["path"], request["status"]
-    ('GET', '/api/customer/v1/data', 200)
-    """
-
-    at: datetime
-    """When it was answered, by the sandbox's clock (UTC)."""
-    method: str
-    """The HTTP method."""
-    path: str
-    """The path."""
-    query: str
-    """The query as sent, with a hash instead of a cursor."""
-    status: int
-    """The HTTP status; 0 without a complete reply."""
-
-
-class SandboxStats(TypedDict):
-    """:attr:`Sandbox.stats`: counts and logs of a sandbox since its start, over all clients.
-
-    - ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``: counts,
-      refused requests included
-    - ``data_requests_by_day``: ISO date of the sandbox's clock to count
-    - ``points_sent``: points in data replies
-    - ``requests``: endpoint (``"token"``, ``"discovery"``, ``"data"``, and ``"other"`` for other
-      paths) to HTTP status to count; status 0 is a request without a complete reply
-    - ``jtis``: the ``jti`` of each assertion, in order
-    - ``refusals``: why requests were refused, which the replies do not say; the last 10,000
-    - ``user_agents``: the ``User-Agent`` headers, sorted
-    - ``log``: a :class:`SandboxRequest` for each request, in order; the last 10,000
-
-    >>> _ = scan.collect()
-    >>> stats: siteline.SandboxStats = sandbox.stats
-    >>> stats["data_requests"], stats["requests"]["data"], stats["refusals"]
-    (3, {200: 3}, [])
-    """
-
-    token_requests: int
-    """Requests to the token endpoint."""
-    tokens_issued: int
-    """Tokens issued."""
-    discovery_requests: int
-    """Requests to the discovery endpoint."""
-    data_requests: int
-    """Requests to the data endpoint."""
-    data_requests_by_day: dict[str, int]
-    """ISO date of the sandbox's clock to data requests."""
-    points_sent: int
-    """Points in data replies."""
-    requests: dict[str, dict[int, int]]
-    """Endpoint to HTTP status to count."""
-    jtis: list[str]
-    """The ``jti`` of each assertion, in order."""
-    refusals: list[str]
-    """Why requests were refused, in order."""
-    user_agents: list[str]
-    """The ``User-Agent`` headers, sorted."""
-    log: list[SandboxRequest]
-    """The requests, in order."""
 
 
 class CheckDict(TypedDict):

@@ -1,6 +1,7 @@
-"""pytest fixtures: a sandbox of the service on loopback, and a client of it.
+"""For tests of your own code: two pytest fixtures, and the classes around
+:class:`siteline.Sandbox`.
 
-pytest loads them where siteline is installed (entry point ``pytest11``), without an import::
+If siteline is installed, pytest loads the fixtures without an import (entry point ``pytest11``)::
 
     def test_my_report(siteline_client):
         scan = siteline_client.scan(site="S1", line="L2", interval="1h",
@@ -10,25 +11,267 @@ pytest loads them where siteline is installed (entry point ``pytest11``), withou
     @pytest.mark.siteline_sandbox(seed=3, daily_allowance=2)
     def test_my_report_stops_when_the_allowance_is_spent(siteline_sandbox, siteline_client):
         ...
-        assert siteline_sandbox.stats["data_requests"] == 2
+        assert siteline_sandbox.stats.data_requests == 2
 
     def test_my_script(siteline_sandbox):
         environment = {**os.environ, **siteline_sandbox.env()}
         subprocess.run([sys.executable, "report.py"], env=environment, check=True)
 
-    def test_my_job_on_data_of_mine(siteline_sandbox, siteline_client):
+    def test_my_job_on_my_data(siteline_sandbox, siteline_client):
         siteline_sandbox.load(my_frame, bucket="1m")
         siteline_sandbox.fault(on="data", status=503, times=2)
         ...
 
-The mark ``siteline_sandbox`` takes the keywords of :class:`siteline.Sandbox`. Each test has its own
-sandbox, closed when the test ends. A run in which no test asks for a fixture loads no siteline.
+The mark ``siteline_sandbox`` accepts the keywords of :class:`siteline.Sandbox`. Each test has its
+own sandbox, which is closed when the test ends. A run without these fixtures does not load
+siteline.
 """
 
-from _siteline_pytest import pytest_configure as pytest_configure
-from _siteline_pytest import siteline_client, siteline_sandbox
+from __future__ import annotations
 
-__all__ = ["NOW", "siteline_client", "siteline_sandbox"]
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from siteline._core import ClockHandle
+from siteline._handles import OfThisProcess
+from siteline._times import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime, timedelta
+    from typing import Self
+
+    from _siteline_pytest import siteline_client, siteline_sandbox
+
+    from siteline._core import _Duration, _Instant
+
+__all__ = [
+    "NOW",
+    "Clock",
+    "SandboxRequest",
+    "SandboxStats",
+    "Variant",
+    "siteline_client",
+    "siteline_sandbox",
+]
 
 NOW = "2026-11-20T00:00:00Z"
 """The time of ``siteline_sandbox`` at the start of a test, so that every run is the same."""
+
+
+class Clock(OfThisProcess):
+    """A clock that a test moves instead of waiting.
+
+    A sandbox and its clients share one clock: ``sandbox.clock.advance("1d")`` moves the service and
+    the clients together. A pause before a retry moves the clock too, and takes no time.
+
+    Args:
+        start: The time that the clock shows until it is moved. Without ``start``, it runs like the
+            machine's clock.
+
+    >>> from siteline.testing import Clock
+    >>> clock = Clock("2026-11-08T00:00:00Z")
+    >>> clock.advance("1d")
+    >>> clock.now().isoformat()
+    '2026-11-09T00:00:00+00:00'
+    """
+
+    __slots__ = ("_handle",)
+    _instead = "the clock belongs to this process"
+
+    def __init__(self, start: _Instant | None = None) -> None:
+        """Create a clock."""
+        self._handle = ClockHandle(start)
+
+    @classmethod
+    def _of(cls, handle: ClockHandle) -> Self:
+        clock = cls.__new__(cls)
+        clock._handle = handle
+        return clock
+
+    def now(self) -> datetime:
+        """Returns the time of this clock in UTC."""
+        return self._handle.now()
+
+    def advance(self, by: _Duration) -> None:
+        """Moves the clock forward. Time passes: timers that wait for this time end.
+
+        Args:
+            by: Seconds, a ``timedelta``, or text such as ``"1d"``.
+        """
+        self._handle.advance(by)
+
+    def step(self, by: timedelta) -> None:
+        """Sets the clock forward, or back by a negative ``timedelta``. No time passes.
+
+        An administrator who corrects a machine's clock does the same. On the clock of a sandbox,
+        the service's time jumps.
+        """
+        self._handle.step(by)
+
+    def machine(self, wall: _Instant) -> Clock:
+        """Returns the clock of a machine with a wrong time.
+
+        Time passes on both clocks equally, and each has its own :meth:`step`.
+
+        Args:
+            wall: The time that the machine shows now.
+
+        >>> from siteline.testing import Clock
+        >>> clock = Clock("2026-11-08T00:00:00Z")
+        >>> wrong = clock.machine("2000-01-01")
+        >>> clock.advance("1d")
+        >>> wrong.now().isoformat()
+        '2000-01-02T00:00:00+00:00'
+        """
+        return Clock._of(self._handle.machine(wall))
+
+    def __repr__(self) -> str:
+        """Show the time."""
+        return f"<Clock {iso(self.now())}>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """Limits and formats of a :class:`siteline.Sandbox` that the interface does not specify.
+
+    :class:`siteline.Sandbox` checks the values and raises a
+    :class:`~siteline.errors.ConfigError` for a wrong one.
+
+    >>> from siteline.testing import Variant
+    >>> variant = Variant(array="data", timestamps="epoch_ms", page_size=100)
+    >>> with siteline.Sandbox(variant=variant) as sandbox:
+    ...     table = sandbox.client().scan(site="S1", start="-1h", interval="1m").collect()
+    ...     table.report["top_level_arrays"]
+    ['data']
+    """
+
+    page_size: int = 1_000
+    """Items of a page if a request has no ``pageSize``; at most ``max_page_size``."""
+    max_page_size: int = 10_000
+    """Largest ``pageSize``."""
+    interval: _Duration = "1m"
+    """Bucket width if a request has none. Loaded data has its own."""
+    max_interval: _Duration = "1d"
+    """Largest bucket width."""
+    max_range: _Duration = "366d"
+    """Longest time range of a request."""
+    array: str = "series"
+    """Name of the top-level array."""
+    timestamps: Literal["iso", "iso_offset", "iso_fraction", "epoch_s", "epoch_ms"] = "iso"
+    """Format of timestamps."""
+    order: Literal["series", "time"] = "series"
+    """Order of points: by series and then time, or by time."""
+    page_counts: Literal["points", "envelopes"] = "points"
+    """The unit of ``pageSize``: points, or envelopes of up to ``envelope_points`` buckets."""
+    envelope_points: int = 60
+    """Most buckets of an envelope, if pages count envelopes."""
+    end_inclusive: bool = False
+    """Whether a bucket that begins at ``to`` belongs to the range."""
+    invalid_client_status: int = 401
+    """Status of ``invalid_client``."""
+    unavailable_status: int = 503
+    """Status of ``temporarily_unavailable``."""
+    error_body: Literal["oauth", "problem"] = "oauth"
+    """Format of errors: OAuth, or ``application/problem+json``."""
+    certificate_refusal: Literal["page", "alert"] = "page"
+    """How a certificate is refused: with status 400 like nginx, or in the TLS handshake."""
+    extra_members: bool = False
+    """Adds members that the interface does not name."""
+    integer_ids: bool = False
+    """Writes machine, device and tag ids as numbers."""
+    omit_nulls: bool = False
+    """Omits null members of points."""
+    omit_last_cursor: bool = False
+    """Omits ``nextCursor`` on the last page instead of writing null."""
+    spaced: bool = False
+    """Writes JSON with spaces and line breaks."""
+
+
+@dataclass(frozen=True)
+class SandboxRequest:
+    """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`.
+
+    >>> _ = client.scan(site="S1", start="-1h", interval="1h").collect()
+    >>> request = sandbox.stats.log[-1]
+    >>> request.path, request.status
+    ('/api/customer/v1/data', 200)
+    """
+
+    at: datetime
+    """When the reply was sent, by the clock of the sandbox."""
+    method: str
+    path: str
+    query: str
+    """The query string. Short hashes replace cursors and unknown parameters."""
+    status: int
+    """The HTTP status; 0 without a complete reply."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields as JSON values."""
+        return {**asdict(self), "at": iso(self.at)}
+
+
+@dataclass(frozen=True)
+class SandboxStats:
+    """Counts and logs of a sandbox since its start, in :attr:`siteline.Sandbox.stats`.
+
+    Counts include refused requests and all clients.
+
+    >>> _ = scan.collect()
+    >>> sandbox.stats.data_requests, sandbox.stats.requests["data"], sandbox.stats.refusals
+    (3, {200: 3}, ())
+    """
+
+    token_requests: int
+    tokens_issued: int
+    discovery_requests: int
+    data_requests: int
+    data_requests_by_day: Mapping[str, int]
+    """ISO date of the sandbox's clock to number of data requests."""
+    points_sent: int
+    """Points in data replies."""
+    requests: Mapping[str, Mapping[int, int]]
+    """Endpoint (``"token"``, ``"discovery"``, ``"data"``, or ``"other"``) to HTTP status to count.
+
+    Status 0 is a request without a complete reply.
+    """
+    jtis: tuple[str, ...]
+    """The ``jti`` of each assertion, in order."""
+    refusals: tuple[str, ...]
+    """The reasons of refusals, which replies do not contain; the last 10,000."""
+    user_agents: tuple[str, ...]
+    """The ``User-Agent`` headers, sorted."""
+    log: tuple[SandboxRequest, ...]
+    """The requests, in order; the last 10,000."""
+
+    @classmethod
+    def _of(cls, record: dict[str, Any]) -> Self:
+        """Return the statistics of a record of the core."""
+        from datetime import datetime
+
+        names = ("jtis", "refusals", "user_agents")
+        log = (
+            SandboxRequest(**{**line, "at": datetime.fromisoformat(line["at"])})
+            for line in record["log"]
+        )
+        return cls(**{**record, **{name: tuple(record[name]) for name in names}, "log": tuple(log)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields as JSON values."""
+        return {**asdict(self), "log": [request.to_dict() for request in self.log]}
+
+
+# The fixtures import pytest, which the rest of this module does not need.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in ("pytest_configure", "siteline_client", "siteline_sandbox"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        import _siteline_pytest
+
+        return getattr(_siteline_pytest, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "pytest_configure"})

@@ -36,7 +36,7 @@ use crate::bridge::process::{Inside, detached, guarded};
 use crate::bridge::runtime::{block_on, spawn, spawn_task, step};
 use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
-use crate::convert::clock::PyClock;
+use crate::convert::clock::GivenClock;
 use crate::convert::patching::{Replaced, methods_can_be_replaced};
 use crate::convert::state::copies_are_itself;
 use crate::convert::values::{Text, discovery, html};
@@ -177,7 +177,7 @@ impl PyClient {
         py: Python<'_>,
         base_url: &str,
         credential: Option<Bound<'_, PyAny>>,
-        clock: Option<&PyClock>,
+        clock: Option<GivenClock>,
         on_request: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
         sends_once: bool,
@@ -201,7 +201,7 @@ impl PyClient {
         let notes = client_notes(py, on_request)?;
         settings.transport.observer = Some(Arc::clone(&notes) as _);
         match (clock, Environment::of_process().sandbox_clock()) {
-            (Some(clock), _) => settings.clock = clock.0.clone(),
+            (Some(clock), _) => settings.clock = clock.0,
             (_, Some(name)) => {
                 let (logs, ledger) = (LogBuffer::for_call(Arc::default()), named_ledger(&pickled)?);
                 logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref())).or_raise()?;
@@ -245,7 +245,7 @@ impl PyClient {
         base_url: Text<'_>,
         surplus: &Bound<'_, PyTuple>,
         credential: Option<Bound<'_, PyAny>>,
-        clock: Option<&PyClock>,
+        clock: Option<GivenClock>,
         on_request: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {

@@ -15,7 +15,7 @@ use crate::bridge::runtime::block_on;
 use crate::client::PyClient;
 use crate::client::profile_file::ProfileFile;
 use crate::client::settings::from_outside;
-use crate::convert::clock::PyClock;
+use crate::convert::clock::GivenClock;
 use crate::convert::patching::Replaced;
 use crate::convert::state::dict;
 use crate::convert::values::Text;
@@ -63,7 +63,7 @@ impl PyClient {
         py: Python<'_>,
         base_url: Text<'_>,
         credential: Option<Bound<'_, PyAny>>,
-        clock: Option<&PyClock>,
+        clock: Option<GivenClock>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         Self::made(py, base_url.0, credential, clock, None, options, true)

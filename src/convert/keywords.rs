@@ -49,11 +49,6 @@ impl Keyword<'_> {
         let value = T::deserialize(Value(&self.value));
         value.map_err(|error| error.of(self).into_python(self.value.py()))
     }
-
-    /// The same error with the keyword in it.
-    pub(crate) fn named(&self, error: PyErr) -> PyErr {
-        KeywordError::Python(error).of(self).into_python(self.value.py())
-    }
 }
 
 /// Python's own error for a keyword that a method does not have.

@@ -3,14 +3,12 @@
 use std::io::ErrorKind;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping, PyString};
-use serde_json::{Map, Value};
+use pyo3::types::PyDict;
 
 use crate::bridge::errors::IntoPyErr;
 use crate::bridge::errors::OrRaise as _;
-use crate::convert::keywords::{Keyword, keywords, record, unexpected};
-use crate::convert::state;
-use crate::convert::values::{duration, instant};
+use crate::convert::keywords::{Keyword, keywords, record};
+use crate::convert::values::{duration, instant, optional};
 use siteline_core::error::{Error, Kind};
 use siteline_core::system;
 use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
@@ -21,7 +19,7 @@ impl IntoPyErr for SandboxError {
         let Some(error) = self.refusal() else {
             return Error::new(Kind::ConfigError, self.to_string()).into_py_err();
         };
-        // This is the error of a thread that could not be started: no other call of the sandbox has it.
+        // Only the start of a thread fails with this error.
         let no_thread = (error.kind() == ErrorKind::WouldBlock).then(system::no_thread);
         let error = no_thread.as_ref().unwrap_or(error);
         let raised = Error::new(Kind::ConfigError, format!("{self}: {}", system::reason(error)));
@@ -33,9 +31,23 @@ impl IntoPyErr for SandboxError {
     }
 }
 
-/// The options of `Sandbox(...)`.
-pub(super) fn options(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
-    let mut keywords = keywords(settings)?;
+/// The five ids of a series: site, line, machine, device, tag.
+pub(super) struct Ids(pub(super) Identity);
+
+impl<'py> FromPyObject<'_, 'py> for Ids {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let ids: [Option<String>; 5] = given.extract()?;
+        let [site, line, machine, device, tag] = ids.map(|id| id.map(Into::into));
+        Ok(Self(Identity { site, line, machine, device, tag }))
+    }
+}
+
+/// The options of `Sandbox(...)` and of its `Variant(...)`.
+pub(super) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let py = given.py();
+    let mut keywords = keywords(Some(given))?;
     for Keyword { name, value } in &mut keywords {
         if matches!(name.as_str(), "interval" | "max_interval" | "max_range") {
             *value = whole_seconds(value, name)?.into_pyobject(py)?.into_any();
@@ -47,58 +59,13 @@ pub(super) fn options(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> P
 /// The faults of `sandbox.fault(...)`, all for the same requests.
 pub(super) fn faults(
     on: Bound<'_, PyAny>,
-    what: Option<&Bound<'_, PyDict>>,
+    delay: Option<&Bound<'_, PyAny>>,
+    options: &Bound<'_, PyDict>,
 ) -> PyResult<Vec<Fault>> {
-    let py = on.py();
     let on = Keyword { name: "on".to_owned(), value: on }.deserialize()?;
-    let mut keywords = keywords(what)?;
-    keywords.retain(|keyword| !keyword.value.is_none());
-    let mut members = Map::new();
-    if let Some(place) = keywords.iter().position(|keyword| keyword.name == "members") {
-        let keyword = keywords.remove(place);
-        members = json_members(&keyword.value).map_err(|error| keyword.named(error))?;
-    }
-    for Keyword { name, value } in &mut keywords {
-        match name.as_str() {
-            "delay" => *value = duration(value, name)?.as_secs_f64().into_pyobject(py)?.into_any(),
-            "retry_after" => *value = value.str()?.into_any(),
-            _ => {}
-        }
-    }
-    let keywords: FaultArgs = record(py, &keywords)?;
-    FaultArgs { members, ..keywords }.faults(on).or_raise()
-}
-
-/// The members of a dict, by way of Python's JSON text: serde refuses NaN in it, pythonize would make it
-/// null.
-fn json_members(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
-    let members = PyDict::new(value.py());
-    members.update(value.cast::<PyMapping>()?)?;
-    let json = value.py().import("json")?;
-    let text: String = json.call_method1("dumps", (members,))?.extract()?;
-    let members = serde_json::from_str(&text);
-    members.map_err(|_| SandboxError::new("members= holds something that is not JSON.")).or_raise()
-}
-
-/// The series that the keywords name; each has a default.
-pub(super) fn identity(ids: Option<&Bound<'_, PyDict>>) -> PyResult<Identity> {
-    let names = ["site", "line", "machine", "device", "tag"];
-    let mut values = ["S1", "L1", "M1", "D1", "T1"].map(|id| Some(id.into()));
-    for Keyword { name, value } in keywords(ids)? {
-        let place = names.iter().position(|known| *known == name);
-        let id = &mut values[place.ok_or_else(|| unexpected(&name, &names))?];
-        *id = if value.is_none() { None } else { Some(value.str()?.to_cow()?.as_ref().into()) };
-    }
-    let [site, line, machine, device, tag] = values;
-    Ok(Identity { site, line, machine, device, tag })
-}
-
-/// JSON text: a `str` unchanged, anything else converted.
-pub(super) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    match value.cast::<PyString>() {
-        Ok(text) => Ok(text.to_cow()?.into_owned()),
-        Err(_) => state::json_text(value),
-    }
+    let delay = optional(delay, "delay", duration)?.map(|delay| delay.as_secs_f64());
+    let arguments: FaultArgs = record(options.py(), &keywords(Some(options))?)?;
+    FaultArgs { delay, ..arguments }.faults(on).or_raise()
 }
 
 /// Whole seconds, 1 or more.

@@ -10,14 +10,12 @@ use arrow_array::{
 };
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::detached;
 use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
 use crate::convert::capsule::stream_reader;
-use crate::convert::values::instant;
 use siteline_sandbox::{Frame, Identity, SandboxError};
 
 /// The rows of a frame; an id without a column is that of `ids`. `ConfigError` for other objects and
@@ -61,15 +59,13 @@ fn pandas_batch(frame: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
     let columns: Option<Vec<(String, String, Bound<'_, PyAny>)>> =
         module.call_method1("columns", (frame,))?.extract()?;
     let Some(columns) = columns else { return Ok(None) };
-    let arrays = columns.into_iter().map(|(name, kind, values)| {
-        let array = array(&name, &kind, &values)?;
-        Ok((name, array))
-    });
+    let columns = columns.into_iter();
+    let arrays = columns.map(|(name, kind, values)| Ok((name, array(&kind, &values)?)));
     let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
     Ok(Some(RecordBatch::try_from_iter(arrays).map_err(SandboxError::from).or_raise()?))
 }
 
-fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+fn array(kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     Ok(match kind {
         "double" => Arc::new(Float64Array::from(numpy::<f64>(values)?)),
         "time" => {
@@ -77,7 +73,7 @@ fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef
             let times = times.map(|time| (time != i64::MIN).then_some(time));
             Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
         }
-        "text" => {
+        _ => {
             let (places, texts): (Bound<'_, PyAny>, Vec<String>) = values.extract()?;
             let places = numpy::<i64>(&places)?.into_iter();
             let places = places.map(|place| (place >= 0).then_some(place));
@@ -85,34 +81,10 @@ fn array(name: &str, kind: &str, values: &Bound<'_, PyAny>) -> PyResult<ArrayRef
             let array = DictionaryArray::<Int64Type>::try_new(places.collect(), texts);
             Arc::new(array.map_err(SandboxError::from).or_raise()?)
         }
-        _ => {
-            let times = values.extract::<Vec<Option<Bound<'_, PyAny>>>>()?.into_iter();
-            let times = times.map(|time| time.map(|time| iso_text(name, &time)).transpose());
-            Arc::new(LargeStringArray::from(times.collect::<PyResult<Vec<_>>>()?))
-        }
     })
 }
 
 /// The items of a NumPy array.
 fn numpy<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     PyBuffer::get(array)?.to_vec(array.py())
-}
-
-/// Text as it is, an aware `datetime` as ISO text.
-fn iso_text(column: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
-    }
-    let kind = value.get_type().name()?;
-    let wrong = |()| {
-        SandboxError::new(format!(
-            "The column {column:?} holds a {kind}, not a time with a zone. Use \
-             pd.to_datetime(..., utc=True), for epoch numbers with unit=\"s\" or \"ms\"."
-        ))
-    };
-    if !value.hasattr("utcoffset")? {
-        // Readings at dates have lost their times.
-        return Err(wrong(()).into_py_err());
-    }
-    Ok(instant(value, column).map_err(|_| wrong(())).or_raise()?.to_string())
 }

@@ -9,24 +9,16 @@ use siteline_core::auth::PrivateKey;
 use siteline_core::error::{Error, Kind, Result};
 use siteline_sandbox::{CertificateRequest, DEFAULT_SCOPES, Sandbox};
 
-/// The name of the certificate of a sandbox's own clients.
-pub(super) const CLIENT: &str = "sandbox-client";
-
-/// The key of sandboxes and its subject here, enrolled at first use; or the client certificate, issued at
-/// first use.
+/// The key and its subject, enrolled at first use, or the client certificate, issued at first use.
 #[derive(Default)]
 pub(super) struct Integration {
-    enrolled: Mutex<Option<(PrivateKey, String)>>,
+    enrolled: Mutex<Option<(String, String)>>,
     certificate: Mutex<Option<String>>,
 }
 
 impl Integration {
-    /// The key and the subject; the interpreter is released while the key is made.
-    pub(super) fn credential(
-        &self,
-        py: Python<'_>,
-        sandbox: &Sandbox,
-    ) -> PyResult<(PrivateKey, String)> {
+    /// The key as PEM text, and the subject. Releases the interpreter while the key is generated.
+    pub(super) fn key(&self, py: Python<'_>, sandbox: &Sandbox) -> PyResult<(String, String)> {
         step(py, || -> Result<_> {
             let mut known = self.enrolled.lock();
             if let Some(known) = &*known {
@@ -36,13 +28,13 @@ impl Integration {
             let subject = sandbox.enroll(&key.public_jwk().to_json(), &DEFAULT_SCOPES);
             let subject =
                 subject.map_err(|error| Error::new(Kind::InternalError, error.to_string()))?;
-            Ok(known.insert((key, subject)).clone())
+            Ok(known.insert((key.to_pkcs8_pem(None)?.to_string(), subject)).clone())
         })?
         .or_raise()
     }
 
-    /// The client certificate with its key (PEM), valid for as long as any clock shows.
-    pub(super) fn certificate(&self, sandbox: &Sandbox) -> PyResult<String> {
+    /// The client certificate of this name with its key (PEM), valid at all times.
+    pub(super) fn certificate(&self, name: &str, sandbox: &Sandbox) -> PyResult<String> {
         let mut known = self.certificate.lock();
         if let Some(known) = &*known {
             return Ok(known.clone());
@@ -52,7 +44,7 @@ impl Integration {
             lifetime_seconds: u32::MAX,
             ..CertificateRequest::default()
         };
-        let pem = sandbox.certificate(CLIENT, &request).or_raise()?;
+        let pem = sandbox.certificate(name, &request).or_raise()?;
         Ok(known.insert(pem).clone())
     }
 }

@@ -75,6 +75,6 @@ def test_an_address_that_changes_is_looked_up_for_each_connection(tmp_path):
     read = [next(pages)]
     addresses.write_text("127.0.0.2\\n")
     read += pages
-    print(sum(map(len, read)) == len(sandbox.truth(**scan)), after.connections > 0)
+    print(sum(map(len, read)) == len(sandbox.expected(**scan)), after.connections > 0)
     """
     assert run_with_resolver(script, ["127.0.0.1"], tmp_path) == "True True"

@@ -39,7 +39,7 @@ def user(sandbox, agent):
 
 
 def token_requests(sandbox):
-    return sandbox.stats["token_requests"]
+    return sandbox.stats.token_requests
 
 
 def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client, agent, user):
@@ -49,9 +49,9 @@ def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client
         assert (len(frames[0]), one.subject, one.base_url) == (72, client.subject, client.base_url)
         assert "sites" in one.discover()
         for each in (one, other, client):
-            assert each.allowance.used == sandbox.stats["data_requests"] == 6
+            assert each.allowance.used == sandbox.stats.data_requests == 6
     assert token_requests(sandbox) == 1
-    assert agent.state["lent"] == 0
+    assert agent.state.lent == 0
 
 
 def test_an_asynchronous_client_uses_the_agent_too(sandbox, agent, user):
@@ -64,7 +64,7 @@ def test_an_asynchronous_client_uses_the_agent_too(sandbox, agent, user):
             return len(table), "sites" in found, pages
 
     assert asyncio.run(main()) == (72, True, [30, 30, 12])
-    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] == 6
+    assert agent.state.allowance.used == sandbox.stats.data_requests == 6
     assert token_requests(sandbox) == 1
 
 
@@ -115,11 +115,11 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
     assert "sites" in siteline.Client.from_env().discover()
     assert token_requests(sandbox) == 1
     # Another service or subject ignores the variable.
-    leases = agent.state["leases"]
+    leases = agent.state.leases
     with siteline.Sandbox(now=sandbox.clock.now()) as elsewhere:
         assert "sites" in elsewhere.client().discover()
-        assert elsewhere.stats["token_requests"] == 1
-    assert agent.state["leases"] == leases
+        assert elsewhere.stats.token_requests == 1
+    assert agent.state.leases == leases
 
 
 def test_a_credential_or_a_count_of_ones_own_beside_the_agent_is_a_mistake(
@@ -196,7 +196,7 @@ def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent
     sandbox.fault(on="data", status=401, times=2)
     with pytest.raises(siteline.errors.AuthenticationError):
         users[0].scan(**SIX_HOURS).collect()
-    assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (rounds + 1, 2)
+    assert (token_requests(sandbox), sandbox.stats.data_requests) == (rounds + 1, 2)
 
 
 def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, agent, user):
@@ -243,10 +243,12 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         sandbox.forget_tokens()
         before = token_requests(sandbox)
         for one in (*users, make(agent)):
-            with pytest.raises(siteline.errors.AllowanceExhausted, match="told by the agent") as caught:
+            with pytest.raises(
+                siteline.errors.AllowanceExhausted, match="told by the agent"
+            ) as caught:
                 one.scan(**one_page).collect()
             assert caught.value.retry_at.isoformat() == "2026-11-21T00:00:00+00:00"
-        assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (before, 10)
+        assert (token_requests(sandbox), sandbox.stats.data_requests) == (before, 10)
         assert users[0].allowance.left == 0
         sandbox.clock.advance("1d")
         assert len(users[0].scan(**one_page).collect()) == 72
@@ -257,12 +259,12 @@ def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
     one, other = user(), user()
     with pytest.raises(siteline.errors.AllowanceExhausted):
         one.scan(**HOURLY, page_size=50).collect()
-    requests = sandbox.stats["data_requests"]
+    requests = sandbox.stats.data_requests
     for each in (one, other, user()):
         with pytest.raises(siteline.errors.AllowanceExhausted):
             each.scan(**SIX_HOURS).collect()
-    assert sandbox.stats["data_requests"] - requests <= 16, "pages that were granted before"
-    assert agent.state["allowance"]["left"] == 0
+    assert sandbox.stats.data_requests - requests <= 16, "pages that were granted before"
+    assert agent.state.allowance.left == 0
 
 
 def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, agent, user):
@@ -272,33 +274,33 @@ def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, a
         lent = []
         for _ in range(9):
             next(stream)
-            lent.append(agent.state["allowance"]["used"])
+            lent.append(agent.state.allowance.used)
         assert lent[0] <= 3
         assert lent == sorted(lent)
         assert max(lent) <= 9 + 16
         assert len(list(stream)) > 3
         # Leases of 1, 2, 4 and 8 pages: the agent is not asked for each page.
-        assert agent.state["leases"] <= 5
+        assert agent.state.leases <= 5
         # What this client shows is exact: its own pages that are left are not used.
-        assert one.allowance.used == sandbox.stats["data_requests"]
+        assert one.allowance.used == sandbox.stats.data_requests
     state = agent.state
-    assert (state["lent"], state["allowance"]["used"]) == (0, sandbox.stats["data_requests"])
+    assert (state.lent, state.allowance.used) == (0, sandbox.stats.data_requests)
 
 
 def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, agent, user):
     one = user()
     for _page in one.scan(**{**SIX_HOURS, "page_size": 10}).pages():
-        if agent.state["lent"] > 1:
+        if agent.state.lent > 1:
             break
-    used, leases = sandbox.stats["data_requests"], agent.state["leases"]
-    assert agent.state["lent"] > 1
+    used, leases = sandbox.stats.data_requests, agent.state.leases
+    assert agent.state.lent > 1
     sandbox.clock.advance("5m")
     one.scan(**SIX_HOURS).collect()
-    assert agent.state["leases"] > leases
+    assert agent.state.leases > leases
     one.close()
     # A page that was read ahead and not taken may be counted although it was never sent.
-    sent = sandbox.stats["data_requests"]
-    assert used < sent <= agent.state["allowance"]["used"] <= sent + 1
+    sent = sandbox.stats.data_requests
+    assert used < sent <= agent.state.allowance.used <= sent + 1
 
 
 def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are_sent(
@@ -308,16 +310,16 @@ def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are
     sandbox.clock.advance("23h59m")
     # Leases of 1, 2, 4 and 8 pages: some are left.
     assert len(list(one.scan(**{**HOURLY, "page_size": 25}).pages())) == 12
-    assert agent.state["allowance"]["used"] > sandbox.stats["data_requests"] == 12
+    assert agent.state.allowance.used > sandbox.stats.data_requests == 12
     # Midnight: up to five minutes later the pages are still good.
     sandbox.clock.advance("2m")
-    today = sandbox.stats["data_requests"]
+    today = sandbox.stats.data_requests
     one.scan(**SIX_HOURS).collect()
-    sent = sandbox.stats["data_requests"] - today
+    sent = sandbox.stats.data_requests - today
     assert one.allowance.used >= sent == 3
     one.close()
     # What was lent before midnight may have been sent in either day: too many, never too few.
-    assert sent <= agent.state["allowance"]["used"] <= sent + 16
+    assert sent <= agent.state.allowance.used <= sent + 16
 
 
 @systems.FORK
@@ -353,8 +355,8 @@ def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
     env = {**sandbox.env(), **agent.env()}
     assert run_script(script, *FORK_WITH_THREADS, environment=env) == "[0, 0, 0]"
     state = agent.state
-    assert state["allowance"]["used"] == sandbox.stats["data_requests"] == 5 * 8
-    assert (state["lent"], token_requests(sandbox)) == (0, 2)
+    assert state.allowance.used == sandbox.stats.data_requests == 5 * 8
+    assert (state.lent, token_requests(sandbox)) == (0, 2)
 
 
 def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
@@ -372,7 +374,7 @@ def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
             report = one.sync(feeds, lent, concurrency=2)
             plan = one.plan(feeds, lent)
         assert report.requests == first.requests
-        assert plan.allowance.used == sandbox.stats["data_requests"]
+        assert plan.allowance.used == sandbox.stats.data_requests
         for feed in feeds:
             assert own.points(feed.name).to_pandas().equals(lent.points(feed.name).to_pandas())
     assert token_requests(sandbox) == 1
@@ -387,7 +389,7 @@ def test_a_client_of_an_agent_is_pickled_with_its_address(sandbox, agent, monkey
     other = pickle.loads(pickle.dumps(one))
     assert (other.subject, other.base_url) == (one.subject, one.base_url)
     assert len(pickle.loads(pickle.dumps(scan)).collect()) == len(other.scan(**SIX_HOURS).collect())
-    assert agent.state["allowance"]["used"] >= sandbox.stats["data_requests"] == 6
+    assert agent.state.allowance.used >= sandbox.stats.data_requests == 6
     assert token_requests(sandbox) == 1
 
 
@@ -456,7 +458,7 @@ def test_a_browser_or_a_stranger_is_refused_and_gets_no_token(sandbox, agent):
     ):
         status, answer = ask(agent.address, route, sent, method=method)
         assert (status, list(answer)) == (409, ["error"]), (route, sent)
-    assert agent.state["leases"] == 0
+    assert agent.state.leases == 0
     assert token_requests(sandbox) == 0
 
 
@@ -539,7 +541,7 @@ def impostor(path, *answers):
 def test_an_answer_that_no_agent_gives_is_an_error_and_takes_no_memory(
     sandbox, client, agent, tmp_path, pages
 ):
-    state = agent.state
+    state = agent.state.to_dict()
     _, granted = ask(agent.address, "/v1/lease", lease(agent.address, scopes=state["scopes"]))
     path = str(tmp_path / "impostor.sock")
     address = f"unix:{path}#{sandbox.base_url}#{client.subject}"

@@ -82,8 +82,8 @@ def test_clients_with_a_certificate_of_the_authority_are_served_and_no_others(
         monkeypatch.setenv("SITELINE_AGENT_KEY_FILE", str(client_files[0][1]))
         with pytest.raises(siteline.errors.ConfigError, match="belong together"):
             siteline.Client(sandbox.base_url, agent=agent.address)
-    assert sandbox.stats["token_requests"] == 1
-    assert sandbox.stats["data_requests"] == 3
+    assert sandbox.stats.token_requests == 1
+    assert sandbox.stats.data_requests == 3
 
 
 def test_clients_without_certificates_tell_a_secret(
@@ -108,7 +108,7 @@ def test_clients_without_certificates_tell_a_secret(
         for headers in ([], [(name, "")], [(name, secret[:-1])], [(name, secret + "=")]):
             status, answer = told(*headers)
             assert (status, list(answer)) == (409, ["error"])
-        assert sandbox.stats["token_requests"] == 0
+        assert sandbox.stats.token_requests == 0
         assert told((name, secret))[0] == 200
         assert told((name, secret), ("Host", "localhost:1"))[0] == 409
         monkeypatch.setenv("SITELINE_AGENT_CA", str(service.file))
@@ -149,4 +149,4 @@ def test_the_command_serves_other_machines(sandbox, service, tmp_path):
         assert printed(ONE_PAGE, user_of(agent, **told)) == "72"
         process.terminate()
         assert process.wait(60) == 0
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1

@@ -77,9 +77,9 @@ def test_an_async_signer_signs_and_the_service_accepts_the_signature(sandbox, si
             return len(table), len(await client.discover())
 
     points, sites = asyncio.run(main())
-    assert points == len(sandbox.truth(**DAY))
+    assert points == len(sandbox.expected(**DAY))
     assert sites
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_an_async_signer_runs_on_the_loop_and_in_the_context_of_the_caller(sandbox):
@@ -113,8 +113,8 @@ def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbo
             scans = [client.scan(**DAY, page_size=20) for _ in range(3)]
             return [len(one) for one in await client.gather(scans)]
 
-    assert set(asyncio.run(main())) == {len(sandbox.truth(**DAY))}
-    assert sandbox.stats["token_requests"] == len(vault.calls) == 2
+    assert set(asyncio.run(main())) == {len(sandbox.expected(**DAY))}
+    assert sandbox.stats.token_requests == len(vault.calls) == 2
     assert {thread for _, thread in vault.calls} == {threading.get_ident()}
 
 
@@ -148,11 +148,11 @@ def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sa
 
     here = asyncio.run(main())
     ((there, points),) = outcome
-    assert points == len(sandbox.truth(**DAY))
+    assert points == len(sandbox.expected(**DAY))
     assert [loop for loop, _ in vault.calls] == [here, there]
     assert (here is there) is (loops == 1)
     assert vault.cancelled == 1
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox):
@@ -179,9 +179,9 @@ def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox)
     client = client_of(sandbox, credential)
     asyncio.run(first(client))
     other.join(60)
-    assert outcome == [len(sandbox.truth(**DAY))]
+    assert outcome == [len(sandbox.expected(**DAY))]
     assert len(vault.calls) == 2
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_a_cancelled_call_cancels_the_signer_on_its_loop_and_the_next_one_works(sandbox):
@@ -226,7 +226,7 @@ def test_an_exception_of_the_signer_is_the_cause_and_is_not_cached(sandbox):
             return await client.discover()
 
     assert len(asyncio.run(main()))
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_a_result_that_is_no_signature_is_an_error_before_anything_is_sent(sandbox):
@@ -240,7 +240,7 @@ def test_a_result_that_is_no_signature_is_an_error_before_anything_is_sent(sandb
     for answer in (None, "text", b"", b"\0" * 256):
         with pytest.raises(siteline.errors.CredentialError, match="signer returned"):
             asyncio.run(main(answer))
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_a_plain_function_that_returns_an_awaitable_is_refused(sandbox):
@@ -276,7 +276,7 @@ def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token
                 call()
             assert "AsyncClient" in caught.value.hint
         assert blocking.allowance.used == 0
-        assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
+        assert sandbox.stats.token_requests == sandbox.stats.data_requests == 0
 
     async def refused_inside():
         refused()
@@ -292,11 +292,11 @@ def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token
 
     asyncio.run(main())
     # The process shares the token: it is used until it expires, and not renewed here.
-    assert len(blocking.scan(**DAY, page_size=20).collect()) == len(sandbox.truth(**DAY))
+    assert len(blocking.scan(**DAY, page_size=20).collect()) == len(sandbox.expected(**DAY))
     sandbox.clock.advance("2h")
     with pytest.raises(siteline.errors.ConfigError, match="async"):
         blocking.discover()
-    assert len(vault.calls) == sandbox.stats["token_requests"] == 1
+    assert len(vault.calls) == sandbox.stats.token_requests == 1
 
 
 def test_signer_and_loop_are_released(sandbox):

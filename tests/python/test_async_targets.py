@@ -267,7 +267,7 @@ def test_a_lock_held_elsewhere_ends_the_sync_before_any_request(sandbox):
     with pytest.raises(siteline.errors.StoreBusy, match="another job"):
         run_sync(sandbox, target, [make_feed(), make_feed("line-1", line="L1")])
     assert target.locks == ["+line-1", "-line-1"]
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(san
             items = getattr(client.scan(**HOURLY, page_size=50), way)()
             got = [await anext(items)]
             sandbox.fault(on="data", hang=True)
-            before = sandbox.stats["data_requests"]
+            before = sandbox.stats.data_requests
             task = asyncio.create_task(take_all(items, got))
-            await wait_until_async(lambda: sandbox.stats["data_requests"] > before)
+            await wait_until_async(lambda: sandbox.stats.data_requests > before)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -47,7 +47,7 @@ def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(san
             await take_all(items, got)
             return sum(map(size, got))
 
-    assert asyncio.run(read()) == len(sandbox.truth(**HOURLY))
+    assert asyncio.run(read()) == len(sandbox.expected(**HOURLY))
 
 
 @pytest.mark.parametrize("way", ["pages", "records"])
@@ -66,7 +66,7 @@ def test_tasks_share_an_iterator_and_each_item_is_returned_once(sandbox, way):
         return [item for share in shares for item in share]
 
     got = asyncio.run(read())
-    assert sum(map(size, got)) == len(sandbox.truth(**HOURLY))
+    assert sum(map(size, got)) == len(sandbox.expected(**HOURLY))
     if way == "records":
         assert len({key(record) for record in got}) == len(got)
 

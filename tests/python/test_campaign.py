@@ -109,7 +109,7 @@ class World:
         day = datetime(2026, 11, self.random.randrange(12, 19), tzinfo=UTC)
         query = {**LINE, "start": day, "end": day + timedelta(days=1)}
         frame = await client.scan(**query, page_size=60).to_pandas()
-        assert len(frame) == len(self.sandbox.truth(**query)) > 0
+        assert len(frame) == len(self.sandbox.expected(**query)) > 0
 
     async def sync(self, client):
         with siteline.Store(self.store) as store:
@@ -117,7 +117,7 @@ class World:
 
     def check(self):
         """The allowance holds, and what was read is all there is, or says what is missing."""
-        days = self.sandbox.stats["data_requests_by_day"]
+        days = self.sandbox.stats.data_requests_by_day
         assert max(days.values(), default=0) <= LIMIT, days
         client = self.sandbox.client(ledger=self.ledger, daily_allowance=LIMIT)
         allowance = client.allowance
@@ -136,7 +136,7 @@ class World:
             except siteline.errors.UnreadRange:
                 return
         newest = frame.attrs["siteline"]["coverage"]["newest"]
-        truth = self.sandbox.truth(**LINE, start="2026-11-19", end=newest)
+        truth = self.sandbox.expected(**LINE, start="2026-11-19", end=newest)
         assert len(frame) == len(truth)
 
 
@@ -158,7 +158,7 @@ def test_the_allowance_holds_and_nothing_is_missing_unsaid(part, tmp_path):
 
         with world.sandbox:
             asyncio.run(month())
-            days = world.sandbox.stats["data_requests_by_day"]
+            days = world.sandbox.stats.data_requests_by_day
             spent += sum(count == LIMIT for count in days.values())
         worked, errors = worked + world.read, errors + world.errors
     print(f"{worked} reads, {errors} errors, {spent} days spent")

@@ -141,7 +141,7 @@ def test_the_client_lists_what_discovery_lists_and_asks_once(sandbox):
     frame = table.to_pandas(ids="category")
     listed = {one.ids for one in catalogue if one.site_id == "S1"}
     assert listed == set(frame.iloc[:, :5].drop_duplicates().itertuples(index=False, name=None))
-    assert sandbox.stats["requests"]["discovery"] == {200: 1}
+    assert sandbox.stats.requests["discovery"] == {200: 1}
     assert catalogue.report["not_recognised"] == ["subject"]
     assert catalogue.including(table).report["seen"] == 0
     assert len(client.discover().series) == len(catalogue) == 18

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from kit.examples import examples
+from siteline.testing import Variant
 
 pytestmark = pytest.mark.once
 
@@ -68,7 +69,11 @@ class Chain(RuleBasedStateMachine):
     def start(self, order, envelopes, allowance):
         counts = {"page_counts": "envelopes", "envelope_points": 7} if envelopes else {}
         self.sandbox = siteline.Sandbox(
-            now=NOW, late=False, order=order, daily_allowance=allowance, token_rate=1_000, **counts
+            now=NOW,
+            late=False,
+            daily_allowance=allowance,
+            token_rate=1_000,
+            variant=Variant(order=order, **counts),
         )
         self.client = self.sandbox.client()
         # Otherwise the truth has another order than the pages.
@@ -99,7 +104,7 @@ class Chain(RuleBasedStateMachine):
     @rule(end=st.sampled_from(DAYS), page_size=st.integers(1, 60))
     def begin(self, end, page_size):
         self.query = {**LINE, "end": end}
-        self.model = rows(self.sandbox.truth(**self.query))
+        self.model = rows(self.sandbox.expected(**self.query))
         self.scan = self.client.scan(**self.query, page_size=page_size)
         self.pages = self.scan.pages()
         self.read, self.error = [], None

@@ -118,7 +118,7 @@ def test_a_profile_is_read_by_its_name(sandbox, tmp_path):
 
 @systems.MODES
 def test_allowance_sends_nothing_and_warns_once(shared_sandbox, tmp_path):
-    before, env = shared_sandbox.stats["log"], shared_sandbox.env()
+    before, env = shared_sandbox.stats.log, shared_sandbox.env()
     key = tmp_path / "key.pem"
     key.write_text(env.pop("SITELINE_PRIVATE_KEY"))
     key.chmod(0o644)
@@ -129,7 +129,7 @@ def test_allowance_sends_nothing_and_warns_once(shared_sandbox, tmp_path):
     document = run_json("allowance", env=shared_sandbox.env())
     assert document["used"] == 0
     assert document["resets_at"].endswith("T00:00:00Z")
-    assert shared_sandbox.stats["log"] == before
+    assert shared_sandbox.stats.log == before
 
 
 @pytest.mark.parametrize("action", ["ignore", "error"])
@@ -254,10 +254,10 @@ def in_shell(sandbox, line, folder=None):
     ],
 )
 def test_an_unusable_stdout_is_reported(shared_sandbox, line, status, told):
-    before = shared_sandbox.stats["log"]
+    before = shared_sandbox.stats.log
     done = in_shell(shared_sandbox, line)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", told)
-    assert shared_sandbox.stats["log"] == before
+    assert shared_sandbox.stats.log == before
 
 
 @systems.PROC
@@ -318,7 +318,7 @@ def test_ctrl_c_ends_a_command_with_130(sandbox, tmp_path, command):
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until(lambda: sandbox.stats[f"{kind}_requests"] == awaited)
+    wait_until(lambda: getattr(sandbox.stats, f"{kind}_requests") == awaited)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     document = json.loads(out)

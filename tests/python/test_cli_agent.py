@@ -87,7 +87,7 @@ def test_many_processes_share_one_exchange(sandbox, env, after_another, forks):
         assert printed(FORKS.format(number=forks), user_of(agent)) == "0"
         state = ask(agent, "/v1/state")[1]
     requests = after_another + 3 * forks
-    assert (sandbox.stats["token_requests"], sandbox.stats["data_requests"]) == (1, requests)
+    assert (sandbox.stats.token_requests, sandbox.stats.data_requests) == (1, requests)
     assert (state["lent"], state["allowance"]["used"]) == (0, requests)
     assert counted(sandbox, env) == requests
 
@@ -100,29 +100,29 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
     for _ in range(kills):
         with agent_process(env, ended_by="kill") as (agent, _process):
             readers = readers or [start(reader, user_of(agent)) for _ in range(3)]
-            before = sandbox.stats["data_requests"]
-            wait_until(lambda: sandbox.stats["data_requests"] > before + 20)  # noqa: B023
+            before = sandbox.stats.data_requests
+            wait_until(lambda: sandbox.stats.data_requests > before + 20)  # noqa: B023
     with agent_process(env):
         until.touch()
         ends = [(*one.communicate(timeout=120), one.returncode) for one in readers]
     assert ends == [("", "", 0)] * 3
-    sent = sandbox.stats["data_requests"]
+    sent = sandbox.stats.data_requests
     # Each kill of the agent loses at most one batch of each client.
     assert sent <= counted(sandbox, env) <= sent + 16 * 3 * kills
-    assert sandbox.stats["token_requests"] <= kills + 1
+    assert sandbox.stats.token_requests <= kills + 1
 
 
 def test_a_killed_client_costs_one_batch(sandbox, env):
     endless = READER.replace("print(len(scan.collect()))", "while True: list(scan.pages())")
     with agent_process(env) as (agent, _process):
         reader = start(endless, user_of(agent))
-        wait_until(lambda: sandbox.stats["data_requests"] > 40)
+        wait_until(lambda: sandbox.stats.data_requests > 40)
         reader.kill()
         reader.communicate()
         used = ask(agent, "/v1/state")[1]["allowance"]["used"]
-        assert sandbox.stats["data_requests"] <= used <= sandbox.stats["data_requests"] + 16
+        assert sandbox.stats.data_requests <= used <= sandbox.stats.data_requests + 16
         assert printed(ONE_PAGE, user_of(agent)) == "72"
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 @systems.PROC
@@ -169,7 +169,7 @@ def test_agent_run_hides_the_key(sandbox, env, tmp_path):
     assert "'SITELINE_AGENT'" in names
     for name in ("PRIVATE_KEY", "PASSPHRASE", "PASSWORD_COMMAND", "PRIVATE_KEY_FILE"):
         assert f"'SITELINE_{name}'" not in names
-    assert counted(sandbox, env) == sandbox.stats["data_requests"] == 3
+    assert counted(sandbox, env) == sandbox.stats.data_requests == 3
     killed = ["agent", "run", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
     assert run_command(*killed, env=env, status=137).stdout == ""
     absent = run_command("agent", "run", "/absent/command", env=env, status=2)

@@ -53,7 +53,7 @@ def test_the_body_is_printed(sandbox, env, discover):
     assert json.loads(text) == document["resources"]
     assert text.count("\n") > 20
     stats = sandbox.stats
-    assert (stats["discovery_requests"], stats["data_requests"]) == (3, 0)
+    assert (stats.discovery_requests, stats.data_requests) == (3, 0)
     # Control characters are shown as escapes.
     body = {"sites": [{"siteId": "\u009b2J\u202e", "name": "Süd"}]}
     text = discover(body, how=run_command).stdout

@@ -150,7 +150,7 @@ def test_the_command_names_the_file_and_asks_nothing(shared_sandbox, tmp_path):
         assert missing["error"]["type"] == "FileNotFoundError"
         assert "other.toml" in missing["error"]["message"]
         run_command(command, tmp_path, store, env=env, status=2)
-    assert shared_sandbox.stats["data_requests"] == 0
+    assert shared_sandbox.stats.data_requests == 0
     assert not store.exists()
 
 

@@ -26,6 +26,7 @@ RUN = """
 import json, resource, sys
 sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))
 from siteline.cli import main
+from siteline.testing import Variant
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before = peak()
@@ -59,7 +60,7 @@ def with_texts(rows):
 
 def true_rows(sandbox, **options):
     """The points of the range as a list of dicts, by series, then time; times as text."""
-    return with_texts(sandbox.truth(**{**RANGE, "interval": "1h", **options}).records())
+    return with_texts(sandbox.expected(**{**RANGE, "interval": "1h", **options}).records())
 
 
 NUMBERS = {"value": float, "minimum": float, "maximum": float, "sample_count": int}
@@ -88,11 +89,11 @@ def rows_of(path):
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "arrow", "parquet"])
 def test_each_format_has_the_points(shared_sandbox, tmp_path, format):
-    before, path = shared_sandbox.stats["data_requests"], tmp_path / f"out.{format}"
+    before, path = shared_sandbox.stats.data_requests, tmp_path / f"out.{format}"
     document = run_json("pull", "-o", path, *QUERY, env=shared_sandbox.env())
     assert rows_of(path) == true_rows(shared_sandbox)
     assert os.listdir(tmp_path) == [path.name]
-    assert shared_sandbox.stats["data_requests"] - before == PAGES
+    assert shared_sandbox.stats.data_requests - before == PAGES
     expected = {
         **{"pages": PAGES, "requests": PAGES, "points": 1002, "bytes": path.stat().st_size},
         **{"start": "2026-11-01T00:00:00Z", "end": "2026-11-08T00:00:00Z", "format": format},
@@ -112,7 +113,7 @@ def test_parquet_needs_one_of_two_packages(sandbox, tmp_path):
     done = run_without(["pyarrow", "polars"], *words, "--json", env=sandbox.env(), status=2)
     assert json.loads(done.stdout.splitlines()[0])["error"]["type"] == "ConfigError"
     assert "pip install 'siteline[pyarrow]'" in done.stderr
-    assert sandbox.stats["requests"]["token"] == {}
+    assert sandbox.stats.requests["token"] == {}
     run_without(["pyarrow"], *words, env=sandbox.env())
     assert rows_of(path) == true_rows(sandbox)
 
@@ -121,7 +122,10 @@ def test_parquet_needs_one_of_two_packages(sandbox, tmp_path):
 def test_missing_numbers_and_odd_ids(sandbox, tmp_path, name):
     import pyarrow as pa
 
-    at = [siteline.Clock("2026-11-01T00:00Z").now(), siteline.Clock("2026-11-01T01:00Z").now()]
+    at = [
+        siteline.testing.Clock("2026-11-01T00:00Z").now(),
+        siteline.testing.Clock("2026-11-01T01:00Z").now(),
+    ]
     columns = {"timestamp": at, "value": [0.1, None], "minimum": [1e-7, None]}
     ids = {"site": 'a,"b"', "line": "Straße\n1", "machine": None, "device": "None"}
     sandbox.load(pa.table({**columns, "maximum": [1e22, None]}), bucket="1h", **ids)
@@ -143,7 +147,7 @@ def test_a_range_over_two_windows_is_one_chain(sandbox, tmp_path):
     document = run_json("pull", "-o", tmp_path / "out.csv", *query, env=sandbox.env())
     scan = sandbox.client().scan(**{**RANGE, **days}, interval="1h", page_size=100)
     assert document["pages"] == scan.collect().report["pages"]
-    queries = {entry["query"].split("&cursor")[0] for entry in sandbox.stats["log"]}
+    queries = {entry.query.split("&cursor")[0] for entry in sandbox.stats.log}
     assert len(queries - {""}) == 1
 
 
@@ -154,7 +158,7 @@ def test_stdout_has_only_the_rows(shared_sandbox):
     assert done.stderr == ""
 
 
-@pytest.mark.sandbox(order="time")
+@pytest.mark.sandbox(variant=Variant(order="time"))
 def test_as_read_keeps_the_order_of_pages(sandbox, tmp_path):
     path, truth = tmp_path / "out.csv", true_rows(sandbox)
     document = run_json("pull", "--as-read", "-o", path, *QUERY, env=sandbox.env())
@@ -187,7 +191,10 @@ def test_a_refused_request_is_reported_once(shared_sandbox, tmp_path):
 
 def test_this_clock_may_be_ahead():
     # The command cannot be given a wrong clock.
-    now, end = siteline.Clock("2026-11-20T00:00Z").now(), siteline.Clock("2026-11-20T01:00Z").now()
+    now, end = (
+        siteline.testing.Clock("2026-11-20T00:00Z").now(),
+        siteline.testing.Clock("2026-11-20T01:00Z").now(),
+    )
     wanted = SimpleNamespace(query=SimpleNamespace(end=end))
     assert read_through(SimpleNamespace(read_through=end), wanted) == end
     with pytest.warns(siteline.SitelineWarning, match="read up to 2026-11-20T00:00:00Z: 2026-11-2"):
@@ -227,10 +234,10 @@ def test_an_end_in_the_future_is_cut(shared_sandbox, tmp_path):
     ],
 )
 def test_a_wrong_line_sends_nothing(shared_sandbox, tmp_path, arguments, said):
-    before, env = shared_sandbox.stats["log"], shared_sandbox.env()
+    before, env = shared_sandbox.stats.log, shared_sandbox.env()
     done = run_command("pull", *arguments, env=env, folder=tmp_path, status=2)
     assert said in done.stderr
-    assert shared_sandbox.stats["log"] == before
+    assert shared_sandbox.stats.log == before
     assert os.listdir(tmp_path) == []
 
 

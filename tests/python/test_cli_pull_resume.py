@@ -45,7 +45,7 @@ def is_complete(sandbox, path="out.csv"):
     """Whether the file has all points of the service, each once."""
     with open(path, encoding="utf-8", newline="") as file:
         found = [(row["tag_guid"], row["timestamp"], row["value"]) for row in csv.DictReader(file)]
-    truth = sandbox.truth(**RANGE, interval="1h").records()
+    truth = sandbox.expected(**RANGE, interval="1h").records()
     return found == [
         (row["tag_guid"], row["timestamp"].strftime("%Y-%m-%dT%H:%M:%SZ"), repr(row["value"]))
         for row in truth
@@ -56,7 +56,7 @@ def is_complete(sandbox, path="out.csv"):
 def hanging(sandbox, *arguments, after):
     """A pull that waits for a page after this many pages."""
     sandbox.fault(on="data", hang=True, skip=after, times=1)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     process = subprocess.Popen(
         [*COMMAND, "pull", *arguments],
         env=environment(env_of(sandbox)),
@@ -65,7 +65,7 @@ def hanging(sandbox, *arguments, after):
         text=True,
     )
     try:
-        wait_until(lambda: sandbox.stats["data_requests"] == before + after + 1)
+        wait_until(lambda: sandbox.stats.data_requests == before + after + 1)
         yield process
     finally:
         process.kill()
@@ -98,7 +98,7 @@ def test_a_killed_pull_can_be_resumed(sandbox):
     kept = document["resumed_after_pages"]
     assert 3 <= kept <= 4
     assert document["pages"] == PAGES - kept
-    assert sandbox.stats["data_requests"] == 5 + PAGES - kept
+    assert sandbox.stats.data_requests == 5 + PAGES - kept
     assert is_complete(sandbox)
 
 
@@ -112,16 +112,16 @@ def test_a_failure_keeps_the_spool(sandbox):
     again = pull(sandbox, *QUERY, status=2).stderr
     assert "has 3 pages of an earlier run" in again
     assert "--resume goes on there, --restart removes them" in again
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     document = pull(sandbox, "--restart", *QUERY, how=run_json)
     assert (document["resumed_after_pages"], document["pages"]) == (0, PAGES)
-    assert sandbox.stats["data_requests"] == before + PAGES
+    assert sandbox.stats.data_requests == before + PAGES
     assert files() == ["out.csv"]
 
 
 def test_another_query_is_not_resumed(sandbox, key):
     fail_after(sandbox, 2)
-    before, spool = sandbox.stats["requests"], os.stat(SPOOL).st_ino
+    before, spool = sandbox.stats.requests, os.stat(SPOOL).st_ino
     start = "--start was 2026-11-01T00:00:00Z, now 2026-11-02T00:00:00Z"
     for name, value, said in (
         ("--line", "L1", "--line was L2, now L1"),
@@ -142,7 +142,7 @@ def test_another_query_is_not_resumed(sandbox, key):
         words = ("pull", "-o", "out.csv", "--resume", *query)
         told = run_command(*words, env=other, status=2).stderr
         assert "at another service, or for another subject" in told
-    assert sandbox.stats["requests"] == before
+    assert sandbox.stats.requests == before
     assert os.stat(SPOOL).st_ino == spool
 
 
@@ -172,8 +172,8 @@ def test_a_spent_allowance_goes_on_next_day(sandbox):
     third = pull(sandbox, *QUERY, "--resume", how=run_json)
     assert (third["resumed_after_pages"], third["pages"]) == (8, PAGES - 8)
     assert is_complete(sandbox)
-    log = [entry for entry in sandbox.stats["log"] if entry["query"] and entry["status"] == 200]
-    assert [("cursor=" in entry["query"]) for entry in log] == [False, *[True] * (PAGES - 1)]
+    log = [entry for entry in sandbox.stats.log if entry.query and entry.status == 200]
+    assert [("cursor=" in entry.query) for entry in log] == [False, *[True] * (PAGES - 1)]
 
 
 @systems.SIGNALS
@@ -185,7 +185,7 @@ def test_a_second_pull_is_busy(sandbox):
             assert second["error"]["type"] == "StoreBusy"
         # The spool is busy for another output, too.
         pull(sandbox, *words, "--restart", output="-", status=75)
-        assert sandbox.stats["data_requests"] == 5
+        assert sandbox.stats.data_requests == 5
         assert "my.spool" in files()
         first.send_signal(signal.SIGINT)
         assert first.wait(60) == 130
@@ -257,7 +257,7 @@ def test_restart_replaces_a_damaged_spool(sandbox):
 def test_a_broken_chain_begins_again(sandbox):
     import pyarrow as pa
 
-    at = [siteline.Clock(f"2026-11-01T0{hour}:00Z").now() for hour in range(6)]
+    at = [siteline.testing.Clock(f"2026-11-01T0{hour}:00Z").now() for hour in range(6)]
     values = {"value": [float(hour) for hour in range(6)], "minimum": [0.0] * 6}
     values |= {"maximum": [9.0] * 6, "sample_count": [1] * 6}
     sandbox.load(pa.table({"timestamp": at, **values}))

@@ -255,7 +255,7 @@ def test_each_package_reads_each_file(shared_sandbox, readings, monkeypatch, pac
     assert type(table).__module__.partition(".")[0] == package
     line = f"{package} {kind} {zone}"
     assert shared_sandbox.load(table, bucket="5m", line=line) == 3
-    points = list(shared_sandbox.truth(interval="5m", line=line).records())
+    points = list(shared_sandbox.expected(interval="5m", line=line).records())
     begins = "2026-10-31T23:00" if zone == "+01:00" else "2026-11-01T00:00"
     assert points[0]["timestamp"].isoformat()[:16] == begins
     assert [(one["machine_id"], one["value"]) for one in points] == [("007", 2.0), ("007", 4.0)]

@@ -117,7 +117,7 @@ def test_a_busy_feed_is_waited_for(sandbox, words):
 def test_a_second_signal_ends_a_hanging_run(sandbox, words):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
     with running("sync", *words, "--json", env=sandbox.env()) as process:
-        wait_until(lambda: sandbox.stats["data_requests"] == 3)
+        wait_until(lambda: sandbox.stats.data_requests == 3)
 
         def ended():
             process.send_signal(signal.SIGTERM)
@@ -187,14 +187,14 @@ def test_a_signal_ends_a_run_after_its_page(sandbox, words, tmp_path, capsys):
 
     class Ending(Notifier):
         def alive(self):
-            if sandbox.stats["data_requests"] >= 2:
+            if sandbox.stats.data_requests >= 2:
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with sandbox.client() as client, Stop() as stop:
         job = Job(client, feeds, ("line-1", "line-2"), store_path, {})
         with pytest.raises(Stopped), stop.after_a_page():
             service_of(job, metrics, stop, Ending({})).run()
-    assert sandbox.stats["data_requests"] == 2
+    assert sandbox.stats.data_requests == 2
     text = capsys.readouterr().out
     assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM after 2 pages, which stay\n"
     assert "siteline_sync_complete" in (tmp_path / "siteline.prom").read_text()
@@ -202,4 +202,4 @@ def test_a_signal_ends_a_run_after_its_page(sandbox, words, tmp_path, capsys):
         assert len(store.points("line-1", unread="keep")) == 1_000
         rest = sandbox.client().sync(feeds, store)
     assert rest.complete
-    assert rest.pages == sandbox.stats["data_requests"] - 2
+    assert rest.pages == sandbox.stats.data_requests - 2

@@ -42,11 +42,11 @@ def test_a_sync_reads_all_feeds(sandbox, feeds, store_path, sync):
     # The service sets the time.
     assert datetime.fromisoformat(first["now"]) == datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
     assert (first["resumes_at"], first["todo"]) == (None, [])
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     assert first["requests"] == before
     with siteline.Store(store_path) as store:
         for feed in read_feeds(str(feeds)).feeds:
-            truth = sandbox.truth(
+            truth = sandbox.expected(
                 site="S1", line=feed.line, interval="5m", start="2026-11-17",
                 end="2026-11-20T01:25Z",
             )  # fmt: skip
@@ -55,7 +55,7 @@ def test_a_sync_reads_all_feeds(sandbox, feeds, store_path, sync):
     assert set(first) == {"schema", "command", "exit", *report.to_dict()}
     again = sync()
     assert (again["complete"], again["pages"], again["requests"]) == (True, 0, 0)
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before
     reread = sync("--feed", "line-2", "--reread", "2026-11-17/2026-11-17T12:00Z")
     assert [one["name"] for one in reread["feeds"]] == ["line-2"]
     assert (reread["inserted"], reread["unchanged"] > 0) == (0, True)
@@ -81,9 +81,9 @@ def test_status_4_the_next_run_goes_on(sandbox, store_path, sync):
     # A skip code is only for status 5.
     error = sync("--skip-code", "99", status=4)["error"]
     assert (error["type"], error["retryable"]) == ("ServiceUnavailable", True)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     rest = sync()
-    assert rest["pages"] == sandbox.stats["data_requests"] - before
+    assert rest["pages"] == sandbox.stats.data_requests - before
     assert rest["pages"] == sync(path=store_path.with_name("other"))["pages"] - 2
 
 
@@ -103,7 +103,7 @@ def test_status_5_the_own_allowance_is_spent(sandbox, sync):
     assert "still to do, from 2026-11-21 00:00 UTC on: " in done.stdout
     document = sync("--skip-code", 99, variables=poor, status=99)
     assert (document["complete"], document["requests"]) == (False, 3)
-    assert sandbox.stats["data_requests"] == 9
+    assert sandbox.stats.data_requests == 9
 
 
 @pytest.mark.sandbox(daily_allowance=3)
@@ -129,7 +129,7 @@ def test_status_6_ranges_are_set_aside(sandbox, sync):
 def test_status_6_enough_pages_were_read(sandbox, sync):
     document = sync("--max-pages", "3", status=6)
     assert (document["complete"], document["pages"], bool(document["todo"])) == (False, 3, True)
-    assert sandbox.stats["data_requests"] == 3
+    assert sandbox.stats.data_requests == 3
     assert sync("--max-pages", "99")["complete"] is True
 
 
@@ -179,7 +179,7 @@ def test_status_75_another_run_holds_the_feed(sandbox, feeds, store_path, sync):
 def test_a_wrong_option_makes_no_store(sandbox, tmp_path, sync, words):
     assert words[0].strip("-") in sync(*words, status=2, how=run_command).stderr
     assert os.listdir(tmp_path) == ["feeds.toml"]
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_an_unusable_store_or_feed_is_refused(sandbox, feeds, tmp_path, sync):
@@ -188,7 +188,7 @@ def test_an_unusable_store_or_feed_is_refused(sandbox, feeds, tmp_path, sync):
     assert "folder does not exist" in done.stderr
     assert not path.parent.exists()
     sync()
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     feeds.write_text(feeds.read_text().replace('line = "L2"', 'line = "L1"'))
     assert sync(status=2)["error"]["type"] == "FeedChanged"
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before

@@ -25,7 +25,7 @@ def test_a_token_costs_one_request(sandbox):
     }
     assert document | expected == document
     stats = sandbox.stats
-    assert [stats[f"{one}_requests"] for one in ("token", "discovery", "data")] == [1, 1, 0]
+    assert [getattr(stats, f"{one}_requests") for one in ("token", "discovery", "data")] == [1, 1, 0]
     # The token itself is never printed.
     refused = run_command("token", env=sandbox.env(), status=2)
     assert "never printed" in refused.stderr
@@ -85,7 +85,7 @@ def test_a_refused_token_has_its_status(sandbox, fault, status, kind):
     sandbox.fault(on="token", **fault)
     document = run_json("token", "--check", env=sandbox.env(), status=status)
     assert document["error"]["type"] == kind
-    assert sandbox.stats["discovery_requests"] == 0
+    assert sandbox.stats.discovery_requests == 0
 
 
 @pytest.mark.sandbox(mutual_tls="data")

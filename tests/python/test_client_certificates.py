@@ -64,7 +64,7 @@ def test_m3_a_wrong_clock_of_this_machine_decides_nothing_once_the_service_s_is_
 ):
     sandbox, counter, connect = platform(mode)
     # This machine's clock is 20 hours ahead of the service's.
-    clock = siteline.Clock("2026-11-20T20:00Z")
+    clock = siteline.testing.Clock("2026-11-20T20:00Z")
     assert NOW.startswith("2026-11-20T00:00")
     client = connect(put(sandbox.certificate("plant-7")), clock=clock)
     client.discover()
@@ -93,8 +93,8 @@ def test_m5_the_new_connection_presents_the_new_certificate(platform, put, mode)
     # The service refuses the former one by now, on every connection.
     sandbox.clock.advance("2h")
     assert client.discover()["subject"] == "plant-7"
-    assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
-    assert not any("certificate" in refusal for refusal in sandbox.stats["refusals"])
+    assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
+    assert not any("certificate" in refusal for refusal in sandbox.stats.refusals)
 
 
 def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(platform, put):
@@ -125,13 +125,13 @@ def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
     client.discover()
     key = private_key()
     client.replace_credential(siteline.Credential(client.subject, key))
-    before = sandbox.stats["discovery_requests"]
+    before = sandbox.stats.discovery_requests
     with pytest.raises(siteline.errors.AuthenticationError, match="there is none"):
         client.discover()
-    assert sandbox.stats["discovery_requests"] == before
+    assert sandbox.stats.discovery_requests == before
     client.replace_credential(plant)
     assert client.discover()["subject"] == "plant-7"
-    assert sandbox.stats["tokens_issued"] == 1
+    assert sandbox.stats.tokens_issued == 1
 
 
 @MODES
@@ -143,12 +143,14 @@ def test_an_async_client_presents_the_certificate(platform, put, mode):
         async with connect(path, make=siteline.AsyncClient) as client:
             assert (await client.discover())["subject"] == "plant-7"
             table = await client.scan(**HOUR).collect()
-            assert len(table) == len(sandbox.truth(**HOUR))
+            assert len(table) == len(sandbox.expected(**HOUR))
             put(sandbox.certificate("plant-7"))
             assert (await client.discover())["subject"] == "plant-7"
             assert counter.connections >= 2
             sandbox.unregister("plant-7")
-            with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
+            with pytest.raises(
+                siteline.errors.AuthenticationError, match="client certificate"
+            ) as caught:
                 await client.discover()
             assert len(caught.value.attempts) == (2 if mode == "token" else 1)
 

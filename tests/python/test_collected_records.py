@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import siteline
 from kit.ranges import HOURLY, SIX_HOURS
+from siteline.testing import Variant
 
 PAGES = {**HOURLY, "page_size": 50}
 """288 points on six pages."""
@@ -17,7 +18,7 @@ def asked(sandbox):
 
     def asked():
         nonlocal before
-        before, since = (now := sandbox.stats["data_requests"]), now - before
+        before, since = (now := sandbox.stats.data_requests), now - before
         return since
 
     return asked
@@ -69,7 +70,7 @@ def test_asyncio_gives_collected_records_from_memory(sandbox, asked):
     assert (len(fresh), counts) == (288, [0, 6, 6])
 
 
-@pytest.mark.sandbox(order="time", page_counts="envelopes", envelope_points=1)
+@pytest.mark.sandbox(variant=Variant(order="time", page_counts="envelopes", envelope_points=1))
 def test_a_chain_gives_the_order_of_its_pages_and_memory_that_of_the_table(client):
     scan = client.scan(**SIX_HOURS)
     read = values(scan.records())

@@ -68,7 +68,7 @@ def test_a_cancelled_task_does_not_wait_for_its_frame(sandbox):
             with pytest.raises(asyncio.CancelledError):
                 await task
             go_on.set()
-            return len(await scan.to_pandas()), sandbox.stats["data_requests"]
+            return len(await scan.to_pandas()), sandbox.stats.data_requests
 
     with watch(on_call):
         assert asyncio.run(read()) == (72, 3)

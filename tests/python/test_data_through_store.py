@@ -26,8 +26,8 @@ def times(*days):
     return [[f"2026-11-{day:02}T00:00:00Z" for day in pair] for pair in days]
 
 
-def truth(sandbox, start, end, **options):
-    return rows_by_key(sandbox.truth(**{**LINE, **options}, start=start, end=end))
+def expected(sandbox, start, end, **options):
+    return rows_by_key(sandbox.expected(**{**LINE, **options}, start=start, end=end))
 
 
 def share(table, number=0):
@@ -48,7 +48,7 @@ def read(client, store):
 def test_what_is_settled_costs_nothing_the_second_time(sandbox, client, store, read):
     first = read("2026-11-10", "2026-11-13")
     assert share(first) == (OWN, [], times((10, 13)))
-    assert first.report["pages"] == sandbox.stats["data_requests"] > 0
+    assert first.report["pages"] == sandbox.stats.data_requests > 0
     assert rows_by_key(first) == truth(sandbox, "2026-11-10", "2026-11-13")
     spent = client.allowance.used
     again = read("2026-11-10", "2026-11-13")
@@ -112,7 +112,7 @@ def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
             table = scan.collect()
     assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
     chains = 12
-    assert sandbox.stats["data_requests"] <= -(-len(table) // 500) + chains
+    assert sandbox.stats.data_requests <= -(-len(table) // 500) + chains
     assert share(table)[1:] == ([], times((10, 19)))
     # The oldest of these points are as old as the first call.
     read_at = datetime.fromisoformat(table.to_pandas().attrs["siteline"]["read_at"])
@@ -212,7 +212,7 @@ def test_reads_at_once_of_one_feed_wait_for_each_other(sandbox, client, store):
     assert all(rows_by_key(table) == rows_by_key(tables[0]) for table in tables)
     # The first has settled all that the others need.
     assert sorted(table.report["pages"] > 0 for table in tables) == [False, False, False, True]
-    assert sandbox.stats["data_requests"] == max(table.report["pages"] for table in tables)
+    assert sandbox.stats.data_requests == max(table.report["pages"] for table in tables)
 
 
 def test_a_sync_that_has_the_feed_is_waited_for_until_the_deadline(client, store):
@@ -350,7 +350,9 @@ def test_any_reads_give_what_the_service_has(tmp_path_factory, reads):
             start = datetime(2026, 11, 16, tzinfo=UTC).timestamp() + first * 3_600
             start, end = (datetime.fromtimestamp(at, UTC) for at in (start, start + length * 3_600))
             table = client.scan(**query, start=start, end=end, store=store).collect()
-            assert rows_by_key(table) == rows_by_key(sandbox.truth(**query, start=start, end=end))
+            assert rows_by_key(table) == rows_by_key(
+                sandbox.expected(**query, start=start, end=end)
+            )
             [one] = table.report["through"]
             assert len(one["from_store"]) + len(one["from_service"]) > 0
             assert (table.report["pages"] == 0) == (one["from_service"] == [])

@@ -68,7 +68,7 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
         # A bound socket that does not listen refuses connections.
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         credential = siteline.Credential("subject", key)
-        clock = siteline.Clock("2026-11-20")
+        clock = siteline.testing.Clock("2026-11-20")
         client = siteline.Client(f"http://{address}", credential=credential, clock=clock,
                                  tries=tries)  # fmt: skip
         with pytest.raises(siteline.errors.TransportError) as caught:
@@ -82,7 +82,7 @@ def test_a_token_has_as_many_attempts_as_tries(sandbox, options, attempts):
     sandbox.fault(on="token", status=503, times=9)
     with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
         sandbox.client(**options).discover()
-    assert len(caught.value.attempts) == sandbox.stats["token_requests"] == attempts
+    assert len(caught.value.attempts) == sandbox.stats.token_requests == attempts
 
 
 def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
@@ -132,4 +132,4 @@ def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
         with pytest.raises(siteline.errors.AuthenticationError, match="remembered") as remembered:
             call()
         assert count(remembered.value) == 1
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1

@@ -39,7 +39,7 @@ def half_hourly(**options):
     return make_feed(interval="30m", **options)
 
 
-def truth(sandbox, end, **options):
+def expected(sandbox, end, **options):
     """The points that it would have now."""
     return true_points(sandbox, end, interval="30m", **options)
 
@@ -142,7 +142,7 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(
         # A client remembers how dense a line is; a process that begins has what the state says.
         expected = sandbox.client().sync(feed, store)
         points = siteline.dlt.points(sandbox.client(), feed)
-        before = sandbox.stats["data_requests"]
+        before = sandbox.stats.data_requests
         if step == 2:
             end_a_load(pipelines, points, sandbox)
             pipelines.attach()
@@ -150,7 +150,7 @@ def test_at_every_step_a_destination_has_the_points_of_a_store(
         else:
             pipelines.pipeline.run(points)
             assert points.report.complete
-        assert sandbox.stats["data_requests"] - before == expected.requests
+        assert sandbox.stats.data_requests - before == expected.requests
         assert pipelines.points() == stored_points(store, unread="keep")
         settled = expected.settled_through
         assert pipelines.points(before=settled) == truth(sandbox, settled)
@@ -203,10 +203,10 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
     expected = sandbox.client().sync(feed, store)
 
     def run(**options):
-        before = sandbox.stats["data_requests"]
+        before = sandbox.stats.data_requests
         points = siteline.dlt.points(sandbox.client(), feed, **options)
         duckdb.pipeline.run(points)
-        return points, sandbox.stats["data_requests"] - before
+        return points, sandbox.stats.data_requests - before
 
     points, requests = run(max_pages=3)
     assert (points.report.complete, points.report.ended_by, requests) == (False, "max_pages", 3)
@@ -318,10 +318,10 @@ def test_a_load_that_is_pending_is_waited_for(duckdb, sandbox):
         assert isinstance(cause_of(failed), siteline.errors.StoreBusy)
         assert points.report is None
         duckdb.pipeline.normalize()
-    assert sandbox.stats["data_requests"] == 1
+    assert sandbox.stats.data_requests == 1
     duckdb.pipeline.run()
     duckdb.pipeline.extract(points)
-    assert sandbox.stats["data_requests"] == 2
+    assert sandbox.stats.data_requests == 2
 
 
 @pytest.mark.once
@@ -337,10 +337,10 @@ def test_a_load_that_was_completed_without_its_rows_is_not_built_upon(duckdb, sa
         duckdb.pipeline.run(points)
     with pytest.raises(PipelineStepFailed, match="without all of its rows"):
         duckdb.pipeline.run(points)
-    assert sandbox.stats["data_requests"] == 1
+    assert sandbox.stats.data_requests == 1
     duckdb.pipeline.run(points, refresh="drop_resources")
     assert duckdb.points()
-    assert sandbox.stats["data_requests"] == 2
+    assert sandbox.stats.data_requests == 2
 
 
 @pytest.mark.once
@@ -368,7 +368,7 @@ def test_an_error_after_the_first_page_ends_a_run_whose_pages_are_loaded(
     duckdb.pipeline.run(points)
     points.raise_for_incomplete()
     assert points.report.complete
-    requests = sandbox.stats["data_requests"]
+    requests = sandbox.stats.data_requests
     expected = sandbox.client().sync(feed, store)
     assert duckdb.points() == stored_points(store)
     assert requests == expected.requests + 2, "but for what failed none twice"
@@ -405,7 +405,7 @@ def test_what_cannot_succeed_is_refused_before_any_request(duckdb, tmp_path, san
         duckdb.pipeline.run(points)
     with pytest.raises(siteline.errors.QueryError, match="audit_pages"):
         siteline.dlt.points(sandbox.client(), [half_hourly(audit_pages=2)])
-    assert sandbox.stats["token_requests"] == sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.token_requests == sandbox.stats.data_requests == 0
 
 
 def test_the_key_of_a_series_is_of_its_feed_and_ids_alone(sandbox):

@@ -13,12 +13,13 @@ from kit.doctor import IDS, diagnosed, profile
 from kit.feeds import make_feed
 from kit.markup import read_html
 from kit.ranges import NOW
+from siteline.testing import Variant
 
 PASSPHRASE = "correct horse battery staple"
 
 
 def sent(sandbox):
-    return [sandbox.stats[f"{kind}_requests"] for kind in ("token", "discovery", "data")]
+    return [getattr(sandbox.stats, f"{kind}_requests") for kind in ("token", "discovery", "data")]
 
 
 def test_a_diagnosis_sends_three_requests(sandbox):
@@ -40,7 +41,7 @@ def test_offline_it_sends_nothing(sandbox):
     skipped = [check.id for check in diagnosis.checks if check.seen == "offline"]
     assert skipped == IDS[IDS.index("name") : IDS.index("store")]
     assert diagnosis.ok
-    assert sandbox.stats["log"] == []
+    assert not sandbox.stats.log
 
 
 @pytest.mark.parametrize("on", ["token", "discovery", "data"])
@@ -97,13 +98,13 @@ def test_only_the_ledger_changes(tmp_path, key, more):
             ledger=str(tmp_path / "ledger.txt"),
             daily_allowance=100,
         )
-        before, tokens = listing(folder), sandbox.stats["token_requests"]
+        before, tokens = listing(folder), sandbox.stats.token_requests
         checks = diagnosed(
             *more, "--store", folder / "plant.siteline", env=env, run=run_process
         )  # fmt: skip
         assert listing(folder) == before
         assert checks["store"]["status"] == checks["key"]["status"] == "ok"
-        assert sandbox.stats["token_requests"] - tokens == (0 if more else 1)
+        assert sandbox.stats.token_requests - tokens == (0 if more else 1)
     assert (tmp_path / "ledger.txt").exists() == (not more)
     assert "which the first request makes" in checks["ledger"]["seen"]
 
@@ -188,7 +189,7 @@ def test_a_client_certificate_replaces_the_key(mode):
         assert "has expired" in check.seen
 
 
-@pytest.mark.sandbox(extra_members=True, array="items", timestamps="epoch_ms")
+@pytest.mark.sandbox(variant=Variant(extra_members=True, array="items", timestamps="epoch_ms"))
 def test_the_shape_of_the_page_is_shown(sandbox):
     seen = siteline.doctor(sandbox.client())["shape"].seen
     for words in ("array items", "timestamps epoch_milliseconds", "unknown members"):

@@ -26,7 +26,7 @@ def test_an_agent_replaces_key_and_ledger(sandbox, tmp_path):
             assert [checks[one]["status"] for one in ("tcp", "token", "data")] == ["ok"] * 3
         # Offline too: it is a socket of the machine.
         assert diagnosed("--offline", env=user(agent))["agent"]["status"] == "ok"
-    assert (sandbox.stats["token_requests"], sandbox.stats["data_requests"]) == (1, 2)
+    assert (sandbox.stats.token_requests, sandbox.stats.data_requests) == (1, 2)
 
 
 def test_an_absent_agent_sends_nothing(sandbox, tmp_path):
@@ -37,7 +37,7 @@ def test_an_absent_agent_sends_nothing(sandbox, tmp_path):
         assert "siteline agent" in checks["agent"]["do"]
         later = {checks[one]["seen"] for one in ("key", "ledger", "tcp", "token")}
         assert later == {"agent failed"}
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_an_agent_in_the_program(sandbox, client, tmp_path):
@@ -47,9 +47,9 @@ def test_an_agent_in_the_program(sandbox, client, tmp_path):
         checks = diagnosed(env=user(wrong), status=2, first="agent")
         assert client.subject in checks["agent"]["seen"]
         assert os.path.exists(path_of(agent.address))
-        assert sandbox.stats["token_requests"] == 0
+        assert sandbox.stats.token_requests == 0
         with siteline.Client(sandbox.base_url, agent=agent.address) as one:
             diagnosis = siteline.doctor(one)
     assert diagnosis.ok
     assert diagnosis["agent"].status == "ok"
-    assert (sandbox.stats["token_requests"], sandbox.stats["data_requests"]) == (1, 1)
+    assert (sandbox.stats.token_requests, sandbox.stats.data_requests) == (1, 1)

@@ -47,7 +47,7 @@ def test_a_wrong_key_is_found(sandbox, enrolled, other_key, key, tmp_path):
     assert key.thumbprint in checks["key"]["seen"]
     assert checks["token"]["seen"] == "key failed"
     assert checks["tcp"]["status"] == "ok"
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
     assert "which is enrolled" in diagnosed(*arguments, env=enrolled)["key"]["seen"]
 
 
@@ -63,7 +63,7 @@ def test_a_wrong_kid_is_a_wrong_key(sandbox, enrolled, key_file, tmp_path):
     assert enrolled["SITELINE_SUBJECT"] in checks["settings"]["seen"]
     # The checks that do not need the key run.
     assert [checks[one]["status"] for one in ("settings", "ledger", "name", "tcp")] == ["ok"] * 4
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_a_wrong_audience_explains_the_refusal(enrolled):
@@ -88,7 +88,7 @@ def test_a_wrong_clock_explains_the_refusal(ahead, words, key, key_file):
         assert words in checks["clock"]["seen"]
         assert checks["token"]["status"] == "skipped"
         # It is not repeated with a corrected clock.
-        assert sandbox.stats["token_requests"] == 1
+        assert sandbox.stats.token_requests == 1
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_missing_scope_is_named(sandbox, enrolled, key):
 @pytest.mark.sandbox(approved=False)
 def test_a_missing_approval_is_named(sandbox, enrolled):
     assert "approved" in diagnosed(env=enrolled, status=3, first="token")["token"]["do"]
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_a_spent_allowance_comes_before_the_network(key, key_file, tmp_path):
@@ -141,14 +141,14 @@ def test_a_spent_allowance_comes_before_the_network(key, key_file, tmp_path):
         assert "1 of 1 used, 0 left" in checks["allowance"]["seen"]
         assert checks["discovery"]["status"] == "ok"
         assert checks["data"]["seen"] == "allowance failed"
-        assert sandbox.stats["data_requests"] == 1
+        assert sandbox.stats.data_requests == 1
 
 
 def test_the_service_may_count_otherwise(sandbox, enrolled):
     sandbox.fault(on="data", status=429, retry_after=7_200)
     checks = diagnosed(env=enrolled, status=5, first="data")
     assert checks["data"]["error"] == "AllowanceExhausted"
-    assert sandbox.stats["data_requests"] == 1
+    assert sandbox.stats.data_requests == 1
 
 
 def test_an_unusable_ledger_stops_all_requests(sandbox, enrolled, tmp_path):
@@ -166,7 +166,7 @@ def test_an_unusable_ledger_stops_all_requests(sandbox, enrolled, tmp_path):
         assert checks["ledger"]["error"] == error
         assert checks["token"]["seen"] == "ledger failed"
     assert not (tmp_path / "none").exists()
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_a_damaged_store_is_found(sandbox, enrolled, tmp_path):

@@ -55,7 +55,7 @@ def test_the_certificate_is_verified(settings, service, authority):
     assert seen.startswith(f"TLS 1.3, verified by ca_bundle={authority.file}")
     assert "CN=siteline test authority" in seen
     assert checks["tcp"]["seen"] == f"127.0.0.1:{service.port} accepts connections"
-    assert service.sandbox.stats["token_requests"] == 1
+    assert service.sandbox.stats.token_requests == 1
 
 
 @pytest.mark.parametrize(("days", "status"), [(13, "warn"), (15, "ok")])
@@ -74,7 +74,7 @@ def test_untrusted_and_unreadable_authorities_are_named(settings, service, tmp_p
     assert "unknown authority" in checks["tls"]["seen"]
     assert "SSL_CERT_FILE" in checks["tls"]["do"]
     assert checks["service"]["seen"] == checks["token"]["seen"] == "tls failed"
-    assert service.sandbox.stats["token_requests"] == 0
+    assert service.sandbox.stats.token_requests == 0
     before = service.connections
     env = {**settings(ca_bundle=None), "SSL_CERT_FILE": "absent", "SSL_CERT_DIR": ""}
     checks = diagnosed(env=env, status=2, first="tls")
@@ -137,7 +137,7 @@ def test_a_failing_proxy_fails_first(settings, service, answer, why):
     assert document["proxy"]["error"] == "ProxyError"
     assert document["tls"]["seen"] == document["token"]["seen"] == "proxy failed"
     assert PASSWORD not in str(document)
-    assert service.sandbox.stats["token_requests"] == 0
+    assert service.sandbox.stats.token_requests == 0
 
 
 @systems.PRELOAD

@@ -121,7 +121,7 @@ def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, clien
         client.gather(lines).to_pandas(gaps="explicit")
     with pytest.raises(QueryError, match="for the buckets that were read"):
         table.rebucket("1d").to_pandas(gaps="explicit")
-    truth = sandbox.truth(site="S1", **RANGE)
+    truth = sandbox.expected(site="S1", **RANGE)
     with pytest.raises(QueryError, match="no read gave this table"):
         truth.to_polars(gaps="explicit")
 

@@ -16,6 +16,7 @@ from kit import systems
 from kit.ranges import HOURLY
 from kit.waiting import wait_until, wait_until_async
 from pandas.testing import assert_frame_equal
+from siteline.testing import Variant
 
 # Splitting
 
@@ -30,8 +31,8 @@ def test_parts_adjoin_and_cover_the_range(client, sandbox):
             assert before.query.end == after.query.start
         assert {part.query.interval_seconds for part in parts} == {3600}
     assert [part.query.start.hour for part in scan.split("7h")] == [0, 7, 14, 21]
-    assert sandbox.stats["data_requests"] == 0
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.data_requests == 0
+    assert sandbox.stats.token_requests == 0
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_an_invalid_split_is_refused(client, by, message):
 @pytest.mark.parametrize(("end_inclusive", "order"), [(False, "series"), (True, "time")])
 def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
     with siteline.Sandbox(
-        now="2026-11-20T00:00:00Z", end_inclusive=end_inclusive, order=order
+        now="2026-11-20T00:00:00Z", variant=Variant(end_inclusive=end_inclusive, order=order)
     ) as sandbox:
         client = sandbox.client()
         scan = client.scan(**HOURLY, page_size=50)
@@ -76,11 +77,11 @@ def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
         attrs = gathered.to_pandas().attrs["siteline"]
         assert attrs["query"] == scan.to_pandas().attrs["siteline"]["query"]
         assert attrs["pages"] == 8
-        spent = sandbox.stats["data_requests"]
+        spent = sandbox.stats.data_requests
         # Each part keeps its table, so a second gather makes no request.
         again = client.gather(parts)
         assert all(table is part.collect() for table, part in zip(again, parts, strict=True))
-        assert sandbox.stats["data_requests"] == spent
+        assert sandbox.stats.data_requests == spent
 
 
 def test_gathered_has_the_interface_of_a_table(client):
@@ -115,7 +116,7 @@ def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
 
     def close():
         try:
-            wait_until(lambda: sandbox.stats["data_requests"] >= 4)
+            wait_until(lambda: sandbox.stats.data_requests >= 4)
         finally:
             client.close()
 
@@ -124,7 +125,7 @@ def test_at_most_concurrency_scans_are_read_at_a_time(client, sandbox):
     with pytest.raises(siteline.errors.ClosedError) as caught:
         client.gather(parts, concurrency=4)
     closing.join()
-    assert sandbox.stats["data_requests"] == 4
+    assert sandbox.stats.data_requests == 4
     assert caught.value.scan_index in range(4)
 
 
@@ -145,7 +146,7 @@ def test_invalid_arguments_are_refused_before_any_request(client, sandbox):
     for concurrency in (0, -1, True, "2"):
         with pytest.raises(siteline.errors.QueryError, match="concurrency="):
             client.gather([scan], concurrency=concurrency)
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
     assert len(client.gather(iter([scan]))) == 1
 
 
@@ -186,7 +187,7 @@ def test_the_bookmarks_of_an_error_can_be_resumed_and_it_can_be_pickled(client, 
         part if bookmark is None else part.resume(bookmark, onto=partial)
         for part, bookmark, partial in zip(parts, error.bookmarks, error.partials, strict=True)
     ]
-    assert len(client.gather(again).table) == len(sandbox.truth(**HOURLY))
+    assert len(client.gather(again).table) == len(sandbox.expected(**HOURLY))
     back = pickle.loads(pickle.dumps(error))
     assert back.bookmarks == error.bookmarks
     assert (back.scan_index, list(back.scans), list(back.partials)) == (error.scan_index, [], [])
@@ -262,7 +263,7 @@ def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reporte
             parts = client.scan(**HOURLY, page_size=20, progress=callback).split(4)
             sandbox.fault(on="data", skip=6, times=99, hang=True)
             gathering = asyncio.ensure_future(client.gather(parts))
-            await wait_until_async(lambda: sandbox.stats["data_requests"] > 6)
+            await wait_until_async(lambda: sandbox.stats.data_requests > 6)
             gathering.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await gathering
@@ -276,7 +277,7 @@ def test_an_async_gather_that_was_cancelled_or_failed_continues(sandbox, reporte
             assert all(one is part for one, part in zip(error.scans, parts, strict=True))
             return len((await client.gather(error.scans)).table)
 
-    assert asyncio.run(read()) == len(sandbox.truth(**HOURLY))
+    assert asyncio.run(read()) == len(sandbox.expected(**HOURLY))
     if reported is not None:
         assert sum(now.done for now in reported) == 4
 

@@ -30,11 +30,11 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
         assert "is set aside until 2026-11-21" in str(caught.value)
         assert "each counted against the allowance" in str(caught.value)
         assert type(pickle.loads(pickle.dumps(caught.value))) is siteline.errors.EndlessChain
-        spent = endless.stats["data_requests"]
+        spent = endless.stats.data_requests
         assert spent == client.allowance.used == 1_024
         endless.clear_faults()
         report = client.sync(feed(), store)
-        assert endless.stats["data_requests"] - spent == report.requests > 0
+        assert endless.stats.data_requests - spent == report.requests > 0
         (aside,) = report["line-1"].set_aside
         assert (aside.start.hour, aside.end.hour, aside.error) == (0, 6, "EndlessChain")
         assert aside.pages == 1_024
@@ -47,7 +47,9 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
             json.loads(json.dumps(report.to_dict()))["feeds"][0]["set_aside"][0]["pages"] == 1_024
         )
         assert pickle.loads(pickle.dumps(report)) == report
-        with pytest.raises(siteline.errors.UnreadRange, match=r"line-1: .* set aside until") as left:
+        with pytest.raises(
+            siteline.errors.UnreadRange, match=r"line-1: .* set aside until"
+        ) as left:
             report.raise_for_incomplete()
         assert (left.value.spans, left.value.retry_at) == (((aside.start, aside.end),), aside.until)
 
@@ -90,12 +92,12 @@ def test_a_collect_goes_on_after_an_error_where_it_stopped(sandbox, way):
         return asyncio.run(collected())
 
     client = sandbox.client() if way == "sync" else sandbox.async_client()
-    whole = sandbox.truth(**{key: SIX_HOURS[key] for key in SIX_HOURS if key != "page_size"})
+    whole = sandbox.expected(**{key: SIX_HOURS[key] for key in SIX_HOURS if key != "page_size"})
     scan = client.scan(**SIX_HOURS)
     sandbox.fault(on="data", skip=1, times=4, status=503)
     with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
         collect(scan)
     assert caught.value.bookmark.pages == 1
-    assert sandbox.stats["data_requests"] == 1 + 4
+    assert sandbox.stats.data_requests == 1 + 4
     assert len(collect(scan)) == len(whole)
-    assert sandbox.stats["data_requests"] == 1 + 4 + 2
+    assert sandbox.stats.data_requests == 1 + 4 + 2

@@ -37,7 +37,7 @@ def client(sandbox, service, authority, key_file):
 
 
 @pytest.fixture
-def truth(sandbox):
+def expected(sandbox):
     return sandbox.client().scan(**RANGE).to_pandas()
 
 
@@ -64,7 +64,7 @@ def test_gathered_scans_are_concurrent_streams_of_one_connection(client, service
 def test_the_request_of_a_lost_stream_is_repeated_and_counted(
     client, service, sandbox, truth, fault
 ):
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     service.fault[2] = fault
     # One page at a time: a second request on a connection that ends may be lost too.
     assert sum(len(page) for page in client.scan(**QUERY).pages()) == len(truth)
@@ -76,4 +76,4 @@ def test_the_request_of_a_lost_stream_is_repeated_and_counted(
     }
     assert client.allowance.token_requests == 1
     lost = 0 if fault == "cut" else 1
-    assert sandbox.stats["data_requests"] - before == service.requested - lost
+    assert sandbox.stats.data_requests - before == service.requested - lost

@@ -26,16 +26,15 @@ def test_importing_siteline_loads_and_opens_nothing_of_the_sandbox():
                     if os.path.islink(f"/proc/self/fd/{number}")}
 
         def loaded():
-            modules = {"_siteline_pytest", "pytest", "siteline._sandbox", "siteline.testing"}
+            modules = {"_siteline_pytest", "pytest", "siteline.sandbox", "siteline.testing"}
             return sorted(modules & set(sys.modules)), "Sandbox" in vars(siteline)
 
         before = threads(), open_files()
         import siteline
-        from siteline import _core
         assert (threads(), open_files()) == before
         assert loaded() == ([], False)
-        assert siteline.Sandbox is _core.Sandbox
-        assert loaded() == (["siteline._sandbox"], True)
+        assert siteline.Sandbox.__module__ == "siteline.sandbox"
+        assert loaded() == (["siteline.sandbox", "siteline.testing"], True)
         with siteline.Sandbox() as sandbox:
             assert threads() > before[0] and open_files() != before[1]
     """

@@ -37,13 +37,13 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(sandbox, read):
 
     def begun():
         requests = sandbox.stats
-        return requests["data_requests"] + requests["discovery_requests"] > 1
+        return requests.data_requests + requests.discovery_requests > 1
 
     assert interrupted(
         lambda: read(client, scan), when=lambda: wait_until(begun), otherwise=client.close
     )
     sandbox.clear_faults()
-    assert len(client.gather([scan]).table) == len(sandbox.truth(**DAY))
+    assert len(client.gather([scan]).table) == len(sandbox.expected(**DAY))
     assert client.discover()["sites"]
 
 
@@ -54,7 +54,7 @@ HANDLED = """
     def handle(number, frame):
         {handle}
     def send():
-        while not sandbox.stats["data_requests"]:
+        while not sandbox.stats.data_requests:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGUSR1)
     signal.signal(signal.SIGUSR1, handle)
@@ -123,7 +123,7 @@ HOLDING = f"""
                 ),
                 clock=sandbox.clock,
             )
-            points = len(sandbox.truth(**{DAY!r}))
+            points = len(sandbox.expected(**{DAY!r}))
             scan = client.scan(**{DAY!r}, page_size=10_000)
             print(len(scan.collect()) == points, len(client.discover()), flush=True)
 """
@@ -197,7 +197,7 @@ def test_an_exception_while_logging_ends_the_wait_and_loses_no_page(retried):
             logger.removeHandler(handler)
             logger.setLevel(level)
         assert len(stops) == 1
-        assert sum(map(len, got)) == len(sandbox.truth(**DAY))
+        assert sum(map(len, got)) == len(sandbox.expected(**DAY))
 
 
 @pytest.mark.skipif(

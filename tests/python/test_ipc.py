@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 import siteline
 from kit.ranges import DAY
+from siteline.testing import Variant
 
 IDS = list(siteline.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
@@ -54,7 +55,7 @@ def assert_same(holder):
     return expected
 
 
-@pytest.mark.sandbox(extra_members=True)
+@pytest.mark.sandbox(variant=Variant(extra_members=True))
 def test_the_stream_of_a_table_and_of_a_page_is_their_arrow_table(sandbox):
     client = sandbox.client()
     table = client.scan(**DAY, extra_columns=["quality"]).collect()
@@ -96,7 +97,9 @@ def test_a_large_table_comes_in_parts_and_its_ids_once(sandbox):
 
 def test_without_points_the_stream_has_the_schema(sandbox, store):
     client = sandbox.client()
-    none = sandbox.truth(site="S1", start=START, end=END, interval="1h", filters={"tagGuid": "-"})
+    none = sandbox.expected(
+        site="S1", start=START, end=END, interval="1h", filters={"tagGuid": "-"}
+    )
     sandbox.fault(on="data", empty_page=True)
     page = next(client.scan(**DAY).pages())
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")

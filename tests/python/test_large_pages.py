@@ -19,20 +19,20 @@ PAGES = 9
 
 
 @pytest.fixture(scope="module")
-def truth():
+def expected():
     with siteline.Sandbox(now=NOW) as sandbox:
         small = sandbox.client().scan(**RANGE, page_size=300)
         return small.to_pandas()
 
 
 def served(sandbox):
-    return sandbox.stats["data_requests"]
+    return sandbox.stats.data_requests
 
 
 def cursors(sandbox):
     """The cursors of all requests that were answered with 200, in order."""
-    log = [line for line in sandbox.stats["log"] if line["path"].endswith("/data")]
-    found = [re.search(r"cursor=([^&]*)", line["query"]) for line in log if line["status"] == 200]
+    log = [line for line in sandbox.stats.log if line.path.endswith("/data")]
+    found = [re.search(r"cursor=([^&]*)", line.query) for line in log if line.status == 200]
     return [match and match[1] for match in found]
 
 
@@ -85,7 +85,7 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
     script = f"""
         import os, sys, siteline
         with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
-            children, points = [], len(sandbox.truth(**{RANGE!r}))
+            children, points = [], len(sandbox.expected(**{RANGE!r}))
 
             def on_progress(now):
                 if now.pages != 3 or children:

@@ -62,18 +62,18 @@ def counted(sandbox, path):
 def test_a_killed_process_counts_at_most_one_too_many_and_never_too_few(sandbox, path):
     kills = 2
     for kill in range(kills):
-        before = sandbox.stats["data_requests"]
+        before = sandbox.stats.data_requests
         child = reader(sandbox, path, 1_000_000)
         try:
-            wait_until(lambda: sandbox.stats["data_requests"] > before + 3 * kill)  # noqa: B023
+            wait_until(lambda: sandbox.stats.data_requests > before + 3 * kill)  # noqa: B023
         finally:
             child.kill()
             child.wait()
             child.stdout.close()
     used = counted(sandbox, path).used
     # The service may still read the last request of a killed process from its socket.
-    wait_until(lambda: used - sandbox.stats["data_requests"] <= kills)
-    assert 3 < sandbox.stats["data_requests"] <= used
+    wait_until(lambda: used - sandbox.stats.data_requests <= kills)
+    assert 3 < sandbox.stats.data_requests <= used
 
 
 def test_processes_on_one_ledger_sum_up_exactly(sandbox, path):
@@ -84,9 +84,9 @@ def test_processes_on_one_ledger_sum_up_exactly(sandbox, path):
         assert child.wait(300) == 0
         child.stdout.close()
     allowance = counted(sandbox, path)
-    pages = -(-len(sandbox.truth(**DAY)) // 50)
-    assert allowance.used == sandbox.stats["data_requests"] == 2 * pages + 3
-    assert allowance.token_requests == sandbox.stats["token_requests"] == 2
+    pages = -(-len(sandbox.expected(**DAY)) // 50)
+    assert allowance.used == sandbox.stats.data_requests == 2 * pages + 3
+    assert allowance.token_requests == sandbox.stats.token_requests == 2
 
 
 def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
@@ -106,7 +106,7 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
         assert str(path) in str(caught.value)
         assert "delete" in caught.value.hint
     assert "is damaged" in client._repr_html_()
-    assert sandbox.stats["data_requests"] == asked["data_requests"]
+    assert sandbox.stats.data_requests == asked.data_requests
     path.write_bytes(text)
     assert client.allowance.used == 1
     path.write_bytes(b"")
@@ -166,7 +166,9 @@ def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
 @systems.XDG
 def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
     (tmp_path / "state").write_text("in the way")
-    with pytest.raises(siteline.errors.ConfigError, match="daily_allowance= cannot be kept") as caught:
+    with pytest.raises(
+        siteline.errors.ConfigError, match="daily_allowance= cannot be kept"
+    ) as caught:
         away(daily_allowance=25)
     assert str(tmp_path / "state" / "siteline") in str(caught.value)
     assert 'ledger="memory"' in caught.value.hint

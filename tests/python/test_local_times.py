@@ -40,7 +40,7 @@ def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, h
     midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
     assert list(times) == [midnight + number * HOUR for number in range(hours)]
     assert str(frame["timestamp"].dtype).endswith("UTC]"), "a frame has a zone of its own"
-    truth = sandbox.truth(**LINE, start=scan.query.start, end=scan.query.end)
+    truth = sandbox.expected(**LINE, start=scan.query.start, end=scan.query.end)
     assert len(frame) == len(truth)
 
 
@@ -97,7 +97,7 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
     day = str(given)[:10]
     first, second = (data(start=f"{day}T{one}", tz=BERLIN).query.start for one in readings)
     assert abs(second - first) == HOUR, "what is proposed can be written"
-    assert not sandbox.stats["log"]
+    assert not sandbox.stats.log
 
 
 def test_invalid_zones_and_local_times_are_refused(client):

@@ -133,7 +133,7 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, handled
         return taken
 
     taken = asyncio.run(read())
-    assert taken == len(sandbox.truth(**DAY))
+    assert taken == len(sandbox.expected(**DAY))
     replies = [text for text, _ in handled if "data: 200" in text]
     assert len(replies) == logged_pages(handled)[-1] == -(-taken // 50)
 
@@ -163,7 +163,7 @@ def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbo
             await anext(items)
 
     def begun():
-        wait_until(lambda: sandbox.stats["data_requests"] >= 4)
+        wait_until(lambda: sandbox.stats.data_requests >= 4)
         assert not received.is_set(), "that page was not requested yet"
 
     with listening(Recording()):
@@ -207,7 +207,7 @@ def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
 
     with listening(Raising()):
         got, raised = asyncio.run(read())
-    assert got == len(sandbox.truth(**DAY))
+    assert got == len(sandbox.expected(**DAY))
     assert raised == -(-got // SIZE)
 
 

@@ -13,7 +13,7 @@ START, END = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
 def test_a_day_read_in_pages_equals_the_truth(sandbox):
     client = sandbox.client()
     scan = client.scan(site="S1", line="L1", start=START, end=END, interval="1m", page_size=500)
-    truth = sandbox.truth(site="S1", line="L1", start=START, end=END, interval="1m")
+    truth = sandbox.expected(site="S1", line="L1", start=START, end=END, interval="1m")
     frame = scan.to_pandas()
     assert len(frame) > 1_000
     pd.testing.assert_frame_equal(frame, truth.to_pandas(), check_exact=True)

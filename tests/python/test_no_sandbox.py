@@ -71,7 +71,7 @@ def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
             print(client.sync(feed, store).complete)
             print(len(store.points("line-2", {day["start"]!r}, {day["end"]!r}).to_pandas()))
     """
-    points = str(len(siteline_sandbox.truth(**day, interval="1h")))
+    points = str(len(siteline_sandbox.expected(**day, interval="1h")))
     assert run_script(script, siteline_sandbox.env()) == [points, "True", points]
 
 
@@ -94,7 +94,7 @@ def test_the_sandbox_says_why_it_is_missing():
             exec("from siteline import *")
 
         print(refused(lambda: siteline.Sandbox), refused(imported), refused(star))
-        print("Sandbox" in dir(siteline), "SandboxStats" in dir(siteline))
+        print("Sandbox" in dir(siteline), "SandboxStats" in dir(siteline.testing))
     """
     assert run_script(script) == ["refused", "refused", "None", "False", "True"]
 

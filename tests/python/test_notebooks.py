@@ -41,11 +41,11 @@ def test_a_scan_shows_its_query_and_makes_no_request(sandbox):
         for word in ("M1, M2", "1 h", "6 buckets a series", "2026-11-01 00:00 → 2026-11-01 06:00"):
             assert word in shown.text
     assert "nothing read yet" in read_html(scan).text
-    assert sandbox.stats["data_requests"] == sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.data_requests == sandbox.stats.token_requests == 0
     scan.collect()
-    requests = sandbox.stats["data_requests"]
+    requests = sandbox.stats.data_requests
     assert "nothing read yet" not in read_html(scan).text
-    assert sandbox.stats["data_requests"] == requests
+    assert sandbox.stats.data_requests == requests
 
 
 def test_the_asyncio_classes_show_the_same(sandbox):

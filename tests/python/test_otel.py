@@ -160,13 +160,13 @@ def test_what_is_counted_is_what_the_service_counted(sandbox, recorded):
     client.discover()
     table = client.scan(**{**HOURLY, "page_size": 50}).collect()
     stats = sandbox.stats
-    for kind, statuses in stats["requests"].items():
+    for kind, statuses in stats.requests.items():
         for status, count in statuses.items():
             attributes = {"siteline__request__kind": kind, "http__response__status_code": status}
             assert recorded.total("siteline.requests", **attributes) == count
-    assert recorded.total("siteline.requests") == 2 + stats["data_requests"]
-    assert recorded.total("siteline.exchanges") == stats["tokens_issued"] == 1
-    assert recorded.total("siteline.pages") == stats["data_requests"] - 2 == 6
+    assert recorded.total("siteline.requests") == 2 + stats.data_requests
+    assert recorded.total("siteline.exchanges") == stats.tokens_issued == 1
+    assert recorded.total("siteline.pages") == stats.data_requests - 2 == 6
     assert recorded.total("siteline.points") == len(table)
     received = [span.attributes["http.response.body.size"] for span in recorded.spans()]
     assert recorded.total("siteline.received") == sum(received) > 0

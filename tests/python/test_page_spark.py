@@ -64,13 +64,13 @@ def programs():
 
 def count_at_the_service(sandbox):
     week = {"start": "2026-11-01", "end": "2026-11-08", "interval": "1m"}
-    return len(sandbox.truth(site="S1", **week))
+    return len(sandbox.expected(site="S1", **week))
 
 
 def test_a_week_is_planned_and_read(page, sandbox):
     names, _ = page
     assert names["points"].count() == count_at_the_service(sandbox) > 10_000
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_a_table_of_delta_is_filled_and_read_without_a_request(page, programs, sandbox, tmp_path):
@@ -78,13 +78,13 @@ def test_a_table_of_delta_is_filled_and_read_without_a_request(page, programs, s
     lake = tmp_path / "points"
     filling, reading = programs["sync"].split("points = ")
     run(filling, {"/lake/points": lake})
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     stored = deltalake.DeltaTable(lake).to_pyarrow_table().num_rows
     assert stored >= count_at_the_service(sandbox)
     if engine.IS_SAIL:
         run(f"points = {reading}", {"/lake/points": lake})
         assert names["points"].count() == stored
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before
 
 
 def test_an_agent_on_a_network_serves_the_tasks(page, programs, sandbox, tmp_path, monkeypatch):
@@ -103,11 +103,11 @@ def test_an_agent_on_a_network_serves_the_tasks(page, programs, sandbox, tmp_pat
             "agent-key.pem": tmp_path / "agent-key.pem",
         },
     )
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     line = names["spark"].read.format("siteline").options(**names["week"], line="L2")
     assert line.load().count() > 0
-    served = sandbox.stats["data_requests"] - before
-    assert names["agent"].state["allowance"]["used"] >= served > 0
+    served = sandbox.stats.data_requests - before
+    assert names["agent"].state.allowance.used >= served > 0
     names["agent"].close()
 
 

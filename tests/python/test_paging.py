@@ -9,6 +9,7 @@ import siteline
 from kit.keys import private_key
 from kit.ranges import DAY, NOW
 from kit.threads import run_in_threads
+from siteline.testing import Variant
 
 SHAPES = {
     "envelopes counted, epoch seconds, spaced, more members": {
@@ -30,11 +31,11 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_every_shape_of_the_service_gives_the_same_frame(shape):
-    with siteline.Sandbox(seed=5, now=NOW, **shape) as sandbox:
+    with siteline.Sandbox(seed=5, now=NOW, variant=Variant(**shape)) as sandbox:
         query = {**DAY, "site": "S1"}
         scan = sandbox.client().scan(**query, page_size=100 if "page_counts" not in shape else 3)
         frame = scan.to_pandas()
-        truth = sandbox.truth(**query).to_pandas()
+        truth = sandbox.expected(**query).to_pandas()
         report = scan.collect().report
         assert report["pages"] > 3
     # Whether `to` belongs to the range is not documented: points at `to` are kept and counted.
@@ -51,7 +52,7 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
     again = siteline.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
     assert again == bookmark
     assert hash(again) == hash(bookmark)
-    assert len(scan.resume(again).to_pandas()) == len(sandbox.truth(**DAY)) - 100
+    assert len(scan.resume(again).to_pandas()) == len(sandbox.expected(**DAY)) - 100
     data = bytes(bookmark)
     for position in range(0, len(data), 7):
         edited = bytearray(data)
@@ -111,7 +112,7 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
         (two.bookmark, four.partial),
         (two.bookmark, other.partial),
         (two.bookmark, complete),
-        (two.bookmark, sandbox.truth(**DAY)),
+        (two.bookmark, sandbox.expected(**DAY)),
     ):
         with pytest.raises(siteline.errors.QueryError, match="onto="):
             scan.resume(bookmark, onto=onto)
@@ -189,4 +190,4 @@ def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
 def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):
     records = sandbox.client().scan(**DAY, page_size=200).records(named=True)
     got = list(itertools.chain(*run_in_threads(8, lambda: list(records))))
-    assert len(got) == len(set(got)) == len(sandbox.truth(**DAY))
+    assert len(got) == len(set(got)) == len(sandbox.expected(**DAY))

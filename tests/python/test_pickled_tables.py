@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import siteline
+from siteline.testing import Variant
 
 pd = pytest.importorskip("pandas")
 
@@ -14,7 +15,7 @@ RANGE = {"site": "S1", "start": "2026-11-05", "end": "2026-11-06", "interval": "
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with siteline.Sandbox(now=NOW, extra_members=True) as sandbox:
+    with siteline.Sandbox(now=NOW, variant=Variant(extra_members=True)) as sandbox:
         yield sandbox
 
 
@@ -55,7 +56,7 @@ def test_what_is_made_of_it_is_the_same(table, sandbox):
 def test_empty_tables_and_the_truth_are_kept_too(sandbox):
     empty = sandbox.client().scan(**{**RANGE, "site": "S9"}).collect()
     pd.testing.assert_frame_equal(repickled(empty).to_pandas(), empty.to_pandas())
-    truth = sandbox.truth(**RANGE)
+    truth = sandbox.expected(**RANGE)
     assert repickled(truth).to_pandas().equals(truth.to_pandas())
 
 

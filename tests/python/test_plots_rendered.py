@@ -40,7 +40,7 @@ def plot_of(length, scales, zone, width):
             loaded = points.assign(sample_count=1, **numbers)
             sandbox.load(loaded, bucket=step, site="Ä1", tag=tag)
         start, end = (datetime.fromtimestamp(at, UTC) for at in (first, first + 40 * step))
-        table = sandbox.truth(site="Ä1", start=start, end=end, interval=step)
+        table = sandbox.expected(site="Ä1", start=start, end=end, interval=step)
     return table.plot(labels={tag: (tag, "m³/h") for tag in tags[::2]}, tz=zone, width=width)
 
 

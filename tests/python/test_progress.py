@@ -117,9 +117,9 @@ def test_an_exception_in_the_callback_ends_the_read_which_then_continues(sandbox
     scan = sandbox.client().scan(**SIX_HOURS, progress=on_progress)
     with pytest.raises(stop):
         scan.collect()
-    assert sandbox.stats["data_requests"] == 2
+    assert sandbox.stats.data_requests == 2
     assert len(scan.collect()) == 72
-    assert sandbox.stats["data_requests"] == 3, "no page was requested twice"
+    assert sandbox.stats.data_requests == 3, "no page was requested twice"
     assert [now.pages for now in reported] == [1, 2, 3]
 
 
@@ -135,7 +135,7 @@ def test_the_callback_may_use_the_client_and_even_the_scan(sandbox):
     scan = client.scan(**SIX_HOURS, progress=on_progress)
     assert len(scan.collect()) == 72
     assert inner == [72]
-    assert sandbox.stats["data_requests"] == 3, "both read together"
+    assert sandbox.stats.data_requests == 3, "both read together"
 
 
 async def unheard(now):

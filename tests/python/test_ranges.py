@@ -41,7 +41,7 @@ def test_k16_a_start_that_is_left_out_is_refused_and_none_leaves_it_to_the_servi
         client.scan(site="S1", end="2026-11-02")
     assert 'Write start="2026-11-01" (a day in UTC) or a time, or start=None' in caught.value.hint
     assert "daily allowance" in caught.value.hint
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
     scan = client.scan(site="S1", start=None, end="2026-11-02")
     assert scan.query.start is None
     assert str(scan.query) == "siteId=S1 to=2026-11-02T00:00:00Z"
@@ -146,8 +146,8 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
     assert again.pages > 0
     plan = client.plan(feed, store, now=date(2026, 11, 20), until=given)
     assert plan.now == datetime(2026, 11, 20, tzinfo=UTC)
-    assert siteline.Clock(given).now() == MIDNIGHT
-    assert len(sandbox.truth(site="S1", start=given, end="2026-11-19", interval="1h")) > 0
+    assert siteline.testing.Clock(given).now() == MIDNIGHT
+    assert len(sandbox.expected(site="S1", start=given, end="2026-11-19", interval="1h")) > 0
     with siteline.Sandbox(now=given) as other:
         assert other.clock.now() == MIDNIGHT
         other.load(
@@ -155,7 +155,7 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
             bucket="1d",
         )
         other.revise(given, 2.0, at=date(2026, 11, 18))
-        assert next(other.truth(at=date(2026, 11, 19)).records())["value"] == 2.0
+        assert next(other.expected(at=date(2026, 11, 19)).records())["value"] == 2.0
 
 
 @pytest.mark.parametrize("wrong", ["2026-02-29", "2026-11", "20261101", pd.Timestamp("2026-11-18")])
@@ -190,7 +190,7 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(
         client.discover()
         scan = client.scan(**wanted)
         table = scan.collect()
-        assert sandbox.stats["data_requests"] == 2
+        assert sandbox.stats.data_requests == 2
         list(scan.pages())
         client.scan(**{**wanted, "end": "2026-11-01T05:00Z"}).collect()
     else:
@@ -200,4 +200,4 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(
     assert unlisted(caplog) == [
         'discovery does not list line "L9", tag "unknown": the service may have no points for it'
     ], "once for each query, whatever its range"
-    assert sandbox.stats["requests"]["discovery"] == {200: 1}
+    assert sandbox.stats.requests["discovery"] == {200: 1}

@@ -64,9 +64,9 @@ def test_a_page_is_requested_once_however_fast_it_is_taken(sandbox, way, threads
             reader.start()
         for reader in readers:
             reader.join(120)
-        pages += -(-len(sandbox.truth(**DAY)) // size)
+        pages += -(-len(sandbox.expected(**DAY)) // size)
     assert not failed
-    assert sum(got) == 4 * len(sandbox.truth(**DAY))
+    assert sum(got) == 4 * len(sandbox.expected(**DAY))
     assert requests() == pages
 
 

@@ -123,10 +123,10 @@ def test_cancelling_a_wait_at_any_step_loses_no_page(sandbox, way):
 
     client = sandbox.async_client()
     got, cancelled = asyncio.run(read(client, 200))
-    assert sum(map(count_points, got)) == len(sandbox.truth(**DAY))
+    assert sum(map(count_points, got)) == len(sandbox.expected(**DAY))
     if way == "pages":
         assert [page.sequence for page in got] == list(range(1, len(got) + 1))
-    pages = -(-len(sandbox.truth(**DAY)) // 200)
+    pages = -(-len(sandbox.expected(**DAY)) // 200)
     assert pages <= client.allowance.used <= pages + cancelled
 
 
@@ -144,13 +144,13 @@ PREAMBLE = f"""
     client = sandbox.client()
     def start_reading(way, hang):
         sandbox.clear_faults()
-        before = sandbox.stats["data_requests"]
+        before = sandbox.stats.data_requests
         if hang:
             sandbox.fault(on="data", skip=2, hang=True)
         items = getattr(client.scan(**DAY, page_size=SIZE), way)()
         for _ in range(2 if way == "pages" else 2 * SIZE):
             next(items)
-        while sandbox.stats["data_requests"] < before + 3:
+        while sandbox.stats.data_requests < before + 3:
             pass
         return items
 """
@@ -175,7 +175,7 @@ def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
                 assert os.waitpid(child, 0)[1] == 0
                 if not hang:
                     rest = sum(len(item) if way == "pages" else 1 for item in items)
-                    print(rest + 2 * SIZE == len(sandbox.truth(**DAY)), flush=True)
+                    print(rest + 2 * SIZE == len(sandbox.expected(**DAY)), flush=True)
                 del items
     """)
     assert printed == [*["ForkError", "ForkError", "2", "True", "ForkError", "ForkError", "2"] * 2]
@@ -236,6 +236,6 @@ def test_ctrl_c_ends_a_read_whose_pages_are_always_ready(sandbox, way):
     items = getattr(sandbox.client().scan(**DAY, page_size=5, max_pages=100_000), way)()
     assert interrupted(
         lambda: deque(items, maxlen=0),
-        when=lambda: wait_until(lambda: sandbox.stats["data_requests"] >= 5),
+        when=lambda: wait_until(lambda: sandbox.stats.data_requests >= 5),
         otherwise=sandbox.close,
     )

@@ -88,7 +88,7 @@ def test_invalid_times_before_now_are_refused_and_nothing_is_sent(sandbox):
         assert re.search(message, str(caught.value))
     with pytest.raises(siteline.errors.QueryError, match="not an ISO 8601 time"):
         make_feed(since="-7d")
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 @pytest.fixture

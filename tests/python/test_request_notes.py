@@ -25,7 +25,7 @@ class Stop(Exception):
 
 
 def counted(notes):
-    """The notes as `sandbox.stats["requests"]` counts: of each kind, how many had which status."""
+    """The notes as `sandbox.stats.requests` counts: of each kind, how many had which status."""
     told = {kind: Counter() for kind in PATHS}
     for note in notes:
         assert note.url.endswith(PATHS[note.kind]), "without its query"
@@ -34,7 +34,7 @@ def counted(notes):
 
 
 def served(sandbox):
-    return {kind: counts for kind, counts in sandbox.stats["requests"].items() if counts}
+    return {kind: counts for kind, counts in sandbox.stats.requests.items() if counts}
 
 
 def brief(notes):
@@ -140,7 +140,7 @@ def test_what_is_given_up_is_told_with_the_next_call(sandbox):
             await client.discover()
             sandbox.fault(on="data", nth=1, hang=True)
             task = asyncio.create_task(client.scan(**SIX_HOURS).collect())
-            await wait_until_async(lambda: sandbox.stats["data_requests"])
+            await wait_until_async(lambda: sandbox.stats.data_requests)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -151,8 +151,8 @@ def test_what_is_given_up_is_told_with_the_next_call(sandbox):
 
     asyncio.run(main())
     assert Counter(note.kind for note in notes) == {
-        "token": sandbox.stats["token_requests"],
-        "discovery": sandbox.stats["discovery_requests"],
+        "token": sandbox.stats.token_requests,
+        "discovery": sandbox.stats.discovery_requests,
         "data": 1,
     }
 
@@ -246,7 +246,7 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     with pytest.raises(stop):
         scan.collect()
     assert len(scan.collect()) == 72
-    assert sandbox.stats["data_requests"] == 3, "no page was requested twice"
+    assert sandbox.stats.data_requests == 3, "no page was requested twice"
     assert counted(notes) == served(sandbox), "none was told twice"
 
 
@@ -326,7 +326,7 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
     assert len(client.scan(**{**SIX_HOURS, "page_size": 100}).collect()) == 72
     assert brief(notes) == [("token", 200, None), ("data", 200, None)]
     assert len(inner) == 4
-    assert sandbox.stats["discovery_requests"] == 2
+    assert sandbox.stats.discovery_requests == 2
 
 
 async def unheard(note):

@@ -67,15 +67,15 @@ def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
 def test_no_sync_buys_again_what_was_forgotten(plant):
     sandbox, client, store, _ = plant
     store.forget("line-2", before=BEFORE)
-    asked = len(sandbox.stats["log"])
+    asked = len(sandbox.stats.log)
     for hours in (1, 30, 100):
         sandbox.clock.advance(f"{hours}h")
         report = client.sync(make_feed(), store, reread=("2026-11-15T00:00Z", "2026-11-18T00:00Z"))
         assert report.complete
         tasks = client.plan(make_feed(), store).tasks
         assert all(task.start >= pd.Timestamp(BEFORE) for task in tasks)
-    log = [one for one in sandbox.stats["log"][asked:] if one["path"].endswith("/data")]
-    starts = [pd.Timestamp(parse_qs(one["query"])["from"][0]) for one in log]
+    log = [one for one in sandbox.stats.log[asked:] if one.path.endswith("/data")]
+    starts = [pd.Timestamp(parse_qs(one.query)["from"][0]) for one in log]
     assert min(starts) == pd.Timestamp(BEFORE)
     assert_true(sandbox, store, report, BEFORE)
     assert report.read_through == report["line-2"].newest
@@ -84,7 +84,9 @@ def test_no_sync_buys_again_what_was_forgotten(plant):
 def test_a_read_of_what_was_forgotten_says_so(plant):
     _, _, store, _ = plant
     store.forget("line-2", before=BEFORE)
-    with pytest.raises(siteline.errors.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to") as caught:
+    with pytest.raises(
+        siteline.errors.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to"
+    ) as caught:
         store.points("line-2", "2026-11-16T00:00Z", "2026-11-18T00:00Z").to_pandas()
     assert "another name" in caught.value.hint
     assert [[str(at) for at in span] for span in caught.value.spans] == [

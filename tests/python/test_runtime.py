@@ -24,7 +24,7 @@ READ = f"""
         with sandbox.client() as client:
             scan = client.scan(**day, page_size=50)
             assert sum(len(page) for page in scan.pages()) == len(list(scan.records()))
-            assert len(scan.collect()) == len(sandbox.truth(**day))
+            assert len(scan.collect()) == len(sandbox.expected(**day))
             try:
                 client.scan(**day).resume(next(scan.pages()).bookmark)
             except siteline.SitelineError as error:
@@ -36,7 +36,7 @@ READ = f"""
             async with sandbox.async_client() as client:
                 return len(await client.scan(**day).collect())
 
-        print(asyncio.run(main()) == len(sandbox.truth(**day)))
+        print(asyncio.run(main()) == len(sandbox.expected(**day)))
 """
 
 
@@ -289,7 +289,7 @@ def test_a_child_that_drops_its_parents_awaitables_leaves_the_calls_to_the_paren
         async with sandbox.async_client() as client:
             sandbox.fault(on="data", delay=0.2)
             calls = [asyncio.ensure_future(client.scan(**{HOURLY!r}).collect()) for _ in range(8)]
-            while not sandbox.stats["token_requests"]:
+            while not sandbox.stats.token_requests:
                 await asyncio.sleep(0)
             if (child := os.fork()) == 0:
                 for call in calls:

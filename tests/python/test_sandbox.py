@@ -14,6 +14,7 @@ import siteline
 from kit import keys, systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
+from siteline.testing import Variant
 
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
 ORIGIN = pd.Timestamp(START)
@@ -52,13 +53,15 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: ",".join(shape) or "document")
 def test_the_client_reads_every_shape_to_the_same_truth(shape):
-    with siteline.Sandbox(now=NOW, **shape) as sandbox:
+    with siteline.Sandbox(now=NOW, variant=Variant(**shape)) as sandbox:
         query = {"site": "S1", "line": "L1", "start": START, "end": END, "interval": "1m"}
         client = sandbox.client()
         frame = client.scan(page_size=20 if "page_counts" in shape else 500, **query).to_pandas()
         assert len(frame) > 1_000
         assert client.allowance.used > 1
-        pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
+        pd.testing.assert_frame_equal(
+            frame, sandbox.expected(**query).to_pandas(), check_exact=True
+        )
         assert (frame["timestamp"].max() == pd.Timestamp(END)) == ("end_inclusive" in shape)
 
 
@@ -77,7 +80,7 @@ def test_frames_of_every_library_load_equally():
     for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), table):
         with siteline.Sandbox(now=NOW) as other:
             assert other.load(given) == 6
-            seen.append(other.truth().to_pandas())
+            seen.append(other.expected().to_pandas())
     for other in seen[1:]:
         pd.testing.assert_frame_equal(seen[0], other)
     assert set(seen[0]["machine_id"]) == {"7"}
@@ -95,7 +98,7 @@ def test_times_of_every_unit_and_zone_are_the_same_instants(sandbox):
         for n, given in enumerate((frame, pa.Table.from_pandas(frame), text, pl.from_pandas(text))):
             site = f"{unit}{n}"
             sandbox.load(given, bucket="1m", site=site)
-            assert list(sandbox.truth(site=site).to_pandas()["timestamp"]) == list(minutes(3))
+            assert list(sandbox.expected(site=site).to_pandas()["timestamp"]) == list(minutes(3))
 
 
 def test_frames_without_points_are_an_empty_service(sandbox):
@@ -103,7 +106,7 @@ def test_frames_without_points_are_an_empty_service(sandbox):
     stream = pa.RecordBatchReader.from_batches(schema, [])
     for empty in (points(0), pl.from_pandas(points(0)), stream):
         assert sandbox.load(empty) == 0
-    assert len(read(sandbox)) == len(sandbox.truth()) == 0
+    assert len(read(sandbox)) == len(sandbox.expected()) == 0
     assert sandbox.client().discover()["sites"] == []
 
 
@@ -154,8 +157,8 @@ def test_late_points_and_corrections_appear_at_their_times(sandbox):
         seen.append(list(read(sandbox)["value"]))
         sandbox.clock.advance("10m")
     assert seen == [[0.0], [0.0, 1.0], [9.5, 1.0]]
-    assert list(sandbox.truth(at=NOW).to_pandas()["value"]) == [0.0]
-    assert list(sandbox.truth(at="final").to_pandas()["value"]) == [9.5, 1.0]
+    assert list(sandbox.expected(at=NOW).to_pandas()["value"]) == [0.0]
+    assert list(sandbox.expected(at="final").to_pandas()["value"]) == [9.5, 1.0]
     sandbox.withdraw(START)
     assert list(read(sandbox)["value"]) == [1.0]
     with pytest.raises(siteline.errors.ConfigError):
@@ -196,7 +199,7 @@ def test_faults_apply_to_any_client(sandbox):
     sandbox.fault(on="discovery", every=1, status=500)
     sandbox.clear_faults()
     assert get()[0] == 401
-    assert sandbox.stats["requests"]["discovery"] == {200: 4, 400: 1, 401: 3, 418: 1, 503: 1}
+    assert sandbox.stats.requests["discovery"] == {200: 4, 400: 1, 401: 3, 418: 1, 503: 1}
 
 
 WRONG_FAULTS = [
@@ -231,16 +234,17 @@ WRONG_FAULT_TYPES = [
     ({"statu": 500}, "'statu'. Did you mean 'status'?"),
 ]
 WRONG_SETTINGS = [
+    ({"now": "2026-11-20T00:00:00"}, ""),
+    ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
+]
+WRONG_FORMATS = [
     ({"timestamps": "stardate"}, ""),
     ({"invalid_client_status": 200}, ""),
     ({"max_page_size": 0}, ""),
     ({"interval": "1.5s"}, ""),
-    ({"now": "2026-11-20T00:00:00"}, ""),
     ({"array": ""}, "array"),
     ({"array": "nextCursor"}, "array"),
-    ({"page_size": 51, "max_page_size": 50}, "page_size=51"),
     ({"page_size": -1}, "page_size=-1 is out of range"),
-    ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
     ({"unavailable_status": 200}, "not an error status"),
     ({"order": "up"}, 'order="up" is none of "series", "time".'),
     ({"max_range": 0.5}, "max_range= is not a whole number of seconds."),
@@ -248,9 +252,11 @@ WRONG_SETTINGS = [
 WRONG_SETTING_TYPES = [
     ({"colour": "red"}, "colour"),
     ({"approved": 1}, "'approved'"),
-    ({"array": 5}, "'array'"),
     ({"late": None}, "'late'"),
+    ({"variant": {"array": "data"}}, "Variant, not a dict"),
+    ({"variant": Variant(array=5)}, "'array'"),
     ({"tokn_rate": 5}, "'tokn_rate'. Did you mean 'token_rate'?"),
+    ({"array": "data"}, "variant=siteline.testing.Variant(array=...)"),
 ]
 
 
@@ -262,6 +268,11 @@ def test_invalid_faults_and_settings_are_refused(sandbox):
         (fault, WRONG_FAULTS, siteline.errors.ConfigError),
         (fault, WRONG_FAULT_TYPES, TypeError),
         (siteline.Sandbox, WRONG_SETTINGS, siteline.SitelineError),
+        (
+            lambda **formats: siteline.Sandbox(variant=Variant(**formats)),
+            WRONG_FORMATS,
+            siteline.errors.ConfigError,
+        ),
         (siteline.Sandbox, WRONG_SETTING_TYPES, TypeError),
     ):
         for wrong, words in cases:
@@ -282,24 +293,23 @@ def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
     sandbox.fault(on="data", nth=12, empty_page=True)
     query = {"site": "S1", "start": START, "end": END, "interval": "1m"}
     frame = client.scan(page_size=200, **query).to_pandas()
-    pd.testing.assert_frame_equal(frame, sandbox.truth(**query).to_pandas(), check_exact=True)
-    assert client.allowance.used == sandbox.stats["data_requests"]
-    assert client.allowance.used == sandbox.stats["data_requests_by_day"]["2026-11-20"]
+    pd.testing.assert_frame_equal(frame, sandbox.expected(**query).to_pandas(), check_exact=True)
+    assert client.allowance.used == sandbox.stats.data_requests
+    assert client.allowance.used == sandbox.stats.data_requests_by_day["2026-11-20"]
 
 
 def test_stats_count_requests_and_hide_secrets(sandbox):
     client = sandbox.client()
     list(client.scan(site="S1", start=START, end=END, interval="1h", page_size=20).pages())
     stats = sandbox.stats
-    assert stats["tokens_issued"] == len(stats["jtis"]) == 1
-    assert stats["data_requests"] == stats["requests"]["data"][200] > 1
-    assert not stats["refusals"]
-    assert [line["path"].rsplit("/", 1)[1] for line in stats["log"]][:2] == ["token", "data"]
-    cursors = [line["query"] for line in stats["log"] if "cursor=" in line["query"]]
+    assert stats.tokens_issued == len(stats.jtis) == 1
+    assert stats.data_requests == stats.requests["data"][200] > 1
+    assert not stats.refusals
+    assert [request.path.rsplit("/", 1)[1] for request in stats.log][:2] == ["token", "data"]
+    cursors = [request.query for request in stats.log if "cursor=" in request.query]
     assert cursors
     assert all(len(query.partition("cursor=")[2]) == 9 for query in cursors)
-    sandbox.stats["jtis"].clear()
-    assert sandbox.stats["jtis"]
+    assert json.loads(json.dumps(stats.to_dict()))["log"][0]["at"] == NOW
 
 
 def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
@@ -327,7 +337,7 @@ def test_a_client_works_only_while_its_key_is_approved():
         client = sandbox.client()
         with pytest.raises(siteline.errors.AuthenticationError):
             client.discover()
-        assert "approved" in sandbox.stats["refusals"][0]
+        assert "approved" in sandbox.stats.refusals[0]
         subject = sandbox.env()["SITELINE_SUBJECT"]
         sandbox.approve(subject)
         sandbox.clock.advance("2m")
@@ -351,20 +361,20 @@ def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
     sandbox.close()
     sandbox.close()
     assert "closed" in repr(sandbox)
-    assert sandbox.stats["discovery_requests"] == 1
-    assert len(sandbox.truth(start=START, end=END)) > 0
+    assert sandbox.stats.discovery_requests == 1
+    assert len(sandbox.expected(start=START, end=END)) > 0
     with pytest.raises(siteline.errors.TransportError):
         client.discover()
 
 
-@pytest.mark.siteline_sandbox(daily_allowance=1, order="time")
+@pytest.mark.siteline_sandbox(daily_allowance=1, variant=Variant(order="time"))
 def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_client):
     assert siteline_client.base_url == siteline_sandbox.base_url
     assert siteline_sandbox.clock.now().isoformat() == "2026-11-20T00:00:00+00:00"
     scan = siteline_client.scan(site="S1", start=START, end=END, interval="1m", page_size=10)
     with pytest.raises(siteline.errors.AllowanceExhausted):
         scan.collect()
-    assert siteline_sandbox.stats["requests"]["data"] == {200: 1, 429: 1}
+    assert siteline_sandbox.stats.requests["data"] == {200: 1, 429: 1}
 
 
 @pytest.mark.siteline_sandbox(now=None)
@@ -384,13 +394,15 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
     frame["site_id"] = pd.Series(["A", 1, None], dtype=object)
     with siteline.Sandbox(now=NOW) as sandbox:
         assert sandbox.load(frame, bucket="1m") == 3
-        truth = sandbox.truth().to_pandas()
+        truth = sandbox.expected().to_pandas()
     assert set(zip(truth["timestamp"], truth["value"], strict=True)) == {
         (ORIGIN, 1.0),
         (ORIGIN + pd.Timedelta("2min"), 2.5),
     }
     naive = frame.assign(timestamp=pd.Series([START, ORIGIN.tz_localize(None), START]))
-    with pytest.raises(siteline.errors.ConfigError, match="holds a Timestamp, not a time with a zone"):
+    with pytest.raises(
+        siteline.errors.ConfigError, match="holds a Timestamp, not a time with a zone"
+    ):
         sandbox.load(naive, bucket="1m")
 
 
@@ -400,7 +412,7 @@ def test_a_child_forked_during_a_reply_has_the_truth():
         import itertools, os, signal, threading, siteline
         sandbox = siteline.Sandbox(now="{NOW}", max_page_size=10_000)
         client, over = sandbox.client(), threading.Event()
-        points = len(sandbox.truth(site="S1", start="{START}", end="{END}"))
+        points = len(sandbox.expected(site="S1", start="{START}", end="{END}"))
 
         def read():
             long = dict(site="S1", start="2026-10-01T00:00Z", end="{END}", page_size=10_000)
@@ -413,7 +425,7 @@ def test_a_child_forked_during_a_reply_has_the_truth():
             child = os.fork()
             if child == 0:
                 signal.alarm(60)
-                known = sandbox.truth(site="S1", start="{START}", end="{END}")
+                known = sandbox.expected(site="S1", start="{START}", end="{END}")
                 sandbox.close()
                 os._exit(0 if len(known) == points and sandbox.stats else 1)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), end=" ")

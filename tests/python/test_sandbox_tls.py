@@ -17,6 +17,7 @@ import pytest
 import siteline
 from kit import keys, systems
 from kit.ranges import NOW
+from siteline.testing import Variant
 
 DISCOVERY = "/api/customer/v1/discovery"
 DATA = "/api/customer/v1/data?" + urllib.parse.urlencode(
@@ -99,7 +100,7 @@ def test_a_sandbox_speaks_tls_with_a_certificate_of_its_own_authority(tls, brows
         assert browser.version() == ("TLSv1.2" if tls == "1.2" else "TLSv1.3")
         assert browser.ask(DISCOVERY)[0] == 401
         with sandbox.client() as client:
-            assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
         stranger = siteline.Client(sandbox.base_url, credential=sandbox_credential(sandbox))
         with pytest.raises(siteline.errors.TlsError, match="unknown authority"):
             stranger.discover()
@@ -127,7 +128,7 @@ def test_a_certificate_alone_authorises_where_there_are_no_tokens(browse):
         assert browser.token() == (400, {"error": "unauthorized_client"})
         # Another integration has an allowance of its own.
         assert browse(sandbox, sandbox.certificate("plant-8")).ask(DATA)[0] == 200
-        assert sandbox.stats["refusals"] == [
+        assert list(sandbox.stats.refusals) == [
             "data: an Authorization header, where the certificate alone authorises",
             "data: the daily allowance is used up",
             "token: the certificate alone authorises requests: there are no tokens",
@@ -180,14 +181,14 @@ def test_a_terminator_answers_with_a_page_what_it_does_not_trust(mode, tls, brow
             for reply in (browser.ask(DISCOVERY), browser.ask(DATA), browser.token()):
                 assert reply[0] == status
                 assert words in str(reply[1])
-        assert sandbox.stats["tokens_issued"] == 0
-        assert sandbox.stats["points_sent"] == 0
+        assert sandbox.stats.tokens_issued == 0
+        assert sandbox.stats.points_sent == 0
 
 
 @pytest.mark.parametrize("tls", VERSIONS)
 def test_or_it_refuses_the_handshake(tls, browse):
-    options = {"mutual_tls": "data", "tls": tls, "certificate_refusal": "alert"}
-    with siteline.Sandbox(now=NOW, **options) as sandbox:
+    variant = Variant(certificate_refusal="alert")
+    with siteline.Sandbox(now=NOW, mutual_tls="data", tls=tls, variant=variant) as sandbox:
         good = browse(sandbox, sandbox.certificate("plant-7", chain=True))
         assert good.ask(DISCOVERY)[0] == 200
         for pem in (
@@ -197,7 +198,7 @@ def test_or_it_refuses_the_handshake(tls, browse):
         ):
             with pytest.raises((ssl.SSLError, ConnectionError), match=r"alert|reset|pipe|EOF"):
                 browse(sandbox, pem).ask(DISCOVERY)
-        assert sandbox.stats["discovery_requests"] == 1
+        assert sandbox.stats.discovery_requests == 1
 
 
 def test_a_certificate_is_judged_at_each_request_by_the_clock_of_the_sandbox(browse):
@@ -220,7 +221,7 @@ def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
     program = "import siteline; print(dict(siteline.Client.from_env().discover())['subject'])"
     with siteline.Sandbox(now=NOW, mutual_tls=mode) as sandbox:
         with sandbox.client(daily_allowance=5) as client:
-            assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
             assert client.subject == "CN=sandbox-client,O=siteline sandbox"
             assert client.allowance.used == 1
         variables = sandbox.env()
@@ -250,7 +251,7 @@ def test_faults_and_the_record_of_the_wire_are_within_tls(browse):
         sandbox.fault(on="data", cut=100)
         sandbox.fault(on="data", skip=1, reset=True)
         with sandbox.client() as client:
-            assert len(client.scan(**HOUR).collect()) == len(sandbox.truth(**HOUR))
+            assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))
             assert client.allowance.used == 3
         assert all(text.startswith("GET /api/customer/v1/") for text in sandbox.wire)
         assert not any("Authorization" in text for text in sandbox.wire)
@@ -266,6 +267,6 @@ def test_what_a_sandbox_does_not_have_is_said():
             sandbox.enroll(keys.private_key().public_jwk)
         with pytest.raises(siteline.errors.ConfigError, match="ASCII"):
             sandbox.certificate("Prüfstand")
-    for wrong in ({"mutual_tls": "yes"}, {"tls": "1.1"}, {"certificate_refusal": "alert"}):
+    for wrong in ({"mutual_tls": "yes"}, {"tls": "1.1"}, {"variant": Variant(certificate_refusal="alert")}):
         with pytest.raises((siteline.errors.ConfigError, TypeError, ValueError)):
             siteline.Sandbox(**wrong)

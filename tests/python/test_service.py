@@ -13,7 +13,7 @@ def test_threads_and_clients_of_a_credential_share_one_token(sandbox):
     client = sandbox.client()
     assert len(run_in_threads(50, client.discover)) == 50
     sandbox.client().discover()
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_a_narrower_grant_is_an_error_before_any_data_request(sandbox):
@@ -21,7 +21,7 @@ def test_a_narrower_grant_is_an_error_before_any_data_request(sandbox):
     with pytest.raises(siteline.errors.ScopeError) as caught:
         sandbox.client().scan(**DAY).to_pandas()
     assert caught.value.missing == ("customer.data.read",)
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_a_missing_scope_on_data_is_a_scope_error(sandbox):
@@ -37,7 +37,7 @@ def test_a_missing_scope_on_data_is_a_scope_error(sandbox):
     with pytest.raises(siteline.errors.ScopeError) as caught:
         client.scan(**DAY).to_pandas()
     assert isinstance(caught.value, PermissionError)
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
@@ -47,7 +47,7 @@ def test_a_long_retry_after_is_the_daily_allowance_and_raises_at_once(sandbox):
         with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
             client.scan(**DAY).to_pandas()
         assert caught.value.retry_at == datetime(2026, 11, 20, 14, 52, 58, tzinfo=UTC)
-    assert sandbox.stats["data_requests"] == 1
+    assert sandbox.stats.data_requests == 1
 
 
 def test_the_request_that_would_exceed_the_allowance_is_not_sent(sandbox):
@@ -55,16 +55,16 @@ def test_the_request_that_would_exceed_the_allowance_is_not_sent(sandbox):
     with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
         client.scan(**DAY, page_size=100).to_pandas()
     assert (client.allowance.used, client.allowance.left) == (3, 0)
-    assert sandbox.stats["data_requests"] == 3
+    assert sandbox.stats.data_requests == 3
     assert len(caught.value.partial) == 300
     assert caught.value.retry_at == client.allowance.resets_at
     sandbox.clock.advance("1d")
     rest = client.scan(**DAY, page_size=10_000).to_pandas()
-    assert len(rest) == len(sandbox.truth(**DAY))
+    assert len(rest) == len(sandbox.expected(**DAY))
 
 
 def test_a_slow_clock_is_corrected_by_the_service(sandbox, caplog):
-    client = sandbox.client(clock=siteline.Clock("2026-11-19T23:58:00Z"))
+    client = sandbox.client(clock=siteline.testing.Clock("2026-11-19T23:58:00Z"))
     with caplog.at_level("WARNING"):
         client.discover()
     assert client.clock_skew == pytest.approx(120, abs=1)

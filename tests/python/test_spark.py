@@ -53,31 +53,31 @@ def test_two_weeks_of_a_site_are_one_scan_and_cost_what_the_plan_says(
 ):
     plan = siteline.spark.plan(spark, **SITE, by=7)
     assert len(plan.tasks) == 7
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     table = load(spark, by=7).toArrow()
-    assert sandbox.stats["data_requests"] - before == plan.pages
-    assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"]
+    assert sandbox.stats.data_requests - before == plan.pages
+    assert agent.state.allowance.used == sandbox.stats.data_requests
     assert sorted_rows(table) == scanned(client) != []
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1
 
 
 def test_loading_sends_no_request_and_each_action_reads_anew(spark, sandbox, agent):
     plan = siteline.spark.plan(spark, **SITE)
-    frame, before = load(spark), sandbox.stats["data_requests"]
+    frame, before = load(spark), sandbox.stats.data_requests
     assert before == 1
     for times in (1, 2):
         assert frame.count() > 0
-        assert sandbox.stats["data_requests"] - before == times * plan.pages
+        assert sandbox.stats.data_requests - before == times * plan.pages
 
 
 def test_more_pages_than_max_pages_are_one_error_with_both_numbers_and_no_request(
     spark, sandbox, agent
 ):
     plan = siteline.spark.plan(spark, **SITE)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     with pytest.raises(Exception, match=f"{plan.pages} pages are expected, and maxPages is 7"):
         load(spark, maxPages=7).count()
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_secret_or_an_unknown_option_is_refused(spark, sandbox, agent, options
     with pytest.raises(Exception, match=told) as caught:
         load(spark, **options).count()
     assert "hunter2" not in str(caught.value)
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_no_secret_is_in_a_plan_or_in_what_an_engine_gets(spark, sandbox, agent, capfd):
@@ -117,10 +117,10 @@ def test_a_task_that_fails_pays_again_and_is_counted(spark, sandbox, client, age
     if engine.IS_SAIL:
         with pytest.raises(Exception, match="503"):
             load(spark, by=4).count()
-        assert agent.state["allowance"]["used"] >= sandbox.stats["data_requests"] > 5
+        assert agent.state.allowance.used >= sandbox.stats.data_requests > 5
     else:
         table = load(spark, by=4).toArrow()
-        assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 16 + 40
+        assert agent.state.allowance.used == sandbox.stats.data_requests > 16 + 40
         assert sorted_rows(table) == scanned(client)
 
 
@@ -133,8 +133,8 @@ def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
         report = siteline.spark.sync(spark, feed, tmp_path / "points")
         assert report.complete
         assert report.pages == sandbox.client().sync(feed, store).pages
-    assert sandbox.stats["token_requests"] <= 4
-    before = sandbox.stats["data_requests"]
+    assert sandbox.stats.token_requests <= 4
+    before = sandbox.stats.data_requests
     with siteline.targets.Delta(tmp_path / "points") as target:
         stored = pa.table(target.changes("site"))
     kept = store.points("site", unread="keep").to_arrow()
@@ -142,7 +142,7 @@ def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
     if engine.IS_SAIL:  # Spark needs its own package for that, which is on no package index
         frame = spark.read.format("delta").load(str(tmp_path / "points"))
         assert frame.count() == len(kept)
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before
 
 
 def test_several_profiles_are_read_in_one_session(
@@ -199,10 +199,10 @@ def test_a_killed_worker_costs_what_the_agent_lent_it_and_no_point(
 ):
     siteline.spark.plan(spark, **SITE, by=4)
     assert load(spark, by=4).count() > 0
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     watched(spark, str(tmp_path), is_killed=True)
     table = load(spark, by=4).toArrow()
-    requests, used = sandbox.stats["data_requests"], agent.state["allowance"]["used"]
+    requests, used = sandbox.stats.data_requests, agent.state.allowance.used
     assert requests == before + (before - 1) + 1
     assert requests <= used <= requests + 16
     assert sorted_rows(table) == scanned(client)
@@ -212,8 +212,8 @@ def test_a_killed_worker_costs_what_the_agent_lent_it_and_no_point(
 def test_four_processes_make_one_exchange(spark, sandbox, agent, tmp_path):
     siteline.spark.plan(spark, **SITE, by=4)
     sandbox.clock.advance("1h")  # no process has a token that is valid
-    before = sandbox.stats["token_requests"]
+    before = sandbox.stats.token_requests
     watched(spark, str(tmp_path), is_killed=False)
     assert load(spark, by=4).count() > 0
     assert len(os.listdir(tmp_path)) == 4
-    assert sandbox.stats["token_requests"] - before == 1
+    assert sandbox.stats.token_requests - before == 1

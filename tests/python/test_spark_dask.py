@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import siteline
+from siteline.testing import Variant
 
 pytest.importorskip("dask")
 
@@ -19,7 +20,9 @@ KEY = ["machine_id", "device_id", "tag_guid", "timestamp"]
     [
         pytest.param(0, id="end not counted in"),
         pytest.param(
-            0, marks=pytest.mark.sandbox(end_inclusive=True, late=False), id="end counted in"
+            0,
+            marks=pytest.mark.sandbox(late=False, variant=Variant(end_inclusive=True)),
+            id="end counted in",
         ),
     ],
 )
@@ -32,12 +35,12 @@ def test_a_dask_frame_reads_what_one_scan_does_in_processes_that_share_an_agent(
     with siteline.Agent(client) as agent:
         scan = siteline.Client.from_env(agent=agent.address).scan(**WEEK)
         frame = runpy.run_path(str(RECIPE))["points"](scan)
-        assert (frame.npartitions, sandbox.stats["data_requests"]) == (7, 0)
+        assert (frame.npartitions, sandbox.stats.data_requests) == (7, 0)
         found = frame.compute(scheduler="processes", num_workers=2)
-        assert sandbox.stats["data_requests"] == agent.state["allowance"]["used"] == 7
+        assert sandbox.stats.data_requests == agent.state.allowance.used == 7
         whole = scan.to_pandas()
         columns = list(whole.columns)
         found = found.astype(whole.dtypes).sort_values(KEY)[columns]
         assert found.reset_index(drop=True).equals(whole.sort_values(KEY).reset_index(drop=True))
         assert frame.dtypes.to_dict().keys() == whole.dtypes.to_dict().keys()
-    assert sandbox.stats["token_requests"] == 1
+    assert sandbox.stats.token_requests == 1

@@ -57,7 +57,7 @@ def test_a_plan_that_finds_nothing_is_not_kept_and_one_that_does_is(sandbox, cli
     for options, kept in ((EMPTY, 0), (WEEK, 1), (WEEK, 1), ({**WEEK, "end": "2026-11-03"}, 2)):
         siteline.spark.plan(spark, **options)
         assert len(known.densities) == kept
-    assert sandbox.stats["data_requests"] == 3 + 1 + 1
+    assert sandbox.stats.data_requests == 3 + 1 + 1
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_stream_may_begin_with_a_bucket_that_is_not_over_and_a_read_may_not(
     assert isinstance(kept, siteline.errors.QueryError)
     with pytest.raises(siteline.errors.QueryError, match="the range is empty"):
         source.reader(_schema(True))
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
     pytest.importorskip("pyspark.sql.streaming.datasource")
     stream = source.streamReader(_schema(True))
     begin = stream.initialOffset()

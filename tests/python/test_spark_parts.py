@@ -18,6 +18,7 @@ from siteline.spark._access import Access
 from siteline.spark._options import Options
 from siteline.spark._partitions import Density, measure, parts, shared
 from siteline.spark._reading import Reading, Registered
+from siteline.testing import Variant
 
 RANGE = {"start": "2026-11-01T00:00:00Z", "end": "2026-11-15T00:00:00Z"}
 SITE = {"site": "S1", **RANGE, "interval": "1h", "page_size": "40"}
@@ -93,15 +94,15 @@ def test_partitions_adjoin_lie_between_buckets_and_have_ten_pages(sandbox, clien
     assert min(length[:-1] or length) >= 10
     assert len(found) == {"3": 3, "7": 7}.get(by, len(found))
     assert plan.pages == sum(length) == sum(task.pages for task in plan.tasks)
-    assert sandbox.stats["data_requests"] == 1
+    assert sandbox.stats.data_requests == 1
 
 
 def test_two_weeks_of_a_site_are_one_scan_and_cost_what_the_plan_says(sandbox, client, reading):
     one = reading(by="7")
     plan, found, _ = one.planned(client)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     points = read(one, found)
-    assert sandbox.stats["data_requests"] - before == plan.pages
+    assert sandbox.stats.data_requests - before == plan.pages
     assert points == sorted_rows(one.scan(client).to_arrow()) != []
 
 
@@ -109,13 +110,19 @@ def test_two_weeks_of_a_site_are_one_scan_and_cost_what_the_plan_says(sandbox, c
     "_",
     [
         pytest.param(
-            0, marks=pytest.mark.sandbox(end_inclusive=True, late=False), id="end_inclusive"
+            0,
+            marks=pytest.mark.sandbox(late=False, variant=Variant(end_inclusive=True)),
+            id="end_inclusive",
         ),
         pytest.param(
-            0, marks=pytest.mark.sandbox(order="time", timestamps="epoch_ms"), id="by time"
+            0,
+            marks=pytest.mark.sandbox(variant=Variant(order="time", timestamps="epoch_ms")),
+            id="by time",
         ),
         pytest.param(
-            0, marks=pytest.mark.sandbox(page_counts="envelopes", array="items"), id="envelopes"
+            0,
+            marks=pytest.mark.sandbox(variant=Variant(page_counts="envelopes", array="items")),
+            id="envelopes",
         ),
     ],
 )
@@ -138,7 +145,7 @@ def test_more_pages_than_allowed_are_refused_with_both_numbers_and_no_request(
         shared(plan, found, most)
     assert str(plan.pages) in str(caught.value)
     assert str(most or 60) in str(caught.value)
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_a_task_on_another_host_has_its_share_as_an_allowance_and_no_more(
@@ -147,14 +154,14 @@ def test_a_task_on_another_host_has_its_share_as_an_allowance_and_no_more(
     one = reading(by="7")
     plan, found, _ = one.planned(client)
     [part, *_] = shared(plan, found, None)
-    used = agent.state["allowance"]["used"]
+    used = agent.state.allowance.used
     monkeypatch.setattr("siteline.spark._access.this_host", lambda: "another")
     assert read(one, [part])
     with one.access.client(part.share) as own:
         assert own.allowance.limit == part.share
     with pytest.raises(siteline.errors.AllowanceExhausted):
         read(one, [replace(part, share=3)])
-    assert agent.state["allowance"]["used"] == used
+    assert agent.state.allowance.used == used
 
 
 def test_a_task_on_another_host_uses_an_agent_over_a_network_with_its_secret(
@@ -178,8 +185,8 @@ def test_a_task_on_another_host_uses_an_agent_over_a_network_with_its_secret(
         with one.access.client() as own:
             _, found, _ = one.planned(own)
         assert read(one, found[:1])
-        assert agent.state["allowance"]["used"] == sandbox.stats["data_requests"] > 10
-    assert sandbox.stats["token_requests"] == 1
+        assert agent.state.allowance.used == sandbox.stats.data_requests > 10
+    assert sandbox.stats.token_requests == 1
     assert "SITELINE_AGENT_SECRET" not in os.environ
 
 
@@ -242,10 +249,10 @@ def test_a_denser_part_may_have_the_pages_that_others_are_not_expected_to_need(
     plan, found, _ = one.planned(client)
     found = shared(plan, found, 75)
     assert [part.most - part.pages for part in found] == [75 - plan.pages] * len(found)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     batches = [batch for part in found for batch in one.read(part, True, is_bounded=True)]
     assert sum(map(len, batches)) == 14 * 24 + 3 * 24 * 4
-    assert plan.pages < sandbox.stats["data_requests"] - before <= 75
+    assert plan.pages < sandbox.stats.data_requests - before <= 75
     with pytest.raises(siteline.errors.QueryError, match="max_pages=40 was reached"):
         list(one.read(replace(found[-1], most=40), True, is_bounded=True))
 
@@ -263,7 +270,7 @@ def test_without_an_agent_a_task_that_no_ledger_counts_has_its_share(
         assert task.allowance.limit == first.share
     with pytest.raises(siteline.errors.AllowanceExhausted):
         read(one, [replace(first, share=3)])
-    assert sandbox.stats["data_requests"] == 3
+    assert sandbox.stats.data_requests == 3
 
 
 def test_without_an_agent_tasks_of_the_drivers_host_count_in_its_ledger(tmp_path, monkeypatch):
@@ -315,7 +322,7 @@ def test_among_several_profiles_one_is_named(client, agent):
     assert several.access(None) is access
 
 
-@pytest.mark.sandbox(max_range="31d")
+@pytest.mark.sandbox(variant=Variant(max_range="31d"))
 def test_a_measurement_asks_for_no_range_that_is_too_long_and_for_no_page_twice(
     sandbox, client, reading
 ):
@@ -324,4 +331,4 @@ def test_a_measurement_asks_for_no_range_that_is_too_long_and_for_no_page_twice(
         assert measure(client, ages.scan(client), ages.options.query, most) == ((0, 40), cost)
     short = reading(start="2026-11-13T00:00:00Z", page_size="5")
     assert measure(client, short.scan(client), short.options.query) == ((12, 5), 3)
-    assert sandbox.stats["data_requests"] == 3 + 2 + 1 + 3
+    assert sandbox.stats.data_requests == 3 + 2 + 1 + 3

@@ -15,6 +15,7 @@ from siteline.spark._batches import _schema
 from siteline.spark._options import Options
 from siteline.spark._reading import Reading
 from siteline.spark._stream import PointStream
+from siteline.testing import Variant
 
 pytestmark = pytest.mark.once
 QUERY = {"site": "S1", "start": "2026-11-15T00:00:00Z", "interval": "1h", "page_size": 40}
@@ -54,14 +55,14 @@ def read(stream, before, after):
     return found, sum(part.value.pages for part in parts)
 
 
-@pytest.mark.sandbox(end_inclusive=True)
+@pytest.mark.sandbox(variant=Variant(end_inclusive=True))
 def test_batches_have_so_many_pages_and_lead_to_the_truth_of_what_is_settled(sandbox, make):
     stored, offset = {}, None
     for hours in (0, 5, 30, 26):
         sandbox.clock.advance(f"{hours}h")
         stream, agent = make(maxPages="8")
         offset = offset or stream.initialOffset()
-        before, batches = sandbox.stats["data_requests"], []
+        before, batches = sandbox.stats.data_requests, []
         while (after := stream.latestOffset(offset, None)) != offset:
             found, pages = read(stream, offset, after)
             assert pages <= 8
@@ -69,11 +70,11 @@ def test_batches_have_so_many_pages_and_lead_to_the_truth_of_what_is_settled(san
             batches.append(pages)
             offset = after
         stream.stop()
-        requests = sandbox.stats["data_requests"] - before
+        requests = sandbox.stats.data_requests - before
         assert requests <= sum(batches) + 1 + len(batches)
-        assert agent.state["allowance"]["used"] == requests
+        assert agent.state.allowance.used == requests
     truth = points_by_key(
-        sandbox.truth(site="S1", start=QUERY["start"], end=offset["read"], interval="1h")
+        sandbox.expected(site="S1", start=QUERY["start"], end=offset["read"], interval="1h")
     )
     settled = datetime.fromisoformat(offset["settled"])
     final = {key: at for key, at in truth.items() if key[5] < settled}
@@ -102,7 +103,7 @@ def test_with_nothing_left_a_stream_waits_and_what_is_available_now_is_an_error(
     sandbox.clock.advance("1d")
     waiting, _ = make()
     assert waiting.latestOffset(start, None) != start
-    assert sandbox.stats["data_requests"] == 2
+    assert sandbox.stats.data_requests == 2
 
 
 def test_what_is_available_now_is_fixed_when_the_run_begins(sandbox, make):
@@ -116,7 +117,7 @@ def test_a_stream_before_its_beginning_reads_nothing(sandbox, make):
     stream, _ = make(start="2026-12-01T00:00:00Z")
     start = stream.initialOffset()
     assert stream.latestOffset(start, None) == start
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_a_stream_has_no_end(make):
@@ -160,7 +161,7 @@ def test_where_data_becomes_denser_a_batch_still_fits_into_a_day(sandbox, make):
             assert progress
             sandbox.clock.advance("1d")
     truth = points_by_key(
-        sandbox.truth(site="S9", start="2026-11-01", end=offset["read"], interval="1h")
+        sandbox.expected(site="S9", start="2026-11-01", end=offset["read"], interval="1h")
     )
     assert stored == truth
 
@@ -178,10 +179,10 @@ def test_a_checkpoint_of_another_query_is_refused(sandbox, make, other):
     stream, _ = make()
     start = stream.initialOffset()
     after = stream.latestOffset(start, None)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     changed, _ = make(**other)
     with pytest.raises(siteline.errors.FeedChanged, match="checkpoint is of another query"):
         changed.latestOffset(after, None)
     with pytest.raises(siteline.errors.FeedChanged, match="checkpoint is of another query"):
         changed.partitions(start, after)
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before

@@ -91,14 +91,14 @@ def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
     stored = points_by_key(deltalake.DeltaTable(tmp_path / "points").to_pyarrow_table())
     read, settled = map(stream.offsets[-1].__getitem__, ("read", "settled"))
     assert read > settled >= "2026-11-20"
-    truth = sandbox.truth(site="S1", start=QUERY["start"], end=read, interval="1h")
+    truth = sandbox.expected(site="S1", start=QUERY["start"], end=read, interval="1h")
     truth = points_by_key(pa.table(truth))
     final = datetime.fromisoformat(settled)
     assert {key: at for key, at in stored.items() if key[5] < final} == {
         key: at for key, at in truth.items() if key[5] < final
     }
     assert stored.keys() <= truth.keys()
-    assert sandbox.stats["token_requests"] <= 3  # a token lives for ten minutes
+    assert sandbox.stats.token_requests <= 3  # a token lives for ten minutes
 
 
 def test_a_stream_with_an_end_or_without_an_allowance_says_so(spark, sandbox, agent, tmp_path):
@@ -108,5 +108,5 @@ def test_a_stream_with_an_end_or_without_an_allowance_says_so(spark, sandbox, ag
     spent = siteline.spark.register(spark, few, agent=siteline.Agent(few))
     with pytest.raises(Exception, match="allowance is used up, and the stream has not read all"):
         Stream(spark, tmp_path).run(lambda batch, number: batch.count())
-    assert sandbox.stats["data_requests"] == 2
+    assert sandbox.stats.data_requests == 2
     spent.close()

@@ -32,7 +32,7 @@ def test_a_store_converges_to_the_truth(sandbox, store):
     end = report.settled_through
     assert stored_points(store, feed, None, end) == true_points(sandbox, end)
     assert stored_points(store, feed, settled_only=True) == true_points(sandbox, end)
-    assert spent == sandbox.stats["data_requests"]
+    assert spent == sandbox.stats.data_requests
 
 
 def test_a_report_is_complete_and_prints_well(sandbox, store):
@@ -92,7 +92,7 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
         report = client.sync(feed, store)
         spent += report.requests
         assert report.requests <= 12
-    assert sandbox.stats["data_requests"] == spent
+    assert sandbox.stats.data_requests == spent
     end = report.settled_through
     assert stored_points(store, feed, None, end) == true_points(sandbox, end)
 
@@ -101,13 +101,15 @@ def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(s
     client, feed = sandbox.client(daily_allowance=1_000), make_feed(page_size=500)
     reported = []
     report = client.sync(feed, store, max_pages=5, progress=reported.append)
-    assert (report.pages, report.requests, sandbox.stats["data_requests"]) == (5, 5, 5)
+    assert (report.pages, report.requests, sandbox.stats.data_requests) == (5, 5, 5)
     assert (report.complete, report.ended_by, report.resumes_at) == (False, "max_pages", None)
     assert [now.done for now in reported] == [False] * 4 + [True]
     assert "still to do, as max_pages= ended the sync: " in str(report)
     again = pickle.loads(pickle.dumps(report))
     assert (again, hash(again), again.to_dict()["ended_by"]) == (report, hash(report), "max_pages")
-    with pytest.raises(siteline.errors.UnreadRange, match="as many pages as max_pages= allows") as caught:
+    with pytest.raises(
+        siteline.errors.UnreadRange, match="as many pages as max_pages= allows"
+    ) as caught:
         report.raise_for_incomplete()
     assert (caught.value.retryable, caught.value.retry_at) == (True, None)
     assert caught.value.spans == tuple((task.start, task.end) for task in report.todo)
@@ -127,9 +129,9 @@ def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
     client, feed = sandbox.client(), make_feed(page_size=500)
     client.sync(feed, store)
     sandbox.clock.advance("1d")
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     plan = client.plan(feed, store)
-    assert sandbox.stats["data_requests"] == before
+    assert sandbox.stats.data_requests == before
     assert plan.pages == sum(task.pages for task in plan.tasks) > 1
     assert plan.fits is None, "no allowance is set"
     assert f"{plan.pages} pages expected" in str(plan)
@@ -206,7 +208,7 @@ def test_wrong_arguments_are_refused_before_any_request(sandbox, store):
             client.sync(given.pop("feeds"), given.pop("store"), **given)
     with pytest.raises(siteline.errors.QueryError, match="needs the store"):
         client.plan(make_feed())
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_progress_is_reported_after_each_page_and_its_exception_loses_none(sandbox, store):
@@ -233,7 +235,7 @@ def test_ctrl_c_ends_a_sync_and_committed_pages_stay(sandbox, store):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
 
     def interrupt():
-        wait_until(lambda: sandbox.stats["data_requests"] == 3)
+        wait_until(lambda: sandbox.stats.data_requests == 3)
         os.kill(os.getpid(), signal.SIGINT)
 
     other = threading.Thread(target=interrupt)

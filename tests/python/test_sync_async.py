@@ -39,7 +39,7 @@ def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(sandbox, st
             await asyncio.sleep(0)
             while len(pages) < 3 and moment != "beginning":
                 await asyncio.sleep(0)
-            while sandbox.stats["data_requests"] < 4 and moment == "waiting":
+            while sandbox.stats.data_requests < 4 and moment == "waiting":
                 await asyncio.sleep(0)
             for _ in range(4):
                 task.cancel()

@@ -28,7 +28,7 @@ def feeds(**options):
 
 def under_way(sandbox, replied):
     """Whether eight requests wait for a reply."""
-    return sandbox.stats["data_requests"] == replied + 8
+    return sandbox.stats.data_requests == replied + 8
 
 
 def check(sandbox, store, report):
@@ -64,7 +64,7 @@ def test_eight_requests_side_by_side_ask_for_no_more_pages_than_allowed(sandbox,
             break
         assert (report.pages, report.ended_by) == (pages, "max_pages")
         assert report.resumes_at is None
-    replies = sandbox.stats["requests"]["data"]
+    replies = sandbox.stats.requests["data"]
     assert (replies[200], replies[503] > 0) == (spent, True), "each page was paid for once"
     check(sandbox, store, report)
 
@@ -113,7 +113,7 @@ def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox,
     path, other = tmp_path / "plant.siteline", siteline.Store(tmp_path / "other.siteline")
     needed = sandbox.client().sync(feeds(), other).requests
     sandbox.fault(on="data", skip=11, times=999, hang=True)
-    before = sandbox.stats["data_requests"]
+    before = sandbox.stats.data_requests
     script = f"""
         import siteline
         from kit.feeds import make_feed
@@ -133,6 +133,6 @@ def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox,
     report = sandbox.client().sync(feeds(), store, concurrency=8)
     check(sandbox, store, report)
     # A page counts when it is stored; eight at most were asked for and were not.
-    paid = sandbox.stats["data_requests"] - before
+    paid = sandbox.stats.data_requests - before
     assert needed <= paid <= needed + 8
     assert sum(feed.sequence for feed in report.feeds.values()) == needed

@@ -78,7 +78,7 @@ def test_what_was_handed_over_last_and_not_stored_is_read_again(sandbox):
             break
     assert pages.report.complete
     assert pulled.points() == true_points(sandbox, pages.report.read_through)
-    assert requests == client.allowance.used == sandbox.stats["data_requests"]
+    assert requests == client.allowance.used == sandbox.stats.data_requests
 
 
 def test_the_states_that_are_given_are_not_changed(sandbox):
@@ -209,7 +209,7 @@ def test_in_asyncio_a_cancelled_wait_loses_no_page(key):
 def test_states_that_are_none_are_refused_before_any_request(sandbox, states):
     with pytest.raises(TypeError, match="states="):
         sandbox.client().sync_pages(make_feed(), states)
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_other_arguments_are_refused_before_any_request(sandbox):

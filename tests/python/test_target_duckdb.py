@@ -196,7 +196,7 @@ def test_a_file_is_of_one_process_at_a_time(path, target, sandbox):
         assert process.stdout.readline() == "open\n"
         with pytest.raises(siteline.errors.StoreBusy, match="Another process has opened"):
             sandbox.client().sync(make_feed(), target)
-        assert sandbox.stats["data_requests"] == 0
+        assert sandbox.stats.data_requests == 0
         process.communicate("")
     assert sandbox.client().sync(make_feed(), target).complete
     changed = target.changes("line-2")

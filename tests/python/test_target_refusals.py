@@ -58,10 +58,10 @@ def test_an_id_with_nul_leaves_the_other_feeds_alone(sandbox, tables):
     assert len(text) < 1_000
     assert "is set aside until" in caught.value.hint
     assert str(pickle.loads(pickle.dumps(caught.value))) == text
-    spent = sandbox.stats["data_requests"]
+    spent = sandbox.stats.data_requests
     report = sandbox.client().sync(FEEDS, tables.target())
     assert report["line-1"].set_aside
-    assert (report.requests, sandbox.stats["data_requests"]) == (0, spent)
+    assert (report.requests, sandbox.stats.data_requests) == (0, spent)
     assert len(tables.points("line-2")) == 576
 
 
@@ -100,7 +100,7 @@ def test_postgres_refuses_before_any_request(sandbox, tables, statement):
     tables.rows("GRANT ALL ON ALL TABLES IN SCHEMA public TO reader")
     reader = tables.target(tables.uri.replace("postgres:@", "reader:@"))
     sandbox.client().sync(FEEDS, reader, until="2026-11-19")
-    spent = sandbox.stats["data_requests"]
+    spent = sandbox.stats.data_requests
     for one in statement.split(";"):
         tables.rows(one)
     try:
@@ -108,7 +108,7 @@ def test_postgres_refuses_before_any_request(sandbox, tables, statement):
             sandbox.client().sync(FEEDS, reader)
     finally:
         tables.rows("ALTER ROLE reader RESET ALL")
-    assert sandbox.stats["data_requests"] == spent
+    assert sandbox.stats.data_requests == spent
     if isinstance(caught.value, siteline.errors.StoreError):
         assert caught.value.__cause__.sqlstate[:2] in ("42", "25")
     assert "made_by" not in str(caught.value)
@@ -135,7 +135,7 @@ def test_a_table_of_others_is_refused_before_any_request(request, sandbox, tmp_p
         pytest.raises(siteline.errors.ConfigError, match=r"no column site_id|no table of siteline"),
     ):
         sandbox.client().sync(FEEDS, target)
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_columns_in_another_order_change_nothing(sandbox, store, tables):
@@ -176,7 +176,7 @@ def test_ctrl_c_while_a_table_is_locked_is_ctrl_c(sandbox, tables, is_async):
         interrupt_when(waits(tables))
         with pytest.raises(KeyboardInterrupt):
             run()
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
     assert sandbox.client().sync(FEEDS, target).complete
 
 
@@ -196,14 +196,17 @@ def test_duckdb_refuses_before_any_request(sandbox, tmp_path, statement):
     path = tmp_path / "plant.duckdb"
     with DuckDB(path) as target:
         sandbox.client().sync(FEEDS, target, until="2026-11-19")
-    spent = sandbox.stats["data_requests"]
+    spent = sandbox.stats.data_requests
     with duckdb.connect(path) as connection:
         for view in ("points_settled", "points_settled_ranges"):
             connection.execute(f"DROP VIEW {view}")
         connection.execute(statement)
-    with DuckDB(path) as target, pytest.raises((siteline.errors.StoreError, siteline.errors.ConfigError)):
+    with (
+        DuckDB(path) as target,
+        pytest.raises((siteline.errors.StoreError, siteline.errors.ConfigError)),
+    ):
         sandbox.client().sync(FEEDS, target)
-    assert sandbox.stats["data_requests"] == spent
+    assert sandbox.stats.data_requests == spent
 
 
 def test_ctrl_c_during_a_statement_of_duckdb_is_ctrl_c(sandbox, tmp_path, monkeypatch):
@@ -216,7 +219,7 @@ def test_ctrl_c_during_a_statement_of_duckdb_is_ctrl_c(sandbox, tmp_path, monkey
     with pytest.raises(KeyboardInterrupt):
         sandbox.client().sync(FEEDS, target)
     monkeypatch.undo()
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
     assert sandbox.client().sync(FEEDS, target).complete
 
 
@@ -246,7 +249,7 @@ def test_delta_refuses_other_columns_before_any_request(sandbox, tmp_path, what)
     path = tmp_path / "lake"
     target = siteline.targets.Delta(path)
     sandbox.client().sync(FEEDS, target, until="2026-11-19")
-    spent = sandbox.stats["data_requests"]
+    spent = sandbox.stats.data_requests
     rows = deltalake.DeltaTable(path).to_pyarrow_table()
     number = rows.schema.get_field_index("value")
     smaller = rows.set_column(number, "value", rows["value"].cast(pa.float32()))
@@ -255,11 +258,12 @@ def test_delta_refuses_other_columns_before_any_request(sandbox, tmp_path, what)
     deltalake.write_deltalake(path, changed, **options)
     with pytest.raises(siteline.errors.ConfigError, match="value"):
         sandbox.client().sync(FEEDS, target)
-    assert sandbox.stats["data_requests"] == spent
+    assert sandbox.stats.data_requests == spent
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"), [(errno.EROFS, siteline.errors.StoreError), (errno.ENOSPC, siteline.errors.StoreFull)]
+    ("number", "kind"),
+    [(errno.EROFS, siteline.errors.StoreError), (errno.ENOSPC, siteline.errors.StoreFull)],
 )
 def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatch, number, kind):
     pytest.importorskip("deltalake")
@@ -270,13 +274,13 @@ def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatc
 
     target = siteline.targets.Delta(tmp_path / "lake")
     sandbox.client().sync(FEEDS, target, until="2026-11-19")
-    spent = sandbox.stats["data_requests"]
+    spent = sandbox.stats.data_requests
     monkeypatch.setattr(_lake.tempfile, "TemporaryFile", fail)
     with pytest.raises(siteline.errors.StoreError) as caught:
         sandbox.client().sync(FEEDS, target)
     assert type(caught.value) is kind
     assert isinstance(caught.value.__cause__, OSError)
-    assert sandbox.stats["data_requests"] == spent
+    assert sandbox.stats.data_requests == spent
 
 
 @pytest.mark.parametrize("name", ["DuckDB", "Delta"])

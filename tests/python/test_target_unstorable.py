@@ -67,10 +67,10 @@ def test_a_series_that_is_always_refused_costs_three_pages(sandbox):
     with pytest.raises(siteline.errors.StoreError):
         client.sync(feeds(), target)
     assert len(client.sync(feeds(), target)["line-1"].set_aside) == 3
-    spent = sandbox.stats["data_requests"]
+    spent = sandbox.stats.data_requests
     for _ in range(3):
         assert client.sync(feeds()[0], target).requests == 0
-    assert sandbox.stats["data_requests"] == spent
+    assert sandbox.stats.data_requests == spent
     assert len(target.points("line-2")) == 576
 
 

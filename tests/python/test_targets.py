@@ -108,7 +108,7 @@ def test_an_object_that_is_not_a_store_is_refused_before_any_request(sandbox):
             sandbox.client().sync(make_feed(), store)
     with pytest.raises(siteline.errors.ConfigError, match="async"):
         sandbox.client().sync(make_feed(), Async())
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_a_lock_is_held_during_the_sync_and_always_released(sandbox):

@@ -75,7 +75,7 @@ def test_a_feed_has_one_sync_at_a_time(place, sandbox):
             for one in (target, other):
                 with pytest.raises(siteline.errors.StoreBusy, match="line-2"):
                     client.sync(feeds[1], one)
-            assert sandbox.stats["token_requests"] == 0
+            assert sandbox.stats.token_requests == 0
             assert client.sync(feeds[0], target).complete
         assert client.sync(feeds[1], other).complete
 

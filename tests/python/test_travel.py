@@ -157,7 +157,7 @@ def test_what_fails_when_a_pickled_credential_is_first_used_is_told_as_it_is(
     other_private_key().save(locked_file, passphrase=PASSPHRASE)
     with pytest.raises(siteline.errors.CredentialError, match="kid="):
         pickle.loads(pickled).discover()
-    assert sandbox.stats["token_requests"] == 0
+    assert sandbox.stats.token_requests == 0
 
 
 def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch):
@@ -234,7 +234,7 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
         async with client:
             return len(await client.scan(**QUERY).collect())
 
-    expected = len(sandbox.truth(**QUERY))
+    expected = len(sandbox.expected(**QUERY))
     assert asyncio.run(read(repickled(client, key_file))) == expected
     scan = repickled(client.scan(**QUERY), key_file)
     assert len(asyncio.run(scan.collect())) == expected

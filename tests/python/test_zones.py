@@ -73,7 +73,7 @@ def test_what_is_no_zone_is_refused_before_anything_is_read(sandbox, tz):
     for way in (scan.to_pandas, scan.to_polars, scan.to_arrow):
         with pytest.raises(siteline.errors.QueryError, match="is no time zone"):
             way(tz=tz)
-    assert sandbox.stats["data_requests"] == 0
+    assert sandbox.stats.data_requests == 0
 
 
 def test_a_local_day_of_25_hours_is_shown_as_it_is(sandbox):

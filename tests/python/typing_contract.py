@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import siteline
 from siteline._display import coverage_svg, coverage_text, html, sync_html
+from siteline.testing import SandboxRequest, SandboxStats, Variant
 
 
 def on_progress(now: siteline.Progress) -> None:
@@ -150,12 +151,12 @@ async def check_custom_stores(client: siteline.AsyncClient, feed: siteline.Feed)
 
 
 def check_sandbox() -> None:
-    with siteline.Sandbox(seed=1, timestamps="epoch_ms") as sandbox:
+    with siteline.Sandbox(seed=1, variant=Variant(timestamps="epoch_ms")) as sandbox:
         assert_type(sandbox.client(), siteline.Client)
-        assert_type(sandbox.truth(), siteline.Table)
-        assert_type(sandbox.stats, siteline.SandboxStats)
-        assert_type(sandbox.stats["requests"]["data"][200], int)
-        assert_type(sandbox.stats["log"][0], siteline.SandboxRequest)
+        assert_type(sandbox.expected(), siteline.Table)
+        assert_type(sandbox.stats, SandboxStats)
+        assert_type(sandbox.stats.requests["data"][200], int)
+        assert_type(sandbox.stats.log[0], SandboxRequest)
         assert_type(sandbox.client().discover(), siteline.Discovery)
 
 

@@ -56,8 +56,8 @@ with siteline.Sandbox() as sandbox:
                         tls_certificate=cert, tls_key=key, client_authority=ca) as agent:
         print(agent.address, sandbox.base_url, flush=True)
         sys.stdin.readline()
-        print(sandbox.stats["token_requests"], sandbox.stats["data_requests"],
-              agent.state["allowance"]["used"], agent.state["lent"], flush=True)
+        print(sandbox.stats.token_requests, sandbox.stats.data_requests,
+              agent.state.allowance.used, agent.state.lent, flush=True)
 """
 CLIENT = """
 import siteline

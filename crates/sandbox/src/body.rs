@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::aggregation::Row;
-use super::identity::Identity;
+use super::identity::{Identity, Names};
 use super::options::{Options, TimestampForm};
 use super::snapshot::{DataSource, Snapshot};
 
@@ -183,11 +184,12 @@ pub(super) fn discovery(source: &DataSource, subject: &str, options: &Options) -
         DataSource::Generated(plant) => {
             for tag in plant.tags() {
                 let (name, unit) = tag.measure.name_and_unit();
-                tree.add(&tag.identity, json!({"name": name, "unit": unit}));
+                let names = [None, None, None, None, Some(name.into()), Some(unit.into())];
+                tree.add(&tag.identity, &names);
             }
         }
         DataSource::Loaded(dataset) => {
-            dataset.series().for_each(|(identity, _)| tree.add(identity, json!({})));
+            dataset.series().for_each(|(identity, _)| tree.add(identity, dataset.names(identity)));
         }
     }
     let mut body = Map::new();
@@ -200,24 +202,28 @@ pub(super) fn discovery(source: &DataSource, subject: &str, options: &Options) -
 #[derive(Default)]
 struct TreeNode {
     below: BTreeMap<Option<String>, TreeNode>,
-    attributes: Option<Value>,
+    name: Option<Arc<str>>,
+    unit: Option<Arc<str>>,
 }
 
 impl TreeNode {
-    fn add(&mut self, identity: &Identity, attributes: Value) {
+    fn add(&mut self, identity: &Identity, names: &Names) {
         let mut branch = self;
-        for (_, id) in identity.members() {
+        for ((_, id), name) in identity.members().into_iter().zip(names) {
             branch = branch.below.entry(id.map(str::to_owned)).or_default();
+            if name.is_some() {
+                branch.name.clone_from(name);
+            }
         }
-        branch.attributes = Some(attributes);
+        branch.unit.clone_from(&names[5]);
     }
 
     fn to_json(&self, level: usize, options: &Options) -> Value {
         let one = |(id, branch): (&Option<String>, &TreeNode)| {
-            let mut members = match &branch.attributes {
-                Some(Value::Object(attributes)) => attributes.clone(),
-                _ => Map::new(),
-            };
+            let mut members = Map::new();
+            for (name, text) in [("name", &branch.name), ("unit", &branch.unit)] {
+                members.extend(text.as_deref().map(|text| (name.to_owned(), text.into())));
+            }
             let id = id.as_ref().map_or(Value::Null, |id| {
                 serde_json::from_str(&id_json(id, options)).unwrap_or(Value::Null)
             });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
 
 use super::authority::{Authority, ClientCertificate, Issued, ROOT};
 use super::error::SandboxError;
@@ -15,12 +16,16 @@ use siteline_base::clock::Clock;
 pub(super) type Thumbprint = [u8; 32];
 
 /// What a new client certificate is to be. The default is one that the service accepts, for 30 days.
-#[derive(Debug, Clone)]
+/// The switches can be deserialized from the keywords of Python's `sandbox.certificate(...)`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct CertificateRequest {
     /// From when it is valid; `None` for five minutes before the sandbox's time.
+    #[serde(skip)]
     pub begins: Option<Timestamp>,
     /// For so many seconds from then on.
+    #[serde(skip)]
     pub lifetime_seconds: u32,
     /// Whether it is for clients; otherwise for servers.
     pub client_auth: bool,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::aggregation::{Aggregator, Row, Sample, floor};
 use super::error::SandboxError;
-use super::identity::Identity;
+use super::identity::{Identity, Names};
 use super::query::PointQuery;
 
 const SECOND: i64 = 1_000_000;
@@ -43,6 +43,7 @@ pub struct Reading {
 #[derive(Debug, Default)]
 pub(super) struct Dataset {
     series: BTreeMap<Identity, LoadedSeries>,
+    names: BTreeMap<Identity, Names>,
     /// The bucket width of the first load: the default interval of queries.
     default_interval_seconds: Option<u32>,
 }
@@ -73,6 +74,16 @@ struct Record {
 impl Dataset {
     pub(super) fn series(&self) -> impl Iterator<Item = (&Identity, &LoadedSeries)> {
         self.series.iter()
+    }
+
+    /// The names of a series, none by default.
+    pub(super) fn names(&self, identity: &Identity) -> &Names {
+        static NONE: Names = [const { None }; 6];
+        self.names.get(identity).unwrap_or(&NONE)
+    }
+
+    pub(super) fn add_names(&mut self, names: BTreeMap<Identity, Names>) {
+        self.names.extend(names);
     }
 
     pub(super) fn default_interval_seconds(&self) -> Option<u32> {

@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 
 use super::dataset::{Point, Reading};
 use super::error::SandboxError;
-use super::identity::Identity;
-use siteline_base::arrow::{Column, WrongColumn, doubles, ids, integers, times};
+use super::identity::{Identity, Names};
+use siteline_base::arrow::{self, Column, WrongColumn, doubles, integers, times};
 
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;
@@ -21,7 +21,11 @@ pub struct Frame {
     rows: usize,
     is_aggregated: bool,
     series: BTreeMap<Identity, Vec<Point>>,
+    names: BTreeMap<Identity, Names>,
 }
+
+/// The columns of [`Names`].
+const NAMES: [&str; 6] = ["site_name", "line_name", "machine_name", "device_name", "name", "unit"];
 
 /// The bucket width in seconds, and the rows of each series.
 pub(super) enum Rows {
@@ -33,7 +37,12 @@ impl Frame {
     /// An empty frame. An id without a column is that of `default_ids`.
     #[must_use]
     pub fn new(default_ids: Identity) -> Self {
-        Self { default_ids, rows: 0, is_aggregated: false, series: BTreeMap::new() }
+        let (series, names) = (BTreeMap::new(), BTreeMap::new());
+        Self { default_ids, rows: 0, is_aggregated: false, series, names }
+    }
+
+    pub(super) fn take_names(&mut self) -> BTreeMap<Identity, Names> {
+        std::mem::take(&mut self.names)
     }
 
     /// The number of rows.
@@ -44,7 +53,9 @@ impl Frame {
 
     /// Adds the rows of a batch. Its columns: `timestamp` and `value`; optionally `minimum`,
     /// `maximum`, `sample_count`, `available_at` and the ids `site_id`, `line_id`, `machine_id`,
-    /// `device_id`, `tag_guid`.
+    /// `device_id`, `tag_guid`, and for discovery `name` and `unit` of the tag and the names of what
+    /// contains it: `site_name`, `line_name`, `machine_name`, `device_name`. Of several names of a
+    /// series the last one counts.
     ///
     /// # Errors
     /// For a column that is missing or of a wrong type, and for a timestamp that is null.
@@ -56,10 +67,14 @@ impl Frame {
         let sample_count = optional(batch, "sample_count", integers)?;
         let available_at = optional(batch, "available_at", times)?;
         let ids = self.ids(batch)?;
+        let mut names = [const { None }; 6];
+        for (column, name) in names.iter_mut().zip(NAMES) {
+            *column = optional(batch, name, arrow::ids)?;
+        }
         self.rows += batch.num_rows();
         self.is_aggregated |= minimum.is_some() || maximum.is_some() || sample_count.is_some();
         // Equal ids of a column share their memory, so their addresses identify the series.
-        let mut series: HashMap<_, (Identity, Vec<Point>)> = HashMap::new();
+        let mut series: HashMap<_, (Identity, Vec<Point>, Names)> = HashMap::new();
         for row in 0..batch.num_rows() {
             let null = || SandboxError::new("The column \"timestamp\" holds a null.");
             let point = Point {
@@ -71,10 +86,19 @@ impl Frame {
                 available_at: at(available_at.as_ref(), row),
             };
             let key = ids.each_ref().map(|ids| ids[row].as_ref().map(Arc::as_ptr));
-            let new = || (identity(ids.each_ref().map(|ids| ids[row].clone())), Vec::new());
-            series.entry(key).or_insert_with(new).1.push(point);
+            let ids = || identity(ids.each_ref().map(|ids| ids[row].clone()));
+            let new = || (ids(), Vec::new(), Names::default());
+            let (_, points, known) = series.entry(key).or_insert_with(new);
+            points.push(point);
+            for (known, column) in known.iter_mut().zip(&names) {
+                *known = at(column.as_ref(), row).or(known.take());
+            }
         }
-        for (identity, points) in series.into_values() {
+        for (identity, points, new) in series.into_values() {
+            let known = self.names.entry(identity.clone()).or_default();
+            for (known, new) in known.iter_mut().zip(new) {
+                *known = new.or(known.take());
+            }
             self.series.entry(identity).or_default().extend(points);
         }
         Ok(())
@@ -83,7 +107,7 @@ impl Frame {
     /// The ids of each row, in the order of the document.
     fn ids(&self, batch: &RecordBatch) -> Result<[Column<Arc<str>>; 5], SandboxError> {
         let column = |name: &str, default: &Option<Arc<str>>| {
-            let ids = optional(batch, name, ids)?;
+            let ids = optional(batch, name, arrow::ids)?;
             Ok::<_, SandboxError>(ids.unwrap_or_else(|| vec![default.clone(); batch.num_rows()]))
         };
         Ok([
@@ -152,8 +176,8 @@ fn required<T>(batch: &RecordBatch, name: &str, read: Read<T>) -> Result<Column<
     optional(batch, name, read)?.ok_or_else(missing)
 }
 
-fn at<T: Copy>(column: Option<&Column<T>>, row: usize) -> Option<T> {
-    column.and_then(|column| column[row])
+fn at<T: Clone>(column: Option<&Column<T>>, row: usize) -> Option<T> {
+    column.and_then(|column| column[row].clone())
 }
 
 #[cfg(test)]

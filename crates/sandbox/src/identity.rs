@@ -39,6 +39,9 @@ impl Identity {
     }
 }
 
+/// What discovery shows of a series: the names of its site, line, machine, device and tag, and the unit.
+pub(crate) type Names = [Option<Arc<str>>; 6];
+
 /// A selection of series: each list has the accepted ids; an empty list accepts all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selection {

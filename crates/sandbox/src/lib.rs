@@ -294,7 +294,7 @@ impl Sandbox {
         self.change_dataset(|dataset| dataset.add_readings(bucket_seconds, series))
     }
 
-    /// Serves the rows of a frame; returns their number. [`Sandbox::load_points`] loads aggregated
+    /// Serves the rows of a frame, and its names in discovery; returns the number of rows. [`Sandbox::load_points`] loads aggregated
     /// points, by default with the widest bucket that fits all timestamps, up to a day.
     /// [`Sandbox::load_readings`] loads other rows.
     ///
@@ -303,14 +303,18 @@ impl Sandbox {
     /// on a grid of whole seconds. Then nothing is loaded.
     pub fn load_frame(
         &self,
-        frame: Frame,
+        mut frame: Frame,
         bucket_seconds: Option<u32>,
     ) -> Result<usize, SandboxError> {
-        let count = frame.rows();
+        let (count, names) = (frame.rows(), frame.take_names());
         match frame.into_rows(bucket_seconds)? {
             Rows::Points(width, series) => self.load_points(width, series)?,
             Rows::Readings(width, series) => self.load_readings(width, series)?,
         }
+        self.change_dataset(|dataset| {
+            dataset.add_names(names);
+            Ok(())
+        })?;
         Ok(count)
     }
 

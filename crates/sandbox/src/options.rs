@@ -8,7 +8,7 @@ use super::error::SandboxError;
 /// How a sandbox behaves. `Options::default()` is a service that follows every rule of the document
 /// and has generous limits where the document gives no number.
 ///
-/// It can be deserialized from the keywords of Python's `Sandbox(...)`.
+/// It can be deserialized from the keywords of Python's `Sandbox(...)` and `Variant(...)`.
 /// [`Sandbox::start`](super::Sandbox::start) checks the values.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -29,9 +29,9 @@ pub struct Options {
     /// How far the caller's clock may run ahead in `iat` and `nbf`, in seconds.
     #[serde(skip)]
     pub leeway_seconds: i64,
-    /// The default page size; `None` for 1,000, or the largest where that is less.
+    /// The page size of requests without `pageSize`, at most [`Options::maximum_page_size`].
     #[serde(rename = "page_size")]
-    pub default_page_size: Option<u32>,
+    pub default_page_size: u32,
     /// Largest `pageSize`.
     #[serde(rename = "max_page_size")]
     pub maximum_page_size: u32,
@@ -103,7 +103,7 @@ impl Default for Options {
             token_requests_per_minute: 30,
             daily_allowance: None,
             leeway_seconds: 30,
-            default_page_size: None,
+            default_page_size: 1_000,
             maximum_page_size: 10_000,
             default_interval_seconds: 60,
             maximum_interval_seconds: 86_400,
@@ -138,9 +138,9 @@ impl Options {
         self.mutual_tls.is_some() || self.tls != TlsOption::Switch(false)
     }
 
-    /// The default page size.
+    /// The page size of requests without `pageSize`.
     pub(super) fn page_size(&self) -> u32 {
-        self.default_page_size.unwrap_or_else(|| self.maximum_page_size.min(1_000))
+        self.default_page_size.min(self.maximum_page_size)
     }
 
     /// Checks the values. The errors name the keywords of Python.
@@ -151,7 +151,7 @@ impl Options {
         }
         let at_least_1 = [
             ("max_page_size", self.maximum_page_size),
-            ("page_size", self.page_size()),
+            ("page_size", self.default_page_size),
             ("interval", self.default_interval_seconds),
             ("max_interval", self.maximum_interval_seconds),
             ("max_range", self.maximum_range_seconds),
@@ -159,10 +159,6 @@ impl Options {
         ];
         if let Some((name, _)) = at_least_1.iter().find(|(_, value)| *value == 0) {
             return Err(SandboxError::new(format!("{name}= must be at least 1.")));
-        }
-        let (size, most) = (self.page_size(), self.maximum_page_size);
-        if size > most {
-            return Err(SandboxError::new(format!("page_size={size} is more than {most}.")));
         }
         if ["", "nextCursor", "generatedBy"].contains(&self.array.as_str()) {
             let text = format!("array={:?} is not a valid name for the array.", self.array);
@@ -302,7 +298,6 @@ mod tests {
             (json!({"take_step": null}), "`take_step`"),
             (json!({"timestamps": "stardate"}), "`iso_offset`"),
             (json!({"page_size": 0}), "page_size= must be at least 1."),
-            (json!({"page_size": 11, "max_page_size": 10}), "page_size=11 is more than 10."),
             (json!({"array": "nextCursor"}), "array=\"nextCursor\""),
             (json!({"certificate_refusal": "alert"}), "certificate_refusal= belongs to"),
             (json!({"mutual_tls": "yes"}), "`token`"),

@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> Outcome:
             systemd.stopping()
         finally:
             systemd.close()
-        leases = agent.state["leases"]
+        leases = agent.state.leases
     # The address was printed at the beginning, for those who wait for it.
     return Outcome({}, f"ended after {leases:,} leases", has_written=True)
 

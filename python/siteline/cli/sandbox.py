@@ -79,7 +79,7 @@ def _run(options: argparse.Namespace) -> Outcome:
             _say(options, sandbox, path, rows)
             _wait(stop)
     stats = sandbox.stats
-    text = f"ended after {stats['data_requests']:,} data requests"
+    text = f"ended after {stats.data_requests:,} data requests"
     # The document was printed at the beginning, for those who wait for it.
     return Outcome({}, text, has_written=True)
 

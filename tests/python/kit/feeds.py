@@ -31,7 +31,7 @@ def stored_points(store, feed="line-2", *range_, **options):
 def true_points(sandbox, end, **options):
     """Returns the current points of the service since the start of the feed, by key."""
     query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["since"]}
-    return rows_by_key(sandbox.truth(**{**query, **options}, end=end))
+    return rows_by_key(sandbox.expected(**{**query, **options}, end=end))
 
 
 def load_series(sandbox):

@@ -31,7 +31,7 @@ class RequestCount:
         self.before = self._totals()
 
     def _totals(self):
-        return self.sandbox.stats["data_requests"], self.client.allowance.used
+        return self.sandbox.stats.data_requests, self.client.allowance.used
 
     def _counts(self):
         return tuple(map(int.__sub__, self._totals(), self.before))

@@ -30,7 +30,7 @@ class Tenant:
         return self.sandbox.base_url
 
     @property
-    def clock(self) -> siteline.Clock:
+    def clock(self) -> siteline.testing.Clock:
         return self.sandbox.clock
 
     def credential_over(self) -> siteline.Credential:
@@ -54,15 +54,15 @@ class Tenant:
     def requests(self, kind: str = "data") -> int:
         """Returns the number of requests to an endpoint: `token`, `discovery` or `data`."""
         name = f"{kind}_requests"
-        return self.sandbox.stats[name] - self._before[name]
+        return getattr(self.sandbox.stats, name) - getattr(self._before, name)
 
     def fault(self, **options: Any) -> None:
         """Sets a fault of the service until the test ends."""
         self.sandbox.fault(**options)
 
-    def truth(self, **query: Any) -> siteline.Table:
+    def expected(self, **query: Any) -> siteline.Table:
         """Returns the points of the service."""
-        return self.sandbox.truth(**query)
+        return self.sandbox.expected(**query)
 
     def close(self) -> None:
         """Removes the faults and closes the clients."""

@@ -66,7 +66,7 @@ class TruthCache:
         """The points of a range of a line at a time."""
         key = (line, start, end, read_at)
         if key not in self.known:
-            table = self.harness.sandbox.truth(
+            table = self.harness.sandbox.expected(
                 site=SITE,
                 line=line,
                 start=when(start),

@@ -175,16 +175,16 @@ class Harness:
 
     def counted(self) -> int:
         """The number of data requests in the ledger."""
-        clock = siteline.Clock(self.sandbox.clock.now().isoformat())
+        clock = siteline.testing.Clock(self.sandbox.clock.now().isoformat())
         client = self.sandbox.client(clock=clock, ledger=str(self.ledger))
         return client.allowance.used
 
     def requested(self) -> int:
         """The number of data requests that the service received."""
-        return self.sandbox.stats["data_requests"]
+        return self.sandbox.stats.data_requests
 
     def served(self) -> int:
         """The number of data requests that the service received on this day of its clock."""
         day = self.sandbox.clock.now().date()
-        by_day: dict[Any, int] = self.sandbox.stats["data_requests_by_day"]
+        by_day: dict[Any, int] = self.sandbox.stats.data_requests_by_day
         return by_day.get(day, by_day.get(day.isoformat(), 0))

@@ -171,7 +171,7 @@ class Oracle:
         with siteline.Store(harness.store) as store:
             for name, feed in store.feeds.items():
                 self.check_settled(store, feed, self.feeds[name].since)
-        jtis = harness.sandbox.stats["jtis"]
+        jtis = harness.sandbox.stats.jtis
         if len(set(jtis)) != len(jtis):
             raise Broken("two token requests share a jti")
 
@@ -184,7 +184,7 @@ class Oracle:
         end = max(window.end for window in settled)
         # What the service has withdrawn is flagged.
         stored = rows_of(store.points(feed, end=end, flagged="drop").records(named=True))
-        truth = self.harness.sandbox.truth(
+        truth = self.harness.sandbox.expected(
             site=SITE, line=feed.line, start=start, end=end, interval=INTERVAL
         )
         if stored != rows_of(truth.records(named=True)):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import siteline
+from siteline.testing import Variant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +63,9 @@ class Plant:
         """A service that has this plant."""
         if not self.series:
             return siteline.Sandbox(seed=seed, now=START, token_rate=1_000_000)
-        sandbox = siteline.Sandbox(seed=seed, now=START, token_rate=1_000_000, order="time")
+        sandbox = siteline.Sandbox(
+            seed=seed, now=START, token_rate=1_000_000, variant=Variant(order="time")
+        )
         points = loaded_points(self, seed)
         sandbox.load(points, bucket=INTERVAL)
         # These points were there for some hours.

@@ -37,7 +37,7 @@ def maintain(store: siteline.Store, job: dict[str, Any]) -> None:
 def main() -> int:
     """Sync once."""
     job = json.loads(sys.argv[1])
-    clock = siteline.Clock(job["now"])
+    clock = siteline.testing.Clock(job["now"])
     feeds = [siteline.Feed(**feed) for feed in job["feeds"]]
 
     def page(progress: siteline.Progress) -> None:

@@ -53,7 +53,7 @@ def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
         print("synced", number, points, flush=True)
         progress(None)
         sandbox.clock.advance("15m")
-    truth = sandbox.truth(site="S1", line="L2", interval="5m", start=feed.since, end=NOW)
+    truth = sandbox.expected(site="S1", line="L2", interval="5m", start=feed.since, end=NOW)
     stored = store.points(feed, feed.since, NOW)
     print("equal", len(truth), len(stored), flush=True)
     store.close()

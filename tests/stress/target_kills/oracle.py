@@ -43,11 +43,13 @@ class Oracle:
 
     def client(self, **options: Any) -> siteline.Client:
         """A client of this process; its time stands still."""
-        return self.sandbox.client(clock=siteline.Clock(self.harness.now.isoformat()), **options)
+        return self.sandbox.client(
+            clock=siteline.testing.Clock(self.harness.now.isoformat()), **options
+        )
 
     def requested(self) -> int:
         """The data requests of the runs, as the service counts them."""
-        return self.sandbox.stats["data_requests"] - self.own
+        return self.sandbox.stats.data_requests - self.own
 
     def advance(self, hours: int) -> None:
         """Advance the clock; the ledger begins anew."""
@@ -148,7 +150,7 @@ class Oracle:
         """A run that is interrupted costs what was under way; the ledger counts what was sent."""
         under_way = 0 if outcome.done else self.harness.concurrency
         lost = under_way * self.harness.batch
-        good = self.sandbox.stats["requests"]["data"].get(200, 0)
+        good = self.sandbox.stats.requests["data"].get(200, 0)
         wasted = good - self.own_pages - self.pages
         cost, self.wasted = wasted - self.wasted, wasted
         if cost > lost + self.unseen:
@@ -173,11 +175,11 @@ class Oracle:
                     raise Broken(f"after the lateness {feed.name} is not settled")
                 points = target_points(target, feed.name).items()
                 settled = {key: row for key, (row, flag) in points if key[5] < end and not flag}
-                truth = self.sandbox.truth(
+                truth = self.sandbox.expected(
                     site=SITE, line=feed.line, start=feed.since, end=end, interval=INTERVAL
                 )
                 difference("the truth", settled, rows_of(truth.records(named=True)))
-        jtis = self.sandbox.stats["jtis"]
+        jtis = self.sandbox.stats.jtis
         if len(set(jtis)) != len(jtis):
             raise Broken("two token requests share a jti")
 

@@ -1,12 +1,12 @@
-//! `sandbox.truth(...)`: its filters and its points.
+//! `sandbox.expected(...)`: its filters and its points.
 
-use crate::bridge::errors::IntoPyErr as _;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyMapping, PyString};
+use pyo3::types::PyString;
 
 use super::arguments::microseconds;
+use crate::bridge::errors::OrRaise as _;
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::error::Result;
 use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
@@ -15,25 +15,13 @@ use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
 pub(super) fn selection(
     site: Option<String>,
     line: Option<String>,
-    filters: Option<&Bound<'_, PyMapping>>,
+    filters: Vec<(String, Vec<String>)>,
 ) -> PyResult<Selection> {
-    let mut selection = Selection {
-        sites: site.into_iter().collect(),
-        lines: line.into_iter().collect(),
-        ..Selection::default()
-    };
-    for item in filters.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
-        let (name, ids): (String, Bound<'_, PyAny>) = item.extract()?;
-        let Some(accepted) = selection.filter(&name) else {
-            return Err(
-                SandboxError::new(format!("The sandbox has no filter {name:?}.")).into_py_err()
-            );
-        };
-        *accepted = if ids.is_instance_of::<PyString>() || ids.is_instance_of::<PyInt>() {
-            vec![text(&ids)?]
-        } else {
-            ids.try_iter()?.map(|id| text(&id?)).collect::<PyResult<_>>()?
-        };
+    let (sites, lines) = (site.into_iter().collect(), line.into_iter().collect());
+    let mut selection = Selection { sites, lines, ..Selection::default() };
+    for (name, ids) in filters {
+        let unknown = || SandboxError::new(format!("The sandbox has no filter {name:?}."));
+        *selection.filter(&name).ok_or_else(unknown).or_raise()? = ids;
     }
     Ok(selection)
 }
@@ -44,11 +32,6 @@ pub(super) fn as_of(at: &Bound<'_, PyAny>, name: &str) -> PyResult<AsOf> {
     if is_final { Ok(AsOf::Final) } else { microseconds(at, name).map(AsOf::Time) }
 }
 
-fn text(id: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(id.str()?.to_cow()?.into_owned())
-}
-
-/// The truth as points.
 pub(super) fn points(truth: &Truth) -> Result<PointColumns> {
     let identity = |members: [(&str, Option<&str>); 5]| {
         Identity::from(members.map(|(_, text)| text.map(Arc::from)))

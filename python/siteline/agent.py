@@ -1,0 +1,148 @@
+"""``siteline.Agent``: one token and one allowance for many processes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from siteline._core import AgentHandle
+from siteline._escape import escaped
+from siteline._handles import OfThisProcess, explains_keywords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+    from siteline import Client
+    from siteline.types import AgentState
+
+__all__ = ["Agent"]
+
+
+class Agent(OfThisProcess):
+    """Shares the token and the allowance of one client with many processes.
+
+    The service limits token requests for the whole integration, and more processes get no larger
+    allowance. An agent is a thread of the process that has the key and the ledger. Clients in other
+    processes get access tokens and pages from it, and never the key. The command ``siteline agent``
+    does the same.
+
+    The environment variables of :meth:`env` make each :class:`siteline.Client` of another process
+    use the agent. After :meth:`close`, these clients raise
+    :class:`~siteline.errors.AgentUnavailable`. Pages are counted before clients get them: a process
+    that is killed counts too many pages, never too few.
+
+    Args:
+        client: A client with a :class:`siteline.Credential`. The agent uses its settings.
+        listen: ``"unix:PATH"`` is a socket for this machine (mode 0600, in a folder with mode
+            0700). ``"https://HOST:PORT"`` is for other machines; port 0 selects a free port.
+            ``"systemd"`` is the socket that systemd has opened. ``None`` creates a new socket.
+        allow_uids: Numbers of other users who may use the socket.
+        tls_certificate: PEM file with the certificate of the agent and its chain, for https.
+        tls_key: PEM file with the key of this certificate.
+        client_authority: PEM file with the authority that signs the certificates of clients.
+            Without it, clients send a secret, which :meth:`env` contains.
+        names: Other names of ``HOST`` that clients use.
+
+    Raises:
+        ConfigError: A setting is wrong.
+
+    >>> with siteline.Agent(client) as agent:
+    ...     with siteline.Client(client.base_url, agent=agent.address) as other:
+    ...         len(other.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+    ...                        interval="1h").collect()) > 0
+    ...     agent.state.allowance.used
+    True
+    1
+    """
+
+    __slots__ = ("_handle",)
+    _instead = "another process uses it by its address"
+
+    @explains_keywords()
+    def __init__(
+        self,
+        client: Client,
+        *,
+        listen: str | None = None,
+        allow_uids: Iterable[int] = (),
+        tls_certificate: str | os.PathLike[str] | None = None,
+        tls_key: str | os.PathLike[str] | None = None,
+        client_authority: str | os.PathLike[str] | None = None,
+        names: Iterable[str] = (),
+    ) -> None:
+        """Start an agent."""
+        listen = _own_socket() if listen is None else listen
+        files = (tls_certificate, tls_key, client_authority)
+        self._handle = AgentHandle(client, listen, list(allow_uids), files, list(names))
+
+    @property
+    def address(self) -> str:
+        """The value of ``SITELINE_AGENT`` and of ``agent=``.
+
+        It contains the agent's socket, the address of the service, and the subject.
+        """
+        return self._handle.address
+
+    @property
+    def state(self) -> AgentState:
+        """The allowance and the leases, counted by the agent.
+
+        Raises:
+            ClosedError: The agent is closed.
+        """
+        from datetime import datetime
+
+        from siteline.allowance import Allowance
+        from siteline.types import AgentState
+
+        state = self._handle.state()
+        counts = state["allowance"]
+        resets_at = datetime.fromisoformat(counts["resets_at"])
+        return AgentState(**{**state, "allowance": Allowance(**{**counts, "resets_at": resets_at})})
+
+    def env(self) -> dict[str, str]:
+        """Returns the environment variables for a process that uses the agent.
+
+        ``SITELINE_AGENT``, and ``SITELINE_AGENT_SECRET`` if clients send a secret.
+        """
+        secret = self._handle.secret()
+        more = {} if secret is None else {"SITELINE_AGENT_SECRET": secret}
+        return {"SITELINE_AGENT": self.address, **more}
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, and emit the log records of the agent meanwhile."""
+        self._handle.wait(seconds)
+
+    def close(self) -> None:
+        """Ends the agent and removes its socket. A second call does nothing."""
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        """Return the agent."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        """Close the agent."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show the address."""
+        return f"<Agent {escaped(self.address)}{', closed' if self._handle.is_closed else ''}>"
+
+
+def _own_socket() -> str:
+    """Return the address of a new socket in the user's folder for sockets."""
+    import secrets
+    import tempfile
+
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not (os.path.isabs(folder) and os.path.isdir(folder)):
+        folder = tempfile.gettempdir()
+    return f"unix:{os.path.join(folder, f'siteline-{secrets.token_hex(8)}', 'agent.sock')}"

@@ -1,0 +1,623 @@
+"""``siteline.Sandbox``: the complete service on loopback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from siteline._core import HAS_SANDBOX
+
+if not HAS_SANDBOX:
+    raise ImportError(
+        "This build of siteline has no Sandbox: it was compiled without the Cargo feature "
+        "`sandbox`. Tests need a wheel that has it, as released ones do.",
+        name="siteline",
+    )
+
+from siteline._core import SandboxHandle
+from siteline._handles import OfThisProcess, explains_keywords
+from siteline._times import iso
+from siteline.testing import Clock, SandboxStats, Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Literal, Self, Unpack
+
+    import pandas as pd
+
+    from siteline import AsyncClient, Client, Credential, MutualTls, Table
+    from siteline._core import _ArrowStream, _ClientOptions, _Duration, _Filter, _Instant
+
+__all__ = ["Sandbox"]
+
+_CLIENT = "sandbox-client"
+"""The name of the client certificate of a sandbox's clients."""
+
+_MOVED = {
+    name: f"variant=siteline.testing.Variant({name}=...)" for name in Variant.__dataclass_fields__
+}
+
+
+class Sandbox(OfThisProcess):
+    """Runs the complete Customer Data Service on loopback, for tests and demos.
+
+    It is an HTTP service on a port of 127.0.0.1 that shares no code with the client. It verifies
+    each assertion and accepts it once, issues tokens for 600 seconds, encrypts its cursors and
+    binds them to the query, and counts the daily allowance. Its points arrive late and are revised.
+    It serves a generated plant (site ``S1`` with lines ``L1`` and ``L2``, ``S2`` with ``L3``, six
+    series per line), which depends only on ``seed``, or your own data: see :meth:`load`.
+
+    The service runs until :meth:`close`. Without a call of it, the service runs as long as the
+    sandbox, one of its clients, or a scan of such a client exists: ``siteline.Sandbox().client()``
+    works. A sandbox is a context manager that calls :meth:`close`.
+
+    Args:
+        port: The port. ``None`` and 0 select a free one, which :attr:`base_url` contains.
+        seed: The seed of the generated plant.
+        now: The service's time. It does not change until :attr:`clock` is moved.
+        daily_allowance: Data requests of a UTC day. After them, the status is 429 until midnight.
+        token_rate: Token requests of a minute. After them, the status is 429.
+        approved: If false, an enrolled key waits for :meth:`approve`.
+        late: If false, generated points are final two minutes after their bucket.
+        record_wire: Keeps the bytes of each request in :attr:`wire`.
+        tls: Uses TLS with a certificate of :attr:`ca`. ``"1.2"`` and ``"1.3"`` offer only this
+            version.
+        mutual_tls: Makes the service a platform-managed one, for clients with a certificate of
+            :meth:`certificate`. With ``"data"`` the certificate authorises each request. With
+            ``"token"`` it authenticates token requests (RFC 8705).
+        variant: Limits and formats that the interface does not specify.
+
+    Raises:
+        ConfigError: A setting is wrong, or the port is in use.
+
+    >>> day = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-02T00:00Z"}
+    >>> with siteline.Sandbox(now="2026-11-20T00:00:00Z", daily_allowance=100) as service:
+    ...     scan = service.client().scan(**day, interval="1h")
+    ...     len(scan.collect()) == len(service.expected(**day, interval="1h"))
+    True
+    """
+
+    __slots__ = ("_clock", "_credential", "_handle", "_mutual_tls", "_uses_tls")
+    _instead = "another process needs its base_url and an enrolled key to make a client"
+
+    @explains_keywords(_MOVED)
+    def __init__(
+        self,
+        *,
+        port: int | None = None,
+        seed: int = 7,
+        now: _Instant | None = None,
+        daily_allowance: int | None = None,
+        token_rate: int = 30,
+        approved: bool = True,
+        late: bool = True,
+        record_wire: bool = False,
+        tls: bool | Literal["1.2", "1.3"] = False,
+        mutual_tls: Literal["data", "token"] | None = None,
+        variant: Variant = Variant(),  # noqa: B008
+    ) -> None:
+        """Start a service."""
+        options = {
+            "port": port,
+            "seed": seed,
+            "daily_allowance": daily_allowance,
+            "token_rate": token_rate,
+            "approved": approved,
+            "late": late,
+            "record_wire": record_wire,
+            "tls": tls,
+            "mutual_tls": mutual_tls,
+            **_formats(variant),
+        }
+        self._handle = SandboxHandle(now, options)
+        self._clock = Clock._of(self._handle.clock)
+        self._mutual_tls = mutual_tls
+        self._uses_tls = tls is not False or mutual_tls is not None
+        self._credential: Credential | MutualTls | None = None
+
+    @property
+    def base_url(self) -> str:
+        """The address of the service, ``http://127.0.0.1:PORT``, or ``https://…`` with TLS."""
+        return self._handle.base_url
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the service and of its clients.
+
+        ``sandbox.clock.advance("1d")`` moves them all without waiting.
+        """
+        return self._clock
+
+    @property
+    def ca(self) -> bytes:
+        """The certificate of the sandbox's own authority (PEM), for ``ca_bundle=`` of a client.
+
+        Raises:
+            ConfigError: The sandbox uses no TLS.
+        """
+        return self._handle.ca().encode()
+
+    def client(self, **options: Unpack[_ClientOptions]) -> Client:
+        """Returns an enrolled client of this service, on its clock.
+
+        All clients of a sandbox belong to one integration. They share the subject, the token and
+        the service's allowance. Each counts only its own requests, unless ``ledger`` is given.
+
+        Args:
+            **options: Keywords of :class:`siteline.Client`. They override the defaults of the
+            sandbox.
+
+        >>> sandbox.client(daily_allowance=50).allowance
+        <Allowance 0 of 50 used, 50 left; 0 token requests>
+        """
+        from siteline import Client
+
+        settings: _ClientOptions = {"credential": self._own_credential(), "clock": self._clock}
+        if self._uses_tls:
+            settings["ca_bundle"] = self.ca
+        settings.update(options)
+        client = Client(self.base_url, **settings)
+        self._handle.serve_while_exists(client)
+        return client
+
+    def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient:
+        """Returns an asynchronous client of the same integration.
+
+        Args:
+            **options: Keywords of :class:`siteline.AsyncClient`, as for :meth:`client`.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with sandbox.async_client() as client:
+        ...         return len(await client.discover())
+        >>> asyncio.run(main())
+        2
+        """
+        from siteline.aio import AsyncClient
+
+        return AsyncClient._over(self.client(**options))
+
+    def _own_credential(self) -> Credential | MutualTls:
+        # Two threads may both create one, for the same key and subject.
+        if self._credential is None:
+            if self._mutual_tls is None:
+                from siteline import Credential
+
+                key, subject = self._handle.key()
+                self._credential = Credential(subject, key.encode())
+            else:
+                from siteline import MutualTls
+
+                certificate = self._handle.own_certificate(_CLIENT).encode()
+                client_id = _CLIENT if self._mutual_tls == "token" else None
+                self._credential = MutualTls(certificate, client_id=client_id)
+        return self._credential
+
+    def env(self) -> dict[str, str]:
+        """Returns environment variables for code that makes its own client.
+
+        For this process or another: ``subprocess.run(..., env={**os.environ, **sandbox.env()})``.
+
+        ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT`` and ``SITELINE_PRIVATE_KEY`` (PEM text) are
+        settings of the client. ``SITELINE_SANDBOX_CLOCK`` gives each client of this ``base_url``
+        the :attr:`clock` of the sandbox: if one process moves it, it moves in all of them.
+        ``datetime.now()`` remains the machine's time.
+
+        With ``tls`` there is also ``SSL_CERT_FILE``. With ``mutual_tls``,
+        ``SITELINE_CERTIFICATE_FILE`` replaces subject and key, and ``SITELINE_CLIENT_ID`` is set if
+        there are tokens. :meth:`close` removes the files.
+
+        >>> print(*sorted(sandbox.env()))
+        SITELINE_BASE_URL SITELINE_PRIVATE_KEY SITELINE_SANDBOX_CLOCK SITELINE_SUBJECT
+        """
+        handle = self._handle
+        variables = {
+            "SITELINE_BASE_URL": self.base_url,
+            "SITELINE_SANDBOX_CLOCK": handle.shared_clock(),
+        }
+        if self._uses_tls:
+            variables["SSL_CERT_FILE"] = handle.shared_file("ca.pem", handle.ca())
+        if self._mutual_tls is None:
+            key, subject = handle.key()
+            return {**variables, "SITELINE_SUBJECT": subject, "SITELINE_PRIVATE_KEY": key}
+        certificate = handle.own_certificate(_CLIENT)
+        file = handle.shared_file("client.pem", certificate)
+        variables["SITELINE_CERTIFICATE_FILE"] = file
+        if self._mutual_tls == "token":
+            variables["SITELINE_CLIENT_ID"] = _CLIENT
+        return variables
+
+    @explains_keywords()
+    def load(
+        self,
+        frame: pd.DataFrame | _ArrowStream,
+        *,
+        bucket: _Duration | None = None,
+        site: str | None = "S1",
+        line: str | None = "L1",
+        machine: str | None = "M1",
+        device: str | None = "D1",
+        tag: str | None = "T1",
+    ) -> int:
+        """Serves your own data. The first load replaces the generated plant.
+
+        ``timestamp`` and ``value`` are required columns. Timestamps have a zone, or are ISO text
+        with one. Missing values and NaN are null; infinities are refused. The rows are either
+
+        - aggregated points, if there is a column ``minimum``, ``maximum`` or ``sample_count``.
+          Queries for multiples of the bucket get them re-aggregated, weighted by ``sample_count``;
+          or
+        - raw readings, without these columns. They are aggregated to the interval of the query:
+          mean, minimum, maximum and count. All repeated and unsorted timestamps count.
+
+        Optional columns are the ids ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and
+        ``tag_guid``; ``name`` and ``unit`` of the tag, ``site_name``, ``line_name``,
+        ``machine_name`` and ``device_name``, which discovery shows; and ``available_at``, the time
+        when the service gets the row.
+
+        Args:
+            frame: A pandas frame or any Arrow stream (polars, pyarrow, DuckDB, a siteline table).
+            bucket: The width of aggregated points (default: the widest grid of all timestamps, at
+                most a day), or the interval of queries of readings without one (required).
+            site: The id of the site, for frames without this column.
+            line: The id of the line, for frames without this column.
+            machine: The id of the machine, for frames without this column.
+            device: The id of the device, for frames without this column.
+            tag: The id of the tag, for frames without this column.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            ConfigError: The frame cannot be loaded. Nothing was loaded.
+
+        >>> import pandas as pd
+        >>> times = pd.date_range("2026-11-01", periods=3, freq="1min", tz="UTC")
+        >>> with siteline.Sandbox(now="2026-11-20T00:00:00Z") as service:
+        ...     service.load(pd.DataFrame({"timestamp": times, "value": [1, 2, 6]}), bucket="1m")
+        ...     service.expected(interval="3m").to_pandas().value.tolist()
+        3
+        [3.0]
+        """
+        return self._handle.load(frame, bucket, _ids(site, line, machine, device, tag))
+
+    @explains_keywords()
+    def revise(
+        self,
+        timestamp: _Instant,
+        value: float | None,
+        *,
+        minimum: float | None = None,
+        maximum: float | None = None,
+        sample_count: int | None = None,
+        at: _Instant | None = None,
+        site: str | None = "S1",
+        line: str | None = "L1",
+        machine: str | None = "M1",
+        device: str | None = "D1",
+        tag: str | None = "T1",
+    ) -> None:
+        """Changes a loaded point, or adds one. The ids name the series.
+
+        A point that is added before the position of a cursor shifts the points after it: the next
+        page repeats a point.
+
+        Args:
+            timestamp: The bucket of the point.
+            value: The new value. ``None`` makes all four numbers null.
+            minimum: The new minimum (default: ``value``).
+            maximum: The new maximum (default: ``value``).
+            sample_count: The new count (default: 1).
+            at: When the service gets the change (default: now).
+            site: The id of the site. The five ids name the series.
+            line: The id of the line.
+            machine: The id of the machine.
+            device: The id of the device.
+            tag: The id of the tag.
+        """
+        numbers = (
+            value,
+            value if minimum is None else minimum,
+            value if maximum is None else maximum,
+        )
+        if sample_count is None and value is not None:
+            sample_count = 1
+        ids = _ids(site, line, machine, device, tag)
+        self._handle.revise(timestamp, numbers, sample_count, at, ids)
+
+    @explains_keywords()
+    def withdraw(
+        self,
+        timestamp: _Instant,
+        *,
+        at: _Instant | None = None,
+        site: str | None = "S1",
+        line: str | None = "L1",
+        machine: str | None = "M1",
+        device: str | None = "D1",
+        tag: str | None = "T1",
+    ) -> None:
+        """Removes a loaded point. The pages after an older cursor then omit a point.
+
+        Args:
+            timestamp: The bucket of the point.
+            at: When the service removes it (default: now).
+            site: The id of the site. The five ids name the series.
+            line: The id of the line.
+            machine: The id of the machine.
+            device: The id of the device.
+            tag: The id of the tag.
+        """
+        self._handle.withdraw(timestamp, at, _ids(site, line, machine, device, tag))
+
+    @explains_keywords()
+    def expected(
+        self,
+        *,
+        site: str | None = None,
+        line: str | None = None,
+        start: _Instant | None = None,
+        end: _Instant | None = None,
+        interval: _Duration | None = None,
+        filters: Mapping[str, _Filter] | None = None,
+        at: _Instant | None = None,
+    ) -> Table:
+        """Returns the points that a complete read must return. Sends no request.
+
+        Args:
+            site: As for :meth:`siteline.Client.scan`, like the next four.
+            line: The line.
+            start: The start (default: the start of the loaded data, or a day before ``end``).
+            end: The end (default: the end of the loaded data, or now).
+            interval: The bucket width (default: the service's).
+            filters: Accepted ids by query parameter, such as ``{"machineId": ["M1", "M2"]}``.
+            at: The time of the read (default: now). ``"final"`` is after all points have arrived
+                and been revised; generated points are final a day after their bucket.
+        """
+        given = [(name, _texts(ids)) for name, ids in (filters or {}).items()]
+        return self._handle.expected(site, line, given, start, end, interval, at)
+
+    @property
+    def stats(self) -> SandboxStats:
+        """The counts and logs of the requests so far.
+
+        >>> sandbox.stats.data_requests
+        0
+        """
+        return SandboxStats._of(self._handle.stats())
+
+    @property
+    def wire(self) -> list[str]:
+        r"""The bytes of each request as text, in order, with ``record_wire=True``.
+
+        They contain assertions and access tokens. Bytes that are not UTF-8 become ``\ufffd``.
+        """
+        return self._handle.wire()
+
+    @explains_keywords()
+    def fault(
+        self,
+        *,
+        on: Literal["token", "discovery", "data"],
+        nth: int | None = None,
+        every: int | None = None,
+        times: int | None = None,
+        skip: int = 0,
+        chance: float | None = None,
+        seed: int = 0,
+        status: int | None = None,
+        error: str | None = None,
+        body: str | bytes | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        retry_after: int | str | None = None,
+        unavailable: bool = False,
+        members: Mapping[str, Any] | None = None,
+        drop: Sequence[str] | None = None,
+        delay: _Duration | None = None,
+        cut: int | None = None,
+        stall: int | None = None,
+        hang: bool = False,
+        reset: bool = False,
+        raw: str | bytes | None = None,
+        repeat_cursor: bool = False,
+        cycle_cursors: int | None = None,
+        empty_page: bool = False,
+        forget_cursors: bool = False,
+        forget_tokens: bool = False,
+        grant: Sequence[str] | None = None,
+    ) -> None:
+        """Causes faults in requests, and counts the requests from now.
+
+        The service processes a request with a fault nevertheless: its assertion is used, its page
+        is counted.
+
+        Args:
+            on: The endpoint.
+            nth: Only this request. Without ``nth``, ``every``, ``times``, ``skip`` and ``chance``:
+                the next request.
+            every: Each request with a number divisible by this one.
+            times: Number of requests in a row.
+            skip: Requests before them without a fault.
+            chance: The probability of a fault.
+            seed: The seed of ``chance``.
+            status: The status of a reply that replaces the correct one.
+            error: The code of a JSON error body of this reply.
+            body: The body of this reply.
+            headers: Headers to set in the reply; ``None`` removes one, even ``Date``.
+            retry_after: ``Retry-After`` of the reply that replaces the correct one.
+            unavailable: Replies ``temporarily_unavailable``, with ``status`` or the sandbox's own.
+            members: Members to change in the JSON of the correct reply.
+            drop: Members to remove from the JSON of the correct reply.
+            delay: Moves the clock before the request is processed.
+            cut: Closes the connection after this number of bytes of the body.
+            stall: Sends nothing after this number of bytes of the body.
+            hang: Sends no reply.
+            reset: Resets the connection.
+            raw: Sends these bytes instead of HTTP.
+            repeat_cursor: Repeats the cursor, from the second page on.
+            cycle_cursors: Sends the cursor that it sent this number of pages before.
+            empty_page: Sends a page without points.
+            forget_cursors: Makes all cursors invalid.
+            forget_tokens: Makes all tokens invalid.
+            grant: Grants only these scopes.
+
+        Raises:
+            ConfigError: The keywords contradict each other or the endpoint, or have no effect.
+
+        >>> sandbox.fault(on="data", status=503, times=2)
+        >>> len(client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z",
+        ...                 interval="1h").collect()) > 0
+        True
+        >>> client.allowance.used
+        3
+        """
+        given = {name: one for name, one in locals().items() if one is not None}
+        for name in ("self", "on", "delay"):
+            given.pop(name, None)
+        if retry_after is not None:
+            given["retry_after"] = str(retry_after)
+        if isinstance(members, dict):
+            given["members"] = _json(members)
+        self._handle.fault(on, delay, given)
+
+    def clear_faults(self) -> None:
+        """Ends all faults."""
+        self._handle.clear_faults()
+
+    def forget_tokens(self) -> None:
+        """Makes every access token invalid: the next request with one gets status 401."""
+        self._handle.forget_tokens()
+
+    def forget_cursors(self) -> None:
+        """Makes every cursor invalid, as after a restart of the service."""
+        self._handle.forget_cursors()
+
+    @explains_keywords()
+    def certificate(
+        self,
+        name: str = "plant",
+        *,
+        lifetime: _Duration = "30d",
+        begins: _Instant | None = None,
+        client_auth: bool = True,
+        trusted: bool = True,
+        registered: bool = True,
+        chain: bool = False,
+    ) -> bytes:
+        """Issues a client certificate, for :class:`siteline.MutualTls`.
+
+        Its subject is ``CN=<name>,O=siteline sandbox``. The service accepts it by default. Earlier
+        certificates with the same name stay valid.
+
+        Args:
+            name: The name, which is also the ``client_id``.
+            lifetime: How long it is valid.
+            begins: From when it is valid (default: five minutes ago).
+            client_auth: If false, it is not for clients, and the service refuses it.
+            trusted: If false, another authority signs it, and the service refuses it.
+            registered: If false, the service does not know it and refuses it.
+            chain: If true, an intermediate authority signs it. Its certificate is included.
+
+        Returns:
+            The certificate with its private key (PEM).
+
+        >>> with siteline.Sandbox(mutual_tls="data") as service:
+        ...     stale = siteline.MutualTls(service.certificate("plant-7", lifetime="1h"))
+        ...     service.clock.advance("2h")
+        ...     service.client(credential=stale).discover()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        siteline.errors.CredentialError: The client certificate "CN=plant-7,O=...
+        """
+        options = {
+            "client_auth": client_auth,
+            "trusted": trusted,
+            "registered": registered,
+            "chain": chain,
+        }
+        return self._handle.certificate(name, lifetime, begins, options).encode()
+
+    def unregister(self, name: str) -> None:
+        """Makes all certificates of a name invalid, and the tokens that are bound to them."""
+        self._handle.unregister(name)
+
+    def enroll(
+        self, public_jwk: Mapping[str, Any] | str, scopes: Iterable[str] | None = None
+    ) -> str:
+        """Enrolls a public RSA key of 2048 bits or more.
+
+        Args:
+            public_jwk: A mapping such as ``PrivateKey.public_jwk``, or JSON text.
+            scopes: The allowed scopes (default: discovery and data).
+
+        Returns:
+            The subject.
+
+        Raises:
+            ConfigError: The key is not such a key.
+        """
+        given = None if scopes is None else _texts(scopes)
+        return self._handle.enroll(_json_text(public_jwk), given)
+
+    def approve(self, subject: str) -> None:
+        """Approves an integration of a sandbox with ``approved=False``."""
+        self._handle.approve(subject)
+
+    def revoke(self, subject: str) -> None:
+        """Revokes the approval: there are no new tokens, and earlier ones are invalid."""
+        self._handle.revoke(subject)
+
+    def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
+        """Replaces the enrolled public key. Earlier tokens stay valid."""
+        self._handle.replace_key(subject, _json_text(public_jwk))
+
+    def close(self) -> None:
+        """Stops the service. :attr:`stats`, :attr:`wire` and :meth:`expected` still work.
+
+        A second call does nothing.
+        """
+        self._handle.close()
+
+    def __enter__(self) -> Self:
+        """Return the sandbox."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the sandbox."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show the address and the time."""
+        state = "closed" if self._handle.is_closed else self.base_url
+        return f"<Sandbox {state}, {iso(self._clock.now())}>"
+
+
+def _ids(*ids: str | int | None) -> tuple[str | None, ...]:
+    return tuple(None if one is None else str(one) for one in ids)
+
+
+def _texts(given: str | int | Iterable[str | int]) -> list[str]:
+    return [str(given)] if isinstance(given, str | int) else [str(one) for one in given]
+
+
+def _formats(variant: object) -> dict[str, object]:
+    if isinstance(variant, Variant):
+        return vars(variant)
+    raise TypeError(f"variant= is a siteline.testing.Variant, not a {type(variant).__name__}.")
+
+
+def _json(members: dict[str, Any]) -> Any:
+    """Return the members as JSON values."""
+    import json
+
+    from siteline.errors import ConfigError
+
+    try:
+        return json.loads(json.dumps(members, allow_nan=False))
+    except ValueError:
+        raise ConfigError("members= holds something that is not JSON.") from None
+
+
+def _json_text(public_jwk: Mapping[str, Any] | str) -> str:
+    import json
+
+    return public_jwk if isinstance(public_jwk, str) else json.dumps(dict(public_jwk))
