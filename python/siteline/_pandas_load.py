@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from siteline._arrow_check import check_column
+from siteline._records.series import Record
 from siteline.errors import ConfigError
-from siteline.frames import Record
 
 __all__: list[str] = []
 

@@ -244,7 +244,7 @@ impl PySandbox {
         Ok(PyTable::unread(truth::points(&truth).or_raise()?))
     }
 
-    /// Counts and logs of the requests so far: a new dict each time, :class:`SandboxStats`.
+    /// Counts and logs of the requests so far: a new dict each time.
     ///
     /// ``token_requests``, ``tokens_issued``, ``discovery_requests``, ``data_requests``,
     /// ``data_requests_by_day`` (ISO date to count, of all integrations, refused ones too),

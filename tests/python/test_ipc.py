@@ -10,7 +10,7 @@ import pytest
 import siteline
 from kit.ranges import DAY
 
-IDS = list(siteline.Record._fields[:5])
+IDS = list(siteline.types.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
 FEED = siteline.Feed("plant", interval="1m", since=START, window="1d")
 

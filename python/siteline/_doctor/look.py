@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from siteline._core import Credential, MutualTls, Page, _Way
+    from siteline._records.discovery import Discovery
     from siteline.aio import AsyncClient
-    from siteline.discovery import Discovery
 
 __all__: list[str] = []
 
