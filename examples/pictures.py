@@ -10,7 +10,7 @@ from pathlib import Path
 import siteline
 
 
-def series(client: siteline.Client) -> siteline.Plot:
+def series(client: siteline.Client) -> siteline.plots.Plot:
     """Draw two days of a machine: gaps are gaps, the band is from minimum to maximum."""
     table = client.scan(
         site="S1",
@@ -24,7 +24,7 @@ def series(client: siteline.Client) -> siteline.Plot:
     return table.plot(tz="Europe/Berlin", labels=client.series(), title=title)
 
 
-def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.Plot]:
+def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.plots.Plot]:
     """Draw twelve days of two lines that are synced twice a day."""
     feeds = [
         siteline.Feed(
@@ -56,7 +56,7 @@ def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.Plot
         }
 
 
-def with_matplotlib(plot: siteline.Plot, path: Path) -> None:
+def with_matplotlib(plot: siteline.plots.Plot, path: Path) -> None:
     """Draw the frame of a picture of series: a line for each stretch, so that gaps stay gaps."""
     import matplotlib as mpl
 

@@ -46,7 +46,7 @@ with (
         print(f"kept {len(error.partial):,} points; attempts {error.attempts}")
 
     # Later, perhaps on another machine: only the remaining pages are requested.
-    bookmark = siteline.Bookmark.from_bytes(place.read_bytes())
+    bookmark = siteline.types.Bookmark.from_bytes(place.read_bytes())
     rest = week(client).resume(bookmark).to_pandas()
     frame = pd.concat([pd.read_pickle(saved), rest])
     frame = frame.drop_duplicates(POINT, keep="last").sort_values(POINT, ignore_index=True)

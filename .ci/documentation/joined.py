@@ -53,7 +53,8 @@ class Joined(griffe.Extension):
         for thing in own:
             _write_out(thing, aliases, compiled)
             if thing.docstring:
-                scopes = [*_scopes(thing), pkg, pkg.members["errors"]]
+                modules = [pkg.members[name] for name in ("types", "shapes", "targets", "errors")]
+                scopes: list[Any] = [*_scopes(thing), pkg, *modules]
                 resolve = partial(_resolve, scopes=scopes, public=public)
                 try:
                     thing.docstring.value = markdown(

@@ -10,9 +10,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python"
 # The public modules of docs/stability.md. The first module that exports a name documents it.
 MODULES = (
     "siteline",
+    "siteline.types",
+    "siteline.shapes",
     "siteline.errors",
     "siteline.plots",
-    "siteline.reports",
     "siteline.targets",
     "siteline.dlt",
     "siteline.spark",

@@ -58,7 +58,7 @@ def executed(path: Path) -> dict[str, str]:
             printed, value = _run(text, space, f"{path.name}, cell {len(parts) + 1}")
             parts.append(f"```python\n{text}\n```")
             parts += [f"```text\n{printed.rstrip()}\n```"] if printed.strip() else []
-            if isinstance(value, siteline.Plot):
+            if isinstance(value, siteline.plots.Plot):
                 name = f"{path.stem}-{len(files) + 1}.svg"
                 files[name] = value.svg()
                 parts.append(f"![{value.alt}]({name})")

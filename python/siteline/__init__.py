@@ -16,29 +16,22 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 :class:`MutualTls` in place of a credential for a platform-managed integration;
 :class:`Feed` and :class:`Store` for data that stay up to date while the service revises them;
 :class:`Agent` for many processes; :class:`Sandbox` for tests; pictures are made by
-:mod:`siteline.plots`; all exceptions are in :mod:`siteline.errors`, the types of the dicts in
-:mod:`siteline.reports`.
+:mod:`siteline.plots`; all exceptions are in :mod:`siteline.errors`, all records in
+:mod:`siteline.types`.
 """
 
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
-    Bookmark,
     Client,
     Completeness,
-    Difference,
     Feed,
     Page,
-    PageIterator,
     Points,
-    Query,
     Rebucketed,
-    RecordIterator,
     Scan,
-    Shape,
     Store,
-    SyncPages,
     Table,
     Wide,
     __version__,
@@ -47,118 +40,38 @@ from siteline._core import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
-    from siteline._doctor import Check, Diagnosis, doctor
+    from siteline._doctor import doctor
     from siteline.agent import Agent
-    from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
-    from siteline.allowance import Allowance
-    from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
-    from siteline.coverage import Coverage, CoverageWindow
+    from siteline.aio import AsyncClient
+    from siteline.catalogue import Catalogue, SeriesInfo
     from siteline.credentials import Credential, MutualTls, PrivateKey
-    from siteline.discovery import Differences, Discovery
     from siteline.errors import SitelineError, SitelineWarning
-    from siteline.frames import Record
     from siteline.gathered import Gathered
-    from siteline.lateness import Delays, Lateness
-    from siteline.maintenance import Freed
-    from siteline.notes import RequestNote
-    from siteline.plots import Plot
-    from siteline.progress import Progress, StoreProgress
-    from siteline.reports import (
-        AllowanceDict,
-        CatalogueReport,
-        CheckDict,
-        DiagnosisDict,
-        FeedReportDict,
-        PageReport,
-        Provenance,
-        PublicJwk,
-        RangeCoverage,
-        ScanReport,
-        SetAsideDict,
-        StoreProvenance,
-        StoreShareDict,
-        SyncReportDict,
-        TableReport,
-        TaskDict,
-    )
     from siteline.sandbox import Sandbox
-    from siteline.sync import FeedReport, Plan, SetAside, SyncReport, Task
-    from siteline.targets import AsyncStoreTarget, StoreTarget
 
 _unpicklable.register_refusals()
 
 __all__ = [
     "Agent",
-    "Allowance",
-    "AllowanceDict",
     "AsyncClient",
-    "AsyncPages",
-    "AsyncRecords",
-    "AsyncScan",
-    "AsyncStoreTarget",
-    "AsyncSyncPages",
-    "Bookmark",
     "Catalogue",
-    "CatalogueReport",
-    "Check",
-    "CheckDict",
     "Client",
     "Completeness",
-    "Coverage",
-    "CoverageWindow",
     "Credential",
-    "Delays",
-    "Diagnosis",
-    "DiagnosisDict",
-    "Difference",
-    "Differences",
-    "Discovery",
-    "DiscoveryShape",
     "Feed",
-    "FeedReport",
-    "FeedReportDict",
-    "Freed",
     "Gathered",
-    "Lateness",
     "MutualTls",
     "Page",
-    "PageIterator",
-    "PageReport",
-    "Plan",
-    "Plot",
     "Points",
     "PrivateKey",
-    "Progress",
-    "Provenance",
-    "PublicJwk",
-    "Query",
-    "RangeCoverage",
     "Rebucketed",
-    "Record",
-    "RecordIterator",
-    "RequestNote",
     "Sandbox",
     "Scan",
-    "ScanReport",
-    "SeriesIds",
     "SeriesInfo",
-    "SetAside",
-    "SetAsideDict",
-    "Shape",
     "SitelineError",
     "SitelineWarning",
     "Store",
-    "StoreProgress",
-    "StoreProvenance",
-    "StoreShareDict",
-    "StoreTarget",
-    "SyncPages",
-    "SyncReport",
-    "SyncReportDict",
     "Table",
-    "TableReport",
-    "Task",
-    "TaskDict",
     "Wide",
     "__version__",
     "doctor",
@@ -168,45 +81,19 @@ __all__ = [
 # Each module is imported when one of its names is first used, so that importing siteline takes only
 # about two milliseconds.
 _MODULES = {
-    "_doctor": ("Check", "Diagnosis", "doctor"),
+    "_doctor": ("doctor",),
     "agent": ("Agent",),
-    "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"),
-    "allowance": ("Allowance",),
-    "catalogue": ("Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"),
-    "coverage": ("Coverage", "CoverageWindow"),
+    "aio": ("AsyncClient",),
+    "catalogue": ("Catalogue", "SeriesInfo"),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
-    "discovery": ("Differences", "Discovery"),
-    "frames": ("Record",),
     "gathered": ("Gathered",),
-    "lateness": ("Delays", "Lateness"),
-    "maintenance": ("Freed",),
-    "notes": ("RequestNote",),
-    "plots": ("Plot",),
-    "progress": ("Progress", "StoreProgress"),
-    "reports": (
-        "AllowanceDict",
-        "CatalogueReport",
-        "CheckDict",
-        "DiagnosisDict",
-        "FeedReportDict",
-        "PageReport",
-        "Provenance",
-        "PublicJwk",
-        "RangeCoverage",
-        "ScanReport",
-        "SetAsideDict",
-        "StoreProvenance",
-        "StoreShareDict",
-        "SyncReportDict",
-        "TableReport",
-        "TaskDict",
-    ),
     "sandbox": ("Sandbox",),
-    "sync": ("FeedReport", "Plan", "SetAside", "SyncReport", "Task"),
-    "targets": ("AsyncStoreTarget", "StoreTarget"),
     "testing": (),
-    "types": (),
     "errors": (),
+    "plots": (),
+    "shapes": (),
+    "targets": (),
+    "types": (),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

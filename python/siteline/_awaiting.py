@@ -57,7 +57,7 @@ class Call:
 
 
 class PlainTarget:
-    """Calls a :class:`siteline.StoreTarget` without coroutines, for one sync."""
+    """Calls a :class:`siteline.targets.StoreTarget` without coroutines, for one sync."""
 
     def __init__(self, target: Any) -> None:
         """Wrap the user's object."""
@@ -89,7 +89,7 @@ class PlainTarget:
 
 
 class AsyncTarget:
-    """Calls an async :class:`siteline.StoreTarget` for one sync, one call at a time."""
+    """Calls an async :class:`siteline.targets.StoreTarget` for one sync, one call at a time."""
 
     def __init__(self, target: StoreTarget) -> None:
         """Wrap the user's object; the core checks that it has the methods."""
@@ -144,7 +144,7 @@ def target(store: Any) -> PlainTarget | AsyncTarget:
     if not all(callable(getattr(of_user, name, None)) for name in ("state", "apply")):
         raise QueryError(
             "store= is a siteline.Store, or an object with state() and apply(): see "
-            "siteline.StoreTarget."
+            "siteline.targets.StoreTarget."
         )
     if isinstance(store, AsyncTarget):
         return store

@@ -27,24 +27,22 @@ import pyarrow as pa
 
 from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
-from siteline.allowance import Allowance
-from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds
-from siteline.coverage import Coverage
+from siteline._records.allowance import Allowance
+from siteline._records.coverage import Coverage
+from siteline._records.discovery import Discovery
+from siteline._records.lateness import Lateness
+from siteline._records.plan import Plan
+from siteline._records.progress import Progress
+from siteline._records.requests import RequestEvent
+from siteline._records.series import Record, SeriesIds
+from siteline._records.store import Freed, StoreProgress
+from siteline._records.sync import FeedReport, SyncReport
+from siteline._reports import PageReport, ScanReport, TableReport
+from siteline.catalogue import Catalogue
 from siteline.credentials import Credential, MutualTls
-from siteline.discovery import Discovery
-from siteline.frames import Record
 from siteline.gathered import Gathered
-from siteline.lateness import Lateness
-from siteline.maintenance import Freed
-from siteline.notes import RequestNote
 from siteline.plots import Plot
-from siteline.progress import Progress, StoreProgress
-from siteline.reports import (
-    PageReport,
-    ScanReport,
-    TableReport,
-)
-from siteline.sync import FeedReport, Plan, SyncReport
+from siteline.shapes import DiscoveryShape
 from siteline.targets import AsyncStoreTarget, StoreTarget
 from siteline.testing import Clock
 
@@ -58,11 +56,12 @@ __all__ = [
     "CertificateHandle",
     "Client",
     "Completeness",
+    "Credential",
     "CredentialHandle",
-    "Difference",
     "Feed",
     "KeyHandle",
     "Page",
+    "PageDiff",
     "PageIterator",
     "Points",
     "Query",
@@ -291,7 +290,7 @@ class Page:
     def is_last(self) -> bool: ...
     @property
     def is_whole(self) -> bool: ...
-    def against(self, stored: _ArrowStream) -> Difference: ...
+    def against(self, stored: _ArrowStream) -> PageDiff: ...
     @property
     def query(self) -> Query: ...
     @property
@@ -324,7 +323,7 @@ class Page:
     def _preview(self) -> Preview: ...
 
 @final
-class Difference:
+class PageDiff:
     @property
     def inserted(self) -> Page: ...
     @property
@@ -803,7 +802,7 @@ class _BaseOptions(TypedDict, total=False):
     ca_bundle: str | PathLike[str] | _Bytes | None
     proxy: str | None
     clock: Clock | None
-    on_request: Callable[[RequestNote], object] | None
+    on_request: Callable[[RequestEvent], object] | None
 
 class _ClientOptions(_BaseOptions, total=False):
     credential: Credential | MutualTls | None
@@ -833,7 +832,7 @@ def _forbid_core_dumps() -> None: ...
 def _give_all_back() -> None: ...
 
 class _Instrument(Protocol):
-    def request(self, note: RequestNote) -> None: ...
+    def request(self, note: RequestEvent) -> None: ...
     def revised(self, feeds: Sequence[tuple[str, int]], /) -> None: ...
 
 @final
@@ -861,7 +860,7 @@ class Client:
         ca_bundle: str | PathLike[str] | _Bytes | None = None,
         proxy: str | None = None,
         clock: Clock | None = None,
-        on_request: Callable[[RequestNote], object] | None = None,
+        on_request: Callable[[RequestEvent], object] | None = None,
     ) -> Self: ...
     @classmethod
     def from_env(cls, **options: Unpack[_OutsideOptions]) -> Client: ...

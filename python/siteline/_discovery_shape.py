@@ -37,8 +37,8 @@ class DiscoveryShape:
     paths.
 
     >>> body = b'{"areas": [{"code": "L1", "signals": [{"uid": "t1", "text": "speed"}]}]}'
-    >>> shape = siteline.DiscoveryShape(line="areas[].code", tag="uid", name="text")
-    >>> [one] = siteline.Catalogue(siteline.Discovery(body), shape=shape)
+    >>> shape = siteline.shapes.DiscoveryShape(line="areas[].code", tag="uid", name="text")
+    >>> [one] = siteline.Catalogue(siteline.types.Discovery(body), shape=shape)
     >>> one.line_id, one.tag_guid, one.label
     ('L1', 't1', 'speed')
     """

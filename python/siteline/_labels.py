@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from siteline._discovered import Ids
-from siteline.catalogue import Catalogue, SeriesIds, joined
+from siteline._records.series import SeriesIds
+from siteline.catalogue import Catalogue, joined
 from siteline.errors import QueryError, SitelineWarning
 
 __all__: list[str] = []
@@ -82,7 +83,7 @@ def _refused(labels: Any) -> QueryError:
 
 def _of_discovery(body: bytes | None) -> Catalogue:
     """Return the catalogue of a discovery response; several frames in a row have the same."""
-    from siteline.discovery import Discovery
+    from siteline._records.discovery import Discovery
 
     if body is None:
         raise QueryError(

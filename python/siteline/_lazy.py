@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from siteline.frames import Record, import_polars
+from siteline._records.series import Record
+from siteline.frames import import_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from typing import Any
 
 from siteline._arguments import nanoseconds
 from siteline._arrow_check import check_column
+from siteline._records.series import Record
 from siteline.errors import ConfigError
-from siteline.frames import Record
 
 __all__: list[str] = []
 

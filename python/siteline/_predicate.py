@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import polars as pl
 
-from siteline.frames import Record
+from siteline._records.series import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from siteline._records.progress import Progress
 from siteline.gathered import Gathered
-from siteline.progress import Progress, finish, reporters
+from siteline.progress import finish, reporters
 
 if TYPE_CHECKING:
     from collections.abc import Callable

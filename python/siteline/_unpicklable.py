@@ -6,8 +6,8 @@ import copyreg
 
 from siteline._core import (
     Completeness,
-    Difference,
     Page,
+    PageDiff,
     PageIterator,
     Rebucketed,
     RecordIterator,
@@ -26,7 +26,7 @@ _INSTEAD: dict[type[Any], str] = {
     Completeness: _FRAMES,
     Rebucketed: _FRAMES,
     Wide: _FRAMES,
-    Difference: "pickle the results of to_pandas() or to_arrow() of its parts",
+    PageDiff: "pickle the results of to_pandas() or to_arrow() of its parts",
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
     SyncPages: "pickle the states: a sync that begins with them goes on",

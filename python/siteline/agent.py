@@ -92,15 +92,9 @@ class Agent(OfThisProcess):
         Raises:
             ClosedError: The agent is closed.
         """
-        from datetime import datetime
-
-        from siteline.allowance import Allowance
         from siteline.types import AgentState
 
-        state = self._handle.state()
-        counts = state["allowance"]
-        resets_at = datetime.fromisoformat(counts["resets_at"])
-        return AgentState(**{**state, "allowance": Allowance(**{**counts, "resets_at": resets_at})})
+        return AgentState._restore(self._handle.state())
 
     def env(self) -> dict[str, str]:
         """Returns the environment variables for a process that uses the agent.

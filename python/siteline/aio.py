@@ -35,8 +35,9 @@ from siteline._awaiting import KnownStates, async_target
 from siteline._core import Client, Feed, Page
 from siteline._patching import Replaceable
 from siteline._reads import Reads
+from siteline._records.progress import Progress
 from siteline.errors import SitelineError
-from siteline.progress import Progress, finish
+from siteline.progress import finish
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -63,14 +64,16 @@ if TYPE_CHECKING:
         _PullOptions,
         _SyncOptions,
     )
-    from siteline.allowance import Allowance
-    from siteline.catalogue import Catalogue, DiscoveryShape
+    from siteline._records.allowance import Allowance
+    from siteline._records.discovery import Discovery
+    from siteline._records.plan import Plan
+    from siteline._records.series import Record
+    from siteline._records.sync import SyncReport
+    from siteline._reports import ScanReport
+    from siteline.catalogue import Catalogue
     from siteline.credentials import Credential, MutualTls
-    from siteline.discovery import Discovery
-    from siteline.frames import Record
     from siteline.gathered import Gathered
-    from siteline.reports import ScanReport
-    from siteline.sync import Plan, SyncReport
+    from siteline.shapes import DiscoveryShape
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
@@ -170,8 +173,8 @@ class AsyncClient(Replaceable):
         """Bring feeds up to date in a store: see :meth:`siteline.Client.sync`.
 
         A :class:`siteline.Store` is written on a separate thread; a target of yours may have
-        ``async`` methods: :class:`siteline.AsyncStoreTarget`. A cancelled sync first completes the
-        page that is being written; committed pages stay.
+        ``async`` methods: :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first
+        completes the page that is being written; committed pages stay.
         """
         target = async_target(store)
         run = await _completed(
@@ -260,7 +263,7 @@ class AsyncClient(Replaceable):
         return self._client.plan(given, known, **options)
 
     def close(self) -> None:
-        """Close, without waiting: open and later calls raise :class:`siteline.errors.ClosedError`."""
+        """Close, without waiting: open and later calls raise :class:`ClosedError`."""
         self._client.close()
 
     async def __aenter__(self) -> Self:
@@ -372,7 +375,7 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
 
 
 class AsyncSyncPages(Replaceable):
-    """The pages of a sync with the states to store with them: :class:`siteline.SyncPages`.
+    """The pages of a sync with the states to store with them: :class:`siteline.types.SyncPages`.
 
     Made by :meth:`AsyncClient.sync_pages`. Asking for the next page says that the one before was
     stored: so it is for one task. A cancelled wait loses no page.
@@ -410,7 +413,7 @@ class AsyncSyncPages(Replaceable):
         raise StopAsyncIteration
 
     def applied(self, inserted: int, revised: int, unchanged: int, flagged: int = 0) -> None:
-        """Say what the last page changed: see :meth:`siteline.SyncPages.applied`."""
+        """Say what the last page changed: see :meth:`siteline.types.SyncPages.applied`."""
         self._pages.applied(inserted, revised, unchanged, flagged)
 
     @property
@@ -419,7 +422,7 @@ class AsyncSyncPages(Replaceable):
         return self._pages.report
 
     def close(self) -> None:
-        """End the sync here: see :meth:`siteline.SyncPages.close`."""
+        """End the sync here: see :meth:`siteline.types.SyncPages.close`."""
         self._pages.close()
 
     async def __aenter__(self) -> Self:
@@ -479,7 +482,7 @@ class AsyncScan(Replaceable):
     @overload
     def records(self, *, named: Literal[True], fresh: bool = False) -> AsyncRecords[Record]: ...
     def records(self, *, named: bool = False, fresh: bool = False) -> AsyncRecords[Any]:
-        """Read point by point: plain dicts, or :class:`siteline.Record` tuples.
+        """Read point by point: plain dicts, or :class:`siteline.types.Record` tuples.
 
         After ``collect()`` the points come from memory, merged and free; before it, and with
         ``fresh=True``, from a new chain: see :meth:`siteline.Scan.records`.

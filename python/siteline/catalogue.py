@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from siteline._discovered import LEVELS, Ids
 from siteline._discovery_shape import DiscoveryShape, read
+from siteline._records.series import SeriesIds
 from siteline.errors import QueryError, SitelineWarning
 
 if TYPE_CHECKING:
@@ -17,34 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline.reports import CatalogueReport
+    from siteline._reports import CatalogueReport
 
-__all__ = ["Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"]
-
-
-class SeriesIds(NamedTuple):
-    """The five ids of a series: what ``labels=`` gives a callable.
-
-    ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and ``tag_guid`` are text, or ``None``
-    where the series has none (§2.3).
-
-    >>> def label(ids):
-    ...     return f"{ids.machine_id} {ids.tag_guid[:8]}"
-    >>> frame = scan.to_pandas(labels=label)
-    >>> frame["label"].nunique()
-    12
-    """
-
-    site_id: str | None
-    """``siteId``."""
-    line_id: str | None
-    """``lineId``."""
-    machine_id: str | None
-    """``machineId``."""
-    device_id: str | None
-    """``deviceId``."""
-    tag_guid: str | None
-    """``tagGuid``."""
+__all__ = ["Catalogue", "SeriesInfo"]
 
 
 class SeriesInfo(NamedTuple):

@@ -131,6 +131,10 @@ class Attempt(NamedTuple):
     wait: float | None
     """Seconds until the next attempt; ``None`` after the last."""
 
+    def to_dict(self) -> dict[str, str | float | None]:
+        """Return the fields as JSON values."""
+        return self._asdict()
+
 
 class SitelineError(Exception):
     """The base class of all exceptions of siteline.
@@ -646,7 +650,7 @@ class UnreadRange(StoreError):
 class BookmarkError(SitelineError, ValueError):
     """The bookmark was edited, or belongs to another query, host or subject.
 
-    >>> siteline.Bookmark.from_bytes(b"edited")
+    >>> siteline.types.Bookmark.from_bytes(b"edited")
     Traceback (most recent call last):
         ...
     siteline.errors.BookmarkError: this is not a bookmark of siteline

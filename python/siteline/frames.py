@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from siteline._core import Scan
+from siteline._records.series import Record
 from siteline._times import iso
 from siteline._zero_copy import can_share, share, timestamps
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from types import ModuleType
 
     import pandas as pd
@@ -27,42 +27,7 @@ if TYPE_CHECKING:
 
     _Ids = Literal["str", "category"]
 
-__all__ = ["Record", "to_arrow", "to_pandas", "to_polars"]
-
-
-class Record(NamedTuple):
-    """One point, as ``scan.records(named=True)`` yields it. Times are aware, in UTC.
-
-    Ten fields, named like the columns: the ids ``site_id``, ``line_id``, ``machine_id``,
-    ``device_id`` and ``tag_guid``; ``timestamp``, the start of the bucket as the service sends it;
-    ``value``, ``minimum``, ``maximum`` and ``sample_count``, each ``None`` where the service sent
-    none. ``extra_columns`` and ``change`` are only in the dicts that ``records()`` yields.
-
-    >>> record = next(scan.records(named=True))
-    >>> record.site_id, record.timestamp.isoformat(), record.sample_count
-    ('S1', '2026-11-01T00:00:00+00:00', 132)
-    """
-
-    site_id: str | None
-    """The site."""
-    line_id: str | None
-    """The production line."""
-    machine_id: str | None
-    """The machine."""
-    device_id: str | None
-    """The device of the machine."""
-    tag_guid: str | None
-    """The tag: what is measured."""
-    timestamp: datetime
-    """The bucket's timestamp, aware, in UTC."""
-    value: float | None
-    """The bucket's value; how the service makes it is not shown (§2.3)."""
-    minimum: float | None
-    """The least reading of the bucket."""
-    maximum: float | None
-    """The greatest reading of the bucket."""
-    sample_count: int | None
-    """The number of readings in the bucket."""
+__all__ = ["to_arrow", "to_pandas", "to_polars"]
 
 
 class _Streamed(Protocol):
@@ -84,8 +49,8 @@ def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str", tz: str | None = No
     Under pandas 3, numbers and timestamps are not copied: pandas copies a column when it is first
     written to. Writing to the read-only array itself
     (``column.array[0] = 1``) raises ``ValueError``.
-    ``frame.attrs["siteline"]`` is a :class:`Provenance`, or for a store's points a
-    :class:`StoreProvenance`; its times are ISO text, so that ``to_parquet()`` keeps it.
+    ``frame.attrs["siteline"]`` is a dict with the origin of the data. Its times are ISO text, so
+    that ``to_parquet()`` keeps it.
     """
     _check_ids(ids)
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from siteline._counts import counted
 from siteline._core import Table
+from siteline._counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         _Labels,
         _PlotLabels,
     )
-    from siteline.frames import Record
+    from siteline._records.series import Record
     from siteline.plots import Plot
 
 __all__ = ["Gathered"]

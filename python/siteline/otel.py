@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from siteline.aio import AsyncClient
-    from siteline.notes import RequestNote
+    from siteline.types import RequestEvent
 
     _Attributes: TypeAlias = dict[str, str | int]
     _Counted: TypeAlias = Callable[["_Tally"], tuple[_Attributes, int | None]]
@@ -84,7 +84,7 @@ def instrument(
     if client is None:
         _core._instrument(made)
     else:
-        _core(client)._instrument(made)
+        _core_client(client)._instrument(made)
 
 
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
@@ -92,10 +92,10 @@ def uninstrument(client: Client | AsyncClient | None = None) -> None:
     if client is None:
         _core._instrument(None)
     else:
-        _core(client)._instrument(None)
+        _core_client(client)._instrument(None)
 
 
-def _core(client: Client | AsyncClient) -> Client:
+def _core_client(client: Client | AsyncClient) -> Client:
     return client if isinstance(client, Client) else client._client
 
 
@@ -120,7 +120,7 @@ class _Instrument:
         self._tracer = trace.get_tracer("siteline", version, tracer_provider)
         self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
 
-    def request(self, note: RequestNote) -> None:
+    def request(self, note: RequestEvent) -> None:
         """Record one request, in the context of the call that sent it."""
         tally = self._meters.count(note)
         attributes: dict[str, Any] = {**tally.of_span, "http.response.body.size": note.bytes}
@@ -162,7 +162,7 @@ class _Tally:
         "requests",
     )
 
-    def __init__(self, note: RequestNote) -> None:
+    def __init__(self, note: RequestEvent) -> None:
         url = urlsplit(note.url)
         self.kind, self.address = note.kind, url.hostname or ""
         self.name = f"{note.method} {url.path}"
@@ -250,7 +250,7 @@ class _Meters:
             "Requests left today.",
         )
 
-    def count(self, note: RequestNote) -> _Tally:
+    def count(self, note: RequestEvent) -> _Tally:
         """Count one request."""
         same = (note.kind, note.url, note.status, note.error, note.feed)
         tally = self._tallies.get(same)

@@ -1,4 +1,4 @@
-"""The progress of a read, which ``progress=`` of ``client.scan(...)`` reports.
+"""What ``progress=`` shows: bars, lines, and calls of the user's callable.
 
 The core does not call Python code while it works. The callback runs between two pages, on the
 thread (in asyncio: in the task) that waits for them, without a lock.
@@ -8,92 +8,18 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from siteline._counts import counted
 from siteline._escape import escaped
+from siteline._records.progress import Progress
+from siteline._records.store import StoreProgress
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
-__all__ = ["Progress", "StoreProgress"]
-
-
-class Progress(NamedTuple):
-    """The progress of a read: the callable passed as ``progress=`` gets it after each page.
-
-    The service does not say in advance how many pages there are (§4.3): ``pages_expected`` is
-    estimated from what was read before.
-
-    - ``pages``, ``points``: read so far, repeated points included
-    - ``requests``: made for them, retries included, and for the page that is read ahead
-    - ``allowance_left``: requests left today, ``None`` where no limit is known (§8)
-    - ``newest``: the newest bucket timestamp so far, ``None`` before the first point
-    - ``fraction``: the part of the range before ``newest``, from 0 to 1; 1 after the last page.
-      ``None`` unless pages are in order of time and have more than one series
-    - ``done``: whether the last page has been read
-    - ``pages_expected``: pages in total: of a sync, as its plan expects them; of a scan, where this
-      client has read the same query over any range; ``None`` where nothing similar was read
-
-    An exception in the callable ends the read without losing a page: the same ``collect()``, or the
-    next ``next(pages)``, continues after the pages that were read.
-
-    >>> events = []
-    >>> frame = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
-    ...                     interval="1h", page_size=50, progress=events.append).to_pandas()
-    >>> [(event.pages, event.points, event.done) for event in events]
-    [(1, 50, False), (2, 72, True)]
-    """
-
-    pages: int
-    """Pages read so far."""
-    points: int
-    """Points on them, repeats included."""
-    requests: int
-    """Requests made for them and for the page that is read ahead, retries included."""
-    allowance_left: int | None
-    """Requests left today, or ``None`` where no limit is known."""
-    newest: datetime | None
-    """The newest bucket timestamp so far."""
-    fraction: float | None
-    """The part of the range before ``newest``, from 0 to 1; ``None`` where it is unknown."""
-    done: bool
-    """Whether the last page has been read."""
-    pages_expected: int | None = None
-    """Pages in total, estimated from earlier reads; ``None`` where nothing similar was read."""
-
-
-class StoreProgress(NamedTuple):
-    """The progress of long work on a store: the callable passed as ``progress=`` gets it.
-
-    Of :meth:`Store.check`, :meth:`Store.backup`, :meth:`Store.forget`, :meth:`Store.compact`. An
-    exception in the callable ends the work; what it had committed stays.
-
-    - ``done``, ``total``: steps of the work: blocks of points, pages of the file; ``total`` grows
-      where the work finds more
-    - ``finished``: whether the work has ended
-
-    >>> seen = []
-    >>> siteline.Store("plant.siteline").check(progress=seen.append)
-    >>> seen[-1].finished, seen[-1].fraction
-    (True, 1.0)
-    """
-
-    done: int
-    """Steps that are done."""
-    total: int
-    """All steps, as far as they are known."""
-    finished: bool
-    """Whether the work has ended."""
-
-    @property
-    def fraction(self) -> float:
-        """The part that is done, from 0 to 1."""
-        if self.finished:
-            return 1.0
-        return self.done / self.total if self.total else 0.0
+__all__: list[str] = []
 
 
 def checked(progress: Any) -> Any:
@@ -101,7 +27,7 @@ def checked(progress: Any) -> Any:
     if progress is None or progress is False:
         return None
     if progress is not True and not callable(progress):
-        raise QueryError("progress= is True, or a callable that takes a siteline.Progress.")
+        raise QueryError("progress= is True, or a callable that takes a siteline.types.Progress.")
     from inspect import iscoroutinefunction
 
     if iscoroutinefunction(progress):

@@ -1,44 +1,80 @@
-"""Records that siteline returns."""
+"""The records and iterators that siteline returns.
 
-from __future__ import annotations
+A record is a frozen dataclass, or a named tuple. Its ``to_dict()`` returns JSON values. Records
+compare by value, and can be hashed and pickled.
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+>>> report = client.sync(siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19"),
+...                      siteline.Store("plant.siteline"))
+>>> isinstance(report, siteline.types.SyncReport), report.to_dict()["complete"]
+(True, True)
+"""
 
-from siteline._times import iso
+from siteline._core import Bookmark, PageDiff, PageIterator, Query, RecordIterator, SyncPages
+from siteline._records.agent import AgentState
+from siteline._records.allowance import Allowance
+from siteline._records.coverage import Coverage, CoverageWindow
+from siteline._records.diagnosis import Check, Diagnosis
+from siteline._records.differences import DiscoveryDiff
+from siteline._records.discovery import Discovery
+from siteline._records.lateness import Delays, Lateness
+from siteline._records.plan import Plan
+from siteline._records.progress import Progress
+from siteline._records.requests import RequestEvent
+from siteline._records.series import Record, SeriesIds
+from siteline._records.store import Freed, StoreProgress, StoreShare
+from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
+from siteline.errors import Attempt
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siteline.allowance import Allowance
+    from siteline.aio import AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
 
-__all__ = ["AgentState"]
+__all__ = [
+    "AgentState",
+    "Allowance",
+    "AsyncPages",
+    "AsyncRecords",
+    "AsyncScan",
+    "AsyncSyncPages",
+    "Attempt",
+    "Bookmark",
+    "Check",
+    "Coverage",
+    "CoverageWindow",
+    "Delays",
+    "Diagnosis",
+    "Discovery",
+    "DiscoveryDiff",
+    "FeedReport",
+    "Freed",
+    "Lateness",
+    "PageDiff",
+    "PageIterator",
+    "Plan",
+    "Progress",
+    "Query",
+    "Record",
+    "RecordIterator",
+    "RequestEvent",
+    "SeriesIds",
+    "SkippedRange",
+    "StoreProgress",
+    "StoreShare",
+    "SyncPages",
+    "SyncReport",
+    "Task",
+]
+
+# asyncio takes longer to import than everything else here.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if not (name.startswith("Async") and name in __all__):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        from siteline import aio
+
+        return getattr(aio, name)
 
 
-@dataclass(frozen=True)
-class AgentState:
-    """The state of an :class:`siteline.Agent`, in :attr:`siteline.Agent.state`.
-
-    >>> with siteline.Agent(client) as agent:
-    ...     agent.state.lent, agent.state.allowance.used
-    (0, 0)
-    """
-
-    base_url: str
-    """The address of the service."""
-    subject: str
-    """The subject of the credential."""
-    scopes: str
-    """The scopes that clients may request, separated by spaces."""
-    allowance: Allowance
-    """The daily request allowance. Pages count when they are leased."""
-    lent: int
-    """Leased pages that no client has reported yet."""
-    leases: int
-    """Number of leases since the start."""
-    version: str
-    """The version of siteline."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the fields as JSON values."""
-        counts = self.allowance
-        allowance = {name: getattr(counts, name) for name in counts._fields}
-        return {**asdict(self), "allowance": {**allowance, "resets_at": iso(counts.resets_at)}}
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

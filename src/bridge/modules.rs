@@ -15,17 +15,17 @@ const OF_CLIENTS: [&str; 7] = [
     "siteline._logs",
     "siteline._reads",
     "siteline.frames",
-    "siteline.discovery",
-    "siteline.allowance",
+    "siteline._records.discovery",
+    "siteline._records.allowance",
 ];
 /// Those of a sync, and of what is read from a store.
 const OF_STORES: [&str; 6] = [
     "siteline.errors",
     "siteline._warn",
     "siteline._logs",
-    "siteline.sync",
-    "siteline.coverage",
-    "siteline.lateness",
+    "siteline._records.sync",
+    "siteline._records.coverage",
+    "siteline._records.lateness",
 ];
 
 /// What runs a `password_command`.

@@ -12,11 +12,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use jiff::Timestamp;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
 
+use crate::convert::state::record;
 use siteline_base::lock::Mutex;
 use siteline_core::fork::Owned;
 use siteline_core::http::{Observer, Recipient, RequestNote};
@@ -366,18 +369,48 @@ fn headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> {
     Ok(Some(headers).filter(|headers| !headers.is_empty()).map(Arc::new))
 }
 
-/// The `siteline.RequestNote`.
+/// The fields of a `siteline.types.RequestEvent`.
+#[derive(Serialize)]
+struct RequestEvent<'a> {
+    kind: &'static str,
+    method: &'static str,
+    url: &'a str,
+    status: Option<u16>,
+    error: Option<String>,
+    started: Timestamp,
+    duration: f64,
+    bytes: u64,
+    points: Option<u64>,
+    attempt: u32,
+    reason: Option<&'a str>,
+    waited: f64,
+    feed: Option<&'a str>,
+    allowance_left: Option<u64>,
+    sent: bool,
+}
+
+/// The `siteline.types.RequestEvent` of a finished request.
 fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>> {
-    static NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let error = match note.error {
         Some(kind) => Some(kind.to_string()),
         None => note.is_abandoned.then(|| "abandoned".to_owned()),
     };
-    let request = (note.kind.name(), note.kind.method(), &note.url, note.status, error);
-    let times = (note.started, note.duration.as_secs_f64());
-    let body = (note.bytes, note.points);
-    let attempt = (note.attempt, &note.reason, note.waited.as_secs_f64());
-    let others = (note.feed.as_deref(), note.allowance_left, note.is_sent);
-    let note = NOTE.import(py, "siteline.notes", "note")?;
-    note.call1((request, times, body, attempt, others))
+    let event = RequestEvent {
+        kind: note.kind.name(),
+        method: note.kind.method(),
+        url: &note.url,
+        status: note.status,
+        error,
+        started: note.started,
+        duration: note.duration.as_secs_f64(),
+        bytes: note.bytes,
+        points: note.points,
+        attempt: note.attempt,
+        reason: note.reason.as_deref(),
+        waited: note.waited.as_secs_f64(),
+        feed: note.feed.as_deref(),
+        allowance_left: note.allowance_left,
+        sent: note.is_sent,
+    };
+    record(py, ("siteline._records.requests", "RequestEvent"), &event, [])
 }

@@ -1,4 +1,4 @@
-//! `siteline.Bookmark`: the position from which a read continues.
+//! `siteline.types.Bookmark`: the position from which a read continues.
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -17,10 +17,10 @@ use siteline_core::data::Bookmark;
 ///
 /// >>> bookmark = next(scan.pages()).bookmark
 /// >>> saved = bytes(bookmark)
-/// >>> rest = scan.resume(siteline.Bookmark.from_bytes(saved))
+/// >>> rest = scan.resume(siteline.types.Bookmark.from_bytes(saved))
 /// >>> [len(page) for page in rest.pages()]
 /// [30, 12]
-#[pyclass(frozen, weakref, eq, hash, name = "Bookmark", module = "siteline")]
+#[pyclass(frozen, weakref, eq, hash, name = "Bookmark", module = "siteline.types")]
 #[derive(PartialEq, Hash)]
 pub(crate) struct PyBookmark(pub(crate) Bookmark);
 

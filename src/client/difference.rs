@@ -1,4 +1,4 @@
-//! `siteline.Difference`: a page beside the points that a store has.
+//! `siteline.types.PageDiff`: a page beside the points that a store has.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use siteline_core::error::{Error, Kind};
 /// >>> page = next(scan.pages())
 /// >>> difference = page.against(page)
 /// >>> difference, len(difference.unchanged) == len(page)
-/// (<Difference: 0 inserted, 0 changed, 30 unchanged, 0 missing>, True)
-#[pyclass(frozen, weakref, name = "Difference", module = "siteline")]
+/// (<PageDiff: 0 inserted, 0 changed, 30 unchanged, 0 missing>, True)
+#[pyclass(frozen, weakref, name = "PageDiff", module = "siteline.types")]
 pub(crate) struct PyDifference {
     inserted: Py<PyPage>,
     changed: Py<PyPage>,
@@ -77,7 +77,7 @@ impl PyDifference {
 
 #[pymethods]
 impl PyPage {
-    /// Compare with the points that a store of yours has: :class:`Difference`.
+    /// Compare with the points that a store of yours has: :class:`PageDiff`.
     ///
     /// - ``stored``: the stored points of the page's range, or of more, as an Arrow stream (a pyarrow or
     ///   polars table, a DuckDB relation): the ten columns of :class:`Table` under their names, of any
@@ -131,7 +131,7 @@ impl PyDifference {
             [&self.inserted, &self.changed, &self.unchanged, &self.missing]
                 .map(|part| part.get().page.rows());
         format!(
-            "<Difference: {inserted} inserted, {changed} changed, {unchanged} unchanged, {missing} missing>"
+            "<PageDiff: {inserted} inserted, {changed} changed, {unchanged} unchanged, {missing} missing>"
         )
     }
 }

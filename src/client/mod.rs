@@ -38,13 +38,13 @@ use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::{choose_ledger, from_outside, named_ledger, settings_with};
 use crate::convert::clock::GivenClock;
 use crate::convert::patching::{Replaced, methods_can_be_replaced};
-use crate::convert::state::copies_are_itself;
+use crate::convert::state::{copies_are_itself, record};
 use crate::convert::values::{Text, discovery, html};
 use siteline_base::lock::Mutex;
 use siteline_core::auth::Authentication;
 use siteline_core::client::Client;
 use siteline_core::error::{Error, Kind};
-use siteline_core::http::{AllowanceState, BaseUrl};
+use siteline_core::http::BaseUrl;
 use siteline_core::settings::{Environment, Settings};
 
 const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(base_url, \
@@ -84,7 +84,7 @@ const CREDENTIAL_BY_NAME: &str = "Client() takes its credential by name: Client(
 ///   ``NO_PROXY`` names the host; never used for loopback
 /// - ``clock``: a :class:`Clock`, for tests; ``None`` is that of the sandbox at this ``base_url``, if
 ///   ``SITELINE_SANDBOX_CLOCK`` names one (:meth:`Sandbox.env`), else the machine's
-/// - ``on_request``: a callable that gets a :class:`RequestNote` of each request that has ended; ``None``
+/// - ``on_request``: a callable that gets a :class:`RequestEvent` of each request that has ended; ``None``
 ///   tells nobody
 ///
 /// Durations are seconds, a ``timedelta`` or text such as ``"5m"``. ``None`` is the default everywhere. A
@@ -166,7 +166,10 @@ fn client_notes(
     on_request: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Arc<ClientNotes>> {
     let checked = on_request.map(|given| {
-        py.import("siteline.notes")?.getattr("checked")?.call1((given,)).map(Bound::unbind)
+        py.import("siteline._records.requests")?
+            .getattr("checked")?
+            .call1((given,))
+            .map(Bound::unbind)
     });
     Ok(ClientNotes::new(checked.transpose()?, LogBuffer::current_notes))
 }
@@ -338,16 +341,7 @@ impl PyClient {
     #[getter]
     fn allowance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = detached(py, || self.client.allowance())?.or_raise()?;
-        let AllowanceState {
-            used,
-            limit,
-            left,
-            resets_at,
-            token_requests,
-            token_requests_this_hour,
-        } = state;
-        let class = py.import("siteline.allowance")?.getattr("Allowance")?;
-        class.call1((used, limit, left, resets_at, token_requests, token_requests_this_hour))
+        record(py, ("siteline._records.allowance", "Allowance"), &state, [])
     }
 
     /// The service's clock minus this machine's, in seconds; ``None`` until a reply shows it.

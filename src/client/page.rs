@@ -129,7 +129,7 @@ impl PyPage {
         self.page.bookmark.clone().map(PyBookmark)
     }
 
-    /// What was detected and counted on this page: a dict, :class:`PageReport`.
+    /// What was detected and counted on this page: a dict.
     ///
     /// ``points`` and ``series`` are counts. ``arrays`` (the name of the array of series) and
     /// ``timestamp_forms`` were detected, since §2.3 does not specify them. ``unknown_members`` lists
@@ -179,7 +179,7 @@ impl PyPage {
 ///
 /// >>> [len(page) for page in scan.pages()]
 /// [30, 30, 12]
-#[pyclass(frozen, weakref, name = "PageIterator", module = "siteline")]
+#[pyclass(frozen, weakref, name = "PageIterator", module = "siteline.types")]
 pub(crate) struct PageIterator(pub(crate) PageReader);
 
 impl PageIterator {

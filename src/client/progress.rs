@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::bridge::logging::SharedLogBuffer;
+use crate::convert::state::record;
 use siteline_core::client::progress::Progress;
 use siteline_core::http::Deadline;
 
@@ -44,18 +45,9 @@ impl ProgressArg {
 /// The callback of one read.
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 
-/// The `siteline.Progress` that a callback gets.
+/// The `siteline.types.Progress` that a callback gets.
 pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyAny>> {
-    module(py)?.getattr("Progress")?.call1((
-        progress.pages,
-        progress.points,
-        progress.requests,
-        progress.allowance_left,
-        progress.newest,
-        progress.fraction,
-        progress.done,
-        progress.pages_expected,
-    ))
+    record(py, ("siteline._records.progress", "Progress"), progress, [])
 }
 
 impl ProgressCallback {

@@ -1,4 +1,4 @@
-//! `siteline.Query`: the parameters of a read, immutable; and the arguments that they are made from.
+//! `siteline.types.Query`: the parameters of a read, immutable; and the arguments that they are made from.
 
 use jiff::Timestamp;
 use pyo3::intern;
@@ -24,7 +24,7 @@ const SEVERAL: &str = "It has one value. For several, read a scan of each side b
 /// >>> query = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
 /// >>> print(query)
 /// siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
-#[pyclass(frozen, weakref, eq, hash, name = "Query", module = "siteline")]
+#[pyclass(frozen, weakref, eq, hash, name = "Query", module = "siteline.types")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyQuery(pub(crate) Query);
 

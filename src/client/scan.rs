@@ -250,7 +250,7 @@ impl PyScan {
         PyQuery(self.scan().query().clone())
     }
 
-    /// What in the query may mean something else than it seems, a dict: :class:`ScanReport`. Sends no
+    /// What in the query may mean something else than it seems: a dict. Sends no
     /// request. The report of the table has the same, and more.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

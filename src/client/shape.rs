@@ -1,4 +1,4 @@
-//! `siteline.Shape`: what the user knows about pages and the interface document does not specify.
+//! `siteline.shapes.Shape`: what the user knows about pages and the interface document does not specify.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -25,9 +25,9 @@ use siteline_core::data::Shape;
 /// - ``points``, ``next_cursor``, ``identity`` (five names), ``timestamp_member``, ``value``,
 ///   ``minimum``, ``maximum``, ``sample_count``: member names
 ///
-/// >>> siteline.Shape(array="items", timestamp="epoch_milliseconds").array
+/// >>> siteline.shapes.Shape(array="items", timestamp="epoch_milliseconds").array
 /// 'items'
-#[pyclass(frozen, weakref, eq, hash, name = "Shape", module = "siteline")]
+#[pyclass(frozen, weakref, eq, hash, name = "Shape", module = "siteline.shapes")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct PyShape(pub(crate) Shape);
 

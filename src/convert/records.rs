@@ -1,4 +1,4 @@
-//! Points as Python objects: plain dicts, or `siteline.Record` tuples.
+//! Points as Python objects: plain dicts, or `siteline.types.Record` tuples.
 
 use std::convert::Infallible;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! `siteline.RecordIterator`: points one by one.
+//! `siteline.types.RecordIterator`: points one by one.
 
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
@@ -104,7 +104,7 @@ pub(crate) enum Taken {
 /// >>> record = next(scan.records())
 /// >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
 /// (True, '2026-11-01T00:00:00+00:00')
-#[pyclass(frozen, weakref, generic, name = "RecordIterator", module = "siteline")]
+#[pyclass(frozen, weakref, generic, name = "RecordIterator", module = "siteline.types")]
 pub(crate) struct RecordIterator {
     source: Box<dyn PointSource>,
     named: bool,

@@ -1,7 +1,6 @@
 //! Records of the core as plain dicts, and back: for reports, and for `pickle`. Members have names, so
 //! a state that an older siteline pickled still loads when a newer one has one more member.
 
-use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pythonize::{depythonize, pythonize};
 use serde::Serialize;
@@ -63,14 +62,17 @@ pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     restore::<serde_json::Value>(value).map(|value| value.to_string())
 }
 
-/// An object of a class that is written in Python: what its `_restore` makes of these arguments.
+/// The record of `siteline.types` with the fields of a Rust struct, and with others that it does not have.
 ///
 /// # Errors
-/// None but those of Python itself.
-pub(crate) fn python_object<'py>(
+/// `TypeError` if the fields differ from those of the dataclass; those of Python itself.
+pub(crate) fn record<'py>(
     py: Python<'py>,
     (module, class): (&str, &str),
-    arguments: impl PyCallArgs<'py>,
+    fields: &impl Serialize,
+    others: impl IntoIterator<Item = (&'static str, Bound<'py, PyAny>)>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    py.import(module)?.getattr(class)?.call_method1("_restore", arguments)
+    let members = dict(py, fields)?;
+    others.into_iter().try_for_each(|(name, value)| members.set_item(name, value))?;
+    py.import(module)?.getattr(class)?.call_method1("_restore", (members,))
 }

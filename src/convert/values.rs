@@ -114,9 +114,9 @@ pub(crate) fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The `siteline.Discovery` of a reply.
+/// The `siteline.types.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
-    let class = py.import("siteline.discovery")?.getattr("Discovery")?;
+    let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
     class.call_method1("_of_client", (&body.or_raise()?[..],))
 }
 

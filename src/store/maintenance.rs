@@ -10,7 +10,7 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::long_work;
 use crate::bridge::process::guarded;
 use crate::client::progress::module;
-use crate::convert::state::{dict, python_object};
+use crate::convert::state::record;
 use crate::convert::values::{instant, path_of};
 use crate::store::PyStore;
 use crate::store::feed::{PyFeed, feed_name};
@@ -27,9 +27,9 @@ fn feed_names(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
 }
 
-/// A `siteline.Freed`.
+/// A `siteline.types.Freed`.
 fn freed_object<'py>(py: Python<'py>, freed: &Freed) -> PyResult<Bound<'py, PyAny>> {
-    python_object(py, ("siteline.maintenance", "Freed"), (dict(py, freed)?,))
+    record(py, ("siteline._records.store", "Freed"), freed, [])
 }
 
 /// Does long work on a file, which Ctrl-C ends; `progress` is the argument `progress=`.

@@ -13,6 +13,7 @@ use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
@@ -22,7 +23,7 @@ use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use crate::client::page::{PyPage, Synced};
 use crate::convert::patching::methods_can_be_replaced;
-use crate::convert::state::{copies_are_itself, dict, python_object};
+use crate::convert::state::{copies_are_itself, record};
 use crate::convert::values::{html_sync, instant, optional, path_of, refuse};
 use crate::store::feed::{PyFeed, feed_name};
 use siteline_core::error::{Kind, Result, escaped};
@@ -282,10 +283,10 @@ impl PyStore {
     }
 }
 
-/// A `siteline.Coverage`.
+/// A `siteline.types.Coverage`.
 fn coverage_object(py: Python<'_>, coverage: FeedCoverage) -> PyResult<Bound<'_, PyAny>> {
-    let record = dict(py, &coverage)?;
-    python_object(py, ("siteline.coverage", "Coverage"), (PyFeed(coverage.feed), record))
+    let feed = PyFeed(coverage.feed.clone()).into_bound_py_any(py)?;
+    record(py, ("siteline._records.coverage", "Coverage"), &coverage, [("feed", feed)])
 }
 
 /// How far a feed has been read, as a dict.
@@ -299,8 +300,8 @@ struct FeedOverview {
 }
 
 fn lateness_object<'py>(py: Python<'py>, lateness: &FeedLateness) -> PyResult<Bound<'py, PyAny>> {
-    let arguments = (PyFeed(lateness.feed.clone()), dict(py, lateness)?);
-    py.import("siteline.lateness")?.getattr("Lateness")?.call1(arguments)
+    let feed = PyFeed(lateness.feed.clone()).into_bound_py_any(py)?;
+    record(py, ("siteline._records.lateness", "Lateness"), lateness, [("feed", feed)])
 }
 
 /// A page as a target is given it.

@@ -38,7 +38,7 @@ use siteline_core::preview::Preview;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{ReadSpec, Snapshot, Unread, fixed_range, read_state};
 
-const AT: &str = "a siteline.SyncReport or a sequence number";
+const AT: &str = "a SyncReport or a sequence number";
 /// Notebooks draw at most this many points: the first ones.
 const SHOWN: usize = 1 << 17;
 
@@ -55,7 +55,7 @@ const SHOWN: usize = 1 << 17;
 /// alone that it cannot count by the store's directory. ``frame.attrs["siteline"]`` says what was
 /// read: ``store``, ``feed``, ``query``, ``sequence`` (give it to :meth:`Store.as_of` for the same
 /// points again), ``start``, ``end``, ``machine``, ``device``, ``tag``, ``series`` (``None`` for all,
-/// else lists), ``settled_only``, ``flagged``, ``unread``, ``coverage`` (a :class:`RangeCoverage`: what
+/// else lists), ``settled_only``, ``flagged``, ``unread``, ``coverage`` (a dict: what
 /// of the range has been read from the service), and ``since`` for changes. The schema of the Arrow
 /// stream has the coverage as JSON, under ``siteline.coverage``.
 ///

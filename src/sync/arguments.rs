@@ -69,8 +69,8 @@ pub(crate) enum Begin {
 pub(crate) struct SyncTarget {
     pub(crate) target: Arc<dyn Target>,
     /// The same where it is no `siteline.Store`, which is used with the interpreter released: a
-    /// `siteline.StoreTarget` is called with the interpreter held, and the methods of a
-    /// `siteline.AsyncStoreTarget` are awaited on the event loop that runs the sync.
+    /// `siteline.targets.StoreTarget` is called with the interpreter held, and the methods of a
+    /// `siteline.targets.AsyncStoreTarget` are awaited on the event loop that runs the sync.
     python: Option<Arc<PyTarget>>,
 }
 

@@ -233,7 +233,7 @@ impl PyClient {
     /// - the others: as of :meth:`sync`. ``wait`` is for a :class:`Store`
     ///
     /// ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
-    /// ``query``, or ``None`` where only the state changes: a chain begins again, a range is set aside,
+    /// ``query``, or ``None`` where only the state changes: a chain begins again, a range is skipped,
     /// or a feed has no page yet. ``state`` has one item: the feed's name and the bytes. Of a point that
     /// comes twice the page with the higher ``sequence`` counts, then the later row (§4.5.3).
     ///

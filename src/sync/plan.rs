@@ -1,7 +1,7 @@
 //! `client.plan`: what a sync, or scans, would read and cost.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
@@ -9,7 +9,7 @@ use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
-use crate::convert::state::{dict, python_object};
+use crate::convert::state::record;
 use crate::convert::values::{items, refuse};
 use crate::store::PyStore;
 use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
@@ -18,7 +18,11 @@ use siteline_core::client::collect::CollectOnce;
 use siteline_core::error::{Error, Kind};
 use siteline_core::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
 
-const PLAN: (&str, &str) = ("siteline.sync", "Plan");
+/// A `siteline.types.Plan`.
+fn plan_object<'py>(py: Python<'py>, plan: &Plan, kind: &str) -> PyResult<Bound<'py, PyAny>> {
+    let kind = PyString::new(py, kind).into_any();
+    record(py, ("siteline._records.plan", "Plan"), plan, [("kind", kind)])
+}
 
 /// What a sync of these feeds would read.
 fn plan_feeds(
@@ -74,7 +78,7 @@ impl PyClient {
             let scans = given_scans(feeds)?;
             if scans.is_empty() {
                 let plan = plan_feeds(&self.client, feeds, store, &plan_settings(options)?)?;
-                return python_object(py, PLAN, (dict(py, &plan)?, "sync"));
+                return plan_object(py, &plan, "sync");
             }
             let refused = |message| refuse(py, Kind::QueryError, message);
             if options.iter().any(Option::is_some) {
@@ -89,7 +93,7 @@ impl PyClient {
             let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
             let plan = step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?;
-            python_object(py, PLAN, (dict(py, &plan)?, "scan"))
+            plan_object(py, &plan, "scan")
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `siteline.SyncPages`: a sync in the pull form. Its pages and states are handed to whoever asks for the
+//! `siteline.types.SyncPages`: a sync in the pull form. Its pages and states are handed to whoever asks for the
 //! next one, and asking says that the one before was stored.
 
 use std::any::Any;
@@ -61,7 +61,7 @@ type Handed<'py> = (Option<PyPage>, Bound<'py, PyDict>);
 /// ...     rows = sum(0 if page is None else len(page) for page, state in pages)
 /// >>> pages.report.complete, pages.report.inserted == rows > 0
 /// (True, True)
-#[pyclass(frozen, weakref, name = "SyncPages", module = "siteline")]
+#[pyclass(frozen, weakref, name = "SyncPages", module = "siteline.types")]
 pub(crate) struct PySyncPages {
     run: Mutex<Option<Arc<Run>>>,
     pages: SyncedPages,

@@ -1,14 +1,14 @@
-//! `siteline.SyncReport`: what a sync did, as Python sees it.
+//! `siteline.types.SyncReport`.
 
 use pyo3::prelude::*;
 
-use crate::convert::state::{dict, python_object};
+use crate::convert::state::record;
 use siteline_core::sync::SyncReport;
 
-/// A `siteline.SyncReport`.
+/// The report of a sync.
 pub(crate) fn report_object<'py>(
     py: Python<'py>,
     report: &SyncReport,
 ) -> PyResult<Bound<'py, PyAny>> {
-    python_object(py, ("siteline.sync", "SyncReport"), (dict(py, report)?,))
+    record(py, ("siteline._records.sync", "SyncReport"), report, [])
 }

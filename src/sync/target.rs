@@ -1,4 +1,4 @@
-//! A store of the user's own: a Python object that keeps pages and states. See `siteline.StoreTarget`.
+//! A store of the user's own: a Python object that keeps pages and states. See `siteline.targets.StoreTarget`.
 //!
 //! A plain one is called with the interpreter held, on the thread that called the sync (in asyncio:
 //! that of the loop), between two futures of the core, never inside one. An async one is called on the

@@ -48,7 +48,7 @@ def run_sync(sandbox, store, feed, **options):
 
 def test_late_and_revised_data_leave_it_equal_to_a_siteline_store(sandbox, tmp_path):
     feed, target = make_feed(page_size=700), AsyncMemoryStore()
-    assert isinstance(target, siteline.AsyncStoreTarget)
+    assert isinstance(target, siteline.targets.AsyncStoreTarget)
     with siteline.Store(tmp_path / "plant.siteline") as store:
         for _ in range(3):
             ours = run_sync(sandbox, store, feed)

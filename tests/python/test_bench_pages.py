@@ -48,7 +48,7 @@ def expected(folder):
         for envelope in json.loads(path.read_bytes())["series"]:
             points = envelope.pop("points")
             rows += [[*envelope.values(), *point.values()] for point in points]
-    frame = pd.DataFrame(rows, columns=list(siteline.Record._fields))
+    frame = pd.DataFrame(rows, columns=list(siteline.types.Record._fields))
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).dt.as_unit("us")
     return ordered(frame.astype({"sample_count": "Int64"}))
 

@@ -7,8 +7,10 @@ import warnings
 
 import pytest
 import siteline
-from siteline import Catalogue, Discovery, DiscoveryShape, SitelineWarning
+from siteline import Catalogue, SitelineWarning
 from siteline.errors import QueryError
+from siteline.shapes import DiscoveryShape
+from siteline.types import Discovery
 
 IDS = ("S1", "L1", "M1", "D11")
 RANGE = {"start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
@@ -265,9 +267,9 @@ def test_a_difference_says_what_has_come_or_gone(sandbox):
     after = Discovery(json.dumps(body).encode())
     difference = after.diff(before)
     assert difference
-    assert [entry["path"] for entry in difference.gone] == ["/sites/siteId=S1"]
-    assert [entry["path"] for entry in difference.come] == ["/sites/siteId=S9"]
-    assert repr(difference) == "<Differences 1 come, 1 gone, 0 changed>"
+    assert [entry["path"] for entry in difference.removed] == ["/sites/siteId=S1"]
+    assert [entry["path"] for entry in difference.added] == ["/sites/siteId=S9"]
+    assert repr(difference) == "<DiscoveryDiff 1 added, 1 removed, 0 changed>"
     assert before.diff(dict(before)) == after.diff(body)
 
 

@@ -35,7 +35,7 @@ def windows_of(feed):
 def test_coverage_tells_empty_from_unread(path):
     document = run_json("coverage", path, "--now", LATER)
     part, whole = document["feeds"]
-    assert (document["command"], part["name"], whole["name"]) == ("coverage", "part", "whole")
+    assert (document["command"], part["feed"], whole["feed"]) == ("coverage", "part", "whole")
     assert windows_of(whole) == [
         ("2026-11-15", "settled", False),
         ("2026-11-16", "settled", False),
@@ -109,7 +109,7 @@ def test_lateness_equals_that_of_the_store(sandbox, store):
     known = store.lateness("line-2")
     assert known.points.count > 100
     (found,) = run_json("lateness", store.path)["feeds"]
-    assert (found["name"], found["lateness"]) == ("line-2", 86_400)
+    assert (found["feed"], found["lateness"]) == ("line-2", 86_400)
     assert found["verdict"] == known.verdict
     for name in ("settled", "looked", "suggested"):
         assert found[name] == seconds(getattr(known, name))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
-from siteline._differences import differences
+from siteline._records.differences import differences
 
 L1 = {"lineId": "L1", "name": "press"}
 L2 = {"lineId": "L2", "name": "paint"}
@@ -67,27 +67,27 @@ def test_the_body_is_printed(sandbox, env, discover):
 def test_differences_are_named_by_ids(discover):
     first = discover(plant(L1, total=1), "--diff")
     assert first["since"] is None
-    assert first["come"] == first["gone"] == first["changed"] == []
+    assert first["added"] == first["removed"] == first["changed"] == []
     now, before = plant({**L2, "name": "varnish"}, total=2), datetime.now(UTC)
     document = discover(now, "--diff")
     assert datetime.fromisoformat(document["since"]) <= before
     assert document["resources"] == now
-    assert document["come"] == [
+    assert document["added"] == [
         {"path": "/sites/siteId=S1/lines/lineId=L2", "value": {"lineId": "L2", "name": "varnish"}}
     ]
-    assert document["gone"] == [{"path": "/sites/siteId=S1/lines/lineId=L1", "value": L1}]
+    assert document["removed"] == [{"path": "/sites/siteId=S1/lines/lineId=L1", "value": L1}]
     assert document["changed"] == [{"path": "/total", "before": 1, "after": 2}]
     lines = discover(plant(L2), "--diff", how=run_command).stdout.splitlines()
     assert lines[:2] == [
-        "gone     /total",
+        "removed  /total",
         'changed  /sites/siteId=S1/lines/lineId=L2/name: "varnish" -> "paint"',
     ]
-    assert "0 come, 1 gone, 1 changed since " in lines[2]
+    assert "0 added, 1 removed, 1 changed since " in lines[2]
     again = discover(plant(L2), "--diff", how=run_command).stdout
     assert again.startswith("Nothing has changed since ")
     # A run without --diff is remembered, too.
     discover(plant(L1))
-    assert len(discover(plant(L1, L2), "--diff")["come"]) == 1
+    assert len(discover(plant(L1, L2), "--diff")["added"]) == 1
 
 
 def test_each_subject_has_its_memory(discover, sandbox, env, key, key_file, state):
@@ -113,7 +113,7 @@ def test_unread_output_is_not_remembered(discover, sandbox, env):
     sandbox.fault(on="discovery", status=403, body='{"error": "forbidden"}')
     error = run_json("discover", "--diff", env=env, status=3)["error"]
     assert error["type"] == "ScopeError"
-    assert len(discover(plant(L1, L2), "--diff")["come"]) == 1
+    assert len(discover(plant(L1, L2), "--diff")["added"]) == 1
 
 
 @systems.MODES
@@ -200,23 +200,23 @@ def test_processes_at_once_leave_a_whole_file(sandbox, env, state):
 )
 def test_items_are_identified_by_ids(items, path):
     found = differences({"list": items[::-1]}, {"list": items[:1]})
-    assert found.gone == [{"path": f"/list/{path}", "value": items[1]}]
-    assert found.come == found.changed == []
+    assert found.removed == [{"path": f"/list/{path}", "value": items[1]}]
+    assert found.added == found.changed == []
     back = differences({"list": items[:1]}, {"list": items[::-1]})
-    assert [entry["path"] for entry in back.come] == [f"/list/{path}"]
+    assert [entry["path"] for entry in back.added] == [f"/list/{path}"]
 
 
 def test_order_does_not_count():
     one = {"a": 1, "list": [{"id": 1, "of": ["x", "y", "y"]}, {"id": 2}]}
     other = {"list": [{"id": 2}, {"of": ["y", "x", "y"], "id": 1}], "a": 1}
-    assert not any(differences(one, other))
+    assert not differences(one, other)
     other["list"][1]["of"] = ["y", "x", "x"]
     found = differences(one, other)
-    assert found.gone == [{"path": "/list/id=1/of/-", "value": "y"}]
-    assert found.come == [{"path": "/list/id=1/of/-", "value": "x"}]
-    # An item that is gone is listed once, at its highest level.
-    gone = differences(plant(L1), {"sites": []}).gone
-    assert [entry["path"] for entry in gone] == ["/sites/siteId=S1"]
+    assert found.removed == [{"path": "/list/id=1/of/-", "value": "y"}]
+    assert found.added == [{"path": "/list/id=1/of/-", "value": "x"}]
+    # A removed item is listed once, at its highest level.
+    removed = differences(plant(L1), {"sites": []}).removed
+    assert [entry["path"] for entry in removed] == ["/sites/siteId=S1"]
 
 
 @pytest.mark.parametrize(
@@ -225,4 +225,4 @@ def test_order_does_not_count():
 def test_values_of_other_types_are_changes(before, after):
     found = differences({"a": before}, {"a": after})
     assert found.changed == [{"path": "/a", "before": before, "after": after}]
-    assert found.come == found.gone == []
+    assert found.added == found.removed == []

@@ -96,7 +96,7 @@ def test_a_run_writes_feeds_and_allowance(sandbox, feeds, tmp_path, path):
             expected[(f"sync_points_{name}", feed["name"])] = feed[name]
         expected[("sync_settled_through_timestamp_seconds", feed["name"])] = 1_795_046_400
         expected[("sync_read_through_timestamp_seconds", feed["name"])] = 1_795_132_500
-        expected[("sync_set_aside_ranges", feed["name"])] = 0
+        expected[("sync_skipped_ranges", feed["name"])] = 0
     assert told == expected
     text = path.read_text()
     assert f'{{store="{tmp_path / "plant"}"}}' in text

@@ -48,7 +48,7 @@ def test_a_plan_equals_client_plan(shared_sandbox, synced, plan):
         known = shared_sandbox.client().plan(read_feeds(str(feeds)).feeds, store)
     assert plan(*synced, how=run_process).stdout == f"{known}\n"
     assert document["pages"] == known.pages > 2
-    assert (document["kind"], document["fits"], document["set_aside"]) == ("sync", None, 0)
+    assert (document["kind"], document["fits"], document["skipped"]) == ("sync", None, 0)
     assert document["now"] == "2026-11-21T00:00:00Z"
     assert (document["store"], document["store_exists"]) == (str(path), True)
     assert [(task["feed"], task["why"]) for task in document["tasks"]] == [
@@ -85,7 +85,7 @@ def test_a_missing_store_is_not_made(synced, plan, tmp_path):
     document = plan(synced[0], path)
     assert document["store_exists"] is False
     assert (document["pages"], document["fits"]) == (None, None)
-    assert {task["why"] for task in document["tasks"]} == {"edge", "fill"}
+    assert {task["why"] for task in document["tasks"]} == {"recent", "backfill"}
     assert f"There is no store {path} yet" in plan(synced[0], path, how=run_command).stdout
     assert os.listdir(tmp_path) == []
     other = tmp_path / "notes.txt"

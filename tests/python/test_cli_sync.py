@@ -41,7 +41,7 @@ def test_a_sync_reads_all_feeds(sandbox, feeds, store_path, sync):
     assert first["read_through"] == "2026-11-20T01:25:00Z"
     # The service sets the time.
     assert datetime.fromisoformat(first["now"]) == datetime(2026, 11, 20, 1, 30, tzinfo=UTC)
-    assert (first["resumes_at"], first["todo"]) == (None, [])
+    assert (first["resumes_at"], first["tasks"]) == (None, [])
     before = sandbox.stats.data_requests
     assert first["requests"] == before
     with siteline.Store(store_path) as store:
@@ -98,7 +98,7 @@ def test_status_5_the_own_allowance_is_spent(sandbox, sync):
     document = sync(variables=poor, status=5)
     assert (document["complete"], document["requests"]) == (False, 3)
     assert document["resumes_at"] == "2026-11-21T00:00:00Z"
-    assert document["todo"][0]["feed"] == "line-1"
+    assert document["tasks"][0]["feed"] == "line-1"
     done = sync(variables=poor, status=5, how=run_command)
     assert "still to do, from 2026-11-21 00:00 UTC on: " in done.stdout
     document = sync("--skip-code", 99, variables=poor, status=99)
@@ -113,22 +113,22 @@ def test_status_5_the_service_counts(sync):
     sync("--skip-code", "0")
 
 
-def test_status_6_ranges_are_set_aside(sandbox, sync):
+def test_status_6_ranges_are_skipped(sandbox, sync):
     sandbox.fault(on="data", repeat_cursor=True, times=9)
     words = ("--feed", "line-1", "--until", "2026-11-18")
     assert sync(*words, status=6)["error"]["type"] == "CursorLoop"
     sandbox.clear_faults()
     document = sync(*words, status=6)
     assert document["complete"] is False
-    (aside,) = document["feeds"][0]["set_aside"]
+    (aside,) = document["feeds"][0]["skipped"]
     assert (aside["error"], aside["start"]) == ("CursorLoop", "2026-11-17T00:00:00Z")
-    assert "set aside until" in sync(*words, status=6, how=run_command).stdout
+    assert "skipped until" in sync(*words, status=6, how=run_command).stdout
     sync(*words, "--reread", "2026-11-17/2026-11-18")
 
 
 def test_status_6_enough_pages_were_read(sandbox, sync):
     document = sync("--max-pages", "3", status=6)
-    assert (document["complete"], document["pages"], bool(document["todo"])) == (False, 3, True)
+    assert (document["complete"], document["pages"], bool(document["tasks"])) == (False, 3, True)
     assert sandbox.stats.data_requests == 3
     assert sync("--max-pages", "99")["complete"] is True
 

@@ -14,17 +14,17 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 def window(start, end, state, read_at=None, empty=None):
     settled = read_at if state == "settled" else None
-    return siteline.CoverageWindow(start, end, state, read_at, settled, empty, None)
+    return siteline.types.CoverageWindow(start, end, state, read_at, settled, empty, None)
 
 
 def sample(feed=None, days=40):
-    """Forty days: settled (some empty), settling, provisional, and an hour of the newest unread."""
+    """Forty days: settled (some empty), due, provisional, and an hour of the newest unread."""
     feed = feed or make_feed(since="2026-10-11T00:00Z")
     first, windows = feed.since, []
     for n in range(days):
         start = first + n * DAY
         read = start + 3 * DAY
-        state = "settled" if n < days - 4 else "settling" if n < days - 3 else "provisional"
+        state = "settled" if n < days - 4 else "due" if n < days - 3 else "provisional"
         if n == 7:
             windows.append(window(start, start + DAY, "unread"))
         elif n == days - 1:
@@ -32,7 +32,7 @@ def sample(feed=None, days=40):
             windows.append(window(start + 22 * HOUR, start + 23 * HOUR, "unread"))
         else:
             windows.append(window(start, start + DAY, state, read, n in (12, 13)))
-    return siteline.Coverage(feed, first + days * DAY, windows)
+    return siteline.types.Coverage(feed, first + days * DAY, tuple(windows))
 
 
 def test_a_coverage_is_a_sequence_of_windows():
@@ -45,7 +45,7 @@ def test_a_coverage_is_a_sequence_of_windows():
     assert coverage.read_through == datetime(2026, 10, 18, tzinfo=UTC), "up to the gap"
     assert coverage.newest == coverage[-2].end
     assert coverage.spans == {
-        "settled": 35 * DAY, "settling": DAY, "provisional": 2 * DAY + 22 * HOUR,
+        "settled": 35 * DAY, "due": DAY, "provisional": 2 * DAY + 22 * HOUR,
         "unread": DAY + HOUR, "forgotten": 0 * DAY,
     }  # fmt: skip
     assert pickle.loads(pickle.dumps(coverage)) == coverage
@@ -61,8 +61,7 @@ def test_it_prints_a_row_for_each_month():
     assert lines[1] == "  2026-10  " + " " * 10 + "█" * 7 + "·" + "█" * 4 + "▁▁" + "█" * 7
     assert lines[2] == "  2026-11  " + "█" * 15 + "▓" + "▒" * 3
     assert lines[3] == (
-        "  █ settled 35 d   ▓ settling 1 d   ▒ provisional 2.9 d   · unread 25 h   "
-        "▁ read, empty 2 d"
+        "  █ settled 35 d   ▓ due 1 d   ▒ provisional 2.9 d   · unread 25 h   ▁ read, empty 2 d"
     )
 
 
@@ -78,7 +77,7 @@ def test_a_long_coverage_shows_the_newest_rows():
 
 def test_an_empty_coverage_is_shown_too():
     feed = make_feed()
-    coverage = siteline.Coverage(feed, feed.since, [])
+    coverage = siteline.types.Coverage(feed, feed.since, [])
     assert repr(coverage) == "Coverage of line-2 at 2026-11-15 00:00 UTC: nothing read yet"
     assert "nothing read yet" in drawn(coverage).text
     assert (coverage.settled_through, coverage.read_through) == (None, None)
@@ -100,7 +99,7 @@ def test_the_svg_is_a_stand_alone_file_for_light_and_dark():
 
 def test_to_pandas_gives_a_row_for_each_window():
     frame = sample().to_pandas()
-    assert list(frame.columns) == list(siteline.CoverageWindow._fields)
+    assert list(frame.columns) == list(siteline.types.CoverageWindow.__dataclass_fields__)
     assert frame["state"].value_counts()["settled"] == 35
     assert frame["empty"].sum() == 2
     assert frame["empty"].isna().sum() == 2

@@ -13,15 +13,17 @@ from pathlib import Path
 import pytest
 import siteline
 import siteline.otel
-import siteline.reports
+import siteline.shapes
 import siteline.testing
+import siteline.types
 from kit.executed import Executed
 from kit.pages import blocks
 from kit.pictures import estimated, faults
 from kit.ranges import NOW
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = [getattr(siteline, name) for name in siteline.__all__]
+MODULES = (siteline, siteline.types, siteline.shapes)
+PUBLIC = [getattr(module, name) for module in MODULES for name in module.__all__]
 CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 
 
@@ -166,7 +168,7 @@ def test_every_public_name_has_docstrings_and_an_example():
     assert {thing.__name__: undocumented(thing) for thing in CLASSES if undocumented(thing)} == {}
     others = {name for name in siteline.__all__ if not inspect.isclass(getattr(siteline, name))}
     assert others == {"__version__", "doctor", "errors"}
-    for thing in (siteline, siteline.doctor, siteline.errors, siteline.testing):
+    for thing in (*MODULES, siteline.doctor, siteline.errors, siteline.testing):
         assert thing.__doc__
 
     class Bare:
@@ -182,7 +184,7 @@ def test_every_public_name_has_docstrings_and_an_example():
 
 def _documented():
     plots = [getattr(siteline.plots, name) for name in ("allowance", "coverage", "lateness")]
-    modules = [siteline.otel, siteline.reports, siteline.testing]
+    modules = [siteline.otel, siteline.types, siteline.shapes, siteline.testing]
     for thing in [siteline, siteline.doctor, *modules, *plots, *CLASSES]:
         yield thing.__name__, thing.__doc__
         for name, member in _own(thing).items() if inspect.isclass(thing) else ():

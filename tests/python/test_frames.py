@@ -96,7 +96,7 @@ def test_named_records_have_the_ten_columns_and_no_other():
     with siteline.Sandbox(now=NOW, variant=Variant(extra_members=True)) as sandbox:
         table = sandbox.client().scan(**QUERY, extra_columns=["quality"]).collect()
         assert "quality" in next(table.records())
-        assert next(table.records(named=True))._fields == siteline.Record._fields
+        assert next(table.records(named=True))._fields == siteline.types.Record._fields
 
 
 def test_files_keep_the_provenance_of_a_frame_without_a_warning(scan, tmp_path):
@@ -116,7 +116,7 @@ def test_packages_are_imported_when_used_and_errors_name_the_one_to_install(tmp_
         import sys
         sys.modules["pyarrow"] = None
         import siteline
-        from siteline.coverage import Coverage
+        from siteline.types import Coverage
         assert not {{"pandas", "numpy", "polars", "duckdb"}} & set(sys.modules)
         with siteline.Sandbox(now="{NOW}") as sandbox:
             scan = sandbox.client().scan(**{QUERY!r})

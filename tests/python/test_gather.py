@@ -243,7 +243,7 @@ def test_async_scans_are_split_and_gathered(sandbox):
         async with sandbox.async_client() as client:
             scan = client.scan(**HOURLY, page_size=50)
             parts = scan.split("6h")
-            assert all(isinstance(part, siteline.AsyncScan) for part in parts)
+            assert all(isinstance(part, siteline.types.AsyncScan) for part in parts)
             gathered = await client.gather(parts, concurrency=2)
             assert await parts[1].collect() is gathered[1]
             for refused in (scan, [scan, scan], []):

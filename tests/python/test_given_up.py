@@ -27,7 +27,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
     with siteline.Store(tmp_path / "plant.siteline") as store:
         with pytest.raises(siteline.errors.EndlessChain) as caught:
             client.sync(feed(), store, until="2026-11-19T06:00Z")
-        assert "is set aside until 2026-11-21" in str(caught.value)
+        assert "is skipped until 2026-11-21" in str(caught.value)
         assert "each counted against the allowance" in str(caught.value)
         assert type(pickle.loads(pickle.dumps(caught.value))) is siteline.errors.EndlessChain
         spent = endless.stats.data_requests
@@ -35,47 +35,43 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
         endless.clear_faults()
         report = client.sync(feed(), store)
         assert endless.stats.data_requests - spent == report.requests > 0
-        (aside,) = report["line-1"].set_aside
+        (aside,) = report["line-1"].skipped
         assert (aside.start.hour, aside.end.hour, aside.error) == (0, 6, "EndlessChain")
         assert aside.pages == 1_024
         assert not report.complete
         assert report.resumes_at == aside.until
-        line = "2026-11-19 00:00 to 2026-11-19 06:00 set aside until 2026-11-21 00:00 UTC"
+        line = "2026-11-19 00:00 to 2026-11-19 06:00 skipped until 2026-11-21 00:00 UTC"
         for text in (str(report), report._repr_html_()):
             assert line in text
-        assert (
-            json.loads(json.dumps(report.to_dict()))["feeds"][0]["set_aside"][0]["pages"] == 1_024
-        )
+        assert json.loads(json.dumps(report.to_dict()))["feeds"][0]["skipped"][0]["pages"] == 1_024
         assert pickle.loads(pickle.dumps(report)) == report
-        with pytest.raises(
-            siteline.errors.UnreadRange, match=r"line-1: .* set aside until"
-        ) as left:
+        with pytest.raises(siteline.errors.UnreadRange, match=r"line-1: .* skipped until") as left:
             report.raise_for_incomplete()
         assert (left.value.spans, left.value.retry_at) == (((aside.start, aside.end),), aside.until)
 
         coverage = store.coverage("line-1", now=endless.clock.now())
-        assert [one.set_aside for one in coverage if one.set_aside] == [aside.until]
+        assert [one.skipped_until for one in coverage if one.skipped_until] == [aside.until]
         for text in (str(coverage), coverage._repr_html_()):
             assert (
-                "set aside until 2026-11-21 00:00 UTC: 2026-11-19 00:00 to 2026-11-19 06:00" in text
+                "skipped until 2026-11-21 00:00 UTC: 2026-11-19 00:00 to 2026-11-19 06:00" in text
             )
-        assert "set_aside" in coverage.to_pandas().columns
+        assert "skipped_until" in coverage.to_pandas().columns
         with pytest.raises(siteline.errors.UnreadRange, match="was not read to its end"):
             store.points("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
 
         again = client.sync(feed(), store)
         assert (again.requests, again.complete) == (0, False)
         plan = client.plan(feed(), store)
-        assert repr(plan) == "<Plan nothing to read, 1 range set aside>"
-        assert "Nothing to read at 2026-11-20 00:00 UTC, 1 range set aside" in str(plan)
-        assert "1 range set aside" in plan._repr_html_()
+        assert repr(plan) == "<Plan nothing to read, 1 range skipped>"
+        assert "Nothing to read at 2026-11-20 00:00 UTC, 1 range skipped" in str(plan)
+        assert "1 range skipped" in plan._repr_html_()
         assert pickle.loads(pickle.dumps(plan)) == plan
         asked = client.plan(feed(), store, reread=("2026-11-19T00:00Z", "2026-11-19T06:00Z"))
-        assert (asked.set_aside, len(asked.tasks)) == (0, 1)
+        assert (asked.skipped, len(asked.tasks)) == (0, 1)
         done = client.sync(feed(), store, reread=("2026-11-19T00:00Z", "2026-11-19T06:00Z"))
         assert done.complete
-        assert done["line-1"].set_aside == ()
-        assert "set aside" not in str(store.coverage("line-1", now=endless.clock.now()))
+        assert done["line-1"].skipped == ()
+        assert "skipped" not in str(store.coverage("line-1", now=endless.clock.now()))
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])

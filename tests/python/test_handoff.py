@@ -153,6 +153,6 @@ def test_records_are_independent_dicts_and_tuples(table):
     assert next(two)["value"] != "mine"
     assert list(next(one)) == list(next(two)) == list(table.to_pandas().columns)
     record = next(table.records(named=True))
-    assert type(record) is siteline.Record
-    assert record == siteline.Record(*next(table.records()).values())
+    assert type(record) is siteline.types.Record
+    assert record == siteline.types.Record(*next(table.records()).values())
     assert record._replace(value=1.0).value == 1.0

@@ -51,7 +51,7 @@ def check_error(error):
 
 def series(name=EVIL):
     times = pd.date_range("2026-11-01T00:00Z", periods=24, freq="h")
-    ids = dict.fromkeys(siteline.Record._fields[:5], name)
+    ids = dict.fromkeys(siteline.types.Record._fields[:5], name)
     values = {"value": 1.0, "minimum": 0.0, "maximum": 2.0, "sample_count": 4}
     return pd.DataFrame({**ids, "timestamp": times, **values})
 

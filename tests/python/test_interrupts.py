@@ -99,7 +99,7 @@ def test_a_signal_handler_may_use_the_client_or_fork_while_a_call_waits(handle, 
 
 # A handler that interrupts the first import of a module finds only a part of it, as in any program.
 HOLDING = f"""
-    import os, signal, threading, siteline, siteline.discovery
+    import os, signal, threading, siteline, siteline.types
     from kit.keys import private_key
     from kit.tls_service import Relay
     released = threading.Event()

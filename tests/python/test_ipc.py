@@ -11,7 +11,7 @@ import siteline
 from kit.ranges import DAY
 from siteline.testing import Variant
 
-IDS = list(siteline.Record._fields[:5])
+IDS = list(siteline.types.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
 FEED = siteline.Feed("plant", interval="1m", since=START, window="1d")
 

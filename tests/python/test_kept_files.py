@@ -56,6 +56,6 @@ def test_a_store_of_an_earlier_version_goes_on_being_written_to(kept):
 
 def test_a_bookmark_of_an_earlier_version_opens(kept):
     data = (kept / "chain.bookmark").read_bytes()
-    bookmark = siteline.Bookmark.from_bytes(data)
+    bookmark = siteline.types.Bookmark.from_bytes(data)
     assert bookmark.pages == 1
     assert bookmark.to_bytes() == data

@@ -20,18 +20,20 @@ def part(count=0, late=0, quantiles=None, looked=None):
     """What the core finds: a delay for all quantiles, or six of them."""
     if isinstance(quantiles, int):
         quantiles = [quantiles] * 6
-    return {"count": count, "late": late, "quantiles": quantiles, "looked": looked}
+    return {"count": count, "late": late, "quantiles": quantiles, "looked": looked, "curve": []}
 
 
 def lateness_of(points=None, revisions=None, **options):
-    record = {"points": points or part(), "revisions": revisions or part(), "settled": 30 * D}
-    return siteline.Lateness(make_feed(**options), record)
+    members = {"points": points or part(), "revisions": revisions or part(), "settled": 30 * D}
+    return siteline.types.Lateness._restore({"feed": make_feed(**options), **members})
 
 
 def test_quantiles_are_timedeltas():
     delays = lateness_of(part(100, 2, [60, H, 2 * H, 3 * H, 4 * H, D], 2 * D)).points
-    assert delays == siteline.Delays(100, 2, timedelta(minutes=1), HOUR, 2 * HOUR, 3 * HOUR, DAY)
-    assert lateness_of().revisions == siteline.Delays(0, 0, None, None, None, None, None)
+    assert (delays.count, delays.late) == (100, 2)
+    quantiles = [delays.median, delays.p90, delays.p95, delays.p99, delays.longest]
+    assert quantiles == [timedelta(minutes=1), HOUR, 2 * HOUR, 3 * HOUR, DAY]
+    assert lateness_of().revisions.median is None
     assert lateness_of().looked is None
 
 
@@ -84,7 +86,9 @@ def test_a_verdict_claims_only_what_was_looked_at(points, revisions, suggested, 
 
 @pytest.mark.parametrize("pages", [-1, 10**10, 1.5, "2"])
 def test_a_number_of_audit_pages_is_a_whole_number(pages):
-    with pytest.raises(siteline.errors.QueryError, match=r"audit_pages=.* is not a whole number of 0"):
+    with pytest.raises(
+        siteline.errors.QueryError, match=r"audit_pages=.* is not a whole number of 0"
+    ):
         make_feed(audit_pages=pages)
 
 
@@ -141,12 +145,12 @@ def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
     assert lateness.suggested in (4 * DAY, 5 * DAY)
     assert lateness.looked > 5 * DAY
     # A target that keeps no log of its pages knows nearly as much.
-    of_audits = siteline.Lateness.from_state(store.state("line-2"))
+    of_audits = siteline.types.Lateness.from_state(store.state("line-2"))
     assert of_audits.suggested in (3 * DAY, 4 * DAY, 5 * DAY)
     assert lateness.points.late >= of_audits.points.late > 0
     assert (of_audits.feed, of_audits.settled) == (lateness.feed, lateness.settled)
     with pytest.raises(siteline.errors.StoreCorrupt):
-        siteline.Lateness.from_state(b"something else")
+        siteline.types.Lateness.from_state(b"something else")
     # Windows in which something was found have been read again as a whole.
     days = [START + number * DAY for number in range(14)]
     whole = [

@@ -94,7 +94,7 @@ def test_the_sandbox_says_why_it_is_missing():
             exec("from siteline import *")
 
         print(refused(lambda: siteline.Sandbox), refused(imported), refused(star))
-        print("Sandbox" in dir(siteline), "SandboxStats" in dir(siteline.testing))
+        print("Sandbox" in dir(siteline), "Store" in dir(siteline))
     """
     assert run_script(script) == ["refused", "refused", "None", "False", "True"]
 

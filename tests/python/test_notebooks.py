@@ -77,7 +77,7 @@ def one_series(points, tag="T1", value=float):
         frame[name] = text
     frame["value"] = [value(n) for n in range(points)]
     frame["minimum"] = frame["maximum"] = None
-    return frame.assign(sample_count=1)[list(siteline.Record._fields)]
+    return frame.assign(sample_count=1)[list(siteline.types.Record._fields)]
 
 
 def test_external_texts_are_escaped_and_truncated(sandbox):

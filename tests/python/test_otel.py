@@ -184,7 +184,7 @@ def test_a_sync_counts_its_feeds_and_what_it_revised(sandbox, store, recorded):
     assert recorded.total("siteline.points.revised") == 0
     sandbox.clock.advance("2d")
     report = client.sync(feeds, store, concurrency=8)
-    revised = {feed: one.revised for feed, one in report.feeds.items()}
+    revised = {one.name: one.revised for one in report.feeds}
     assert sum(revised.values()) > 0
     for feed, count in revised.items():
         assert recorded.total("siteline.points.revised", siteline__feed=feed) == count

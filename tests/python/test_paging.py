@@ -49,7 +49,7 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
     client = sandbox.client()
     scan = client.scan(**DAY, page_size=100)
     bookmark = next(scan.pages()).bookmark
-    again = siteline.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
+    again = siteline.types.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
     assert again == bookmark
     assert hash(again) == hash(bookmark)
     assert len(scan.resume(again).to_pandas()) == len(sandbox.expected(**DAY)) - 100
@@ -58,7 +58,7 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
         edited = bytearray(data)
         edited[position] ^= 1
         with pytest.raises(siteline.errors.BookmarkError):
-            siteline.Bookmark.from_bytes(bytes(edited))
+            siteline.types.Bookmark.from_bytes(bytes(edited))
     with pytest.raises(siteline.errors.BookmarkError, match="query"):
         client.scan(**{**DAY, "interval": "1m"}, page_size=100).resume(bookmark)
     key = private_key()
@@ -119,7 +119,7 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
     wider = client.scan(**DAY, page_size=100, extra_columns=["quality"])
     with pytest.raises(siteline.errors.QueryError, match="extra columns"):
         wider.resume(two.bookmark, onto=two.partial)
-    stored = siteline.Bookmark.from_bytes(two.bookmark.to_bytes())
+    stored = siteline.types.Bookmark.from_bytes(two.bookmark.to_bytes())
     resumed = scan.resume(stored, onto=two.partial)
     assert resumed.to_pandas().equals(complete.to_pandas())
 

@@ -25,11 +25,11 @@ def series(values, tag="T1", step="1min", band=1.0):
     times = pd.Timestamp("2026-11-01T00:00Z") + pd.to_timedelta(step) * pd.RangeIndex(len(values))
     frame = pd.DataFrame({"timestamp": times})
     ids = ["S1", None, "M1", "D1", tag]
-    for name, text in zip(siteline.Record._fields, ids, strict=False):
+    for name, text in zip(siteline.types.Record._fields, ids, strict=False):
         frame[name] = text
     frame["value"] = values
     frame["minimum"], frame["maximum"] = frame["value"] - band, frame["value"] + band
-    frame = frame.assign(sample_count=1)[list(siteline.Record._fields)]
+    frame = frame.assign(sample_count=1)[list(siteline.types.Record._fields)]
     return frame[frame["value"].notna()]
 
 
@@ -95,7 +95,9 @@ def test_counts_and_extremes_are_drawn_without_a_band(sandbox):
     table = table_of(sandbox, series([1.0] * 10))
     for value in ("minimum", "maximum", "sample_count"):
         assert drawn(table.plot(value)) == {"line": 1, "dot": 0, "band": 0, "lone": 0}
-    with pytest.raises(siteline.errors.QueryError, match="value='mean' is unknown: give one of \"value\""):
+    with pytest.raises(
+        siteline.errors.QueryError, match="value='mean' is unknown: give one of \"value\""
+    ):
         table.plot("mean")
 
 

@@ -8,7 +8,7 @@ from kit.feeds import make_feed
 from kit.pictures import SVG, estimated, faults, parsed
 from kit.ranges import NOW
 from siteline._display.elements import AMBER, BLUE
-from siteline.allowance import Allowance
+from siteline.types import Allowance
 
 NOW_TIME = datetime.fromisoformat(NOW)
 
@@ -103,7 +103,7 @@ def test_a_feed_that_was_read_once_has_no_curve_and_says_so(sandbox, store):
     plot = store.lateness("line-2").plot()
     assert "no delays are known" in texts(plot)
     assert "Too little data" in plot.alt
-    nothing = siteline.Coverage(make_feed(), NOW_TIME, []).plot()
+    nothing = siteline.types.Coverage(make_feed(), NOW_TIME, []).plot()
     assert "no time yet" in nothing.alt
     assert "nothing" in texts(nothing)
     assert nothing.to_pandas().empty
@@ -193,7 +193,9 @@ def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):
     assert "the day has hardly begun: it has no pace yet" in texts(early)
     assert "pace" not in early.to_pandas()["kind"].tolist()
     for now in ("2026-11-19T23:59Z", "2026-11-21T00:01Z"):
-        with pytest.raises(siteline.errors.QueryError, match="is not in the day that ends 2026-11-21"):
+        with pytest.raises(
+            siteline.errors.QueryError, match="is not in the day that ends 2026-11-21"
+        ):
             siteline.plots.allowance(known, now=now)
     for now in ("2026-11-20T12:00", "noon", 12):
         with pytest.raises(siteline.errors.QueryError, match="is no time with a zone"):

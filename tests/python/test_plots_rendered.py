@@ -12,9 +12,7 @@ import pandas as pd
 import pytest
 import siteline
 from kit.pictures import Box, estimated, faults, parsed
-from siteline.allowance import Allowance
-from siteline.coverage import Coverage, CoverageWindow
-from siteline.lateness import Lateness
+from siteline.types import Allowance, Coverage, CoverageWindow, Lateness
 
 pytestmark = pytest.mark.once
 WIDTHS = (400, 1_400)
@@ -58,7 +56,7 @@ def feeds(count, since="2026-09-01T00:00Z"):
     ]  # fmt: skip
 
 
-def coverage_of(feed, now, states=("settled", "settling", "provisional", "unread")):
+def coverage_of(feed, now, states=("settled", "due", "provisional", "unread")):
     day = timedelta(days=1)
     days = max((now - feed.since) // day, 1)
     windows = []
@@ -69,7 +67,7 @@ def coverage_of(feed, now, states=("settled", "settling", "provisional", "unread
         empty = None if read is None else n % 11 == 3
         bounds = (feed.since + n * day, feed.since + (n + 1) * day)
         windows.append(CoverageWindow(*bounds, state, read, None, empty, aside))
-    return Coverage(feed, now, windows)
+    return Coverage(feed, now, tuple(windows))
 
 
 def of_coverages(width):
@@ -85,7 +83,7 @@ def lateness_of(feed, count, scale=1):
     quantiles = [delay * scale for delay in (90, 3_000, 3_500, 4_000, 8_000, 9_000)]
     part = {"count": count, "late": 0, "looked": 900_000 if count else None,
             "quantiles": quantiles if count else None, "curve": curve if count else []}  # fmt: skip
-    return Lateness(feed, {"points": part, "revisions": part, "settled": 86_400})
+    return Lateness._restore({"feed": feed, "points": part, "revisions": part, "settled": 86_400})
 
 
 def of_latenesses(width):

@@ -14,7 +14,8 @@ import siteline
 from kit import systems
 from kit.interpreter import run_script
 from kit.ranges import SIX_HOURS
-from siteline import Progress, progress
+from siteline import progress
+from siteline.types import Progress
 
 
 class Stop(Exception):

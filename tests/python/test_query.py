@@ -166,10 +166,10 @@ def test_queries_and_shapes_are_values(client):
     assert repr(client.scan(site="S1", start=START)) == f"<Scan {query}>".replace(" a=1 b=2", "")
     with pytest.raises(AttributeError):
         query.site = "S2"
-    one, two = siteline.Shape(array="items"), siteline.Shape(array="items")
+    one, two = siteline.shapes.Shape(array="items"), siteline.shapes.Shape(array="items")
     assert one == two
     assert hash(one) == hash(two)
-    assert one != siteline.Shape(array="items", value="mean")
+    assert one != siteline.shapes.Shape(array="items", value="mean")
 
 
 def test_an_end_in_the_future_warns_and_is_clamped_only_on_request(client):

@@ -95,7 +95,7 @@ def test_a_discovery_reply_is_parsed_when_looked_at(sandbox):
     assert dict(resources) == json.loads(resources.raw)
     assert dict(pickle.loads(pickle.dumps(resources))) == dict(resources)
     with pytest.raises(ValueError, match="Expecting"):
-        siteline.Discovery(b"no JSON")
+        siteline.types.Discovery(b"no JSON")
 
 
 @pytest.mark.parametrize("shape", ["long name", "items"])
@@ -110,7 +110,7 @@ def test_a_difference_takes_memory_for_its_entries(shape):
         before, after = {"a": list(range(20_000))}, {"a": list(range(10_000, 30_000))}
     raw = json.dumps(after).encode()
     tracemalloc.start()
-    found = siteline.Discovery(raw).diff(before)
+    found = siteline.types.Discovery(raw).diff(before)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found

@@ -309,7 +309,7 @@ def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store):
         sandbox.fault(on="data", nth=number, status=503)
     report = client.sync(feeds, store, concurrency=8)
     told = Counter(note.feed for note in notes if note.points is not None)
-    assert told == {feed.name: report.feeds[feed.name].pages for feed in feeds}
+    assert told == {feed.name: report[feed.name].pages for feed in feeds}
     assert counted(notes) == served(sandbox)
     assert report.requests == client.allowance.used == counted(notes)["data"][200] + 2
 

@@ -59,8 +59,8 @@ def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
     assert freed.returned == 0
     assert str(freed).startswith(f"{freed.points:,} points and 0 older versions removed: 0.")
     assert len(store.points("line-2")) == len(kept)
-    assert store.forget("line-2", before=BEFORE) == siteline.Freed(0, 0, 0, 0)
-    assert store.forget(make_feed(), before="2026-11-16") == siteline.Freed(0, 0, 0, 0)
+    assert store.forget("line-2", before=BEFORE) == siteline.types.Freed(0, 0, 0, 0)
+    assert store.forget(make_feed(), before="2026-11-16") == siteline.types.Freed(0, 0, 0, 0)
     store.check()
 
 

@@ -115,7 +115,7 @@ def test_a_secret_in_a_file_would_be_found(run, kind):
 def test_the_output_holds_texts_of_every_kind(run):
     text = run[0].decode()
     for word in ("siteline.http", "siteline.token", "Traceback", "<svg",
-                 "ServiceUnavailable", "cursor#", "ProxyError", "Progress(", "RequestNote(",
+                 "ServiceUnavailable", "cursor#", "ProxyError", "Progress(", "RequestEvent(",
                  "MutualTls", "refused the client certificate", "thread 0x",
                  "the former one still is"):  # fmt: skip
         assert word in text, word

@@ -95,7 +95,7 @@ def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
 def test_every_way_to_read_gives_the_same_points(store, frame):
     points = store.points("line-2")
     assert len(points) == len(frame) > 1000
-    assert list(frame.columns) == list(siteline.Record._fields)
+    assert list(frame.columns) == list(siteline.types.Record._fields)
     assert str(frame["timestamp"].dtype) == "datetime64[us, UTC]"
     assert str(frame["sample_count"].dtype) == "Int64"
     by_arrow = points.to_arrow().to_pandas()
@@ -108,7 +108,7 @@ def test_every_way_to_read_gives_the_same_points(store, frame):
     rows = list(points.records())
     assert [row["timestamp"] for row in rows] == list(frame["timestamp"])
     named = next(iter(points.records(named=True)))
-    assert isinstance(named, siteline.Record)
+    assert isinstance(named, siteline.types.Record)
     assert named._asdict() == rows[0]
     assert set(points.to_pandas(ids="category")["tag_guid"].cat.categories) == set(
         frame["tag_guid"]

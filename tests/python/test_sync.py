@@ -39,15 +39,15 @@ def test_a_report_is_complete_and_prints_well(sandbox, store):
     client = sandbox.client(daily_allowance=5_000)
     feeds = [make_feed(), make_feed("line-1", line="L1")]
     report = client.sync(feeds, store)
-    assert list(report.feeds) == ["line-2", "line-1"]
-    assert report["line-1"] == report.feeds["line-1"]
+    assert [one.name for one in report.feeds] == ["line-2", "line-1"]
+    assert report["line-1"] == report.feeds[1]
     for name in ("pages", "inserted", "revised", "unchanged", "flagged"):
-        assert getattr(report, name) == sum(getattr(one, name) for one in report.feeds.values())
+        assert getattr(report, name) == sum(getattr(one, name) for one in report.feeds)
     assert report.requests == report.pages == client.allowance.used
     assert report.settled_through == datetime(2026, 11, 19, tzinfo=UTC)
     assert report.read_through == datetime(2026, 11, 19, 23, 55, tzinfo=UTC)
     assert report.allowance == client.allowance
-    assert (report.todo, report.resumes_at) == ((), None)
+    assert (report.tasks, report.resumes_at) == ((), None)
     report.raise_for_incomplete()
     assert repr(report).startswith("<SyncReport complete: ")
     lines = str(report).splitlines()
@@ -76,10 +76,10 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
     assert not report.complete
     assert report.requests == 12
     assert report.resumes_at == datetime(2026, 11, 21, tzinfo=UTC)
-    assert report.todo[0].feed == "line-2"
+    assert report.tasks[0].feed == "line-2"
     assert "incomplete" in repr(report)
     assert "still to do" in str(report)
-    for word in ("incomplete", "Still to do", "fill", "0 left", "line-2"):
+    for word in ("incomplete", "Still to do", "backfill", "0 left", "line-2"):
         assert word in read_html(report).text
     with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
         report.raise_for_incomplete()
@@ -112,7 +112,7 @@ def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(s
     ) as caught:
         report.raise_for_incomplete()
     assert (caught.value.retryable, caught.value.retry_at) == (True, None)
-    assert caught.value.spans == tuple((task.start, task.end) for task in report.todo)
+    assert caught.value.spans == tuple((task.start, task.end) for task in report.tasks)
     spent = report.pages
     while not report.complete:
         report = client.sync(feed, store, max_pages=9)
@@ -135,7 +135,7 @@ def test_a_plan_gives_the_cost_of_a_sync_and_whether_it_fits(sandbox, store):
     assert plan.pages == sum(task.pages for task in plan.tasks) > 1
     assert plan.fits is None, "no allowance is set"
     assert f"{plan.pages} pages expected" in str(plan)
-    assert "edge" in read_html(plan).text
+    assert "recent" in read_html(plan).text
     poor = sandbox.client(daily_allowance=1)
     plan = poor.plan(feed, store)
     assert plan.fits is False

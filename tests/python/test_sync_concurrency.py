@@ -48,7 +48,7 @@ def test_the_report_and_the_points_are_those_of_one_request_at_a_time(sandbox, s
     other = siteline.Store(tmp_path / "other.siteline")
     alone = sandbox.client().sync(feeds(), other)
     assert {**report.to_dict(), "allowance": None} == {**alone.to_dict(), "allowance": None}
-    assert list(report.feeds) == NAMES
+    assert [one.name for one in report.feeds] == NAMES
 
 
 def test_eight_requests_side_by_side_ask_for_no_more_pages_than_allowed(sandbox, store):
@@ -135,4 +135,4 @@ def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox,
     # A page counts when it is stored; eight at most were asked for and were not.
     paid = sandbox.stats.data_requests - before
     assert needed <= paid <= needed + 8
-    assert sum(feed.sequence for feed in report.feeds.values()) == needed
+    assert sum(feed.sequence for feed in report.feeds) == needed

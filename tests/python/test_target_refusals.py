@@ -56,11 +56,11 @@ def test_an_id_with_nul_leaves_the_other_feeds_alone(sandbox, tables):
     assert r"tag_guid 'T\x00\x1bxxx" in text
     assert text.isprintable() or "\x1b" not in text
     assert len(text) < 1_000
-    assert "is set aside until" in caught.value.hint
+    assert "is skipped until" in caught.value.hint
     assert str(pickle.loads(pickle.dumps(caught.value))) == text
     spent = sandbox.stats.data_requests
     report = sandbox.client().sync(FEEDS, tables.target())
-    assert report["line-1"].set_aside
+    assert report["line-1"].skipped
     assert (report.requests, sandbox.stats.data_requests) == (0, spent)
     assert len(tables.points("line-2")) == 576
 

@@ -1,4 +1,4 @@
-"""If a database cannot store some values, only their range is set aside."""
+"""If a database cannot store some values, only their range is skipped."""
 
 import random
 import string
@@ -39,7 +39,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
     client.sync(both, store)
     with pytest.raises(siteline.errors.StoreError, match="the tag_guid") as caught:
         client.sync(both, target, **options)
-    assert "2026-11-18T12:00:00Z to 2026-11-19T12:00:00Z is set aside until 2026-11-21" in (
+    assert "2026-11-18T12:00:00Z to 2026-11-19T12:00:00Z is skipped until 2026-11-21" in (
         caught.value.hint
     )
     assert caught.value.hint.endswith("Rename it.")
@@ -50,13 +50,13 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
     assert target.points("line-1").keys() >= expected.keys() - aside
     report = client.sync(both, target, **options)
     assert (report.requests, report.complete) == (0, False)
-    [one] = report["line-1"].set_aside
+    [one] = report["line-1"].skipped
     assert one.error == "StoreError"
-    assert report["line-2"].set_aside == ()
+    assert report["line-2"].skipped == ()
     # The sync reads the range again a day later.
     target.apply = MemoryStore.apply.__get__(target)
     sandbox.clock.advance("25h")
-    assert client.sync(both, target, **options)["line-1"].set_aside == ()
+    assert client.sync(both, target, **options)["line-1"].skipped == ()
     assert target.points("line-1").keys() >= aside
 
 
@@ -66,7 +66,7 @@ def test_a_series_that_is_always_refused_costs_three_pages(sandbox):
     client, target = sandbox.client(), Picky()
     with pytest.raises(siteline.errors.StoreError):
         client.sync(feeds(), target)
-    assert len(client.sync(feeds(), target)["line-1"].set_aside) == 3
+    assert len(client.sync(feeds(), target)["line-1"].skipped) == 3
     spent = sandbox.stats.data_requests
     for _ in range(3):
         assert client.sync(feeds()[0], target).requests == 0

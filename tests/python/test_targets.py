@@ -15,7 +15,7 @@ from kit.memory_store import LockedStore, MemoryStore
 
 def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
     client, store, feed = sandbox.client(), MemoryStore(), make_feed()
-    assert isinstance(store, siteline.StoreTarget)
+    assert isinstance(store, siteline.targets.StoreTarget)
     first = client.sync(feed, store)
     assert first.complete
     assert first.inserted == len(store.points()) > 1000
@@ -174,7 +174,7 @@ class Tee:
 
 
 def test_a_store_is_a_target_and_can_be_wrapped_by_another(tmp_path):
-    assert isinstance(siteline.Store(tmp_path / "plant.siteline"), siteline.StoreTarget)
+    assert isinstance(siteline.Store(tmp_path / "plant.siteline"), siteline.targets.StoreTarget)
     feed = siteline.Feed("line-1", **{**FEED, "line": "L1"})
     with (
         siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox,

@@ -244,7 +244,7 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
 
 
 def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
-    shape = siteline.Shape(array="series", missing_cursor="end")
+    shape = siteline.shapes.Shape(array="series", missing_cursor="end")
     scan = client.scan(
         **QUERY, filters={"machineId": ["M1", "M2"]}, shape=shape, max_pages=9, deadline="1m",
         extra_columns=["quality"], keep_raw=True, page_size=7,
@@ -279,18 +279,18 @@ def test_a_resumed_scan_is_pickled_with_its_bookmark_but_without_a_table(client,
 
 def test_values_survive_pickle_copy_and_deepcopy(client):
     scan = client.scan(**QUERY, filters={"tag": ["a&b", "ü"]}, page_size=7)
-    shape = siteline.Shape(array="items", timestamp="epoch_seconds", identity=list("abcde"))
+    shape = siteline.shapes.Shape(array="items", timestamp="epoch_seconds", identity=list("abcde"))
     bookmark = next(client.scan(**QUERY, page_size=7).pages()).bookmark
     discovery = client.discover()
     for value in (
         scan.query,
         client.scan(start=None).query,
         shape,
-        siteline.Shape(),
+        siteline.shapes.Shape(),
         bookmark,
         client.allowance,
         discovery,
-        siteline.Record(*range(10)),
+        siteline.types.Record(*range(10)),
     ):
         for again in (
             pickle.loads(pickle.dumps(value)),

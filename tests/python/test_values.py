@@ -132,7 +132,7 @@ def test_the_array_is_detected_or_named_by_a_shape(serve):
     body["sensors"] = body["meters"]
     with pytest.raises(siteline.errors.ProtocolError, match=r"(?s)meters.*sensors"):
         serve(body)
-    shape = siteline.Shape(array="sensors")
+    shape = siteline.shapes.Shape(array="sensors")
     assert serve(body, shape=shape).report["arrays"] == ["sensors"]
 
 

@@ -10,9 +10,10 @@ import polars as pl
 import siteline
 from siteline._display import coverage_svg, coverage_text, html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
+from siteline.types import Record, RecordIterator
 
 
-def on_progress(now: siteline.Progress) -> None:
+def on_progress(now: siteline.types.Progress) -> None:
     assert_type(now.pages, int)
     assert_type(now.newest, datetime | None)
     assert_type(now.fraction, float | None)
@@ -25,11 +26,11 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan, siteline.Scan)
     assert_type(scan.to_pandas(), pd.DataFrame)
     assert_type(scan.to_polars(ids="category"), pl.DataFrame)
-    assert_type(scan.records(), siteline.RecordIterator[dict[str, Any]])
+    assert_type(scan.records(), siteline.types.RecordIterator[dict[str, Any]])
     records: Iterator[dict[str, Any]] = scan.records()
     assert_type(next(records), dict[str, Any])
-    assert_type(scan.records(named=True, fresh=True), siteline.RecordIterator[siteline.Record])
-    assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
+    assert_type(scan.records(named=True, fresh=True), RecordIterator[Record])
+    assert_type(scan.collect().records(named=True), RecordIterator[Record])
     client.scan(site=7, start=None, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
     assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)
     assert_type(siteline.Client.from_profile("plant-a", ca_bundle="ca.pem"), siteline.Client)
@@ -38,21 +39,20 @@ def main(client: siteline.Client, start: datetime) -> None:
     client.scan(site="S1", start=None, progress=True)
     client.scan(site="S1", start=None, progress=on_progress)
     table = scan.collect()
-    assert_type(table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"}), siteline.Plot)
+    plot = table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"})
+    assert_type(plot, siteline.plots.Plot)
     assert_type(table.plot(labels=lambda ids: (f"{ids[4]}", "rpm")).to_pandas(), pd.DataFrame)
     assert_type(siteline.plots.allowance(client.allowance).svg(standalone=False), str)
     for record in scan.records(named=True):
-        assert_type(record, siteline.Record)
+        assert_type(record, siteline.types.Record)
         assert_type(record.value, float | None)
     for page in scan.pages():
         assert_type(page, siteline.Page)
-        assert_type(page.bookmark, siteline.Bookmark | None)
-        assert_type(page.report, siteline.PageReport)
+        assert_type(page.bookmark, siteline.types.Bookmark | None)
         assert_type(page.report["off_grid"], int)
     try:
         table = scan.collect()
         assert_type(table, siteline.Table)
-        assert_type(table.report, siteline.TableReport)
         assert_type(table.report["unknown_members"], list[str])
     except siteline.errors.AllowanceExhausted as error:
         assert_type(error.retry_at, datetime | None)
@@ -69,29 +69,28 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(gathered[1:], tuple[siteline.Table, ...])
     assert_type(gathered.table, siteline.Table)
     assert_type(gathered.to_pandas(ids="category"), pd.DataFrame)
-    assert_type(next(gathered.records(named=True)), siteline.Record)
+    assert_type(next(gathered.records(named=True)), siteline.types.Record)
     assert_type(client.plan(parts).pages, int | None)
 
 
 def check_doctor(client: siteline.AsyncClient, path: Path) -> None:
     diagnosis = siteline.doctor(client, offline=True, enrolled_jwk={"kty": "RSA"}, store=[path])
-    assert_type(siteline.doctor(profile="plant-a", store=path), siteline.Diagnosis)
-    assert_type(diagnosis.first_fail, siteline.Check | None)
+    assert_type(siteline.doctor(profile="plant-a", store=path), siteline.types.Diagnosis)
+    assert_type(diagnosis.first_fail, siteline.types.Check | None)
     assert_type(diagnosis["tls"].do, str | None)
-    assert_type(diagnosis.to_dict(), siteline.DiagnosisDict)
-    assert_type(diagnosis.to_dict()["checks"], list[siteline.CheckDict])
+    assert_type(diagnosis.to_dict(), dict[str, Any])
 
 
 def check_sync(client: siteline.Client, path: Path) -> None:
     feed = siteline.Feed("line-2", site="S1", interval="1m", since="2026-01-01T00:00Z")
     with siteline.Store(path) as store:
         report = client.sync([feed], store, reread=("2026-01-01T00:00Z", "2026-01-02T00:00Z"))
-        assert_type(report, siteline.SyncReport)
-        assert_type(report["line-2"], siteline.FeedReport)
-        assert_type(report.to_dict(), siteline.SyncReportDict)
-        assert_type(report.to_dict()["todo"][0], siteline.TaskDict)
-        assert_type(report.to_dict()["feeds"][0]["read_through"], str | None)
-        assert_type(report.to_dict()["allowance"]["left"], int | None)
+        assert_type(report, siteline.types.SyncReport)
+        assert_type(report["line-2"], siteline.types.FeedReport)
+        assert_type(report.to_dict(), dict[str, Any])
+        assert_type(report.tasks, tuple[siteline.types.Task, ...])
+        assert_type(report.feeds[0].read_through, datetime | None)
+        assert_type(report.allowance.left, int | None)
         assert_type(client.plan(feed, store).tasks[0].pages, int | None)
         assert_type(client.plan(client.scan(site="S1", start=None)).fits, bool | None)
         points = store.points(feed, settled_only=True, flagged="drop")
@@ -102,8 +101,8 @@ def check_sync(client: siteline.Client, path: Path) -> None:
         assert_type(store.as_of(feed, "2026-02-01T00:00Z"), siteline.Points)
         assert_type(store.coverage(feed)[0].empty, bool | None)
         assert_type(store.points(feed).plot(panels=3).alt, str)
-        assert_type(siteline.plots.coverage([store.coverage(feed)], tz="UTC"), siteline.Plot)
-        assert_type(siteline.plots.lateness(store.lateness(feed)), siteline.Plot)
+        assert_type(siteline.plots.coverage([store.coverage(feed)], tz="UTC"), siteline.plots.Plot)
+        assert_type(siteline.plots.lateness(store.lateness(feed)), siteline.plots.Plot)
         siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
         assert_type(store.coverage(feed).spans["unread"], timedelta)
         assert_type(store.lateness(feed).suggested, timedelta | None)
@@ -137,17 +136,17 @@ async def sign(data: bytes) -> bytes:
 
 
 async def check_custom_stores(client: siteline.AsyncClient, feed: siteline.Feed) -> None:
-    target: siteline.StoreTarget = CustomStore()
-    assert_type(await client.sync(feed, target, deadline="1h"), siteline.SyncReport)
-    assert_type(await client.plan(feed, target), siteline.Plan)
-    awaited: siteline.AsyncStoreTarget = CustomAsyncStore()
-    assert_type(await client.sync(feed, awaited), siteline.SyncReport)
-    assert_type(await client.plan(feed, awaited), siteline.Plan)
+    target: siteline.targets.StoreTarget = CustomStore()
+    assert_type(await client.sync(feed, target, deadline="1h"), siteline.types.SyncReport)
+    assert_type(await client.plan(feed, target), siteline.types.Plan)
+    awaited: siteline.targets.AsyncStoreTarget = CustomAsyncStore()
+    assert_type(await client.sync(feed, awaited), siteline.types.SyncReport)
+    assert_type(await client.plan(feed, awaited), siteline.types.Plan)
     siteline.Credential("s", signer=sign, public_jwk="{}")
     parts = client.scan(site="S1", start=None).split(3)
-    assert_type(parts, list[siteline.AsyncScan])
+    assert_type(parts, list[siteline.types.AsyncScan])
     assert_type(await client.gather(parts), siteline.Gathered)
-    assert_type(await client.plan(parts), siteline.Plan)
+    assert_type(await client.plan(parts), siteline.types.Plan)
 
 
 def check_sandbox() -> None:
@@ -158,6 +157,9 @@ def check_sandbox() -> None:
         assert_type(sandbox.stats.requests["data"][200], int)
         assert_type(sandbox.stats.log[0], SandboxRequest)
         assert_type(sandbox.client().discover(), siteline.Discovery)
+        assert_type(sandbox.expected(), siteline.Table)
+        assert_type(sandbox.stats.requests["data"][200], int)
+        assert_type(sandbox.client().discover(), siteline.types.Discovery)
 
 
 def check_keys(key: siteline.PrivateKey) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from siteline._display.protocols import Coverage, CoverageWindow
+    from siteline.types import Coverage, CoverageWindow
 
 __all__: list[str] = []
 
@@ -80,16 +80,16 @@ def empty_time(coverage: Coverage) -> timedelta:
     return sum((one.end - one.start for one in coverage if one.empty), timedelta(0))
 
 
-def set_aside(coverage: Coverage) -> list[str]:
+def skipped(coverage: Coverage) -> list[str]:
     """Write a line for the windows that a sync does not read for a day, the first five."""
-    aside = [one for one in coverage if one.set_aside is not None]
+    windows = [one for one in coverage if one.skipped_until is not None]
     lines = [
-        f"set aside until {to_minute(one.set_aside)} UTC: {to_minute(one.start)} to "
+        f"skipped until {to_minute(one.skipped_until)} UTC: {to_minute(one.start)} to "
         f"{to_minute(one.end)}, whose chain was not read to its end"
-        for one in aside[:5]
-        if one.set_aside is not None
+        for one in windows[:5]
+        if one.skipped_until is not None
     ]
-    return [*lines, f"… and {len(aside) - 5} more"] if len(aside) > 5 else lines
+    return [*lines, f"… and {len(windows) - 5} more"] if len(windows) > 5 else lines
 
 
 def summary(coverage: Coverage) -> str:

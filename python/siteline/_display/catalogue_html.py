@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from siteline._display.protocols import SeriesInfo
-    from siteline.reports import CatalogueReport
+    from siteline._reports import CatalogueReport
 
 __all__: list[str] = []
 

@@ -15,7 +15,7 @@ from siteline._times import duration, to_minute
 
 if TYPE_CHECKING:
     from siteline._display.calendar import Row
-    from siteline._display.protocols import Coverage, CoverageWindow
+    from siteline.types import Coverage, CoverageWindow
 
 __all__: list[str] = []
 
@@ -23,7 +23,7 @@ _ROWS = 36
 # Colour-blind readers can distinguish blue and amber.
 _FILL = {
     "settled": (BLUE, 1.0),
-    "settling": (AMBER, 1.0),
+    "due": (AMBER, 1.0),
     "provisional": (BLUE, 0.45),
     "unread": ("#808080", 0.3),
     "forgotten": ("#808080", 0.45),

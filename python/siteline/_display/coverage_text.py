@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from siteline._display.calendar import calendar_rows, cells, empty_time, set_aside, summary
+from siteline._display.calendar import calendar_rows, cells, empty_time, skipped, summary
 from siteline._escape import escaped
 from siteline._times import duration, to_minute
 
 if TYPE_CHECKING:
     from siteline._display.calendar import Piece
-    from siteline._display.protocols import Coverage
+    from siteline.types import Coverage
 
 __all__: list[str] = []
 
-_MARKS = {"settled": "█", "settling": "▓", "provisional": "▒", "unread": "·", "forgotten": "░"}
+_MARKS = {"settled": "█", "due": "▓", "provisional": "▒", "unread": "·", "forgotten": "░"}
 _EMPTY = "▁"
 _ROWS = 24
 
@@ -33,7 +33,7 @@ def lines(coverage: Coverage) -> str:
         marks[row.label] = marks.get(row.label, "") + _mark(pieces)
     printed += [f"  {label}  {row_marks}".rstrip() for label, row_marks in marks.items()]
     printed.append("  " + "   ".join(_legend(coverage)))
-    printed += [f"  {line}" for line in set_aside(coverage)]
+    printed += [f"  {line}" for line in skipped(coverage)]
     return "\n".join(printed).rstrip()
 
 

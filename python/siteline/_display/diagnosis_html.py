@@ -8,7 +8,7 @@ from siteline._counts import counted
 from siteline._display.elements import LEFT, WRAPPED, card, html_table, muted, text
 
 if TYPE_CHECKING:
-    from siteline._display.protocols import Check, Diagnosis
+    from siteline.types import Check, Diagnosis
 
 __all__: list[str] = []
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from siteline._display.protocols import (
-        Allowance,
         Client,
         Gathered,
         Page,
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
         Scan,
         Table,
     )
-    from siteline.reports import PageReport, TableReport
+    from siteline._reports import PageReport, TableReport
+    from siteline.types import Allowance
 
 __all__: list[str] = []
 

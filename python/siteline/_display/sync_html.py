@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from siteline._counts import counted
 from siteline._display import coverage_svg
-from siteline._display.calendar import set_aside
+from siteline._display.calendar import skipped
 from siteline._display.elements import (
     LEFT,
     NONE,
@@ -29,17 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from siteline._display.protocols import (
-        Coverage,
-        Delays,
-        Feed,
-        Lateness,
-        Plan,
-        Points,
-        Store,
-        SyncReport,
-        Task,
-    )
+    from siteline._display.protocols import Feed, Points, Store
+    from siteline.types import Coverage, Delays, Lateness, Plan, SyncReport, Task
 
 __all__: list[str] = []
 
@@ -99,7 +90,7 @@ def coverage(shown: Coverage) -> str:
     """Show the calendar of a coverage."""
     facts = [text(shown.feed.name), f"at {to_microsecond(shown.now)} UTC"]
     drawing = scrolling(coverage_svg.svg(shown))
-    lines = "".join(f"<div><b>{text(line, 200)}</b></div>" for line in set_aside(shown))
+    lines = "".join(f"<div><b>{text(line, 200)}</b></div>" for line in skipped(shown))
     return card("Coverage", facts, f'<div style="margin-top:6px">{drawing}</div>', lines)
 
 
@@ -117,7 +108,7 @@ def lateness(shown: Lateness) -> str:
 
 def _quantiles(one: Delays) -> list[tuple[str, str]]:
     counts = [(f"{one.count:,}", RIGHT), (f"{one.late:,}", RIGHT)]
-    return [*counts, *((delay or NONE, RIGHT) for delay in one._quantiles())]
+    return [*counts, *((delay or NONE, RIGHT) for delay in one._texts())]
 
 
 def report(shown: SyncReport) -> str:
@@ -137,24 +128,24 @@ def report(shown: SyncReport) -> str:
             (_through(one.read_through), LEFT),
             (_through(one.newest), LEFT),
         ]
-        for one in shown.feeds.values()
+        for one in shown.feeds
     ]
     head = [("feed", LEFT), *((name, RIGHT) for name in numbers)]
     head += [("settled through", LEFT), ("read through", LEFT), ("newest", LEFT)]
     left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
-    aside = [f"{one.name}: {range}" for one in shown.feeds.values() for range in one.set_aside]
+    aside = [f"{one.name}: {range}" for one in shown.feeds for range in one.skipped]
     left += "".join(f"<div><b>{text(line, 200)}</b></div>" for line in aside[:5])
     if shown.complete:
         return card("Sync", facts, html_table(head, rows), left)
     when = "" if shown.resumes_at is None else f", from {to_microsecond(shown.resumes_at)} UTC on"
     when = ", as max_pages= ended the sync" if shown.ended_by == "max_pages" else when
-    todo = f'<div style="margin-top:8px">Still to do{when}:</div>{_tasks(shown.todo)}'
-    return card("Sync", facts, html_table(head, rows), left, todo)
+    rest = f'<div style="margin-top:8px">Still to do{when}:</div>{_tasks(shown.tasks)}'
+    return card("Sync", facts, html_table(head, rows), left, rest)
 
 
 def plan(shown: Plan) -> str:
     """Show what would be read, and whether the allowance is enough."""
-    aside = [f"{counted(shown.set_aside, 'range')} set aside"] if shown.set_aside else []
+    aside = [f"{counted(shown.skipped, 'range')} skipped"] if shown.skipped else []
     if not shown.tasks:
         return card("Plan", ["nothing to read", *aside, f"{to_microsecond(shown.now)} UTC"])
     pages = "pages unknown" if shown.pages is None else counted(shown.pages, "page")

@@ -1,6 +1,6 @@
 """What is wrong between this machine and the service: :func:`siteline.doctor`.
 
-- ``diagnosis``: what comes of it; ``seen``: what one check has seen
+- ``seen``: what one check has seen
 - ``look``: what the checks look at, and what they send, each request once
 - ``checks``: the list of the checks, in the order of cause, and how they are run
 - ``settings``, ``agent``, ``key``, ``assertion``, ``ledger``, ``path``, ``answer``, ``reads``,
@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.diagnosis import Check, Diagnosis
+from siteline._records.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from siteline._core import Client
     from siteline.aio import AsyncClient
 
-__all__ = ["Check", "Diagnosis", "doctor"]
+__all__ = ["doctor"]
 
 
 def doctor(

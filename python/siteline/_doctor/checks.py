@@ -16,8 +16,8 @@ from siteline._doctor import (
     store,
     versions,
 )
-from siteline._doctor.diagnosis import Check, Diagnosis
 from siteline._doctor.seen import Seen, fail, skipped
+from siteline._records.diagnosis import Check, Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -83,7 +83,7 @@ def examine(look: Look) -> Diagnosis:
     made = look.client if look.has_client else None
     subject = made.subject if made and look.is_subject_known else None
     first = errors[0] if errors else None
-    return Diagnosis(tuple(checks), look.sends, made.base_url if made else None, subject, first)
+    return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks), first)
 
 
 def _outcomes(planned: _Planned, look: Look, cause: str | None) -> Iterable[tuple[str, Seen]]:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from siteline._core import Page, _Way
+    from siteline._records.discovery import Discovery
     from siteline.aio import AsyncClient
     from siteline.credentials import Credential, MutualTls
-    from siteline.discovery import Discovery
 
 __all__: list[str] = []
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from siteline._display.protocols import Allowance, Plan
+    from siteline.types import Allowance, Plan
 
 __all__: list[str] = []
 

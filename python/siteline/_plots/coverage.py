@@ -25,7 +25,7 @@ from siteline._times import duration
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
-    from siteline._display.protocols import Coverage, CoverageWindow
+    from siteline.types import Coverage, CoverageWindow
 
 __all__: list[str] = []
 
@@ -38,7 +38,7 @@ EMPTY, ASIDE = "read, empty", "set aside"
 # each differs from the page, light or dark.
 _STATES = {
     "settled": (BLUE, 1.0, False),
-    "settling": (AMBER, 1.0, False),
+    "due": (AMBER, 1.0, False),
     "provisional": (BLUE, 0.4, True),
     "unread": (GREY, 0.2, True),
     "forgotten": (GREY, 0.0, True),
@@ -153,7 +153,7 @@ def _parts(one: Coverage, days: _Days) -> list[Part]:
 
 
 def _state(window: CoverageWindow) -> str:
-    if window.set_aside is not None:
+    if window.skipped_until is not None:
         return ASIDE
     return EMPTY if window.empty and window.state != "forgotten" else window.state
 
@@ -234,7 +234,7 @@ def _describe(shown: list[Coverage], parts: list[Part], notes: list[str], zone: 
     said = [f"{state} {total}" for state, total in _totals(parts).items()]
     reached = [f"{one.feed.name} is settled through {_reached(one, zone)}" for one in shown[:5]]
     windows = [window for one in shown for window in one]
-    aside = sum(window.set_aside is not None for window in windows)
+    aside = sum(window.skipped_until is not None for window in windows)
     reached += [f"{counted(aside, 'range')} set aside"] if aside else []
     total = ", ".join(said) or "no time yet"
     return ". ".join([f"In all: {total}", *reached, *notes]) + "."

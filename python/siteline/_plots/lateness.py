@@ -28,7 +28,7 @@ from siteline._plots.texts import fitted, width
 from siteline._times import duration
 
 if TYPE_CHECKING:
-    from siteline._display.protocols import Delays, Lateness
+    from siteline.types import Delays, Lateness
 
 __all__: list[str] = []
 
@@ -67,7 +67,10 @@ def picture(
 ) -> tuple[Drawing, list[Curve]]:
     """Draw the curves, and return them."""
     shown = given[:panels]
-    by_feed = [[Curve(one.feed.name, kind, one._curve(kind)) for kind in _COLOURS] for one in shown]
+    by_feed = [
+        [Curve(one.feed.name, kind, getattr(one, kind)._shares()) for kind in _COLOURS]
+        for one in shown
+    ]
     curves = [curve for own in by_feed for curve in own]
     names = [one.feed.name for one in shown]
     title = title or f"Lateness of {names[0] if len(given) == 1 else f'{len(given):,} feeds'}"
@@ -150,7 +153,7 @@ def _entries(one: Lateness, curves: list[Curve]) -> list[Entry]:
 
 
 def _quantiles(kind: str, delays: Delays) -> str:
-    half, _, _, p99, longest = delays._quantiles()
+    half, _, _, p99, longest = delays._texts()
     return f"{delays.count:,} {kind}: half {half}, 99 % {p99}, all {longest}"
 
 

@@ -9,7 +9,7 @@ from siteline._times import to_minute
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    from siteline._display.protocols import Allowance, Plan
+    from siteline.types import Allowance, Plan
 
 __all__: list[str] = []
 

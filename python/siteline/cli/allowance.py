@@ -39,5 +39,5 @@ def _run(options: argparse.Namespace) -> Outcome:
             f"{known.token_requests:,} today, {known.token_requests_this_hour:,} this hour",
         ),
     ]
-    members = {"base_url": client.base_url, "subject": client.subject, **known._asdict()}
+    members = {"base_url": client.base_url, "subject": client.subject, **known.to_dict()}
     return Outcome(members, aligned(rows))

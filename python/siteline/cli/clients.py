@@ -7,13 +7,14 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from siteline import Client, RequestNote, Store
+    from siteline import Client, Store
+    from siteline.types import RequestEvent
 
 __all__ = ["client_of", "existing_store", "progress_of"]
 
 
 def client_of(
-    options: argparse.Namespace, on_request: Callable[[RequestNote], object] | None = None
+    options: argparse.Namespace, on_request: Callable[[RequestEvent], object] | None = None
 ) -> Client:
     """Make the client of ``--profile``, else of the ``SITELINE_*`` variables. Sends nothing."""
     from siteline import Client

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from siteline.cli.arguments import _Commands
-    from siteline.coverage import Coverage, CoverageWindow
+    from siteline.types import Coverage, CoverageWindow
 
 __all__ = ["add"]
 
@@ -46,20 +46,8 @@ def _run(options: argparse.Namespace) -> Outcome:
         ],
     )
     text = "\n\n".join(_text(coverage) for coverage in found)
-    members = {"store": options.store, "feeds": [_members(coverage) for coverage in found]}
+    members = {"store": options.store, "feeds": [coverage.to_dict() for coverage in found]}
     return Outcome(members, text or "the store has no feeds: no sync has written to it")
-
-
-def _members(coverage: Coverage) -> dict[str, Any]:
-    return {
-        "name": coverage.feed.name,
-        "now": coverage.now,
-        "settled_through": coverage.settled_through,
-        "read_through": coverage.read_through,
-        "newest": coverage.newest,
-        "spans": coverage.spans,
-        "windows": [window._asdict() for window in coverage],
-    }
 
 
 def _text(coverage: Coverage) -> str:
@@ -79,9 +67,9 @@ def _rows(coverage: Coverage) -> Iterator[tuple[str, ...]]:
         start, end = windows[0].start, windows[-1].end
         notes = ["read, empty"] if empty and state != "forgotten" else []
         if aside is not None:
-            notes.append(f"set aside until {to_second(aside)} UTC")
+            notes.append(f"skipped until {to_second(aside)} UTC")
         yield (to_second(start), to_second(end), duration(end - start), state, ", ".join(notes))
 
 
 def _state(window: CoverageWindow) -> tuple[Any, ...]:
-    return window.state, window.empty, window.set_aside
+    return window.state, window.empty, window.skipped_until

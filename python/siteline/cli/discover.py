@@ -16,9 +16,9 @@ from siteline.cli.summaries import SUMMARIES
 if TYPE_CHECKING:
     import argparse
 
-    from siteline._differences import Differences
     from siteline.cli.arguments import _Commands
     from siteline.cli.discovery_memory import Remembered
+    from siteline.types import DiscoveryDiff
 
 __all__ = ["add"]
 
@@ -71,24 +71,24 @@ def _print(options: argparse.Namespace, members: dict[str, Any], text: str) -> N
 
 def _compared(resources: dict[str, Any], last: Remembered | None) -> tuple[dict[str, Any], str]:
     """Return the members of the document, and the text."""
-    from siteline._differences import Differences, differences
+    from siteline._records.differences import DiscoveryDiff, differences
     from siteline._times import to_minute
 
     if last is None:
-        members = {"since": None, **Differences([], [], [])._asdict()}
+        members = {"since": None, **DiscoveryDiff([], [], []).to_dict()}
         text = "There is nothing to compare with: no earlier body is remembered."
         return {"resources": resources, **members}, text
     found = differences(last.resources, resources)
-    members = {"resources": resources, "since": last.seen, **found._asdict()}
+    members = {"resources": resources, "since": last.seen, **found.to_dict()}
     since = f"since {to_minute(last.seen)} UTC"
     if not found:
         return members, f"Nothing has changed {since}."
     return members, f"{_listed(found)}\n{_counted(found)} {since}."
 
 
-def _listed(found: Differences) -> str:
-    rows = [("come", _named(entry)) for entry in found.come]
-    rows += [("gone", _named(entry) + _reason(entry)) for entry in found.gone]
+def _listed(found: DiscoveryDiff) -> str:
+    rows = [("added", _named(entry)) for entry in found.added]
+    rows += [("removed", _named(entry) + _reason(entry)) for entry in found.removed]
     rows += [
         ("changed", f"{entry['path']}: {_short(entry['before'])} -> {_short(entry['after'])}")
         for entry in found.changed
@@ -104,14 +104,14 @@ def _named(entry: dict[str, Any]) -> str:
 
 
 def _reason(entry: dict[str, Any]) -> str:
-    """Say why a resource is gone: an item of a list, or a member that has members."""
+    """Say why a resource was removed: an item of a list, or a member that has members."""
     last = entry["path"].rpartition("/")[2]
     is_resource = last == "-" or "=" in last or isinstance(entry["value"], dict | list)
     return ": no longer authorised (or removed)" if is_resource else ""
 
 
-def _counted(found: Differences) -> str:
-    return ", ".join(f"{len(entries)} {word}" for word, entries in found._asdict().items())
+def _counted(found: DiscoveryDiff) -> str:
+    return ", ".join(f"{len(entries)} {word}" for word, entries in found.to_dict().items())
 
 
 def _short(value: Any) -> str:

@@ -53,4 +53,4 @@ def _run(options: argparse.Namespace) -> Outcome:
         diagnosis = examine(look)
     error = diagnosis._error
     status = Exit.DONE if error is None else status_of(error)
-    return Outcome({**diagnosis.to_dict()}, diagnosis._list(), status)
+    return Outcome(diagnosis.to_dict(), diagnosis._list(), status)

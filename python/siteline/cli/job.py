@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from siteline import Allowance, Client, Feed, Progress, SyncReport
+    from siteline import Client, Feed
     from siteline.cli.request_counts import RequestCounts
+    from siteline.types import Allowance, Progress, SyncReport
 
 __all__ = ["Job", "job_of", "judged"]
 

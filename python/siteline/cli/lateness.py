@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from siteline.cli.arguments import add_command
 from siteline.cli.output import Outcome
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import argparse
 
     from siteline.cli.arguments import _Commands
-    from siteline.lateness import Delays, Lateness
 
 __all__ = ["add"]
 
@@ -37,25 +36,6 @@ def _run(options: argparse.Namespace) -> Outcome:
         options.store,
         lambda store: [store.lateness(name) for name in feeds_of(store, options.feeds)],
     )
-    members = {"store": options.store, "feeds": [_members(lateness) for lateness in found]}
+    members = {"store": options.store, "feeds": [lateness.to_dict() for lateness in found]}
     text = "\n\n".join(str(lateness) for lateness in found)
     return Outcome(members, text or "the store has no feeds: no sync has written to it")
-
-
-def _members(lateness: Lateness) -> dict[str, Any]:
-    return {
-        "name": lateness.feed.name,
-        "lateness": lateness.lateness,
-        "settled": lateness.settled,
-        "looked": lateness.looked,
-        "suggested": lateness.suggested,
-        "verdict": lateness.verdict,
-        "points": _delays(lateness.points),
-        "revisions": _delays(lateness.revisions),
-    }
-
-
-def _delays(delays: Delays) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(delays)

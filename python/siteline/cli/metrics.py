@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from siteline import Allowance, SyncReport
     from siteline.cli.request_counts import RequestCounts
+    from siteline.types import Allowance, SyncReport
 
 __all__ = ["MetricsFile", "RunFacts"]
 
@@ -24,7 +24,7 @@ _RUN = "siteline_sync_last_run_timestamp_seconds"
 _SUCCESS = "siteline_sync_last_success_timestamp_seconds"
 _SETTLED = "siteline_sync_settled_through_timestamp_seconds"
 _READ = "siteline_sync_read_through_timestamp_seconds"
-_ASIDE = "siteline_sync_set_aside_ranges"
+_SKIPPED = "siteline_sync_skipped_ranges"
 _HELP = {
     _RUN: "When the last run ended, by this machine's clock.",
     _SUCCESS: "When the last run ended that read all that was due, by this machine's clock.",
@@ -42,14 +42,14 @@ _HELP = {
     "siteline_sync_points_flagged": "Points that a complete read no longer brought.",
     _SETTLED: "Everything from the feed's beginning up to this time is settled.",
     _READ: "Everything from the feed's beginning up to this time was read.",
-    _ASIDE: "Ranges that are not read for a day, as the service did not end their chains.",
+    _SKIPPED: "Ranges that are not read for a day, as the service did not end their chains.",
     "siteline_allowance_used": "Requests counted today.",
     "siteline_allowance_limit": "Requests allowed a day.",
     "siteline_allowance_left": "Requests left today.",
     "siteline_allowance_resets_at": "When the count begins anew, in seconds since 1970.",
 }
 _BEGIN = f"# HELP {_RUN} "
-_KEPT = (_SETTLED, _READ, _ASIDE)
+_KEPT = (_SETTLED, _READ, _SKIPPED)
 """What a run that says nothing of a feed has not changed."""
 _LINE = re.compile(r'(\w+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
 
@@ -133,7 +133,7 @@ def _samples(facts: RunFacts, now: float, earlier: Sequence[_Sample]) -> Iterato
     told: set[str] = set()
     if facts.report is not None:
         yield from _report_samples(facts.report)
-        told = set(map(_escaped, facts.report.feeds))
+        told = {_escaped(one.name) for one in facts.report.feeds}
     known = None if facts.names is None else set(map(_escaped, facts.names))
     if facts.requests is not None:
         yield from _request_samples(facts.requests)
@@ -147,8 +147,8 @@ def _samples(facts: RunFacts, now: float, earlier: Sequence[_Sample]) -> Iterato
 def _report_samples(report: SyncReport) -> Iterator[_Sample]:
     yield _Sample("siteline_sync_requests", None, str(report.requests))
     yield _Sample("siteline_sync_pages", None, str(report.pages))
-    for name, one in report.feeds.items():
-        feed = _escaped(name)
+    for one in report.feeds:
+        feed = _escaped(one.name)
         yield _Sample("siteline_sync_points_inserted", feed, str(one.inserted))
         yield _Sample("siteline_sync_points_revised", feed, str(one.revised))
         yield _Sample("siteline_sync_points_unchanged", feed, str(one.unchanged))
@@ -157,7 +157,7 @@ def _report_samples(report: SyncReport) -> Iterator[_Sample]:
             yield _Sample(_SETTLED, feed, _seconds(one.settled_through))
         if one.read_through is not None:
             yield _Sample(_READ, feed, _seconds(one.read_through))
-        yield _Sample(_ASIDE, feed, str(len(one.set_aside)))
+        yield _Sample(_SKIPPED, feed, str(len(one.skipped)))
 
 
 def _request_samples(counts: RequestCounts) -> Iterator[_Sample]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from siteline import Page
     from siteline.cli.arguments import _Commands
-    from siteline.sync import Plan
+    from siteline.types import Plan
 
 __all__ = ["NothingStored", "add", "add_feeds", "is_there", "ranges_of"]
 
@@ -109,16 +109,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         plan, members, note = _scan_plan(options)
     else:
         plan, members, note = _sync_plan(options)
-    members |= {
-        "kind": plan.kind,
-        "now": plan.now,
-        "pages": plan.pages,
-        "fits": plan.fits,
-        "reserve": plan.reserve,
-        "set_aside": plan.set_aside,
-        "tasks": [task._asdict() for task in plan.tasks],
-        "allowance": plan.allowance._asdict(),
-    }
+    members |= plan.to_dict()
     status = Exit.SPENT if options.check and plan.fits is False else Exit.DONE
     return Outcome(members, f"{plan}{note}", status)
 

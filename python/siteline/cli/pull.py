@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from siteline.cli.arguments import _Commands
     from siteline.cli.output import Outcome
     from siteline.cli.spool import Spool
-    from siteline.progress import Progress
+    from siteline.types import Progress
 
 __all__ = ["add"]
 

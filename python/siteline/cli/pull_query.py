@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from siteline import Client, Query, Scan
+    from siteline import Client, Scan
     from siteline.cli.spool import Range, Spool
-    from siteline.progress import Progress
+    from siteline.types import Progress, Query
 
 __all__ = ["check_start", "fix_range", "is_bare", "keywords", "of_spool", "scan_of"]
 

@@ -11,9 +11,10 @@ from siteline.cli.pull_query import keywords
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from siteline import Client, Query, SyncReport
+    from siteline import Client
     from siteline.cli.output_file import OutputFile, Written
     from siteline.cli.spool import Range
+    from siteline.types import Query, SyncReport
 
 __all__ = ["of_pages", "of_sync", "read_through"]
 
@@ -91,7 +92,7 @@ def _outcome(client: Client, query: Query, output: OutputFile, known: dict[str, 
         **known,
         "output": None if output.is_stdout else output.name,
         "format": output.format,
-        "allowance": client.allowance._asdict(),
+        "allowance": client.allowance.to_dict(),
         "spool": None,
         "not_listed": not_listed,
     }

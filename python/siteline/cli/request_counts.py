@@ -6,7 +6,7 @@ from collections import Counter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siteline import RequestNote
+    from siteline.types import RequestEvent
 
 __all__ = ["RequestCounts"]
 
@@ -26,7 +26,7 @@ class RequestCounts:
         self.points: int = 0
         self.exchanges: int = 0
 
-    def __call__(self, note: RequestNote) -> None:
+    def __call__(self, note: RequestEvent) -> None:
         """Count one request."""
         status = str(note.error) if note.status is None else str(note.status)
         self.requests[note.kind, status] += 1

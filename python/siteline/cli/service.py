@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     import argparse
     from datetime import datetime
 
-    from siteline import Client, Progress, SyncReport
+    from siteline import Client
     from siteline.cli.job import Job
     from siteline.cli.metrics import MetricsFile
     from siteline.cli.stopping import Stop
     from siteline.cli.systemd import Notifier
+    from siteline.types import Progress, SyncReport
 
 __all__ = ["Run", "Service", "run_service"]
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from siteline import Client, Feed, Points, Query, Store, SyncReport
-    from siteline.progress import Progress
+    from siteline import Client, Feed, Points, Store
+    from siteline.types import Progress, Query, SyncReport
 
 __all__ = ["Range", "Spool", "private_folder", "remove"]
 
@@ -175,7 +175,7 @@ class Spool:
         end = wanted.query.end
         assert end is not None
         report = client.sync(feed, self._store, until=end, progress=progress)
-        if report.feeds[feed.name].set_aside and not report.pages:
+        if report[feed.name].skipped and not report.pages:
             # The service did not end the chain, and a sync would leave it alone for a day. Whoever
             # asks again means it.
             report = client.sync(

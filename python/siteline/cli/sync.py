@@ -84,7 +84,7 @@ def _run_once(job: Job, metrics: MetricsFile | None, progress: bool) -> Outcome:
     status = judged(report)
     if metrics is not None:
         metrics.record(job.facts(status, report))
-    return Outcome({**report.to_dict()}, str(report), status)
+    return Outcome(report.to_dict(), str(report), status)
 
 
 def _number(text: str) -> int:

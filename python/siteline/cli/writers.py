@@ -9,7 +9,7 @@ from json import dumps
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from siteline._escape import escaped_json
-from siteline.frames import Record
+from siteline._records.series import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from siteline._core import Client, SyncPages, _PullOptions
-    from siteline.sync import SyncReport
+    from siteline.types import SyncReport
 
     _Step: TypeAlias = tuple[pa.Table | None, dict[str, bytes]]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from siteline._core import Feed
-    from siteline.sync import SyncReport
+    from siteline.types import SyncReport
 
 _TYPES: dict[str, Any] = dict.fromkeys(IDS, "string") | {"timestamp": "timestamp"}
 _TYPES |= dict.fromkeys(VALUES[:3], "double") | {"sample_count": "long", "day": "date"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from siteline.spark._source import SitelineDataSource
-    from siteline.sync import Plan
+    from siteline.types import Plan
 
 _guard = threading.Lock()
 _agents: dict[tuple[str, str], Agent] = {}
@@ -83,8 +83,8 @@ def plan(spark: SparkSession, **options: Any) -> Plan:
     read to find out, and reads of this range that follow in this session know it: they need no such
     page. Where it finds none, the plan has a page for each partition, and there may be more.
 
-    The result is a :class:`siteline.Plan`, with a task for each partition. ``maxPages`` is not
-    looked at.
+    The result is a :class:`siteline.types.Plan`, with a task for each partition. ``maxPages`` is
+    not looked at.
     """
     given = replace(Options.parse(options), max_pages=None)
     given.refuse_times()

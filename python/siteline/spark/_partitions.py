@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline.errors import QueryError
-from siteline.sync import Plan, Task
+from siteline.types import Plan, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,10 +166,10 @@ def _width(scan: Scan) -> timedelta:
 
 def plan_of(client: Client, scan: Scan, parts: list[Part]) -> Plan:
     """Show the parts and the allowance."""
-    tasks = tuple(Task("", "fill", part.start, part.end, part.pages) for part in parts)
+    tasks = tuple(Task("", "backfill", part.start, part.end, part.pages) for part in parts)
     allowance, pages = client.allowance, sum(part.pages for part in parts)
     now = client.plan(scan).now
-    return Plan(tasks, pages, allowance, reserve=0, set_aside=0, now=now, kind="scan")
+    return Plan(tasks, pages, allowance, reserve=0, skipped=0, now=now, kind="scan")
 
 
 def shared(plan: Plan, parts: list[Part], max_pages: int | None) -> list[Part]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from siteline._core import Client, Scan
     from siteline.spark._options import Options
-    from siteline.sync import Plan
+    from siteline.types import Plan
 
 
 @dataclass

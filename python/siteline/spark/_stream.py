@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline._core import Scan
-    from siteline.allowance import Allowance
     from siteline.spark._reading import Reading
+    from siteline.types import Allowance
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SLACK = 4

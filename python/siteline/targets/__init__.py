@@ -2,7 +2,7 @@
 
 :class:`DuckDB`, :class:`Postgres` and :class:`Delta` keep the points of feeds in a database or a
 lake that you have: the same points, values and flags as a ``Store``, and the state of each feed in
-the transaction of its points. For others see :class:`siteline.StoreTarget`.
+the transaction of its points. For others see :class:`siteline.targets.StoreTarget`.
 """
 
 from siteline.targets._delta import Delta

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Postgres(_shared.SharedTarget):
-    """Keeps the points of feeds in PostgreSQL 14 or later: see :class:`siteline.StoreTarget`.
+    """Keeps the points of feeds in PostgreSQL 14 or later: see :class:`StoreTarget`.
 
     - ``uri``: of libpq. A connection is open while a feed is locked, and during other calls
     - ``table``: its name, or ``schema.name``: a view of ``points_rows`` and ``points_series``

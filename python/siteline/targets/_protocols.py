@@ -1,4 +1,4 @@
-"""The interface of sync targets: :class:`siteline.StoreTarget`, and its async form."""
+"""The interface of sync targets: :class:`siteline.targets.StoreTarget`, and its async form."""
 
 from __future__ import annotations
 

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from siteline.coverage import Coverage
 from siteline.errors import ConfigError, QueryError, StoreBusy
-from siteline.lateness import Lateness
+from siteline.types import Coverage, Lateness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

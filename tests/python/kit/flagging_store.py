@@ -1,4 +1,4 @@
-"""A `siteline.StoreTarget` in memory that flags points that a complete read no longer contains."""
+"""A `StoreTarget` in memory that flags points that a complete read no longer contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `siteline.StoreTarget` in memory."""
+"""A `siteline.targets.StoreTarget` in memory."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def main() -> int:
     clock = siteline.testing.Clock(job["now"])
     feeds = [siteline.Feed(**feed) for feed in job["feeds"]]
 
-    def page(progress: siteline.Progress) -> None:
+    def page(progress: siteline.types.Progress) -> None:
         report(f"ack {progress.pages}")
         if progress.pages == job["most"]:
             raise Enough

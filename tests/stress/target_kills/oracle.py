@@ -120,8 +120,9 @@ class Oracle:
         difference(name, target_points(target, name), store_points(self.store, name))
         if self.sequences[name]:
             now = self.harness.now
-            windows = [window[:3] for window in target.coverage(name, now)]
-            if windows != [window[:3] for window in self.store.coverage(name, now)]:
+            windows = [(one.start, one.end, one.state) for one in target.coverage(name, now)]
+            stored = [(one.start, one.end, one.state) for one in self.store.coverage(name, now)]
+            if windows != stored:
                 raise Broken(f"{name}: other windows: {windows}")
 
     def compare_counts(self, name: str, outcome: Outcome, report: Any) -> None:

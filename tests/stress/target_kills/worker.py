@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from target_kills.places import Place
 
 
-def counts(report: siteline.FeedReport) -> tuple[int, ...]:
+def counts(report: siteline.types.FeedReport) -> tuple[int, ...]:
     """What a report counts: the same for a target and for a store."""
     return report.pages, report.inserted, report.revised, report.unchanged, report.flagged
 
@@ -35,7 +35,7 @@ def sync(target: Any, job: dict[str, Any], pipe: Connection) -> dict[str, tuple[
             feeds, target, progress=lambda progress: pipe.send(("ack", progress.pages)), **job
         )
     report.raise_for_incomplete()
-    return {name: counts(feed) for name, feed in report.feeds.items()}
+    return {feed.name: counts(feed) for feed in report.feeds}
 
 
 def work(place: Place, environment: dict[str, str], pipe: Connection) -> None:

@@ -5,11 +5,12 @@
 //! time. The expected number of pages is an estimate from earlier reads.
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::data::{Page, Query};
 
 /// The progress of a read.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
     /// Pages read.
     pub pages: u64,

@@ -107,7 +107,7 @@ mod tests {
 
     fn step(feed: usize, why: Why, start: i64, pages: Option<u64>) -> PlanStep {
         let range = Range::new(start, start + 10);
-        PlanStep { feed, why, range, pages, fills: why == Why::Fill }
+        PlanStep { feed, why, range, pages, fills: why == Why::Backfill }
     }
 
     fn shown(agenda: &Agenda) -> Vec<(Why, i64, usize)> {
@@ -118,16 +118,16 @@ mod tests {
     fn the_next_steps_of_all_feeds_are_in_order_of_class_then_time_then_feed() {
         let mut agenda = Agenda::new(4);
         assert!(agenda.is_empty());
-        agenda.replace(1, &[step(1, Why::Fill, 0, None), step(1, Why::Edge, 20, Some(1))]);
-        agenda.replace(0, &[step(0, Why::Settle, 10, Some(4)), step(0, Why::Edge, 20, Some(2))]);
-        agenda.replace(2, &[step(2, Why::Settle, 0, Some(1)), step(2, Why::Fill, 10, Some(1))]);
-        agenda.replace(3, &[step(3, Why::Edge, 10, Some(1))]);
+        agenda.replace(1, &[step(1, Why::Backfill, 0, None), step(1, Why::Recent, 20, Some(1))]);
+        agenda.replace(0, &[step(0, Why::Settle, 10, Some(4)), step(0, Why::Recent, 20, Some(2))]);
+        agenda.replace(2, &[step(2, Why::Settle, 0, Some(1)), step(2, Why::Backfill, 10, Some(1))]);
+        agenda.replace(3, &[step(3, Why::Recent, 10, Some(1))]);
         let expected =
-            [(Why::Edge, 10, 3), (Why::Edge, 20, 0), (Why::Edge, 20, 1), (Why::Settle, 0, 2)];
+            [(Why::Recent, 10, 3), (Why::Recent, 20, 0), (Why::Recent, 20, 1), (Why::Settle, 0, 2)];
         assert_eq!(shown(&agenda), expected, "the first of each feed");
         agenda.replace(0, &[]);
-        agenda.replace(3, &[step(3, Why::Fill, 0, Some(1))]);
-        assert_eq!(shown(&agenda), [expected[2], expected[3], (Why::Fill, 0, 3)]);
+        agenda.replace(3, &[step(3, Why::Backfill, 0, Some(1))]);
+        assert_eq!(shown(&agenda), [expected[2], expected[3], (Why::Backfill, 0, 3)]);
     }
 
     #[test]
@@ -143,12 +143,15 @@ mod tests {
     fn the_pages_are_those_of_the_steps_that_are_there() {
         let mut agenda = Agenda::new(2);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (Some(0), 0));
-        agenda.replace(0, &[step(0, Why::Edge, 0, Some(3)), step(0, Why::Fill, 0, Some(u64::MAX))]);
+        agenda.replace(
+            0,
+            &[step(0, Why::Recent, 0, Some(3)), step(0, Why::Backfill, 0, Some(u64::MAX))],
+        );
         agenda.replace(1, &[step(1, Why::Settle, 0, None)]);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (None, 4), "one of them is not known");
         agenda.replace(1, &[]);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (Some(u64::MAX), 3));
-        agenda.replace(0, &[step(0, Why::Edge, 0, Some(2))]);
+        agenda.replace(0, &[step(0, Why::Recent, 0, Some(2))]);
         assert_eq!((agenda.pages(), agenda.urgent_pages()), (Some(2), 2));
     }
 }

@@ -170,7 +170,7 @@ pub enum WindowState {
     /// Read; it may still change, and is not due to be read again.
     Provisional,
     /// Read; the lateness is over, and it is due to be read once more for its final values.
-    Settling,
+    Due,
     /// Read after the lateness.
     Settled,
     /// Its points were removed by `forget`; it is not read again.
@@ -194,17 +194,27 @@ pub struct Window {
     pub state: WindowState,
     /// When the newest chain that read it began, by the service's time.
     pub read_at: Option<Timestamp>,
+    /// When the read that settled it began.
+    pub settled_at: Option<Timestamp>,
+    /// Whether it was read and the store has no point in it; `None` if that is unknown.
+    pub empty: Option<bool>,
     /// Until when a sync does not read it, because the service did not end its chain.
-    pub set_aside: Option<Timestamp>,
+    pub skipped_until: Option<Timestamp>,
+}
+
+impl Window {
+    /// A part that no sync skips. Whether it has points is not known.
+    pub(super) fn new(range: Range, state: WindowState, read_at: Option<i64>) -> Self {
+        let ((start, end), read_at) = (range.instants(), read_at.map(instant));
+        let settled_at = read_at.filter(|_| state == WindowState::Settled);
+        Self { start, end, state, read_at, settled_at, empty: None, skipped_until: None }
+    }
 }
 
 /// The windows of a range whose points were forgotten.
 #[must_use]
 pub(super) fn forgotten_windows(feed: &Feed, range: Range) -> Vec<Window> {
-    let window = |part: Range| {
-        let (start, end) = part.instants();
-        Window { start, end, state: WindowState::Forgotten, read_at: None, set_aside: None }
-    };
+    let window = |part: Range| Window::new(part, WindowState::Forgotten, None);
     range.cut(feed.window()).map(window).collect()
 }
 
@@ -237,16 +247,13 @@ pub(super) fn windows(feed: &Feed, coverage: &Coverage, now: Timestamp) -> Vec<W
         let settling = settled.max(read.range.end.min(due_before));
         let read_at = Some(read.read_at);
         push(Range::new(read.range.start, settled), WindowState::Settled, read_at);
-        push(Range::new(settled, settling), WindowState::Settling, read_at);
+        push(Range::new(settled, settling), WindowState::Due, read_at);
         push(Range::new(settling, read.range.end), WindowState::Provisional, read_at);
         reached = reached.max(read.range.end);
     }
     push(Range::new(reached, to_horizon.end), WindowState::Unread, None);
     stretches
         .into_iter()
-        .map(|(range, state, read_at)| {
-            let (start, end) = range.instants();
-            Window { start, end, state, read_at: read_at.map(instant), set_aside: None }
-        })
+        .map(|(range, state, read_at)| Window::new(range, state, read_at))
         .collect()
 }

@@ -22,7 +22,7 @@ pub(super) fn set_aside_until(now: Timestamp) -> Timestamp {
 
 /// A range that a sync does not read for a day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SetAside {
+pub struct SkippedRange {
     /// The start of the range, inclusive.
     pub start: Timestamp,
     /// The end of the range, exclusive.
@@ -136,11 +136,11 @@ impl GivenUp {
     }
 
     /// The ranges that are set aside at this time, as users see them.
-    pub(super) fn set_aside(&self, now: i64) -> Vec<SetAside> {
+    pub(super) fn set_aside(&self, now: i64) -> Vec<SkippedRange> {
         let shown = |one: &GivenUpRange| {
             let ((start, end), until) = (one.range().instants(), instant(one.until(now)?));
             let error = one.set_aside.as_ref().map(|(_, error)| error.clone()).unwrap_or_default();
-            Some(SetAside { start, end, until, error, pages: one.pages })
+            Some(SkippedRange { start, end, until, error, pages: one.pages })
         };
         self.0.iter().filter_map(shown).collect()
     }
@@ -170,7 +170,7 @@ impl GivenUp {
             parts.retain(|(part, _)| !part.is_empty());
             parts.into_iter().map(move |(part, until)| {
                 let (start, end) = part.instants();
-                Window { start, end, set_aside: until.map(instant), ..window.clone() }
+                Window { start, end, skipped_until: until.map(instant), ..window.clone() }
             })
         };
         windows.into_iter().flat_map(marked).collect()
@@ -241,11 +241,8 @@ mod tests {
     fn p13_windows_are_cut_where_a_range_is_set_aside() {
         let state = super::super::coverage::WindowState::Unread;
         let window = |start, end, until: Option<i64>| Window {
-            start: instant(start),
-            end: instant(end),
-            state,
-            read_at: None,
-            set_aside: until.map(instant),
+            skipped_until: until.map(instant),
+            ..Window::new(Range::new(start, end), state, None)
         };
         let marked = given_up().mark(vec![window(0, 30, None), window(30, 60, None)], 1_000);
         let until = Some(1_000 + PAUSE);

@@ -78,7 +78,7 @@ mod tests;
 pub use self::batched::Batch;
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
-pub use self::given_up::SetAside;
+pub use self::given_up::SkippedRange;
 pub use self::pending_write::NextWrite;
 pub use self::plan::{Plan, plan};
 pub use self::plan_scans::plan_scans;

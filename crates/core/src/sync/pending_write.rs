@@ -154,7 +154,7 @@ pub(super) fn after_dead_cursor(
 pub(super) fn set_aside_hint(range: Range, now: Timestamp) -> String {
     let ((start, end), until) = (range.instants(), set_aside_until(now));
     format!(
-        "{start} to {end} is set aside until {until}: no sync reads it before, unless \
+        "{start} to {end} is skipped until {until}: no sync reads it before, unless \
          sync(..., reread=(start, end)) asks for it."
     )
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::chains::chains;
 use super::coverage::Coverage;
 use super::feed::{Feed, check_distinct};
-use super::given_up::SetAside;
+use super::given_up::SkippedRange;
 use super::ranges::{Range, Ranges, floor};
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
@@ -33,7 +33,7 @@ pub struct Plan {
     /// Pages reserved for windows that become due before the allowance resets.
     pub reserve: u64,
     /// The number of ranges that a sync leaves out, because the service did not end their chain.
-    pub set_aside: usize,
+    pub skipped: usize,
     /// The time that the plan is for.
     pub now: Timestamp,
 }
@@ -107,7 +107,7 @@ pub(super) fn steps_of(
     for chain in resumable(known, terms) {
         let pages = density.pages(chain.range().seconds());
         let pages = pages.map(|pages| pages.saturating_sub(chain.pages).max(1));
-        let (range, fills) = (chain.range(), matches!(chain.why, Why::Fill | Why::Audit));
+        let (range, fills) = (chain.range(), matches!(chain.why, Why::Backfill | Why::Audit));
         steps.push(PlanStep { feed: number, why: Why::Resume, range, pages, fills });
         // The rest is planned as if this chain had been read to its end.
         let began = chain.began.unwrap_or(terms.now);
@@ -121,13 +121,13 @@ pub(super) fn steps_of(
     let fresh = Range::new(coverage.end().unwrap_or(i64::MIN), i64::MAX).into();
     for (why, ranges) in needs.in_order() {
         let ranges = ranges.without(&out);
-        if why == Why::Edge && ranges.and(&fresh).is_empty() {
+        if why == Why::Recent && ranges.and(&fresh).is_empty() {
             // What overlaps is read again only together with fresh data.
             continue;
         }
         for range in chains(&ranges, feed, density) {
             let pages = density.pages(range.seconds());
-            steps.push(PlanStep { feed: number, why, range, pages, fills: why == Why::Fill });
+            steps.push(PlanStep { feed: number, why, range, pages, fills: why == Why::Backfill });
         }
     }
     if terms.until.is_none() {
@@ -222,9 +222,9 @@ impl Needs {
     fn in_order(self) -> [(Why, Ranges); 4] {
         [
             (Why::Reread, self.reread),
-            (Why::Edge, self.edge),
+            (Why::Recent, self.edge),
             (Why::Settle, self.settle),
-            (Why::Fill, self.fill),
+            (Why::Backfill, self.fill),
         ]
     }
 }
@@ -312,14 +312,14 @@ pub fn plan(
     let second = Some(clock.as_second());
     let terms = PlanTerms { now: now.as_second(), until, reread: &reread, clock: second };
     let steps = steps(&known, &terms);
-    let is_left_out = |one: &SetAside| !reread.contains(Range::between(one.start, one.end));
-    let set_aside = states.iter().flat_map(|state| state.set_aside(clock)).filter(is_left_out);
+    let is_left_out = |one: &SkippedRange| !reread.contains(Range::between(one.start, one.end));
+    let skipped = states.iter().flat_map(|state| state.set_aside(clock)).filter(is_left_out);
     let allowance = client.allowance()?;
     Ok(Plan {
         pages: steps.iter().map(|step| step.pages).sum(),
         reserve: reserve(states.iter(), terms.now, &allowance),
         tasks: steps.iter().map(|step| step.task(&states[step.feed])).collect(),
-        set_aside: set_aside.count(),
+        skipped: skipped.count(),
         allowance,
         now,
     })

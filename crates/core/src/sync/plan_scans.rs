@@ -27,19 +27,19 @@ pub fn plan_scans(
 ) -> Result<Plan> {
     let states = store.map_or(Ok(Vec::new()), read_states)?;
     let now = client.now();
-    let (mut tasks, mut set_aside) = (Vec::new(), 0);
+    let (mut tasks, mut skipped) = (Vec::new(), 0);
     for (scan, through) in scans {
         match through {
             Some(through) if scan.complete().is_none() => {
                 let (own, left_out) = through.tasks(now)?;
                 tasks.extend(own);
-                set_aside += left_out;
+                skipped += left_out;
             }
             _ => tasks.push(scan_task(client, &states, scan, now)),
         }
     }
     let pages = tasks.iter().map(|task| task.pages).sum();
-    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, set_aside, now })
+    Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, skipped, now })
 }
 
 fn scan_task(
@@ -55,7 +55,7 @@ fn scan_task(
     };
     Task {
         feed,
-        why: Why::Fill,
+        why: Why::Backfill,
         start: query.start().unwrap_or(Timestamp::UNIX_EPOCH),
         end: query.end().unwrap_or(now),
         pages: collected.pages_left(pages),

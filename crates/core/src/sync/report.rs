@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::given_up::SetAside;
+use super::given_up::SkippedRange;
 use super::task::Task;
 use crate::http::AllowanceState;
 use crate::store::Applied;
@@ -19,10 +19,10 @@ pub struct SyncReport {
     pub complete: bool,
     /// What ended the run before everything planned was read.
     pub ended_by: Option<EndedBy>,
-    /// When to sync again, where the allowance ended the run, or ranges are set aside.
+    /// When to sync again, where the allowance ended the run, or ranges were skipped.
     pub resumes_at: Option<Timestamp>,
     /// The chains that are still to be read.
-    pub todo: Vec<Task>,
+    pub tasks: Vec<Task>,
     /// The allowance at the end of the run.
     pub allowance: AllowanceState,
     /// The time that the run was planned for.
@@ -37,8 +37,8 @@ pub enum EndedBy {
     Allowance,
     /// The run asked for as many pages as it was allowed to: another one can go on at once.
     MaxPages,
-    /// All that is left is set aside.
-    SetAside,
+    /// The run skipped all that is left.
+    Skipped,
 }
 
 /// What a run did for one feed.
@@ -64,7 +64,7 @@ pub struct FeedReport {
     /// The newest instant that was read.
     pub newest: Option<Timestamp>,
     /// Ranges that are not read for a day, because the service did not end their chain.
-    pub set_aside: Vec<SetAside>,
+    pub skipped: Vec<SkippedRange>,
 }
 
 impl SyncReport {

@@ -241,8 +241,8 @@ impl Run {
         self.check_process()?;
         let allowance = self.client.allowance()?;
         let work = self.work();
-        let todo = work.todo();
-        let is_left = !todo.is_empty();
+        let tasks = work.tasks();
+        let is_left = !tasks.is_empty();
         let (ended_by, resumes_at) =
             if is_left { work.ended_by(&allowance) } else { Default::default() };
         Ok(SyncReport {
@@ -251,7 +251,7 @@ impl Run {
             complete: !is_left,
             ended_by,
             resumes_at,
-            todo,
+            tasks,
             allowance,
             now: work.now,
         })

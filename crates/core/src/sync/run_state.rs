@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::agenda::{Agenda, UnderWay};
-use super::given_up::SetAside;
+use super::given_up::SkippedRange;
 use super::pending_write::PendingWrite;
 use super::plan::PlanStep;
 use super::ranges::{Range, Ranges};
@@ -210,7 +210,7 @@ impl RunState {
         if allowance.left.is_none_or(|left| left == 0) {
             self.stopped = Some(retry_at.unwrap_or(allowance.resets_at));
             self.replan_all();
-        } else if chain.why == Why::Fill {
+        } else if chain.why == Why::Backfill {
             self.no_fill = true;
             self.replan_all();
         } else {
@@ -426,7 +426,7 @@ impl RunState {
         let is_spent = is_bounded || held_back;
         match self.stopped.or(is_spent.then_some(allowance.resets_at)) {
             Some(resets_at) => (Some(EndedBy::Allowance), Some(resets_at)),
-            None => (set_aside.map(|_| EndedBy::SetAside), set_aside),
+            None => (set_aside.map(|_| EndedBy::Skipped), set_aside),
         }
     }
 
@@ -436,9 +436,10 @@ impl RunState {
             let set_aside = part.state.set_aside(self.clock).into_iter();
             let left_out =
                 set_aside.filter(|one| !self.reread.contains(Range::between(one.start, one.end)));
-            self.warnings.extend(left_out.map(|SetAside { start, end, until, error, .. }| {
+            self.warnings
+                .extend(left_out.map(|SkippedRange { start, end, until, error, .. }| {
                 let text = format!(
-                    "{start} to {end} is set aside until {until} ({error}); reread= tries it before"
+                    "{start} to {end} is skipped until {until} ({error}); reread= tries it before"
                 );
                 (feed, text)
             }));
@@ -464,7 +465,7 @@ impl RunState {
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),
             newest: part.state.newest(),
-            set_aside: part.state.set_aside(self.clock),
+            skipped: part.state.set_aside(self.clock),
         };
         self.parts.iter().map(report).collect()
     }

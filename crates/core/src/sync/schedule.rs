@@ -167,7 +167,7 @@ impl RunState {
     }
 
     /// What is left to read, including what this run may not read.
-    pub(super) fn todo(&self) -> Vec<Task> {
+    pub(super) fn tasks(&self) -> Vec<Task> {
         let none = Ranges::none();
         let known = self.parts.iter().map(|FeedRun { state, done, only, .. }| PlannedFeed {
             state,

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, forgotten_windows, windows};
 use super::feed::{Difference, Feed, FeedInput, SINCE};
-use super::given_up::{GivenUp, SetAside};
+use super::given_up::{GivenUp, SkippedRange};
 use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
 use super::unfinished::{LARGEST, UnfinishedChain};
@@ -270,7 +270,7 @@ impl FeedState {
 
     /// The ranges that a sync at this time does not read, because the service did not end their chain.
     #[must_use]
-    pub fn set_aside(&self, now: Timestamp) -> Vec<SetAside> {
+    pub fn set_aside(&self, now: Timestamp) -> Vec<SkippedRange> {
         self.given_up.set_aside(now.as_second())
     }
 
@@ -422,11 +422,11 @@ impl FeedState {
 
     /// When the first of these ranges that a sync leaves out now is tried again; `None` where it leaves out
     /// none.
-    pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SetAside> {
+    pub(super) fn set_aside_of(&self, ranges: &Ranges, now: Timestamp) -> Option<SkippedRange> {
         let is_endless = self.given_up.is_endless(now.as_second());
         let set_aside = self.set_aside(now).into_iter();
         let is_in =
-            |one: &SetAside| !ranges.and(&Range::between(one.start, one.end).into()).is_empty();
+            |one: &SkippedRange| !ranges.and(&Range::between(one.start, one.end).into()).is_empty();
         set_aside.filter(|one| is_endless || is_in(one)).min_by_key(|one| one.until)
     }
 

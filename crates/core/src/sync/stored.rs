@@ -107,9 +107,8 @@ pub struct FeedCoverage {
     pub feed: Feed,
     /// The time that the windows' states are for.
     pub now: Timestamp,
-    /// The windows, ascending, without gaps; each with whether the store has any point in it, if that
-    /// is known.
-    pub windows: Vec<(Window, Option<bool>)>,
+    /// The windows, ascending, without gaps.
+    pub windows: Vec<Window>,
 }
 
 impl FeedCoverage {
@@ -119,11 +118,10 @@ impl FeedCoverage {
     /// `StoreError` for an unknown feed; the others.
     pub fn read(store: &Store, feed: &str, now: Option<Timestamp>) -> Result<Self> {
         let mut coverage = Self::of_state(&read_state(store, feed)?, now);
-        let windows = coverage.windows.iter();
         let range = |window: &Window| (window.start.as_microsecond(), window.end.as_microsecond());
-        let ranges: Vec<_> = windows.map(|(window, _)| range(window)).collect();
-        for ((_, holds), known) in coverage.windows.iter_mut().zip(store.holds(feed, &ranges)?) {
-            *holds = Some(known);
+        let ranges: Vec<_> = coverage.windows.iter().map(range).collect();
+        for (window, has_points) in coverage.windows.iter_mut().zip(store.holds(feed, &ranges)?) {
+            window.empty = window.read_at.map(|_| !has_points);
         }
         Ok(coverage)
     }
@@ -136,8 +134,7 @@ impl FeedCoverage {
             let newest = state.newest_read().unwrap_or(Timestamp::MIN);
             Clock::system().wall().max(newest)
         });
-        let windows = state.windows(now).into_iter().map(|window| (window, None)).collect();
-        Self { feed: state.feed().clone(), now, windows }
+        Self { feed: state.feed().clone(), now, windows: state.windows(now) }
     }
 }
 

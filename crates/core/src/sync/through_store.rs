@@ -132,7 +132,7 @@ impl ThroughStore {
         if tasks.is_empty() {
             let (start, end) = self.range.instants();
             let pages = (set_aside == 0).then_some(0);
-            tasks.push(Task { feed: String::new(), why: Why::Fill, start, end, pages });
+            tasks.push(Task { feed: String::new(), why: Why::Backfill, start, end, pages });
         }
         Ok((tasks, set_aside))
     }
@@ -271,7 +271,7 @@ impl ThroughStore {
                 continue;
             };
             let message = format!(
-                "{} to {} is set aside until {}: the service did not end its chain ({})",
+                "{} to {} is skipped until {}: the service did not end its chain ({})",
                 one.start, one.end, one.until, one.error
             );
             return Err(Error::new(Kind::UnreadRange, message)
@@ -333,7 +333,7 @@ impl ThroughStore {
         if report.complete {
             return Ok(());
         }
-        let spans: Vec<_> = report.todo.iter().map(|task| (task.start, task.end)).collect();
+        let spans: Vec<_> = report.tasks.iter().map(|task| (task.start, task.end)).collect();
         let first = spans.first().map(|(start, end)| format!("{start} to {end}"));
         let left = format!("{} is not read yet", first.unwrap_or_default());
         let error = match report.ended_by {
@@ -347,7 +347,7 @@ impl ThroughStore {
                 let message = format!("the daily request allowance is used up: {left}");
                 Error::new(Kind::AllowanceExhausted, message).with_hint(self.kept_hint())
             }
-            Some(EndedBy::SetAside) | None => Error::new(Kind::UnreadRange, left)
+            Some(EndedBy::Skipped) | None => Error::new(Kind::UnreadRange, left)
                 .with_hint("Another process changed the feed meanwhile: call collect() again."),
         };
         Err(error.with(|context| {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::ranges::Range;
-use super::task::Why;
+use super::task::{StoredWhy, Why};
 
 /// No feed has so many pages or points.
 pub(super) const LARGEST: u64 = 1 << 48;
@@ -15,6 +15,7 @@ pub(super) const LARGEST: u64 = 1 << 48;
 pub(super) struct UnfinishedChain {
     pub(super) start: i64,
     pub(super) end: i64,
+    #[serde(with = "StoredWhy")]
     pub(super) why: Why,
     /// When its first request was sent, by the service's time; `None` where it has to begin (again).
     pub(super) began: Option<i64>,

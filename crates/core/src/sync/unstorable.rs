@@ -81,6 +81,6 @@ impl RunState {
         let range = named.or_else(|| pending.map(UnfinishedChain::range))?;
         let mut known = pending.into_iter().chain(&self.state(feed).chains);
         let known = known.find(|chain| chain.range() == range).cloned();
-        Some(known.unwrap_or_else(|| UnfinishedChain::new(range, Why::Fill, 0)))
+        Some(known.unwrap_or_else(|| UnfinishedChain::new(range, Why::Backfill, 0)))
     }
 }

@@ -29,7 +29,7 @@ fn data_requests(harness: &Harness) -> u64 {
 fn left_by_its_limit(report: &SyncReport) {
     assert_eq!((report.complete, report.resumes_at), (false, None));
     assert_eq!(report.ended_by, Some(EndedBy::MaxPages));
-    assert!(!report.todo.is_empty());
+    assert!(!report.tasks.is_empty());
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_run_of_exactly_as_many_pages_as_there_are_is_complete() {
     let pages = harness.sync().await.expect("a sync").pages();
     for concurrency in [1, 8] {
         let report = plant(pages, concurrency, None).sync().await.expect("a sync");
-        assert!(report.complete && report.ended_by.is_none() && report.todo.is_empty());
+        assert!(report.complete && report.ended_by.is_none() && report.tasks.is_empty());
         let report = plant(pages - 1, concurrency, None).sync().await.expect("a sync");
         left_by_its_limit(&report);
         assert_eq!(report.pages(), pages - 1);
@@ -140,11 +140,11 @@ async fn what_is_set_aside_is_told_from_what_the_limit_left() {
     assert!(harness.sync().await.is_err());
     harness.sandbox.clear_faults();
     harness.advance(12 * HOUR);
-    for (max_pages, ended_by) in [(1, EndedBy::MaxPages), (1_000, EndedBy::SetAside)] {
+    for (max_pages, ended_by) in [(1, EndedBy::MaxPages), (1_000, EndedBy::Skipped)] {
         harness.settings.max_pages = Some(max_pages);
         let report = harness.sync().await.expect("a sync");
         assert_eq!((report.complete, report.ended_by), (false, Some(ended_by)));
-        assert_eq!(report.resumes_at.is_some(), ended_by == EndedBy::SetAside);
+        assert_eq!(report.resumes_at.is_some(), ended_by == EndedBy::Skipped);
     }
 }
 

@@ -121,7 +121,7 @@ async fn a_window_is_unread_then_provisional_then_settling_then_settled() {
     assert_eq!(report.feeds[0].settled_through, None);
     assert_eq!(state(&harness), Some(WindowState::Provisional));
     harness.advance(2 * DAY);
-    assert_eq!(state(&harness), Some(WindowState::Settling));
+    assert_eq!(state(&harness), Some(WindowState::Due));
     let report = harness.sync().await.expect("a sync");
     assert_eq!(state(&harness), Some(WindowState::Settled));
     assert_eq!(report.feeds[0].settled_through, Some(at("2026-11-01T18:00:00Z")));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use siteline_core::store::{Applied, Delivery, Target, View};
 use siteline_core::sync::{
-    Batch, FeedInput, ReadSpec, SetAside, SyncReport, SyncSettings, WindowState,
+    Batch, FeedInput, ReadSpec, SkippedRange, SyncReport, SyncSettings, WindowState,
 };
 use siteline_core::{Error, Kind};
 use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
@@ -43,13 +43,13 @@ fn long_cursors(times: u64) -> Fault {
     on_data(When::Times { count: times, skip: 0 }, effect)
 }
 
-fn only(report: &SyncReport) -> &SetAside {
-    let [one] = &report.feeds[0].set_aside[..] else { panic!("{:?}", report.feeds) };
+fn only(report: &SyncReport) -> &SkippedRange {
+    let [one] = &report.feeds[0].skipped[..] else { panic!("{:?}", report.feeds) };
     one
 }
 
-fn first_again(report: &SyncReport) -> &SetAside {
-    report.feeds[0].set_aside.iter().min_by_key(|one| one.until).expect("one")
+fn first_again(report: &SyncReport) -> &SkippedRange {
+    report.feeds[0].skipped.iter().min_by_key(|one| one.until).expect("one")
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
     let error = harness.sync().await.expect_err("one window cannot be read");
     assert_eq!(error.kind(), Kind::RequestRejected);
     let text = error.to_string();
-    assert!(text.contains("is set aside until 2026-11-04T00:00:00Z"), "{text}");
+    assert!(text.contains("is skipped until 2026-11-04T00:00:00Z"), "{text}");
     assert!(text.contains("reread="), "{text}");
     assert!(text.contains("a cursor of 66000 bytes"), "{text}");
     let of_newest = |harness: &Harness| {
@@ -78,7 +78,7 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
             .all(|(key, values)| harness.stored(harness.now()).get(key) == Some(values))
     );
     let windows = harness.windows();
-    let aside: Vec<_> = windows.iter().filter(|window| window.set_aside.is_some()).collect();
+    let aside: Vec<_> = windows.iter().filter(|window| window.skipped_until.is_some()).collect();
     assert_eq!((aside.len(), aside[0].state), (1, WindowState::Unread));
     assert_eq!((aside[0].start, aside[0].end), (newest, at("2026-11-03T00:00:00Z")));
 
@@ -90,8 +90,8 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
         assert_eq!((one.error.as_str(), one.pages), ("RequestRejected", 1));
         assert_eq!((one.start, one.end), (newest, at("2026-11-03T00:00:00Z")));
         assert_eq!(report.resumes_at, Some(one.until));
-        assert_eq!(report.todo.len(), 1);
-        assert_eq!((harness.plan().tasks, harness.plan().set_aside), (vec![], 1));
+        assert_eq!(report.tasks.len(), 1);
+        assert_eq!((harness.plan().tasks, harness.plan().skipped), (vec![], 1));
     }
     // Fresh data is read.
     harness.advance(HOUR);
@@ -100,9 +100,9 @@ async fn p13_p4_a_cursor_that_is_too_long_is_begun_once_more_and_then_set_aside(
 
     // It is tried again when it is asked for.
     harness.settings.reread = vec![(newest, at("2026-11-03T00:00:00Z"))];
-    assert_eq!(harness.plan().set_aside, 0);
+    assert_eq!(harness.plan().skipped, 0);
     let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && report.feeds[0].set_aside.is_empty() && equals_truth(&harness));
+    assert!(report.complete && report.feeds[0].skipped.is_empty() && equals_truth(&harness));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn p13_after_a_day_a_range_is_tried_again() {
     harness.advance(1);
     let report = harness.sync().await.expect("a sync");
     assert!(report.complete && equals_truth(&harness));
-    assert!(harness.windows().iter().all(|window| window.set_aside.is_none()));
+    assert!(harness.windows().iter().all(|window| window.skipped_until.is_none()));
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn p14_a_chain_without_an_end_is_paid_for_once_a_day_at_most() {
     harness.sandbox.clear_faults();
     harness.settings.until = None;
     let report = harness.sync().await.expect("the other windows");
-    assert!(!report.complete && report.feeds[0].set_aside.len() == 1);
+    assert!(!report.complete && report.feeds[0].skipped.len() == 1);
     harness.settings.reread = vec![(at("2026-11-01T00:00:00Z"), at("2026-11-01T06:00:00Z"))];
     assert!(harness.sync().await.expect("a sync").complete && equals_truth(&harness));
     // Once the number of pages is known, ten times as many are read.
@@ -181,8 +181,8 @@ async fn p14_three_chains_without_an_end_leave_a_feed_alone_for_a_day() {
         harness.advance(6 * HOUR);
         assert_eq!(harness.plan().tasks, []);
         let report = harness.sync().await.expect("a sync");
-        assert_eq!((requests(&harness), report.feeds[0].set_aside.len()), (3 * 1_024, 3));
-        assert!(!report.complete && report.todo.len() > 1);
+        assert_eq!((requests(&harness), report.feeds[0].skipped.len()), (3 * 1_024, 3));
+        assert!(!report.complete && report.tasks.len() > 1);
         assert_eq!(report.resumes_at, Some(first_again(&report).until));
     }
     // It is read when it is asked for, and after the day.

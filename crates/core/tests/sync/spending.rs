@@ -41,12 +41,12 @@ async fn no_request_is_made_without_a_new_bucket() {
 async fn a_spent_allowance_ends_a_run_after_a_page_and_the_next_day_continues() {
     let harness = limited(6);
     let report = harness.sync().await.expect("it returns");
-    assert!(!report.complete && !report.todo.is_empty());
+    assert!(!report.complete && !report.tasks.is_empty());
     assert_eq!((report.requests, report.allowance.left), (6, Some(0)));
     assert_eq!(report.resumes_at, Some(at("2026-11-02T00:00:00Z")));
     let again = harness.sync().await.expect("it returns");
     assert_eq!((again.requests, again.complete), (0, false));
-    assert_eq!(again.todo, report.todo);
+    assert_eq!(again.tasks, report.tasks);
     assert_eq!(report.pages(), 6);
     harness.advance(6 * HOUR);
     assert_eq!(harness.sync().await.expect("it returns").requests, 6);
@@ -84,7 +84,7 @@ async fn b13_a_plan_makes_no_request_and_lists_what_is_read() {
     harness.advance(DAY);
     let plan = harness.plan();
     let classes: Vec<Why> = plan.tasks.iter().map(|task| task.why).collect();
-    assert!(classes.starts_with(&[Why::Edge, Why::Edge, Why::Fill]), "{plan:?}");
+    assert!(classes.starts_with(&[Why::Recent, Why::Recent, Why::Backfill]), "{plan:?}");
     let expected = plan.pages.expect("known by now");
     let report = harness.sync().await.expect("a sync");
     assert!(report.pages().abs_diff(expected) <= 2, "{expected} {}", report.pages());
@@ -126,7 +126,7 @@ async fn filling_reserves_the_pages_of_windows_that_become_due_today() {
         siteline_core::sync::Run::begin(&harness.client, target, &feeds, harness.settings.clone());
     let report = run.expect("a run").finish().await.expect("it returns");
     assert!(!report.complete);
-    assert!(report.todo.iter().all(|task| task.why == Why::Fill || task.why == Why::Resume));
+    assert!(report.tasks.iter().all(|task| task.why == Why::Backfill || task.why == Why::Resume));
     assert_eq!(report.allowance.left, Some(reserve), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
     // The reserve is enough when the windows are due.
@@ -174,7 +174,7 @@ async fn a_repeat_that_would_spend_the_reserve_defers_only_its_chain() {
     harness.sandbox.clear_faults();
     // Each chain that does not fill was tried exactly once.
     assert!(!report.complete && report.allowance.left > Some(0), "{report:?}");
-    let urgent = report.todo.iter().filter(|task| task.why != Why::Fill).count();
+    let urgent = report.tasks.iter().filter(|task| task.why != Why::Backfill).count();
     assert_eq!((report.requests, report.pages()), (urgent as u64, 0), "{report:?}");
     assert_eq!(report.resumes_at, Some(at("2026-11-04T00:00:00Z")));
     let again = harness.sync().await.expect("a sync");

@@ -120,20 +120,16 @@ fn a_coverage_is_thinned_with_more_than_a_thousand_ranges() {
 }
 
 fn chain_of(range: Range) -> UnfinishedChain {
-    UnfinishedChain { pages: 1, points: 1, ..UnfinishedChain::new(range, Why::Edge, 0) }
+    UnfinishedChain { pages: 1, points: 1, ..UnfinishedChain::new(range, Why::Recent, 0) }
 }
 
 #[test]
 fn states_and_classes_are_shown_in_one_word() {
-    let states = [
-        WindowState::Unread,
-        WindowState::Provisional,
-        WindowState::Settling,
-        WindowState::Settled,
-    ];
-    let words = ["unread", "provisional", "settling", "settled"];
+    let states =
+        [WindowState::Unread, WindowState::Provisional, WindowState::Due, WindowState::Settled];
+    let words = ["unread", "provisional", "due", "settled"];
     assert_eq!(states.map(|state| state.to_string()), words);
-    let classes = [Why::Resume, Why::Reread, Why::Edge, Why::Settle, Why::Audit, Why::Fill];
-    let words = ["resume", "reread", "edge", "settle", "audit", "fill"];
+    let classes = [Why::Resume, Why::Reread, Why::Recent, Why::Settle, Why::Audit, Why::Backfill];
+    let words = ["resume", "reread", "recent", "settle", "audit", "backfill"];
     assert_eq!(classes.map(|why| why.to_string()), words);
 }

@@ -105,7 +105,7 @@ fn chains_that_reach_before_it_are_given_up_and_begin_again_where_points_are_kep
     assert_eq!(begun, [days(3, 4), days(5, 6)], "their points are not all there");
     let planned = planned_at(&kept, now, &Ranges::none());
     assert!(planned.contains(&(Why::Resume, 120, 144)), "{planned:?}");
-    assert!(planned.contains(&(Why::Fill, 72, 96)), "{planned:?}");
+    assert!(planned.contains(&(Why::Backfill, 72, 96)), "{planned:?}");
 }
 
 /// The coverage without a range.

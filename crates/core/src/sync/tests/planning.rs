@@ -28,11 +28,11 @@ fn covered(state: &mut FeedState, from: i64, to: i64, read_at: i64) {
 #[test]
 fn the_first_run_reads_the_last_window_and_then_fills_the_earlier_ones() {
     let steps = planned(&hourly(), SINCE + 20 * HOUR, &Ranges::none());
-    let fill = |from, to| (Why::Fill, from, to);
-    assert_eq!(shown(&steps), [(Why::Edge, 18, 20), fill(0, 6), fill(6, 12), fill(12, 18)]);
+    let fill = |from, to| (Why::Backfill, from, to);
+    assert_eq!(shown(&steps), [(Why::Recent, 18, 20), fill(0, 6), fill(6, 12), fill(12, 18)]);
     // On a window boundary the last window is the one that has just ended.
     let steps = planned(&hourly(), SINCE + 18 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps)[0], (Why::Edge, 12, 18));
+    assert_eq!(shown(&steps)[0], (Why::Recent, 12, 18));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn the_edge_overlaps_the_newest_range_that_was_read() {
     let mut state = hourly();
     covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 12 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps), [(Why::Edge, 9, 12)]);
+    assert_eq!(shown(&steps), [(Why::Recent, 9, 12)]);
 }
 
 #[test]
@@ -59,8 +59,12 @@ fn after_a_long_pause_only_the_last_window_is_fresh_and_the_gap_is_filled() {
     let mut state = hourly();
     covered(&mut state, 0, 10, 10);
     let steps = planned(&state, SINCE + 21 * HOUR, &Ranges::none());
-    let expected =
-        [(Why::Edge, 9, 10), (Why::Edge, 18, 21), (Why::Fill, 10, 12), (Why::Fill, 12, 18)];
+    let expected = [
+        (Why::Recent, 9, 10),
+        (Why::Recent, 18, 21),
+        (Why::Backfill, 10, 12),
+        (Why::Backfill, 12, 18),
+    ];
     assert_eq!(shown(&steps), expected);
 }
 
@@ -75,7 +79,7 @@ fn a_window_is_read_completely_when_its_lateness_is_over() {
     covered(&mut state, 0, 6, 30);
     assert_eq!(planned(&state, SINCE + 31 * HOUR, &Ranges::none()), []);
     let steps = planned(&state, SINCE + 37 * HOUR, &Ranges::none());
-    assert_eq!(shown(&steps), [(Why::Edge, 30, 36), (Why::Edge, 36, 37), (Why::Settle, 6, 12)]);
+    assert_eq!(shown(&steps), [(Why::Recent, 30, 36), (Why::Recent, 36, 37), (Why::Settle, 6, 12)]);
 }
 
 #[test]
@@ -84,10 +88,10 @@ fn an_unfinished_chain_is_resumed_first_unless_it_is_superseded() {
     covered(&mut state, 0, 2, 2);
     let range = Range::new(SINCE + HOUR, SINCE + 5 * HOUR);
     let began = Some(SINCE + 5 * HOUR);
-    state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, Why::Edge, 0) });
+    state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, Why::Recent, 0) });
     let steps = planned(&state, SINCE + 8 * HOUR, &Ranges::none());
     // The edge is planned as if the chain had ended.
-    let edge = [(Why::Edge, 4, 8)];
+    let edge = [(Why::Recent, 4, 8)];
     assert_eq!(shown(&steps), [&[(Why::Resume, 1, 5)], &edge[..]].concat());
     let steps = planned(&state, SINCE + 31 * HOUR, &Ranges::none());
     assert!(steps.iter().all(|step| step.why != Why::Resume), "its window is due");
@@ -112,7 +116,7 @@ fn until_bounds_everything_and_reread_forces_a_range() {
     let steps_to = |hour| shown(&steps(&[known], &terms(Some(at(hour)))));
     assert_eq!(steps_to(4), [(Why::Reread, 3, 4)]);
     assert_eq!(steps_to(20), [(Why::Reread, 3, 5)]);
-    assert_eq!(steps_to(22), [(Why::Reread, 3, 5), (Why::Edge, 20, 22)]);
+    assert_eq!(steps_to(22), [(Why::Reread, 3, 5), (Why::Recent, 20, 22)]);
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn feeds_are_planned_together_in_order_of_class() {
     let terms = PlanTerms { now: SINCE + 32 * HOUR, until: None, reread: &none, clock: None };
     let order: Vec<_> = steps(&known, &terms).iter().map(|step| (step.why, step.feed)).collect();
     assert!(order.is_sorted_by_key(|(why, _)| *why), "{order:?}");
-    assert_eq!(order[..2], [(Why::Edge, 1), (Why::Edge, 0)]);
+    assert_eq!(order[..2], [(Why::Recent, 1), (Why::Recent, 0)]);
     assert!(order.contains(&(Why::Settle, 0)) && order.contains(&(Why::Settle, 1)));
 }
 
@@ -149,7 +153,7 @@ fn a_window_that_would_take_too_many_pages_is_cut() {
     let steps = planned(&state, SINCE + 3 * DAY, &Ranges::none());
     assert!(steps.iter().all(|step| step.pages.is_some_and(|pages| pages <= MOST_PAGES)));
     let fill: Vec<Range> =
-        steps.iter().filter(|step| step.why == Why::Fill).map(|step| step.range).collect();
+        steps.iter().filter(|step| step.why == Why::Backfill).map(|step| step.range).collect();
     assert!(fill.iter().all(|range| range.seconds() == fill[0].seconds()), "{fill:?}");
     assert_eq!(DAY % fill[0].seconds(), 0);
 }

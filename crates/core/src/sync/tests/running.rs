@@ -73,13 +73,13 @@ fn allowance() -> AllowanceState {
 #[test]
 fn a_step_continues_the_chain_of_its_range_only_if_it_resumes_it() {
     let mut state = state(|_| {});
-    state.keep_chain(begun(Why::Fill));
+    state.keep_chain(begun(Why::Backfill));
     let run = run_of_state(state, SINCE + 9 * DAY);
     let step = |why, range| PlanStep { feed: 0, why, range, pages: None, fills: false };
-    assert_eq!(run.chain(&step(Why::Resume, day(0))), begun(Why::Fill));
+    assert_eq!(run.chain(&step(Why::Resume, day(0))), begun(Why::Backfill));
     let anew = |why, range| UnfinishedChain::new(range, why, 0);
     assert_eq!(run.chain(&step(Why::Settle, day(0))), anew(Why::Settle, day(0)));
-    assert_eq!(run.chain(&step(Why::Fill, day(1))), anew(Why::Fill, day(1)));
+    assert_eq!(run.chain(&step(Why::Backfill, day(1))), anew(Why::Backfill, day(1)));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn p13_an_audit_that_is_given_up_sets_nothing_aside() {
 #[test]
 fn the_last_page_of_a_chain_says_how_many_its_query_took() {
     let feed = feed(|_| {});
-    let chain = UnfinishedChain { pages: 3, points: 9, ..begun(Why::Fill) };
+    let chain = UnfinishedChain { pages: 3, points: 9, ..begun(Why::Backfill) };
     let (start, end) = day(0).instants();
     let query = feed.query(start, end).expect("a query");
     assert_eq!(pending(chain.clone(), true, true).ended(&feed), Some((query, 3, 9, 3)));
@@ -254,7 +254,7 @@ fn s21_a_state_has_what_audits_found_where_the_target_said_it_of_each_page() {
 fn a_run_says_when_to_sync_again_only_if_it_left_something() {
     let clock = SINCE + 9 * DAY;
     let set_aside = |mut state: FeedState| {
-        state.give_up(&begun(Why::Fill), Some((clock - HOUR, Kind::EndlessChain)));
+        state.give_up(&begun(Why::Backfill), Some((clock - HOUR, Kind::EndlessChain)));
         state
     };
     let skip = |run: &mut RunState, range| {
@@ -266,7 +266,7 @@ fn a_run_says_when_to_sync_again_only_if_it_left_something() {
     let put_off = (Some(EndedBy::Allowance), Some(allowance().resets_at));
     assert_eq!(run.ended_by(&allowance()), put_off);
     // What is set aside is tried again after its day.
-    let until = (Some(EndedBy::SetAside), Some(at(clock - HOUR + DAY)));
+    let until = (Some(EndedBy::Skipped), Some(at(clock - HOUR + DAY)));
     let mut run = run_of_state(set_aside(state(|_| {})), clock);
     assert_eq!(run.ended_by(&allowance()), until);
     skip(&mut run, day(0));
@@ -318,7 +318,7 @@ fn what_a_bounded_run_expects_is_no_more_than_it_may_ask_for() {
     let mut run = bounded(state(|_| {}), 3);
     assert_eq!(run.still_allowed(), 3);
     run.answered = 1;
-    run.write(pending(begun(Why::Fill), false, true));
+    run.write(pending(begun(Why::Backfill), false, true));
     assert_eq!(run.still_allowed(), 3, "the page that is not yet applied is one of them");
     run.pending.clear();
     assert_eq!(run.still_allowed(), 2);
@@ -333,14 +333,14 @@ fn p13_a_run_warns_of_what_it_leaves_aside_unless_it_is_asked_for() {
     let clock = SINCE + 9 * DAY;
     let begin = |reread: Vec<Range>| {
         let mut state = state(|_| {});
-        state.give_up(&begun(Why::Fill), Some((clock, Kind::EndlessChain)));
+        state.give_up(&begun(Why::Backfill), Some((clock, Kind::EndlessChain)));
         let reread = reread.into_iter().map(Range::instants).collect();
         let settings = SyncSettings { reread, ..SyncSettings::default() };
         assert!(warnings().is_empty());
         RunState::new(vec![state], &settings, at(clock)).expect("a run").log_warnings();
         warnings()
     };
-    let text = "feed: 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z is set aside until \
+    let text = "feed: 2024-10-04T00:00:00Z to 2024-10-05T00:00:00Z is skipped until \
                 2024-10-14T00:00:00Z (EndlessChain); reread= tries it before";
     assert_eq!(begin(vec![]), [text]);
     assert_eq!(begin(vec![Range::new(SINCE, SINCE + HOUR)]), [text], "only a part is asked for");

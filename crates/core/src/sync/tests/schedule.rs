@@ -81,18 +81,18 @@ fn applied(run: &mut RunState) {
 #[test]
 fn a_feed_has_one_chain_at_a_time_and_the_feeds_come_in_their_order() {
     let mut run = run((0..3).map(named).collect());
-    assert_eq!(begun(&mut run), [(Why::Edge, 0), (Why::Edge, 1), (Why::Edge, 2)]);
+    assert_eq!(begun(&mut run), [(Why::Recent, 0), (Why::Recent, 1), (Why::Recent, 2)]);
     arrives(&mut run, 1);
     assert_eq!(begun(&mut run), [], "its page is not yet applied, and the others are more urgent");
     applied(&mut run);
     assert_eq!(begun(&mut run), [], "the edges of the others are under way");
     read(&mut run, 2);
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), [(Why::Fill, 0), (Why::Fill, 1), (Why::Fill, 2)]);
+    assert_eq!(begun(&mut run), [(Why::Backfill, 0), (Why::Backfill, 1), (Why::Backfill, 2)]);
     let left = run.left();
     assert!(!left.1, "chains are under way");
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), [(Why::Fill, 0)], "its next window");
+    assert_eq!(begun(&mut run), [(Why::Backfill, 0)], "its next window");
 }
 
 #[test]
@@ -102,23 +102,23 @@ fn a_chain_waits_for_those_of_a_more_urgent_class_also_of_a_feed_that_is_busy() 
     states[0].coverage.cover(Range::new(SINCE, SINCE + 10 * HOUR), SINCE + 10 * HOUR);
     states[1].coverage.cover(Range::new(SINCE + 6 * HOUR, NOW), NOW);
     let mut run = run(states);
-    assert_eq!(begun(&mut run), [(Why::Edge, 0)]);
+    assert_eq!(begun(&mut run), [(Why::Recent, 0)]);
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), [(Why::Edge, 0)], "its other edge, before what the second fills");
+    assert_eq!(begun(&mut run), [(Why::Recent, 0)], "its other edge, before what the second fills");
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), [(Why::Fill, 1), (Why::Fill, 0)]);
+    assert_eq!(begun(&mut run), [(Why::Backfill, 1), (Why::Backfill, 0)]);
 }
 
 #[test]
 fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     let unfinished = |why| {
-        let mut state = named(usize::from(why == Why::Edge));
+        let mut state = named(usize::from(why == Why::Recent));
         let range = Range::new(SINCE, SINCE + 6 * HOUR);
         let began = Some(NOW - HOUR);
         state.keep_chain(UnfinishedChain { began, ..UnfinishedChain::new(range, why, 0) });
         state
     };
-    let mut run = run(vec![unfinished(Why::Fill), unfinished(Why::Edge)]);
+    let mut run = run(vec![unfinished(Why::Backfill), unfinished(Why::Recent)]);
     let step = next(&mut run, Some(9)).expect("a step");
     assert_eq!((step.why, step.feed, step.fills), (Why::Resume, 0, true));
     // It leaves a page for each chain that is more urgent.
@@ -132,7 +132,7 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     read(&mut run, 1);
     assert_eq!(keeps(&run), run.agenda.urgent_pages());
     read(&mut run, 0);
-    assert_eq!(begun(&mut run), [(Why::Edge, 0), (Why::Edge, 1)]);
+    assert_eq!(begun(&mut run), [(Why::Recent, 0), (Why::Recent, 1)]);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn nothing_begins_before_a_chain_of_the_same_class_is_planned_again() {
     run.chain_over(step.feed);
     assert_eq!(begun(&mut run), []);
     applied(&mut run);
-    assert_eq!(begun(&mut run), [(Why::Edge, 0), (Why::Edge, 1)]);
+    assert_eq!(begun(&mut run), [(Why::Recent, 0), (Why::Recent, 1)]);
 }
 
 #[test]
@@ -158,8 +158,8 @@ fn a_spent_allowance_begins_nothing_more_and_what_is_under_way_ends() {
     read(&mut run, 2);
     assert_eq!(run.left(), (Some(0), true));
     let left: Vec<(Why, String)> =
-        run.todo().into_iter().map(|task| (task.why, task.feed)).collect();
-    assert_eq!(left[0], (Why::Edge, "feed 1".to_owned()));
+        run.tasks().into_iter().map(|task| (task.why, task.feed)).collect();
+    assert_eq!(left[0], (Why::Recent, "feed 1".to_owned()));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn p13_a_feed_is_planned_again_when_what_was_set_aside_is_tried_again() {
     let mut state = named(0);
     state.coverage.cover(Range::new(SINCE + 6 * HOUR, NOW), NOW);
     let range = Range::new(SINCE, SINCE + 6 * HOUR);
-    let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(range, Why::Fill, 0) };
+    let chain = UnfinishedChain { pages: 1, ..UnfinishedChain::new(range, Why::Backfill, 0) };
     state.give_up(&chain, Some((NOW - 2, Kind::EndlessChain)));
     let mut run = run(vec![state]);
     let at = |second| Timestamp::from_second(second).expect("a timestamp");
@@ -245,7 +245,7 @@ fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
     let mut run = run(states);
     let keeps = |run: &RunState, feed| run.spending(feed).must_remain.load(Ordering::Relaxed);
     let first = next(&mut run, Some(99)).expect("a step");
-    assert_eq!((first.why, first.pages, keeps(&run, first.feed)), (Why::Fill, Some(4), 0));
+    assert_eq!((first.why, first.pages, keeps(&run, first.feed)), (Why::Backfill, Some(4), 0));
     let second = next(&mut run, Some(99)).expect("a step");
     assert_eq!([first, second].map(|step| keeps(&run, step.feed)), [4, 4]);
     arrives(&mut run, second.feed);

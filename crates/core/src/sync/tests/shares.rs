@@ -265,7 +265,7 @@ fn an_unfinished_chain_is_resumed_where_it_is_as_good_as_a_new_one() {
         began: Some(began),
         pages: 2,
         bookmark: Some("bookmark".to_owned()),
-        ..UnfinishedChain::new(range, Why::Fill, 1)
+        ..UnfinishedChain::new(range, Why::Backfill, 1)
     };
     let mut state = state(|_| {});
     let morning = Range::new(day(8).start, day(8).start + 6 * HOUR);

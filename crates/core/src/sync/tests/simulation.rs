@@ -24,7 +24,7 @@ fn a_year_of_hourly_runs_reads_each_hour_three_times_and_settles_each_day_once()
     for hour in 1..=365 * 24 {
         history.extend(run(&mut state, SINCE + hour * HOUR));
     }
-    let all = [Why::Edge, Why::Settle, Why::Fill, Why::Reread];
+    let all = [Why::Recent, Why::Settle, Why::Backfill, Why::Reread];
     let settled_hours = (365 - 1) * 24;
     // Each hour is read fresh, once more as overlap, and once to settle.
     assert!(counts(&history, settled_hours, &all).iter().all(|count| *count == 3));
@@ -190,7 +190,7 @@ proptest! {
     ) {
         for (start, length, began) in &reads {
             let range = Range::new(SINCE + start, SINCE + start + length);
-            let step = PlanStep { feed: 0, why: Why::Edge, range, pages: None, fills: false };
+            let step = PlanStep { feed: 0, why: Why::Recent, range, pages: None, fills: false };
             read(&mut state, &step, SINCE + began);
         }
         let feed = state.feed().clone();

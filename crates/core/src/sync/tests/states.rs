@@ -17,7 +17,7 @@ fn full() -> FeedState {
     state.keep_chain(UnfinishedChain {
         began,
         bookmark,
-        ..UnfinishedChain::new(range, Why::Edge, 1)
+        ..UnfinishedChain::new(range, Why::Recent, 1)
     });
     state.give_up(&UnfinishedChain { pages: 7, ..abandoned() }, Some((SINCE, Kind::EndlessChain)));
     state.next_sequence = 17;
@@ -25,7 +25,7 @@ fn full() -> FeedState {
 }
 
 fn abandoned() -> UnfinishedChain {
-    UnfinishedChain::new(Range::new(SINCE + 4 * DAY, SINCE + 5 * DAY), Why::Fill, 0)
+    UnfinishedChain::new(Range::new(SINCE + 4 * DAY, SINCE + 5 * DAY), Why::Backfill, 0)
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn the_debug_text_of_a_state_contains_no_cursor() {
     let text = format!("{:?}", full());
     assert!(!text.contains("secret-cursor"), "{text}");
     // A chain is shown by its class, its range and its pages.
-    let chain = "Edge 2024-10-07T00:00:00Z to 2024-10-08T00:00:00Z after 0 pages";
+    let chain = "Recent 2024-10-07T00:00:00Z to 2024-10-08T00:00:00Z after 0 pages";
     assert!(text.contains(chain), "{text}");
 }
 
@@ -226,7 +226,7 @@ fn a_changed_feed_is_refused_and_the_error_names_the_differences() {
 fn a_feed_may_begin_earlier_and_keeps_all_that_it_has() {
     let mut state = state(|_| {});
     state.coverage.cover(Range::new(SINCE, SINCE + 2 * DAY), SINCE + 9 * DAY);
-    state.keep_chain(UnfinishedChain::new(Range::new(SINCE, SINCE + DAY), Why::Fill, 1));
+    state.keep_chain(UnfinishedChain::new(Range::new(SINCE, SINCE + DAY), Why::Backfill, 1));
     let since = Timestamp::from_second(SINCE - 3 * DAY).expect("a timestamp");
     let earlier = Feed::new(FeedInput { since, ..state.feed().input().clone() }).expect("a feed");
     let redefined = state.redefine(&earlier).expect("it may begin earlier");
@@ -315,7 +315,7 @@ fn windows_have_no_gaps_and_each_part_has_one_state() {
         .collect();
     let expected = [
         (0, 24, WindowState::Settled, Some(48)),
-        (24, 44, WindowState::Settling, Some(45)),
+        (24, 44, WindowState::Due, Some(45)),
         (44, 48, WindowState::Unread, None),
         (48, 60, WindowState::Unread, None),
         (60, 72, WindowState::Provisional, Some(73)),

@@ -6,21 +6,21 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from siteline._differences import Differences, differences
 from siteline._escape import escaped
+from siteline._records.differences import DiscoveryDiff, differences
 
 if TYPE_CHECKING:
     from siteline.catalogue import Catalogue
 
-__all__ = ["Differences", "Discovery"]
+__all__ = ["Discovery"]
 
 
 class Discovery(Mapping[str, Any]):
     """The body of the discovery response, unchanged (§4.2).
 
-    A mapping over the complete JSON object. The interface does not describe its members. ``.raw``
-    has the bytes; ``Discovery(raw)`` makes it again. ``.series`` are the series that were
-    recognised in it, :meth:`diff` says what has come or gone since an earlier one.
+    A mapping over the complete JSON object. The interface does not describe its members. ``raw``
+    contains the bytes, and ``Discovery(raw)`` restores it. ``series`` are the series that siteline
+    recognises in it.
 
     >>> resources = client.discover()
     >>> sorted(resources) == sorted(json.loads(resources.raw))
@@ -28,6 +28,7 @@ class Discovery(Mapping[str, Any]):
     """
 
     __slots__ = ("__weakref__", "_catalogue", "_parsed", "_raw")
+    __module__ = "siteline.types"
 
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
@@ -67,15 +68,15 @@ class Discovery(Mapping[str, Any]):
             self._catalogue = Catalogue(self)
         return self._catalogue
 
-    def diff(self, earlier: Mapping[str, Any]) -> Differences:
-        """Return what has come, gone or changed since an earlier discovery response.
+    def diff(self, earlier: Mapping[str, Any]) -> DiscoveryDiff:
+        """Return what was added, removed or changed since an earlier discovery response.
 
-        What is gone is no longer authorised, or removed. The order of members and of the items of
-        lists does not count.
+        A removed resource does not exist any more, or is no longer authorised. The order of members
+        and of the items of lists does not count.
 
         >>> resources = client.discover()
-        >>> resources.diff(siteline.Discovery(resources.raw))
-        <Differences 0 come, 0 gone, 0 changed>
+        >>> resources.diff(siteline.types.Discovery(resources.raw))
+        <DiscoveryDiff 0 added, 0 removed, 0 changed>
         """
         return differences(dict(earlier), self._body)
 

@@ -1,13 +1,14 @@
-"""What has come, gone or changed between two JSON bodies whose form is not documented (§4.2)."""
-
-from __future__ import annotations
+"""The difference between two JSON bodies whose form is undocumented (§4.2)."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-__all__ = ["Differences", "differences"]
+from siteline._records.record import FrozenRecord
+
+__all__ = ["DiscoveryDiff", "differences"]
 
 _SERIES = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 """Together they identify a series (§2.3); an item of a list may have some of them."""
@@ -20,44 +21,44 @@ _LONGEST_PATH = 1_000
 """The most characters of a name, and of a path in an entry."""
 
 
-class Differences(NamedTuple):
-    """What has come, gone or changed between two discovery bodies: :meth:`Discovery.diff`.
+@dataclass(frozen=True, repr=False)
+class DiscoveryDiff(FrozenRecord):
+    """The difference between two discovery bodies: the result of :meth:`Discovery.diff`.
 
-    Entries of ``come``, ``gone`` and ``changed`` have a ``path``, in the manner of a JSON pointer.
-    In it an item of a list stands by its ids, as ``siteId=S1``, or as ``-`` where it has none. It
-    is true where there is any entry.
+    It is true if it has any entry. The ``path`` of an entry is similar to a JSON pointer. It names
+    an item of a list by its ids, such as ``siteId=S1``, or by ``-`` if it has none.
 
-    >>> earlier = siteline.Discovery(b'{"sites": [{"siteId": "S2"}, {"siteId": "S9"}]}')
+    >>> earlier = siteline.types.Discovery(b'{"sites": [{"siteId": "S2"}, {"siteId": "S9"}]}')
     >>> difference = client.discover().diff(earlier)
-    >>> [entry["path"] for entry in difference.gone]
+    >>> [entry["path"] for entry in difference.removed]
     ['/sites/siteId=S9']
     """
 
-    come: list[dict[str, Any]]
-    """``path`` and ``value``, the whole of what is new."""
-    gone: list[dict[str, Any]]
-    """``path`` and ``value``, the whole of what is not listed any more."""
+    added: list[dict[str, Any]]
+    """Added values: ``path`` and ``value``."""
+    removed: list[dict[str, Any]]
+    """Removed values: ``path`` and ``value``."""
     changed: list[dict[str, Any]]
-    """``path``, ``before`` and ``after``."""
+    """Changed values: ``path``, ``before`` and ``after``."""
 
     def __bool__(self) -> bool:
-        """Whether anything has come, gone or changed."""
-        return any(map(len, self))
+        """Whether anything was added, removed or changed."""
+        return bool(self.added or self.removed or self.changed)
 
     def __repr__(self) -> str:
         """Count the entries."""
-        counts = ", ".join(f"{len(entries)} {word}" for word, entries in self._asdict().items())
-        return f"<Differences {counts}>"
+        counts = ", ".join(f"{len(entries)} {word}" for word, entries in self.to_dict().items())
+        return f"<DiscoveryDiff {counts}>"
 
 
-def differences(before: Any, after: Any) -> Differences:
+def differences(before: Any, after: Any) -> DiscoveryDiff:
     """Compare two bodies. The order of the members and of the items of a list does not count."""
-    found = Differences([], [], [])
+    found = DiscoveryDiff([], [], [])
     _compare(before, after, None, found)
     return found
 
 
-def _compare(before: Any, after: Any, path: _Path, found: Differences) -> None:
+def _compare(before: Any, after: Any, path: _Path, found: DiscoveryDiff) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
         _compare_members(before, after, path, found)
     elif isinstance(before, list) and isinstance(after, list):
@@ -72,23 +73,23 @@ def _compare(before: Any, after: Any, path: _Path, found: Differences) -> None:
 
 
 def _compare_members(
-    before: dict[str, Any], after: dict[str, Any], path: _Path, found: Differences
+    before: dict[str, Any], after: dict[str, Any], path: _Path, found: DiscoveryDiff
 ) -> None:
     for name in [*before, *(name for name in after if name not in before)]:
         below = (path, name)
         if name not in after:
-            found.gone.append({"path": _written(below), "value": before[name]})
+            found.removed.append({"path": _written(below), "value": before[name]})
         elif name not in before:
-            found.come.append({"path": _written(below), "value": after[name]})
+            found.added.append({"path": _written(below), "value": after[name]})
         else:
             _compare(before[name], after[name], below, found)
 
 
-def _compare_items(before: list[Any], after: list[Any], path: _Path, found: Differences) -> None:
+def _compare_items(before: list[Any], after: list[Any], path: _Path, found: DiscoveryDiff) -> None:
     """Compare lists of which nothing tells which item is which: only their numbers count."""
     former, latter = Counter(map(_text, before)), Counter(map(_text, after))
     item_path = _written((path, "-"))
-    for entries, more in ((found.gone, former - latter), (found.come, latter - former)):
+    for entries, more in ((found.removed, former - latter), (found.added, latter - former)):
         entries.extend({"path": item_path, "value": json.loads(item)} for item in more.elements())
 
 

@@ -1,25 +1,20 @@
-"""The daily request allowance, as it stood when it was asked for."""
+"""The daily request allowance."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from datetime import datetime
 
 from siteline._counts import counted
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from siteline._records.record import FrozenRecord
 
 __all__ = ["Allowance"]
 
 
-class Allowance(NamedTuple):
-    """The daily request allowance, as the client's ledger counts it (§8).
+@dataclass(frozen=True, repr=False)
+class Allowance(FrozenRecord):
+    """The daily request allowance, as the client's ledger counts it.
 
-    ``used`` requests of ``limit`` today, ``left`` of them; ``resets_at`` is when the day ends.
-    Every page request counts, retries included, before its bytes leave. Without
-    ``daily_allowance=`` ``limit`` and ``left`` are ``None``. ``token_requests`` are counted apart,
-    ``token_requests_this_hour`` of them in this hour: they are limited over the whole integration
-    (§5.4).
+    Every page request counts, retries included, before it is sent. Token requests are counted
+    separately: the service limits them for the whole integration.
 
     >>> client = sandbox.client(daily_allowance=100)
     >>> table = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h").collect()
@@ -30,15 +25,15 @@ class Allowance(NamedTuple):
     used: int
     """Requests counted today."""
     limit: int | None
-    """Requests allowed a day, or ``None``."""
+    """Requests allowed a day; ``None`` without ``daily_allowance=``."""
     left: int | None
-    """Requests left today, or ``None`` where no limit is known."""
+    """Requests left today; ``None`` without ``daily_allowance=``."""
     resets_at: datetime
-    """When the count begins anew, in UTC."""
+    """When the count is reset, in UTC."""
     token_requests: int
     """Token requests counted today."""
     token_requests_this_hour: int
-    """Those of this hour of the service's time."""
+    """Token requests counted in this hour of the service's time."""
 
     def __repr__(self) -> str:
         """Show the counts."""

@@ -1,18 +1,13 @@
-"""What the doctor has found."""
-
-from __future__ import annotations
+"""The findings of the doctor."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal
 
 from siteline._counts import counted
 from siteline._escape import escaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from siteline.reports import CheckDict, DiagnosisDict
+from siteline._records.record import FrozenRecord
 
 __all__ = ["Check", "Diagnosis"]
 
@@ -21,13 +16,9 @@ _STATUS, _ID = 9, 11
 _NOUNS = {"ok": "ok", "warn": "to look at", "fail": "failed", "skipped": "skipped"}
 
 
-class Check(NamedTuple):
-    """One thing that was looked at.
-
-    - ``id``: its name, which stays: ``"key"``, ``"tls"``
-    - ``title``: the same in words; ``status``: ``"ok"``, ``"warn"``, ``"fail"`` or ``"skipped"``
-    - ``seen``: what was seen, or why it was skipped; ``do``: what to do, or ``None``
-    - ``error``: the class of the exception that a client raises for it, by name, where it failed
+@dataclass(frozen=True)
+class Check(FrozenRecord):
+    """One check of a :class:`Diagnosis`.
 
     >>> check = siteline.doctor(client, offline=True)["key"]
     >>> check.title, check.status, check.do
@@ -35,30 +26,20 @@ class Check(NamedTuple):
     """
 
     id: str
-    """Its name, which stays."""
+    """Its name, such as ``"key"`` or ``"tls"``. It does not change between versions."""
     title: str
-    """The same in words."""
+    """The name in words."""
     status: Literal["ok", "warn", "fail", "skipped"]
     """``"ok"``, ``"warn"``, ``"fail"`` or ``"skipped"``."""
     seen: str
-    """What was seen, or why it was skipped."""
-    do: str | None = None
+    """The finding, or the reason why the check was skipped."""
+    do: str | None
     """What to do."""
-    error: str | None = None
-    """The class of the exception that a client raises for it, by name, where it failed."""
-
-    def _plain(self) -> CheckDict:
-        return {
-            "id": self.id,
-            "title": self.title,
-            "status": self.status,
-            "seen": self.seen,
-            "do": self.do,
-            "error": self.error,
-        }
+    error: str | None
+    """If it failed: the class of the exception that a client raises for it."""
 
     def __str__(self) -> str:
-        """Print it in lines of 80 characters at most, where words allow it."""
+        """Print lines of at most 80 characters, unless a word is longer."""
         head = f"{self.status:<{_STATUS}}{self.id:<{_ID}}"
         lines = [*_wrapped(escaped(self.seen), "", "")]
         if self.do:
@@ -67,16 +48,11 @@ class Check(NamedTuple):
         return "\n".join((head if n == 0 else indent) + line for n, line in enumerate(lines))
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What :func:`siteline.doctor` has found; it prints as a list, and notebooks draw it.
+@dataclass(frozen=True, repr=False)
+class Diagnosis(FrozenRecord):
+    """The findings of :func:`siteline.doctor`. It prints as a list.
 
-    - ``checks``: each :class:`Check`, in the order of cause; ``diagnosis["tls"]`` is the first of
-      that ``id``
-    - ``ok``: whether none failed; ``first_fail``: the first that did, which is the cause, or
-      ``None``
-    - ``sends``: what it may send; ``base_url``, ``subject``: whose settings, ``None`` where they
-      could not be read
+    ``diagnosis["tls"]`` is the first check with that ``id``.
 
     >>> sandbox.revoke(client.subject)
     >>> diagnosis = siteline.doctor(client)
@@ -84,14 +60,15 @@ class Diagnosis:
     ('token', 'AuthenticationError', 'token failed')
     """
 
-    checks: tuple[Check, ...]
-    """Each check, in the order of cause."""
-    sends: str
-    """What it may send."""
     base_url: str | None
-    """The address of the service."""
+    """The address of the service; ``None`` if the settings cannot be read."""
     subject: str | None
-    """The subject of the credential."""
+    """The subject of the credential; ``None`` if it cannot be read."""
+    sends: str
+    """The requests that it may send, as text."""
+    checks: tuple[Check, ...]
+    """The checks, causes before their effects."""
+    # The command derives its exit status from it.
     _error: BaseException | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -101,7 +78,7 @@ class Diagnosis:
 
     @property
     def first_fail(self) -> Check | None:
-        """The first check that failed, or ``None``: those after it may fail because of it."""
+        """The first check that failed, which may cause later failures; ``None`` if none failed."""
         return next((check for check in self.checks if check.status == "fail"), None)
 
     def __getitem__(self, id: str) -> Check:
@@ -111,17 +88,10 @@ class Diagnosis:
                 return check
         raise KeyError(id)
 
-    def to_dict(self) -> DiagnosisDict:
-        """Return it as plain values, as JSON has them."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values; ``first_fail`` is the ``id`` of that check."""
         first = self.first_fail
-        return {
-            "ok": self.ok,
-            "first_fail": first.id if first else None,
-            "base_url": self.base_url,
-            "subject": self.subject,
-            "sends": self.sends,
-            "checks": [check._plain() for check in self.checks],
-        }
+        return {"ok": self.ok, "first_fail": first and first.id, **super().to_dict()}
 
     def __str__(self) -> str:
         """Print a line or more for each check, and the sum of them."""

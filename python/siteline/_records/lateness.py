@@ -1,17 +1,16 @@
-"""How late points and revisions of a feed come."""
-
-from __future__ import annotations
+"""How late the points and revisions of a feed arrive."""
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from siteline._core import Feed
 from siteline._counts import counted
 from siteline._escape import escaped
+from siteline._records.record import FrozenRecord
 from siteline._times import duration
 
 if TYPE_CHECKING:
-    from siteline._core import Feed
     from siteline.plots import Plot
 
 __all__ = ["Delays", "Lateness"]
@@ -27,13 +26,8 @@ _ROUND = [
 
 
 @dataclass(frozen=True)
-class Delays:
-    """How long after the end of their buckets points came: see :class:`Lateness`.
-
-    - ``count``: the number of points that say something: those whose bucket was read again
-    - ``late``: of these, those that came after the feed's lateness
-    - ``median``, ``p90``, ``p95``, ``p99``: the quantiles of the delay; ``longest``: the longest;
-      each a ``timedelta``, ``None`` without points
+class Delays(FrozenRecord):
+    """The delays between the end of a bucket and the arrival of its point: see :class:`Lateness`.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -43,42 +37,69 @@ class Delays:
     0
     """
 
-    count: int
-    """The number of points whose bucket was read again."""
-    late: int
-    """The points that came after the lateness."""
-    median: timedelta | None
-    """The median delay."""
-    p90: timedelta | None
-    """The 90 % quantile of the delay."""
-    p95: timedelta | None
-    """The 95 % quantile of the delay."""
-    p99: timedelta | None
-    """The 99 % quantile of the delay."""
-    longest: timedelta | None
-    """The longest delay."""
+    _computed = ("median", "p90", "p95", "p99", "longest")
 
-    def _quantiles(self) -> list[str | None]:
+    count: int
+    """The number of points in buckets that were read more than once."""
+    late: int
+    """The points that arrived after the lateness."""
+    # The delays within which 50, 90, 95, 99, 99.9 and 100 % arrived.
+    _quantiles: tuple[timedelta, ...] | None
+    _looked: timedelta | None
+    # Seconds, and the share in millionths that has arrived by then.
+    _curve: tuple[tuple[int, int], ...]
+
+    @property
+    def median(self) -> timedelta | None:
+        """The median delay; ``None`` without points."""
+        return self._quantile(0)
+
+    @property
+    def p90(self) -> timedelta | None:
+        """The 90 % quantile of the delay."""
+        return self._quantile(1)
+
+    @property
+    def p95(self) -> timedelta | None:
+        """The 95 % quantile of the delay."""
+        return self._quantile(2)
+
+    @property
+    def p99(self) -> timedelta | None:
+        """The 99 % quantile of the delay."""
+        return self._quantile(3)
+
+    @property
+    def _nearly_all(self) -> timedelta | None:
+        return self._quantile(4)
+
+    @property
+    def longest(self) -> timedelta | None:
+        """The longest delay."""
+        return self._quantile(5)
+
+    def _quantile(self, place: int) -> timedelta | None:
+        return None if self._quantiles is None else self._quantiles[place]
+
+    def _texts(self) -> list[str | None]:
         delays = (self.median, self.p90, self.p95, self.p99, self.longest)
         return [None if delay is None else duration(delay) for delay in delays]
 
+    def _shares(self) -> list[tuple[int, float]]:
+        """Return the share that has arrived by each delay in seconds."""
+        return [(seconds, share / 1_000_000) for seconds, share in self._curve]
 
-class Lateness:
-    """How late points and revisions of a feed come, and which lateness that suggests.
 
-    - ``points``: :class:`Delays` of the points; ``revisions``: of their new values
-    - ``lateness``: that of the feed; ``settled``: how much time is settled
-    - ``looked``: the longest time after which buckets were still looked at, or ``None``
-    - ``suggested``: a lateness within which 99.9 % came; ``None`` where the data do not show one,
-      as without audits, unless points were seen to come after it
-    - ``verdict``: the suggestion and its reason, as text
+@dataclass(frozen=True, repr=False)
+class Lateness(FrozenRecord):
+    """How late the points and revisions of a feed arrive, and the lateness that this suggests.
 
-    Made by :meth:`Store.lateness`, and by :meth:`from_state` for a store of yours.
+    :meth:`Store.lateness` returns it, and :meth:`from_state` for your own store.
 
     A delay is the time from the end of a point's bucket until the service has the point. A read
-    only shows that it came since the read before; reads at many ages give an estimate.
-    A :class:`Feed` with ``audit_pages=`` reads at all ages, before and after the lateness; without
-    them nothing is known of the time between two reads, nor of that after the last.
+    only shows that the point arrived since the read before, so the delays are estimated from reads
+    at many ages. A :class:`Feed` with ``audit_pages=`` is read at all ages, before and after the
+    lateness. Without it nothing is known of the time between two reads, and after the last.
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -88,43 +109,42 @@ class Lateness:
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
     """
 
-    __slots__ = ("__weakref__", "_feed", "_record")
+    _computed = ("lateness", "looked", "suggested", "verdict")
 
-    def __init__(self, feed: Feed, record: dict[str, Any]) -> None:
-        """Store what was found; made by :meth:`siteline.Store.lateness`."""
-        self._feed = feed
-        self._record = record
+    feed: Feed
+    """The feed as the store has it."""
+    settled: timedelta
+    """The total length of the settled ranges."""
+    points: Delays
+    """The delays of the points."""
+    revisions: Delays
+    """The delays of new values of points."""
 
     @classmethod
-    def from_state(cls, state: bytes) -> Lateness:
-        """Return what the audits of a feed show: for a :class:`StoreTarget`, or a pull.
+    def from_state(cls, state: bytes) -> "Lateness":
+        """Return what the audits of a feed show: for a :class:`StoreTarget`, or for ``sync_pages``.
 
-        ``state`` are the bytes that were stored last for the feed; those of a damaged one are a
-        :class:`StoreCorrupt`. It has what the newest 200 audits found, where the target said what
-        they changed (``apply()``, or ``pages.applied()`` of a pull); a :class:`Store` also counts
-        all other reads. Without ``audit_pages=`` nothing is known.
+        It contains the newest 200 audits whose changes the target reported, by ``apply()`` or
+        ``pages.applied()``. A :class:`Store` counts all other reads too. Without ``audit_pages=``
+        nothing is known.
+
+        Args:
+            state: The bytes that were stored last for the feed.
+
+        Raises:
+            StoreCorrupt: The state is damaged.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      since="2026-11-15T00:00Z", audit_pages=4)
         >>> states = {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     states.update(state)
-        >>> print(siteline.Lateness.from_state(states["line-2"]))
+        >>> print(siteline.types.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
         from siteline._core import Store
 
         return Store._lateness_of(state)
-
-    @property
-    def feed(self) -> Feed:
-        """The feed."""
-        return self._feed
-
-    @property
-    def settled(self) -> timedelta:
-        """How much time is settled."""
-        return timedelta(seconds=self._record["settled"])
 
     @property
     def lateness(self) -> timedelta:
@@ -133,38 +153,15 @@ class Lateness:
 
     @property
     def looked(self) -> timedelta | None:
-        """The longest time after which buckets were still looked at."""
-        seconds = self._record["points"]["looked"]
-        return None if seconds is None else timedelta(seconds=seconds)
-
-    @property
-    def points(self) -> Delays:
-        """The delays of the points."""
-        return _delays(self._record["points"])
-
-    @property
-    def revisions(self) -> Delays:
-        """The delays of new values of points."""
-        return _delays(self._record["revisions"])
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the feeds and what was found."""
-        if not isinstance(other, Lateness):
-            return NotImplemented
-        return self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        """Hash the feed and what was found."""
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[object, ...]:
-        return (self._feed, self.points, self.revisions, self.looked, self.settled)
+        """The longest time after which buckets were still read; ``None`` if none was read again."""
+        return self.points._looked
 
     @property
     def suggested(self) -> timedelta | None:
-        """A lateness within which 99.9 % came; ``None`` where the data do not show one.
+        """A lateness within which 99.9 % arrived; ``None`` if the data do not show one.
 
-        Without audits nothing shows what comes after the lateness: no shorter one is suggested.
+        Without audits nothing shows how much arrives after the lateness, so that no shorter one is
+        suggested.
         """
         return self._assess()[0]
 
@@ -173,12 +170,8 @@ class Lateness:
         """The suggestion and its reason, as text."""
         return self._assess()[1]
 
-    def _curve(self, kind: str) -> list[tuple[int, float]]:
-        """The share of the points, or of the revisions, that had come by each delay in seconds."""
-        return [(seconds, share / 1_000_000) for seconds, share in self._record[kind]["curve"]]
-
-    def plot(self, *, title: str | None = None, width: int = 900) -> Plot:
-        """Draw the share that has come by each delay, with the lateness as a line.
+    def plot(self, *, title: str | None = None, width: int = 900) -> "Plot":
+        """Draw the share that has arrived by each delay, with the lateness as a line.
 
         Of several feeds together: :func:`siteline.plots.lateness`, which has the details.
 
@@ -201,17 +194,17 @@ class Lateness:
         return suggested, f"{found}; nothing was looked at after {duration(looked)}"
 
     def _judge(self, looked: timedelta) -> tuple[timedelta | None, str]:
-        parts = [self._record["points"], self._record["revisions"]]
-        # Nearly all came within this.
-        most = max(part["quantiles"][4] for part in parts if part["quantiles"])
-        late = sum(part["late"] for part in parts)
+        known = [self.points._nearly_all, self.revisions._nearly_all]
+        # Nearly all arrived within this.
+        most = max(delay.total_seconds() for delay in known if delay is not None)
+        late = self.points.late + self.revisions.late
         came = f"{counted(late, 'point')} came or changed after it"
         if late and most * 1.5 > looked.total_seconds():
             return None, f"{came}, up to the last look: it is too short"
         if late and most > self.lateness.total_seconds():
             longer = _rounded(most * 1.1)
             return longer, f"{came}: {duration(longer)} would have been long enough for 99.9 %"
-        # Reads that were too far apart do not show when something came.
+        # Reads that were too far apart do not show when something arrived.
         if looked <= self.lateness or most > self.lateness.total_seconds():
             return None, "not known yet"
         shorter = _rounded(most * 1.25)
@@ -240,7 +233,7 @@ class Lateness:
             names = ("count", "late", "half", "90 %", "95 %", "99 %", "all")
             lines.append(f"  {'':<10}" + "".join(f"{name:>10}" for name in names))
             for name, one in (("points", self.points), ("revisions", self.revisions)):
-                delays = "".join(f"{delay or '-':>10}" for delay in one._quantiles())
+                delays = "".join(f"{delay or '-':>10}" for delay in one._texts())
                 lines.append(f"  {name:<10}{one.count:>10,}{one.late:>10,}{delays}")
             lines.append("  (from the end of a bucket until the service had the point; estimated)")
         return "\n".join(lines)
@@ -250,14 +243,6 @@ class Lateness:
         from siteline._display import sync_html
 
         return sync_html.lateness(self)
-
-
-def _delays(part: dict[str, Any]) -> Delays:
-    quantiles = part["quantiles"] or [None] * 6
-    half, p90, p95, p99, _, longest = (
-        None if seconds is None else timedelta(seconds=seconds) for seconds in quantiles
-    )
-    return Delays(part["count"], part["late"], half, p90, p95, p99, longest)
 
 
 def _rounded(seconds: float) -> timedelta:

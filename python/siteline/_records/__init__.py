@@ -1,0 +1,1 @@
+"""The classes of :mod:`siteline.types`, one module for each subject."""

@@ -1,0 +1,33 @@
+"""The state of an agent."""
+
+from dataclasses import dataclass
+
+from siteline._records.allowance import Allowance
+from siteline._records.record import FrozenRecord
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class AgentState(FrozenRecord):
+    """The state of an :class:`siteline.Agent`, in :attr:`siteline.Agent.state`.
+
+    >>> with siteline.Agent(client) as agent:
+    ...     agent.state.lent, agent.state.allowance.used
+    (0, 0)
+    """
+
+    base_url: str
+    """The address of the service."""
+    subject: str
+    """The subject of the credential."""
+    scopes: str
+    """The scopes that clients may request, separated by spaces."""
+    allowance: Allowance
+    """The daily request allowance. Pages count when they are leased."""
+    lent: int
+    """Leased pages that no client has reported yet."""
+    leases: int
+    """Number of leases since the start."""
+    version: str
+    """The version of siteline."""

@@ -1,0 +1,95 @@
+"""The base class of the records.
+
+The modules of this package have no ``from __future__ import annotations``: the type of a field has
+to be an object: it determines how the field is read.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from types import UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin
+
+from siteline._core import Feed
+from siteline._times import iso
+
+__all__: list[str] = []
+
+_Reader = Callable[[Any], Any] | None
+
+
+class FrozenRecord:
+    """A frozen dataclass with the fields of one Rust struct.
+
+    A field whose name begins with an underscore is private: :meth:`to_dict` omits it.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, "dataclasses.Field[Any]"]]
+    _computed: ClassVar[tuple[str, ...]] = ()
+    """The properties that :meth:`to_dict` contains too."""
+
+    def __init_subclass__(cls) -> None:
+        """Give the class its public path, which pickles and ``help()`` contain."""
+        cls.__module__ = "siteline.types"
+
+    @classmethod
+    def _restore(cls, members: Mapping[str, Any]) -> Self:
+        """Return the record with the members of a Rust struct.
+
+        Raises:
+            TypeError: The struct has a member more or less than the record.
+        """
+        known = _fields(cls)  # type: ignore[arg-type]  # mypy: a class is not hashable
+        values = {}
+        for name, value in members.items():
+            field, read = known.get(name, (name, None))
+            values[field] = value if read is None or value is None else read(value)
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values: times as ISO 8601 text, durations in seconds."""
+        names = [name for name in self.__dataclass_fields__ if not name.startswith("_")]
+        return {name: _plain(getattr(self, name)) for name in (*names, *self._computed)}
+
+
+@cache
+def _fields(cls: type[FrozenRecord]) -> dict[str, tuple[str, _Reader]]:
+    """Return the field and the reader of each member of the Rust struct."""
+    fields = dataclasses.fields(cls)
+    return {one.name.lstrip("_"): (one.name, _reader(one.type)) for one in fields}
+
+
+def _reader(kind: Any) -> _Reader:
+    """Return the function that converts a value of the core to this type, if it needs one."""
+    if kind is datetime:
+        return datetime.fromisoformat
+    if kind is timedelta:
+        return _seconds
+    if isinstance(kind, type) and issubclass(kind, FrozenRecord):
+        return kind._restore
+    if get_origin(kind) in (Union, UnionType):
+        return next(filter(None, map(_reader, get_args(kind))), None)
+    if get_origin(kind) is tuple:
+        # All items of a tuple have one type.
+        item = _reader(get_args(kind)[0])
+        return tuple if item is None else lambda values: tuple(map(item, values))
+    return None
+
+
+def _seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, FrozenRecord):
+        return value.to_dict()
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Feed):
+        return value.name
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [*map(_plain, value)] if isinstance(value, tuple | list) else value

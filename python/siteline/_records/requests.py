@@ -1,0 +1,82 @@
+"""The event of a finished request, for ``on_request=`` of :class:`siteline.Client`.
+
+The core does not call Python code while it works. An event is delivered at the latest with the page
+of its request, on the thread (in asyncio: on the event loop) that waits for that page. No lock is
+held, and the context variables of the call that sent the request apply.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from siteline._records.record import FrozenRecord
+from siteline.errors import ConfigError
+
+__all__ = ["RequestEvent"]
+
+
+@dataclass(frozen=True)
+class RequestEvent(FrozenRecord):
+    """A finished attempt of a request, passed to the callable of ``on_request=``.
+
+    Each attempt is reported once, repeats included, in the order in which they ended. No field
+    contains a token, an assertion or a cursor.
+
+    An exception of the callable is raised by the call. No page is lost: the next ``collect()``, or
+    the next ``next(pages)``, continues after it, and a sync has applied it. A request in flight is
+    cancelled and stays counted. Remaining events, also of abandoned calls, are delivered
+    with the client's next call or by ``client.close()``. Requests that the callable makes itself
+    are not reported.
+
+    >>> events = []
+    >>> with sandbox.client(on_request=events.append) as client:
+    ...     table = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+    ...                         interval="1h", page_size=50).collect()
+    >>> [(event.kind, event.status, event.points) for event in events if event.kind == "data"]
+    [('data', 200, 50), ('data', 200, 22)]
+    """
+
+    kind: Literal["token", "discovery", "data"]
+    """``"token"``, ``"discovery"`` or ``"data"``."""
+    method: str
+    """The HTTP method."""
+    url: str
+    """The address without its query."""
+    status: int | None
+    """The HTTP status; ``None`` without a reply."""
+    error: str | None
+    """The name of its error in :mod:`siteline.errors`; ``None`` after success.
+
+    A reply with status 200 has one if its body was cut. ``"abandoned"`` if the caller gave up
+    before the reply was complete: Ctrl-C, a cancelled task, an unused prefetched page."""
+    started: datetime
+    """When it began, by this machine's clock."""
+    duration: float
+    """Seconds until the reply was complete, or until it failed."""
+    bytes: int
+    """The length of the reply's body as received, compressed or not."""
+    points: int | None
+    """The points on its page, repeats included; ``None`` without a page."""
+    attempt: int
+    """The number of the attempt of its call, from 1."""
+    reason: str | None
+    """How the attempt before it ended: ``"503"``, ``"body cut"``."""
+    waited: float
+    """Seconds of the pause before it."""
+    feed: str | None
+    """The name of the feed that a sync read with it; ``None`` outside of a sync."""
+    allowance_left: int | None
+    """Requests left today after it; ``None`` without a known limit, and for uncounted requests."""
+    sent: bool
+    """``False`` if no byte was sent: the request is not counted."""
+
+
+def checked(on_request: Any) -> Any:
+    """Return the argument ``on_request=``."""
+    if not callable(on_request):
+        raise ConfigError("on_request= is a callable that takes a siteline.types.RequestEvent.")
+    from inspect import iscoroutinefunction
+
+    if iscoroutinefunction(on_request):
+        raise ConfigError("on_request= is an async function, which nobody would await.")
+    return on_request

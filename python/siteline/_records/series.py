@@ -1,0 +1,78 @@
+"""One series, and one point."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from siteline._times import iso
+
+__all__ = ["Record", "SeriesIds"]
+
+
+class SeriesIds(NamedTuple):
+    """The five ids of a series. An id that the series does not have is ``None``.
+
+    The fields are ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and ``tag_guid``.
+
+    >>> def label(ids):
+    ...     return f"{ids.machine_id} {ids.tag_guid[:8]}"
+    >>> frame = scan.to_pandas(labels=label)
+    >>> frame["label"].nunique()
+    12
+    """
+
+    site_id: str | None
+    """The site."""
+    line_id: str | None
+    """The production line."""
+    machine_id: str | None
+    """The machine."""
+    device_id: str | None
+    """The device of the machine."""
+    tag_guid: str | None
+    """The tag."""
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the fields as JSON values."""
+        return self._asdict()
+
+
+class Record(NamedTuple):
+    """One point, as ``records(named=True)`` yields it.
+
+    The fields are the columns of a table: ``site_id``, ``line_id``, ``machine_id``, ``device_id``,
+    ``tag_guid``, ``timestamp``, ``value``, ``minimum``, ``maximum`` and ``sample_count``. Only the
+    dicts that ``records()`` yields also contain ``extra_columns`` and ``change``.
+
+    >>> record = next(scan.records(named=True))
+    >>> record.site_id, record.timestamp.isoformat(), record.sample_count
+    ('S1', '2026-11-01T00:00:00+00:00', 132)
+    """
+
+    site_id: str | None
+    """The site."""
+    line_id: str | None
+    """The production line."""
+    machine_id: str | None
+    """The machine."""
+    device_id: str | None
+    """The device of the machine."""
+    tag_guid: str | None
+    """The tag."""
+    timestamp: datetime
+    """The bucket's timestamp, aware, in UTC."""
+    value: float | None
+    """The bucket's value. The service does not document how it is computed."""
+    minimum: float | None
+    """The lowest reading of the bucket."""
+    maximum: float | None
+    """The highest reading of the bucket."""
+    sample_count: int | None
+    """The number of readings in the bucket."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return {**self._asdict(), "timestamp": iso(self.timestamp)}
+
+
+for _public in (SeriesIds, Record):
+    _public.__module__ = "siteline.types"
