@@ -28,32 +28,24 @@ from siteline._core import (
     Bookmark,
     Client,
     Clock,
-    Completeness,
     Credential,
-    Difference,
     Feed,
     MutualTls,
-    Page,
     PageIterator,
-    Points,
     PrivateKey,
     Query,
-    Rebucketed,
     RecordIterator,
     Scan,
     Shape,
-    Store,
     SyncPages,
-    Table,
-    Wide,
     __version__,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
-    from siteline._doctor import Check, Diagnosis, doctor
     from siteline._core import Sandbox
+    from siteline._doctor import Check, Diagnosis, doctor
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
@@ -65,6 +57,7 @@ if TYPE_CHECKING:
     from siteline.lateness import Delays, Lateness
     from siteline.maintenance import Freed
     from siteline.notes import RequestNote
+    from siteline.page import Page
     from siteline.plots import Plot
     from siteline.progress import Progress, StoreProgress
     from siteline.reports import (
@@ -75,21 +68,17 @@ if TYPE_CHECKING:
         CheckDict,
         DiagnosisDict,
         FeedReportDict,
-        PageReport,
-        Provenance,
         PublicJwk,
-        RangeCoverage,
         SandboxRequest,
         SandboxStats,
         ScanReport,
         SetAsideDict,
-        StoreProvenance,
-        StoreShareDict,
         SyncReportDict,
-        TableReport,
         TaskDict,
     )
+    from siteline.store import Store
     from siteline.sync import FeedReport, Plan, SetAside, SyncReport, Task
+    from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
 _unpicklable.register_refusals()
@@ -113,14 +102,12 @@ __all__ = [
     "CheckDict",
     "Client",
     "Clock",
-    "Completeness",
     "Coverage",
     "CoverageWindow",
     "Credential",
     "Delays",
     "Diagnosis",
     "DiagnosisDict",
-    "Difference",
     "Differences",
     "Discovery",
     "DiscoveryShape",
@@ -133,17 +120,12 @@ __all__ = [
     "MutualTls",
     "Page",
     "PageIterator",
-    "PageReport",
     "Plan",
     "Plot",
-    "Points",
     "PrivateKey",
     "Progress",
-    "Provenance",
     "PublicJwk",
     "Query",
-    "RangeCoverage",
-    "Rebucketed",
     "Record",
     "RecordIterator",
     "RequestNote",
@@ -161,17 +143,13 @@ __all__ = [
     "SitelineWarning",
     "Store",
     "StoreProgress",
-    "StoreProvenance",
-    "StoreShareDict",
     "StoreTarget",
     "SyncPages",
     "SyncReport",
     "SyncReportDict",
     "Table",
-    "TableReport",
     "Task",
     "TaskDict",
-    "Wide",
     "__version__",
     "doctor",
     "errors",
@@ -192,6 +170,7 @@ _MODULES = {
     "lateness": ("Delays", "Lateness"),
     "maintenance": ("Freed",),
     "notes": ("RequestNote",),
+    "page": ("Page",),
     "plots": ("Plot",),
     "progress": ("Progress", "StoreProgress"),
     "reports": (
@@ -202,23 +181,20 @@ _MODULES = {
         "CheckDict",
         "DiagnosisDict",
         "FeedReportDict",
-        "PageReport",
-        "Provenance",
         "PublicJwk",
-        "RangeCoverage",
         "SandboxRequest",
         "SandboxStats",
         "ScanReport",
         "SetAsideDict",
-        "StoreProvenance",
-        "StoreShareDict",
         "SyncReportDict",
-        "TableReport",
         "TaskDict",
     ),
+    "store": ("Store",),
     "sync": ("FeedReport", "Plan", "SetAside", "SyncReport", "Task"),
+    "table": ("Table",),
     "targets": ("AsyncStoreTarget", "StoreTarget"),
     "errors": (),
+    "types": (),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -44,10 +44,14 @@ def _imports() -> None:
         lateness,
         maintenance,
         notes,
+        page,
         plots,
         progress,
         reports,
+        store,
         sync,
+        table,
         targets,
+        types,
     )
     from siteline._display import html, sync_html

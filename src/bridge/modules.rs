@@ -7,7 +7,7 @@
 use pyo3::prelude::*;
 
 /// Those of reads, and of every error.
-const OF_CLIENTS: [&str; 7] = [
+const OF_CLIENTS: [&str; 8] = [
     "siteline.errors",
     "siteline._warn",
     // It imports `logging`, which registers functions to run at a fork. Imported by another thread
@@ -15,17 +15,19 @@ const OF_CLIENTS: [&str; 7] = [
     "siteline._logs",
     "siteline._reads",
     "siteline.frames",
+    "siteline.page",
     "siteline.discovery",
     "siteline.allowance",
 ];
 /// Those of a sync, and of what is read from a store.
-const OF_STORES: [&str; 6] = [
+const OF_STORES: [&str; 7] = [
     "siteline.errors",
     "siteline._warn",
     "siteline._logs",
     "siteline.sync",
     "siteline.coverage",
     "siteline.lateness",
+    "siteline.page",
 ];
 
 /// What runs a `password_command`.

@@ -15,8 +15,8 @@ use crate::bridge::runtime::step;
 use crate::convert::clock::PyClock;
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::dict;
-use crate::convert::table::PyTable;
 use crate::convert::values::{instant, optional};
+use crate::frame::{Frame, TableShown, table_object};
 use siteline_base::clock::Clock;
 use siteline_sandbox::{AsOf, Point, Sandbox};
 
@@ -233,7 +233,7 @@ impl PySandbox {
         interval: Option<&Bound<'_, PyAny>>,
         filters: Option<&Bound<'_, PyMapping>>,
         at: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTable> {
+    ) -> PyResult<Py<PyAny>> {
         let selection = truth::selection(site, line, filters)?;
         let start = optional(start, "start", microseconds)?;
         let end = optional(end, "end", microseconds)?;
@@ -241,7 +241,8 @@ impl PySandbox {
         let as_of = optional(at, "at", truth::as_of)?.unwrap_or(AsOf::Now);
         let truth =
             step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?.or_raise()?;
-        Ok(PyTable::unread(truth::points(&truth).or_raise()?))
+        let points = truth::points(&truth).or_raise()?;
+        Ok(table_object(py, Frame::unread(points), &TableShown::default())?.unbind())
     }
 
     /// Counts and logs of the requests so far: a new dict each time, :class:`SandboxStats`.

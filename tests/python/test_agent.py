@@ -244,7 +244,9 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         sandbox.forget_tokens()
         before = token_requests(sandbox)
         for one in (*users, make(agent)):
-            with pytest.raises(siteline.errors.AllowanceExhausted, match="told by the agent") as caught:
+            with pytest.raises(
+                siteline.errors.AllowanceExhausted, match="told by the agent"
+            ) as caught:
                 one.scan(**one_page).collect()
             assert caught.value.retry_at.isoformat() == "2026-11-21T00:00:00+00:00"
         assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (before, 10)
@@ -375,7 +377,7 @@ def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
         assert report.requests == first.requests
         assert plan.allowance.used == sandbox.stats["data_requests"]
         for feed in feeds:
-            assert own.points(feed.name).to_pandas().equals(lent.points(feed.name).to_pandas())
+            assert own.read(feed.name).to_pandas().equals(lent.read(feed.name).to_pandas())
     assert token_requests(sandbox) == 1
 
 

@@ -47,7 +47,9 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
             json.loads(json.dumps(report.to_dict()))["feeds"][0]["set_aside"][0]["pages"] == 1_024
         )
         assert pickle.loads(pickle.dumps(report)) == report
-        with pytest.raises(siteline.errors.UnreadRange, match=r"line-1: .* set aside until") as left:
+        with pytest.raises(
+            siteline.errors.UnreadRange, match=r"line-1: .* set aside until"
+        ) as left:
             report.raise_for_incomplete()
         assert (left.value.spans, left.value.retry_at) == (((aside.start, aside.end),), aside.until)
 
@@ -59,7 +61,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
             )
         assert "set_aside" in coverage.to_pandas().columns
         with pytest.raises(siteline.errors.UnreadRange, match="was not read to its end"):
-            store.points("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
+            store.read("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
 
         again = client.sync(feed(), store)
         assert (again.requests, again.complete) == (0, False)

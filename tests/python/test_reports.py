@@ -83,10 +83,10 @@ def examples(sandbox, tmp_path):
     reports = [one.to_dict() for one in synced(sandbox, tmp_path)]
     store = siteline.Store(tmp_path / "plant.siteline")
     stored = [
-        store.points("line-2", "2026-11-16T00:00Z"),
-        store.points("line-2", settled_only=True, flagged="drop"),
+        store.read("line-2", "2026-11-16T00:00Z"),
+        store.read("line-2", final=True, withdrawn="drop"),
         store.changes("line-2", since=0),
-        store.as_of("line-2", 1, end="2026-11-17T00:00Z", unread="keep"),
+        store.read("line-2", end="2026-11-17T00:00Z", unread="keep", as_of=1),
     ]
     sources = [one.to_pandas().attrs["siteline"] for one in stored]
     sandbox.fault(on="data", reset=True)
@@ -114,7 +114,7 @@ def examples(sandbox, tmp_path):
             one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
         ],
         "StoreProvenance": sources,
-        "StoreShareDict": [share for table in through for share in table.report["through"]],
+        "StoreShareDict": [share for table in through for share in table.report.through],
         "RangeCoverage": [source["coverage"] for source in sources],
         "PublicJwk": [one.public_jwk for one in (key, with_key, vault)],
         "SyncReportDict": reports,

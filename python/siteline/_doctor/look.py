@@ -12,9 +12,10 @@ from siteline._core import Client
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from siteline._core import Credential, MutualTls, Page, _Way
+    from siteline._core import Credential, MutualTls, _Way
     from siteline.aio import AsyncClient
     from siteline.discovery import Discovery
+    from siteline.page import Page
 
 __all__: list[str] = []
 
