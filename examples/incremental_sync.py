@@ -46,5 +46,5 @@ with (
 
     changed = store.changes(feed, since=second).to_pandas()["change"].value_counts()
     print(f"Since the second run: {changed.to_dict()}")
-    print(f"{len(store.points(feed)):,} points, through {third.read_through:%d %B %H:%M}")
-    print(store.points(feed, settled_only=True).to_pandas().tail(3)[["timestamp", "value"]])
+    print(f"{len(store.read(feed)):,} points, through {third.read_through:%d %B %H:%M}")
+    print(store.read(feed, final=True).to_pandas().tail(3)[["timestamp", "value"]])

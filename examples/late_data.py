@@ -30,11 +30,11 @@ with (
     client = sandbox.client()
 
     def hours() -> int:
-        return len(store.points(feed, "2026-11-17T00:00Z", "2026-11-18T00:00Z"))
+        return len(store.read(feed, "2026-11-17T00:00Z", "2026-11-18T00:00Z"))
 
     first = client.sync(feed, store)
     evening = first["oven"].newest  # points after it were not read yet
-    points = store.points(feed, "2026-11-17T00:00Z", evening)
+    points = store.read(feed, "2026-11-17T00:00Z", evening)
     print(f"In the evening of the 17th: {len(points)} hours of that day, all provisional")
 
     sandbox.clock.advance("1d")
@@ -51,7 +51,7 @@ with (
     # Results that depend on these numbers are computed again for the changed points only.
     changes = store.changes(feed, since=first, end="2026-11-18T00:00Z").to_pandas()
     print(f"Compute again: {changes['change'].value_counts().to_dict()}")
-    then = store.as_of(feed, first, "2026-11-17T00:00Z", evening)
+    then = store.read(feed, "2026-11-17T00:00Z", evening, as_of=first)
     print(f"As of the first sync: {len(then)} hours of the 17th")
     print(store.lateness(feed))
 

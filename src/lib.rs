@@ -6,7 +6,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`bridge`] | the boundary to Python: runtime, signals, fork, exit, logs, exceptions |
-//! | [`convert`] | conversion of values, tables, records and columns from and to Python |
+//! | [`convert`] | conversion of values, records and columns from and to Python |
+//! | [`frame`] | everything tabular, in memory or streamed from a store |
 //! | [`auth`] | keys and credentials |
 //! | [`client`] | the client, its scans and their pages |
 //! | [`store`] | a store and its points |
@@ -22,6 +23,7 @@ mod auth;
 mod bridge;
 mod client;
 mod convert;
+mod frame;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod store;
@@ -41,9 +43,7 @@ mod _core {
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::client::difference::PyDifference;
-    #[pymodule_export]
-    use super::client::page::{PageIterator, PyPage};
+    use super::client::page::PageIterator;
     #[pymodule_export]
     use super::client::query::PyQuery;
     #[pymodule_export]
@@ -53,15 +53,11 @@ mod _core {
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]
-    use super::convert::completeness::PyCompleteness;
-    #[pymodule_export]
-    use super::convert::rebucketed::PyRebucketed;
-    #[pymodule_export]
     use super::convert::rows::RecordIterator;
     #[pymodule_export]
-    use super::convert::table::PyTable;
+    use super::frame::Frame;
     #[pymodule_export]
-    use super::convert::wide::PyWide;
+    use super::frame::zone_name;
     #[cfg(feature = "sandbox")]
     #[pymodule_export]
     use super::sandbox::PySandbox;
@@ -69,8 +65,6 @@ mod _core {
     use super::store::PyStore;
     #[pymodule_export]
     use super::store::feed::PyFeed;
-    #[pymodule_export]
-    use super::store::points::PyPoints;
     #[pymodule_export]
     use super::sync::pull::PySyncPages;
 

@@ -66,7 +66,7 @@ def siteline_load(size: str) -> Figures:
     with _folder() as (path, figures):
         with siteline.Store(path) as store:
             loaded = load_ours(store, pages)
-            seconds, table = _timed(lambda: store.points(FEED).to_arrow())
+            seconds, table = _timed(lambda: store.read(FEED).to_arrow())
         if table.num_rows != sum(len(page) for page, _ in pages[1]):
             raise RuntimeError(f"{table.num_rows} points are in the store")
         scanned = {"scanned": table.num_rows / seconds / 1e6}
@@ -148,7 +148,7 @@ def synced(size: str) -> Figures:
         with siteline.Store(path) as store:
             with timing() as spent:
                 report = client.sync(feed, store, until=stop)
-            stored = len(store.points(feed))
+            stored = len(store.read(feed))
         if not report.complete or not PAGES * 10_000 == report.inserted == stored:
             raise RuntimeError(f"{stored} points are in the store: {report}")
         return spent | figures(stored)
@@ -218,10 +218,10 @@ def many(millions: str) -> Figures:
 def read(path: str, sequence: str, early: str, points: str) -> Figures:
     """The early points, the number of points, the lateness, and all points as a frame."""
     with siteline.Store(path, read_only=True) as store:
-        as_of, first = _timed(lambda: store.as_of(FEED, int(sequence)).to_arrow().num_rows)
-        length, rows = _timed(lambda: len(store.points(FEED)))
+        as_of, first = _timed(lambda: store.read(FEED, as_of=int(sequence)).to_arrow().num_rows)
+        length, rows = _timed(lambda: len(store.read(FEED)))
         lateness, _ = _timed(lambda: store.lateness(FEED))
-        outcome = framed(lambda: store.points(FEED).to_pandas(ids="category"))
+        outcome = framed(lambda: store.read(FEED).to_pandas(ids="category"))
     if not rows == len(outcome.product()) == int(points) or first != int(early):
         raise RuntimeError(f"{first} and {rows} points, not {early} and {points}")
     frames = outcome.figures["frames"]

@@ -47,7 +47,7 @@ week.plot(tz="Europe/Berlin", labels=catalogue, title="Line L2, a week", panels=
 # For arithmetic between series, and for most other programs:
 
 # %%
-wide = week.wide(labels=catalogue).to_pandas(flat=True, tz="Europe/Berlin")
+wide = week.pivot(labels=catalogue).to_pandas(flat=True, tz="Europe/Berlin")
 wide[[name for name in wide.columns if "temperature" in name]].describe()
 
 # %% [markdown]
@@ -57,7 +57,7 @@ wide[[name for name in wide.columns if "temperature" in name]].describe()
 # each quarter of an hour by its number of readings. A day that was read in part says so: `buckets` of `expected`.
 
 # %%
-days = week.rebucket("1d", value="mean", tz="Europe/Berlin")
+days = week.resample("1d", "mean", tz="Europe/Berlin")
 frame = days.to_pandas(labels=catalogue, tz="Europe/Berlin")
 frame[frame["label"].str.contains("temperature")][
     ["label", "timestamp", "value", "buckets", "expected"]

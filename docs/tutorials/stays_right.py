@@ -56,8 +56,8 @@ changes["change"].value_counts().to_frame()
 # The report that was written on the first day can be made again, number for number:
 
 # %%
-then = store.as_of("line-1", first, "2026-11-01", "2026-11-08").to_pandas()
-now = store.points("line-1", "2026-11-01", "2026-11-08").to_pandas()
+then = store.read("line-1", "2026-11-01", "2026-11-08", as_of=first).to_pandas()
+now = store.read("line-1", "2026-11-01", "2026-11-08").to_pandas()
 revised = then["value"].to_numpy() != now["value"].to_numpy()
 print(len(then), "points,", revised.sum(), "of them had another value then")
 
@@ -73,8 +73,8 @@ store.lateness("line-1").plot()
 # ## Final numbers alone
 
 # %%
-final = store.points("line-1", settled_only=True, flagged="drop")
-final.rebucket("7d", value="mean").to_pandas(labels=client.series())[
+final = store.read("line-1", final=True, withdrawn="drop")
+final.resample("7d", "mean").to_pandas(labels=client.series())[
     ["label", "timestamp", "value", "buckets"]
 ].head(6)
 

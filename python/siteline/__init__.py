@@ -25,15 +25,8 @@ from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
     Client,
-    Completeness,
     Feed,
-    Page,
-    Points,
-    Rebucketed,
     Scan,
-    Store,
-    Table,
-    Wide,
     __version__,
 )
 
@@ -47,7 +40,10 @@ if TYPE_CHECKING:
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
     from siteline.gathered import Gathered
+    from siteline.page import Page
     from siteline.sandbox import Sandbox
+    from siteline.store import Store
+    from siteline.table import Table
 
 _unpicklable.register_refusals()
 
@@ -56,15 +52,12 @@ __all__ = [
     "AsyncClient",
     "Catalogue",
     "Client",
-    "Completeness",
     "Credential",
     "Feed",
     "Gathered",
     "MutualTls",
     "Page",
-    "Points",
     "PrivateKey",
-    "Rebucketed",
     "Sandbox",
     "Scan",
     "SeriesInfo",
@@ -72,7 +65,6 @@ __all__ = [
     "SitelineWarning",
     "Store",
     "Table",
-    "Wide",
     "__version__",
     "doctor",
     "errors",
@@ -87,7 +79,10 @@ _MODULES = {
     "catalogue": ("Catalogue", "SeriesInfo"),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
     "gathered": ("Gathered",),
+    "page": ("Page",),
     "sandbox": ("Sandbox",),
+    "store": ("Store",),
+    "table": ("Table",),
     "testing": (),
     "errors": (),
     "plots": (),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Generator
 
-    from siteline._core import Page
+    from siteline.page import Page
     from siteline.targets import StoreTarget
 
 

@@ -1,105 +1,130 @@
-"""Names for series: what ``labels=`` of frames takes."""
+"""Labels: one text for each series, from the names and units that discovery has."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from weakref import WeakSet
 
-from siteline._discovered import Ids
-from siteline._records.series import SeriesIds
-from siteline.catalogue import Catalogue, joined
-from siteline.errors import QueryError, SitelineWarning
+from siteline.catalogue import Catalogue
+from siteline.errors import QueryError, SitelineError, SitelineWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from siteline._core import Client, Frame
+    from siteline._discovered import Ids
+    from siteline.catalogue import SeriesInfo
 
 __all__: list[str] = []
 
-_Series: TypeAlias = Sequence[Ids]
+Labels: TypeAlias = (
+    Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | Catalogue
+)
+
+# The first part of a label, from the shortest label to the longest.
+_WORDS = ("name", "device", "machine", "line", "site")
+_NAME = 4
 _newest: dict[bytes, Catalogue] = {}
+_refused: WeakSet[Client] = WeakSet()
 
 
-def names(labels: Any, series: _Series, body: bytes | None) -> list[str]:
-    """Return a name for each series; the ids where it has none.
+class Found(NamedTuple):
+    """The labels of some series, and how they were made."""
 
-    ``body``: the newest discovery response of the client that read them.
+    of_series: dict[Ids, str] | None
+    """A label for each series; ``None`` without labels."""
+    word: str | None
+    """The first part of the labels: ``"machine"`` and so on, or ``"ids"``."""
+    reason: str | None
+    """Why there are no names."""
+
+
+def checked(labels: Any) -> Labels:
+    """Return the labels.
+
+    Raises:
+        QueryError: for anything else.
     """
-    name = _naming(labels, body)
-    found = [name(ids) for ids in series]
-    for label in found:
-        if label is not None and not isinstance(label, str):
-            raise QueryError(f"labels= gave a {type(label).__name__}; a label is text, or None.")
-    return [joined(ids) if one is None else one for ids, one in zip(series, found, strict=True)]
-
-
-def names_of_rows(labels: Any, series: _Series, body: bytes | None) -> list[str]:
-    """Return a name for each series, for a column; a name of two of them is told."""
-    found = names(labels, series, body)
-    known: dict[str, Ids] = {}
-    for name, ids in zip(found, series, strict=True):
-        other = known.setdefault(name, ids)
-        if other is not ids:
-            warnings.warn(
-                f"Two series have the label {name!r}: {joined(other)} and {joined(ids)}. "
-                "Their rows stay apart by their ids alone.",
-                SitelineWarning,
-                stacklevel=2,
-            )
-            break
-    return found
-
-
-def for_pictures(labels: Any, body: bytes | None) -> Any:
-    """Return a mapping or a callable of names, or of names and units; ``None`` for the ids."""
     if labels is None or labels is False:
-        return None
-    if labels is True:
-        labels = _of_discovery(body)
-    if isinstance(labels, Catalogue):
-        return labels._name_and_unit
-    if not callable(labels) and not isinstance(labels, Mapping):
-        raise _refused(labels)
-    return labels
+        return False
+    is_known = isinstance(labels, (Mapping, Catalogue)) or labels in _WORDS
+    if not is_known:
+        words = ", ".join(f'"{word}"' for word in reversed(_WORDS))
+        raise QueryError(
+            f"labels={labels!r} is unknown.",
+            hint=f"Give {words}, False, a mapping of tag ids or SeriesIds to text, or a catalogue.",
+        )
+    return labels  # type: ignore[no-any-return]
 
 
-def _naming(labels: Any, body: bytes | None) -> Callable[[Ids], str | None]:
-    if labels is True:
-        labels = _of_discovery(body)
-    if isinstance(labels, Catalogue):
-        return labels._label
-    if isinstance(labels, Mapping):
-        of = labels
-        return lambda ids: of[ids] if ids in of else of.get(ids[-1])
-    if callable(labels):
-        call: Callable[[SeriesIds], str | None] = labels
-        return lambda ids: call(SeriesIds(*ids))
-    raise _refused(labels)
+def needs_names(labels: Any) -> bool:
+    """Whether these labels use the names that discovery has."""
+    return labels not in (None, False) and not isinstance(labels, Catalogue)
 
 
-def _refused(labels: Any) -> QueryError:
-    return QueryError(
-        f"labels= is a {type(labels).__name__}.",
-        hint="Give True, a Catalogue, a mapping of tag GUIDs (or of five ids), or a callable.",
+def fetch(client: Client, labels: Any) -> None:
+    """Ask discovery once for names; a refusal is a warning, and the read goes on."""
+    if needs_names(labels) and client not in _refused:
+        try:
+            client.discover()
+        except SitelineError as error:
+            not_fetched(client, error)
+
+
+def not_fetched(client: Client, error: SitelineError) -> None:
+    """Warn that there are no names, and do not ask again."""
+    _refused.add(client)
+    warnings.warn(
+        f"Discovery was refused, so labels are ids: {error.message}", SitelineWarning, stacklevel=3
     )
 
 
-def _of_discovery(body: bytes | None) -> Catalogue:
-    """Return the catalogue of a discovery response; several frames in a row have the same."""
-    from siteline._records.discovery import Discovery
+def find(labels: Labels, series: Sequence[Ids], frame: Frame) -> Found:
+    """Return the labels of all series of a frame."""
+    if labels is False:
+        return Found(None, None, None)
+    names, reason = catalogue_of(labels, frame.discovery())
+    word = labels if isinstance(labels, str) else "machine"
+    given = labels if isinstance(labels, Mapping) else {}
+    rows = {ids: None if names is None else names._row(ids) for ids in series}
+    for place in range(_WORDS.index(word), len(_WORDS)):
+        first = _NAME - place
+        of_series = {ids: _label(ids, rows[ids], first, given) for ids in series}
+        if len(set(of_series.values())) == len(of_series):
+            known = any(row is not None and row.name for row in rows.values())
+            return Found(of_series, _WORDS[place] if known else "ids", reason)
+    return Found({ids: joined(ids) for ids in series}, "ids", reason)
 
+
+def catalogue_of(labels: Labels, body: bytes | None) -> tuple[Catalogue | None, str | None]:
+    """Return the names to use, or why there are none."""
+    if isinstance(labels, Catalogue):
+        return labels, None
     if body is None:
-        raise QueryError(
-            "labels=True has no names: the client that read these points has had no discovery "
-            "response, or they are of a store or a pickle.",
-            hint="Call client.series() before, a request that the allowance does not count, or "
-            "give its result as labels=.",
-        )
-    catalogue = _newest.get(body)
-    if catalogue is None:
-        catalogue = Catalogue(Discovery(body))
+        return None, "discovery was not read, or the points are from a store or a pickle"
+    names = _newest.get(body)
+    if names is None:
+        from siteline._records.discovery import Discovery
+
+        names = Catalogue(Discovery(body))
         _newest.clear()
-        _newest[body] = catalogue
-    if not catalogue:
-        raise QueryError(
-            "labels=True has no names: discovery lists no series that siteline recognises.",
-            hint="client.series().report says what stands there; give client.series(shape=...).",
-        )
-    return catalogue
+        _newest[body] = names
+    return names, None if names else "discovery lists no series that siteline recognises"
+
+
+def _label(ids: Ids, row: SeriesInfo | None, first: int, given: Mapping[Any, str]) -> str:
+    own = given.get(ids, given.get(ids[_NAME])) if given else None
+    if own is not None:
+        return str(own)
+    if row is None or not row.name:
+        return joined(ids)
+    parts = [row.names[level] or ids[level] for level in range(first, _NAME)]
+    name = f"{row.name} [{row.unit}]" if row.unit else row.name
+    return " / ".join([*filter(None, parts), name])
+
+
+def joined(ids: Ids) -> str:
+    """Return the five ids as one text."""
+    return " / ".join(id or "" for id in ids)

@@ -1,9 +1,8 @@
-"""``Store.scan``: a polars LazyFrame over a store's points."""
+"""``Table.lazy()``: a polars LazyFrame over a store's points."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from siteline._records.series import Record
 from siteline.frames import import_polars
@@ -13,46 +12,32 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from siteline._core import Points, Store
+    from siteline._core import Frame
 
 __all__: list[str] = []
 
 _IDS = Record._fields[:5]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROWS = 1 << 16
 """Points of a batch: a few megabytes."""
 
 
-def scan(
-    store: Store,
-    feed: str,
-    settled_only: bool,
-    flagged: Literal["keep", "drop", "only"],
-    unread: Literal["error", "warn", "keep"],
-) -> pl.LazyFrame:
-    """Make the frame of :meth:`Store.scan`; nothing is read."""
-    polars = import_polars("store.scan()")
+def scan(frame: Frame, tz: str) -> pl.LazyFrame:
+    """Make the lazy frame of points of a store; nothing is read."""
+    polars = import_polars("lazy()")
     from polars.io.plugins import register_io_source
 
-    source = Source(store, feed, settled_only=settled_only, flagged=flagged, unread=unread)
-    source.points(None, None)  # refuses wrong options now, not at the end of a query
-    kinds = (polars.String,) * 5 + (polars.Datetime("us", "UTC"),) + (polars.Float64,) * 3
+    kinds = (polars.String,) * 5 + (polars.Datetime("us", tz),) + (polars.Float64,) * 3
     schema = dict(zip(Record._fields, (*kinds, polars.Int64), strict=True))
-    return register_io_source(source, schema=schema)
+    return register_io_source(Source(frame, tz), schema=schema)
 
 
 class Source:
     """What polars calls for the points, once for each place of a plan that has the frame."""
 
-    def __init__(self, store: Store, feed: str, **options: Any) -> None:
-        """Keep what is to be read: ``options`` are those of ``Store.points``."""
-        self.store = store
-        self.feed = feed
-        self.options = options
-
-    def points(self, start: int | None, end: int | None) -> Points:
-        """Give the points of a range in microseconds: a recipe."""
-        return self.store.points(self.feed, _instant(start), _instant(end), **self.options)
+    def __init__(self, frame: Frame, tz: str) -> None:
+        """Keep what is to be read."""
+        self.frame = frame
+        self.tz = tz
 
     def __call__(
         self,
@@ -77,7 +62,7 @@ class Source:
         left = n_rows
         if asked.bounds.is_empty() or left == 0:
             return
-        batches = self.points(*asked.bounds)._batches()
+        batches = self.frame.within(*asked.bounds).batches()
         if asked.of_ids:
             batches.keep(asked.places(pl.DataFrame(_Stream(batches.series()))))
         while left is None or left > 0:
@@ -89,6 +74,8 @@ class Source:
             frame = frame.with_columns(
                 pl.col(name).cast(pl.String) for name in wanted if name in _IDS
             )
+            if "timestamp" in wanted:
+                frame = frame.with_columns(pl.col("timestamp").dt.convert_time_zone(self.tz))
             frame = asked.filter(frame).select(names).head(frame.height if left is None else left)
             if left is not None:
                 left -= frame.height
@@ -103,13 +90,3 @@ class _Stream:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.capsule
-
-
-def _instant(microseconds: int | None) -> datetime | None:
-    """Give the instant; ``None`` for one that no point can have, by which nothing is narrowed."""
-    if microseconds is None:
-        return None
-    try:
-        return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return None

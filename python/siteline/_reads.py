@@ -11,8 +11,9 @@ from siteline.progress import finish, reporters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from siteline._core import Bookmark, Client, Scan, Table
+    from siteline._core import Bookmark, Client, Scan
     from siteline.errors import SitelineError
+    from siteline.table import Table
 
 
 def collect(scan: Scan, callback: Callable[[Progress], object]) -> Table:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime, timedelta
+    from datetime import datetime, timedelta, tzinfo
 
 __all__: list[str] = []
 
@@ -26,6 +26,14 @@ def with_times(record: dict[str, Any], *names: str) -> dict[str, Any]:
 
     times = {name: record[name] and datetime.fromisoformat(record[name]) for name in names}
     return {**record, **times}
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the zone of this name."""
+    from datetime import UTC
+    from zoneinfo import ZoneInfo
+
+    return UTC if name == "UTC" else ZoneInfo(name)
 
 
 def from_microseconds(count: int) -> datetime:

@@ -5,28 +5,17 @@ from __future__ import annotations
 import copyreg
 
 from siteline._core import (
-    Completeness,
-    Page,
-    PageDiff,
     PageIterator,
-    Rebucketed,
     RecordIterator,
     SyncPages,
-    Wide,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_FRAMES = "pickle the result of its to_pandas() or to_arrow()"
 _BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
-    Page: _FRAMES,
-    Completeness: _FRAMES,
-    Rebucketed: _FRAMES,
-    Wide: _FRAMES,
-    PageDiff: "pickle the results of to_pandas() or to_arrow() of its parts",
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
     SyncPages: "pickle the states: a sync that begins with them goes on",

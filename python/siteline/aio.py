@@ -32,11 +32,12 @@ from typing import (
 )
 
 from siteline._awaiting import KnownStates, async_target
-from siteline._core import Client, Feed, Page
+from siteline._core import Client, Feed
 from siteline._patching import Replaceable
 from siteline._reads import Reads
 from siteline._records.progress import Progress
 from siteline.errors import SitelineError
+from siteline.page import Page
 from siteline.progress import finish
 
 if TYPE_CHECKING:
@@ -52,18 +53,16 @@ if TYPE_CHECKING:
         Bookmark,
         Query,
         Scan,
-        Store,
         SyncPages,
-        Table,
         _ClientOptions,
         _DataOptions,
         _Feeds,
-        _Labels,
         _OutsideOptions,
         _PlanOptions,
         _PullOptions,
         _SyncOptions,
     )
+    from siteline._labels import Labels
     from siteline._records.allowance import Allowance
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
@@ -74,6 +73,8 @@ if TYPE_CHECKING:
     from siteline.credentials import Credential, MutualTls
     from siteline.gathered import Gathered
     from siteline.shapes import DiscoveryShape
+    from siteline.store import Store
+    from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
@@ -499,6 +500,8 @@ class AsyncScan(Replaceable):
         After a cancellation or an error, the next call continues with the pages that were read: see
         :meth:`siteline.Scan.collect`.
         """
+        if (wanted := self._scan._wanted_names()) is not None:
+            await _fetch_names(*wanted)
         callback = self._scan._progress_callback()
         if callback is None and not self._scan._is_told():
             return await self._scan._collect()
@@ -525,36 +528,29 @@ class AsyncScan(Replaceable):
         *,
         ids: Literal["str", "category"] = "str",
         tz: str | tzinfo | None = None,
-        labels: _Labels = None,
-        gaps: Literal["explicit"] | None = None,
+        labels: Labels | None = None,
     ) -> pd.DataFrame:
         """Read all pages into the long pandas frame, made on a thread of its own."""
-        return await _converted(
-            (await self.collect()).to_pandas, ids=ids, tz=tz, labels=labels, gaps=gaps
-        )
+        return await _converted((await self.collect()).to_pandas, ids=ids, tz=tz, labels=labels)
 
     async def to_polars(
         self,
         *,
         ids: Literal["str", "category"] = "str",
         tz: str | tzinfo | None = None,
-        labels: _Labels = None,
-        gaps: Literal["explicit"] | None = None,
+        labels: Labels | None = None,
     ) -> pl.DataFrame:
         """Read all pages into the long polars frame, without pyarrow, as :meth:`to_pandas`."""
-        return await _converted(
-            (await self.collect()).to_polars, ids=ids, tz=tz, labels=labels, gaps=gaps
-        )
+        return await _converted((await self.collect()).to_polars, ids=ids, tz=tz, labels=labels)
 
     async def to_arrow(
         self,
         *,
         tz: str | tzinfo | None = None,
-        labels: _Labels = None,
-        gaps: Literal["explicit"] | None = None,
+        labels: Labels | None = None,
     ) -> pa.Table:
         """Read all pages into a ``pyarrow.Table``, as :meth:`to_pandas`."""
-        return await _converted((await self.collect()).to_arrow, tz=tz, labels=labels, gaps=gaps)
+        return await _converted((await self.collect()).to_arrow, tz=tz, labels=labels)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the query and the client, where the client can be pickled."""
@@ -577,6 +573,17 @@ class AsyncScan(Replaceable):
         from siteline._display import html
 
         return html.scan(self._scan, "AsyncScan")
+
+
+async def _fetch_names(client: Client, labels: Any) -> None:
+    """Ask discovery once for the names of labels: see ``siteline._labels.fetch``."""
+    from siteline import _labels
+
+    if _labels.needs_names(labels) and client not in _labels._refused:
+        try:
+            await client._discover()
+        except SitelineError as error:
+            _labels.not_fetched(client, error)
 
 
 class _Items(Replaceable, Generic[_Item_co]):

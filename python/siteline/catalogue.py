@@ -78,17 +78,17 @@ class Catalogue(Sequence[SeriesInfo]):
     and what was not recognised. ``shape=`` states what you know better: :class:`DiscoveryShape`.
 
     Where discovery names no series, those that the client has seen in data are listed, with a
-    :class:`SitelineWarning`; ``listed`` tells them apart. :meth:`including` adds those of data.
+    :class:`SitelineWarning`; ``listed`` tells them apart.
 
-    Give it as ``labels=`` to any ``to_pandas()``, ``to_polars()``, ``to_arrow()`` or ``wide()``.
+    Give it as ``labels=`` to ``scan()``, ``store.read()`` or any frame.
 
     >>> catalogue = client.series()
     >>> catalogue
     <Catalogue 18 series, listed by discovery>
     >>> [series.label for series in catalogue.find("temperature", line="L2")]
     ['D31 / temperature [degC]', 'D41 / temperature [degC]']
-    >>> scan.collect().wide(labels=catalogue).to_polars().columns[:3]
-    ['timestamp', 'D11 / pieces [1]', 'D11 / speed [1/min]']
+    >>> scan.collect().pivot().to_polars(labels=catalogue).columns[:3]
+    ['timestamp', 'M1 / D11 / pieces [1]', 'M1 / D11 / speed [1/min]']
     """
 
     __slots__ = ("__weakref__", "_by_ids", "_by_tag", "_report", "_rows")
@@ -176,18 +176,21 @@ class Catalogue(Sequence[SeriesInfo]):
         self._report = {**self._report, "seen": self._report["seen"] + len(new)}
         self._index()
 
-    def including(self, *data: Any) -> Catalogue:
-        """Return this catalogue with the series of data that are not in it, without names.
-
-        - ``data``: what has series: a :class:`Table`, a :class:`Page`, :class:`Points`,
-          :class:`Gathered`, :class:`Rebucketed`, :class:`Wide`; or tuples of the five ids
-
-        >>> client.series().including(scan.collect()).report["seen"]
-        0
-        """
-        series = [ids for one in data for ids in _series_of(one)]
-        catalogue = self._part(self._rows)
+    @classmethod
+    def _of_table(cls, names: Catalogue | None, series: Sequence[Ids]) -> Catalogue:
+        """Return the rows of these series, also of those without a name."""
+        catalogue = cls.__new__(cls)
+        if names is None:
+            catalogue._fill({}, None, (), complete=True)
+        else:
+            catalogue._rows, catalogue._report = [], names._report
+            catalogue._index()
+            known = ((ids, names._row(ids)) for ids in series)
+            catalogue._rows = [row._replace(**ids_of(ids)) for ids, row in known if row is not None]
+            catalogue._index()
         catalogue._add(series)
+        order = {tuple(ids): place for place, ids in enumerate(series)}
+        catalogue._rows.sort(key=lambda row: order[row[:5]])
         return catalogue
 
     def find(
@@ -241,16 +244,6 @@ class Catalogue(Sequence[SeriesInfo]):
             if all(one is None or one == other for one, other in zip(row.ids, ids, strict=True))
         ]
         return of_tag[0] if len(of_tag) == 1 else None
-
-    def _name_and_unit(self, ids: Ids) -> tuple[str, str | None] | None:
-        row = self._row(ids)
-        if row is None or not row.listed:
-            return None
-        return row.label.removesuffix(f" [{row.unit}]"), row.unit
-
-    def _label(self, ids: Ids) -> str | None:
-        row = self._row(ids)
-        return row.label if row is not None and row.listed else None
 
     @property
     def report(self) -> CatalogueReport:
@@ -349,16 +342,9 @@ def _texts(given: str | Iterable[str]) -> set[str | None]:
     return {given} if isinstance(given, str) else set(given)
 
 
-def _series_of(data: Any) -> Iterable[Ids]:
-    """Return the series that data have."""
-    if hasattr(data, "_series_ids"):
-        return data._series_ids()  # type: ignore[no-any-return]
-    if isinstance(data, tuple) and len(data) == len(LEVELS):
-        return [data]
-    raise QueryError(
-        f"including() takes what has series, not a {type(data).__name__}.",
-        hint="Give tables, points of a store, or tuples of the five ids.",
-    )
+def ids_of(ids: Ids) -> dict[str, str | None]:
+    """Return the five ids by the names of their columns."""
+    return dict(zip(SeriesIds._fields, ids, strict=True))
 
 
 def _warn(text: str) -> None:

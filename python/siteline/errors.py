@@ -53,7 +53,8 @@ from siteline._escape import escaped, escaped_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._core import Bookmark, Table
+    from siteline._core import Bookmark
+    from siteline.table import Table
 
 __all__ = [
     "AgentUnavailable",
@@ -488,7 +489,7 @@ class CursorRejected(RequestRejected):
     ...     table = scan.collect()
     ... except siteline.errors.CursorRejected:
     ...     table = scan.collect()                                  # again, from the start
-    >>> table.report["pages"]
+    >>> table.report.pages
     3
     """
 
@@ -637,7 +638,7 @@ class UnreadRange(StoreError):
     >>> feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-18T00:00Z")
     >>> report = client.sync(feed, store)
     >>> try:
-    ...     frame = store.points(feed, "2026-11-17T00:00Z", "2026-11-19T00:00Z").to_pandas()
+    ...     frame = store.read(feed, "2026-11-17T00:00Z", "2026-11-19T00:00Z").to_pandas()
     ... except siteline.errors.UnreadRange as error:
     ...     print(*(start.isoformat() for start, end in error.spans))
     2026-11-17T00:00:00+00:00

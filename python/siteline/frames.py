@@ -7,84 +7,82 @@ and polars are imported when they are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from siteline._core import Scan
 from siteline._records.series import Record
-from siteline._times import iso
 from siteline._zero_copy import can_share, share, timestamps
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
     from types import ModuleType
 
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from siteline._core import Wide
+    from siteline._core import Frame, _Stream
+    from siteline._discovered import Ids
 
     _Ids = Literal["str", "category"]
 
-__all__ = ["to_arrow", "to_pandas", "to_polars"]
+__all__: list[str] = []
 
 
-class _Streamed(Protocol):
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+def to_pandas(
+    frame: Frame, ids: _Ids, tz: str, labels: dict[Ids, str] | None, about: dict[str, Any]
+) -> pd.DataFrame:
+    """Build a pandas frame.
 
-
-class _Columns(_Streamed, Protocol):
-    def _columns(self) -> list[tuple[Any, ...]]: ...
-    def _provenance(self) -> Mapping[str, Any]: ...
-
-
-def to_pandas(source: _Columns | Scan, *, ids: _Ids = "str", tz: str | None = None) -> pd.DataFrame:
-    """Build the long frame: ten columns, one row for each point.
-
-    The ids are ``str`` (or categories: ``ids="category"`` is faster and smaller), ``timestamp`` is
-    ``datetime64[us, UTC]`` (or in the zone ``tz``), ``value``, ``minimum`` and ``maximum`` are
-    ``float64`` with NaN for null, ``sample_count`` is ``Int64`` with ``<NA>``; the dtypes are the
-    same for an empty result.
-    Under pandas 3, numbers and timestamps are not copied: pandas copies a column when it is first
-    written to. Writing to the read-only array itself
-    (``column.array[0] = 1``) raises ``ValueError``.
-    ``frame.attrs["siteline"]`` is a dict with the origin of the data. Its times are ISO text, so
-    that ``to_parquet()`` keeps it.
+    The ids are ``str`` or categories, timestamps ``datetime64[us, tz]``, numbers ``float64`` with
+    NaN for null, counts ``Int64`` with ``<NA>``, also if the result is empty.
     """
-    _check_ids(ids)
     try:
-        import numpy as np
         import pandas as pd
     except ModuleNotFoundError as error:
         raise missing(error, "pandas", "to_pandas()") from error.__cause__
-    if isinstance(source, Scan):
-        source = source.collect()
-    given = source._columns()
+    given, provenance = frame.columns(tz, labels)
     shared = can_share(pd)
+    made = _pivoted(pd, given, shared) if frame.kind == "pivoted" else _long(pd, given, ids, shared)
+    if shared:
+        share(made)
+    made.attrs["siteline"] = {**provenance, **about}
+    return made
+
+
+def _long(pd: Any, given: list[tuple[Any, ...]], ids: _Ids, shared: bool) -> pd.DataFrame:
+    import numpy as np
+
     columns = {}
     while given:
         # Taken out, so that a column that is copied is freed before the next one is.
         name, kind, *payload = given.pop(0)
         if kind == "timestamp":
-            columns[name] = _pandas_times(pd, np.asarray(payload[0]), tz or payload[1], shared)
+            columns[name] = _pandas_times(pd, np.asarray(payload[0]), payload[1], shared)
         else:
-            columns[name] = _pandas_column(pd, kind, payload, ids, shared)
-    frame = pd.DataFrame(columns, copy=False)
-    if shared:
-        share(frame)
-    frame.attrs["siteline"] = _plain(source._provenance())
+            # A label is categorical, so that it needs no memory for each row.
+            coded = "category" if name == "label" else ids
+            columns[name] = _pandas_column(pd, kind, payload, coded, shared)
+    return pd.DataFrame(columns, copy=False)
+
+
+def _pivoted(pd: Any, given: list[tuple[Any, ...]], shared: bool) -> pd.DataFrame:
+    import numpy as np
+
+    (_, _, times, zone), (names, _, cells, missing_cells) = given
+    columns = pd.Index(names, dtype=text_dtype(pd))
+    values = np.asarray(cells).reshape(len(names), len(np.asarray(times)))
+    if not shared:
+        values = values.copy()
+    instants = _pandas_times(pd, np.asarray(times), zone, shared)
+    index = pd.DatetimeIndex(instants, name="timestamp")
+    if missing_cells is None:
+        return pd.DataFrame(values.T, index=index, columns=columns, copy=False)
+    nulls = np.frombuffer(missing_cells, dtype=np.bool_).reshape(values.shape)
+    counts = map(partial(pd.arrays.IntegerArray, copy=False), values, nulls)
+    frame = pd.DataFrame(dict(enumerate(counts)), index=index, copy=False)
+    frame.columns = columns
     return frame
-
-
-def _plain(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert to plain JSON: otherwise ``to_parquet()`` warns and drops all attrs."""
-    from datetime import datetime
-
-    return {
-        name: iso(value) if isinstance(value, datetime) else value
-        for name, value in provenance.items()
-    }
 
 
 def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bool) -> Any:
@@ -129,49 +127,6 @@ def text_dtype(pd: Any) -> str:
     return "str" if int(pd.__version__.split(".", 1)[0]) >= 3 else "object"
 
 
-def wide_to_flat_pandas(wide: Wide, *, tz: str | None = None) -> pd.DataFrame:
-    """Build the frame of a :class:`Wide`, whose columns have one name each."""
-    return wide_to_pandas(wide, tz=tz, flat=True)
-
-
-def wide_to_pandas(wide: Wide, *, tz: str | None = None, flat: bool = False) -> pd.DataFrame:
-    """Build the frame of a :class:`Wide`: see :meth:`Wide.to_pandas`."""
-    try:
-        import pandas as pd
-    except ModuleNotFoundError as error:
-        raise missing(error, "pandas", "to_pandas()") from error.__cause__
-    import numpy as np
-
-    shared, series = can_share(pd), wide.series
-    columns: pd.Index[Any]
-    if flat:
-        columns = pd.Index(wide._names(), dtype=text_dtype(pd))
-    else:
-        levels = [*zip(*series, strict=True)] if series else [()] * 5
-        names = list(Record._fields[:5])
-        if (labels := wide.labels) is not None:
-            levels, names = [*levels, tuple(labels)], [*names, "label"]
-        texts = [pd.Index(list(level), dtype=text_dtype(pd)) for level in levels]
-        columns = pd.MultiIndex.from_arrays(texts, names=names)
-    times, zone, cells, missing_cells = wide._columns()
-    values = np.asarray(cells).reshape(len(series), len(wide))
-    if not shared:
-        values = values.copy()
-    instants = _pandas_times(pd, np.asarray(times), tz or zone, shared)
-    index = pd.DatetimeIndex(instants, name="timestamp")
-    if missing_cells is None:
-        frame = pd.DataFrame(values.T, index=index, columns=columns, copy=False)
-    else:
-        nulls = np.frombuffer(missing_cells, dtype=np.bool_).reshape(values.shape)
-        counts = map(partial(pd.arrays.IntegerArray, copy=False), values, nulls)
-        frame = pd.DataFrame(dict(enumerate(counts)), index=index, copy=False)
-        frame.columns = columns
-    if shared:
-        share(frame)
-    frame.attrs["siteline"] = _plain(wide._provenance())
-    return frame
-
-
 def _pandas_times(pd: Any, microseconds: Any, zone: str, shared: bool) -> Any:
     if shared:
         return timestamps(pd, microseconds, zone)
@@ -179,24 +134,30 @@ def _pandas_times(pd: Any, microseconds: Any, zone: str, shared: bool) -> Any:
     return times if zone == "UTC" else times.dt.tz_convert(zone)
 
 
-def wide_to_polars(wide: Wide, *, tz: str | None = None) -> pl.DataFrame:
-    """Build the polars frame of a :class:`Wide`, without pyarrow."""
-    return _polars_frame(wide, tz)
-
-
-def to_polars(source: _Columns, *, ids: _Ids = "str", tz: str | None = None) -> pl.DataFrame:
+def to_polars(stream: _Stream, ids: _Ids) -> pl.DataFrame:
     """Build a polars frame through the Arrow PyCapsule interface, without pyarrow.
 
-    The ids are ``String`` (or ``Categorical``), ``timestamp`` is ``Datetime("us", "UTC")`` (or in
-    the zone ``tz``), the numbers ``Float64`` and ``Int64``.
+    The ids are ``String`` or ``Categorical``, labels ``Categorical``, timestamps
+    ``Datetime("us", tz)``, the numbers ``Float64`` and ``Int64``.
     """
-    _check_ids(ids)
-    frame = _polars_frame(source, tz)
+    import_polars("to_polars()")
     import polars as pl
 
-    texts = [*Record._fields[:5], *({"label"} & {*frame.columns})]
-    identity = pl.col(texts)
-    return frame.with_columns(identity.cast(pl.String if ids == "str" else pl.Categorical))
+    frame = _consumed(stream, pl.DataFrame)
+    given = [name for name in Record._fields[:5] if name in frame.columns]
+    text = pl.String if ids == "str" else pl.Categorical
+    casts = [pl.col(name).cast(text) for name in given]
+    casts += [pl.col(name).cast(pl.String) for name in ("change",) if name in frame.columns]
+    return frame.with_columns(casts) if casts else frame
+
+
+def _consumed(stream: _Stream, consume: Any) -> Any:
+    """Read a stream. If the read of a store fails, raise its error and not the consumer's."""
+    try:
+        return consume(stream)
+    except Exception:
+        stream.check()
+        raise
 
 
 def import_polars(what: str) -> ModuleType:
@@ -216,32 +177,30 @@ def import_polars(what: str) -> ModuleType:
     return pl
 
 
-def _polars_frame(source: _Streamed, tz: str | None) -> pl.DataFrame:
-    import_polars("to_polars()")
-    import polars as pl
-
-    frame = pl.DataFrame(source)
-    if tz is None:
-        return frame
-    return frame.with_columns(pl.col("timestamp").dt.convert_time_zone(tz))
-
-
-def to_arrow(source: _Streamed, *, tz: str | None = None) -> pa.Table:
+def to_arrow(stream: _Stream) -> pa.Table:
     """Build a ``pyarrow.Table``; the ids are dictionary-encoded."""
     try:
         import pyarrow as pa
     except ModuleNotFoundError as error:
         raise missing(error, "pyarrow", "to_arrow()") from error.__cause__
+
     # pa.table() would import pandas, to check for a frame.
-    table = pa.RecordBatchReader.from_stream(source).read_all()
-    if tz is None:
-        return table
-    place = table.schema.get_field_index("timestamp")
-    field = table.schema.field(place).with_type(pa.timestamp("us", tz=tz))
-    return table.set_column(place, field, table.column(place).cast(field.type))
+    return _consumed(stream, lambda one: pa.RecordBatchReader.from_stream(one).read_all())
 
 
-def _check_ids(ids: str) -> None:
+def zone_name(tz: str | tzinfo) -> str:
+    """Return the name of a zone.
+
+    Raises:
+        QueryError: for anything else.
+    """
+    from siteline._core import zone_name as checked
+
+    return checked(tz)
+
+
+def check_ids(ids: str) -> None:
+    """Refuse an unknown value of ``ids=``."""
     if ids not in ("str", "category"):
         from siteline.errors import QueryError
 

@@ -1,6 +1,6 @@
 """Pictures as plain SVG: series over time, coverage, lateness, the allowance.
 
-``table.plot()``, ``store.points(...).plot()``, ``coverage.plot()``, ``lateness.plot()`` and the
+``table.plot()``, ``coverage.plot()``, ``lateness.plot()`` and the
 functions of this module return a :class:`Plot`. No plotting package is needed, and none is loaded.
 """
 
@@ -17,13 +17,13 @@ from siteline._unpicklable import register_refusal
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime, tzinfo
 
     import pandas as pd
 
-    from siteline._core import _PlotLabels
-    from siteline._display.protocols import Columns
+    from siteline._core import Frame
+    from siteline._discovered import Ids
     from siteline._plots.allowance import PagesRead
     from siteline._plots.drawing import Drawing
     from siteline.types import Allowance, Coverage, Lateness, Plan
@@ -268,31 +268,25 @@ def allowance(
 
 
 def _points(
-    source: Columns,
-    bounds: tuple[int | None, int | None],
-    interval: int | None,
+    source: Frame,
     value: str,
     tz: str,
-    labels: _PlotLabels,
+    labels: Mapping[Ids, str] | None,
     title: str | None,
-    width: int | None,
-    panels: int | None,
+    width: int,
+    panels: int,
 ) -> Plot:
-    """Draw points: the method ``plot()`` of the classes that hold some."""
-    from siteline import _labels
+    """Draw points: ``Table.plot()``."""
     from siteline._plots import points, tidy
     from siteline._plots.columns import NUMBERS
     from siteline._plots.points_text import Grid, Options
 
     if value not in NUMBERS:
         names = ", ".join(f'"{name}"' for name in NUMBERS)
-        raise QueryError(f"value={value!r} is unknown: give one of {names}.")
-    wide = _width(900 if width is None else width)
-    most = _bound(12 if panels is None else panels, "panels")
-    body = source._discovery() if hasattr(source, "_discovery") else None
-    named = _labels.for_pictures(labels, body)
-    options = Options(value, _zone(tz), named, title, wide, most)
-    shown = points.picture(source, Grid(*bounds, interval), options)
+        raise QueryError(f"values={value!r} is unknown: give one of {names}.")
+    wide, most = _width(width), _bound(panels, "panels")
+    options = Options(value, _zone(tz), labels, title, wide, most)
+    shown = points.picture(source, Grid(*source.grid()), options)
     return Plot(shown.drawing, partial(tidy.points_frame, shown))
 
 

@@ -9,7 +9,7 @@ compare by value, and can be hashed and pickled.
 (True, True)
 """
 
-from siteline._core import Bookmark, PageDiff, PageIterator, Query, RecordIterator, SyncPages
+from siteline._core import Bookmark, PageIterator, Query, RecordIterator, SyncPages
 from siteline._records.agent import AgentState
 from siteline._records.allowance import Allowance
 from siteline._records.coverage import Coverage, CoverageWindow
@@ -23,7 +23,9 @@ from siteline._records.requests import RequestEvent
 from siteline._records.series import Record, SeriesIds
 from siteline._records.store import Freed, StoreProgress, StoreShare
 from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
+from siteline._records.tables import ReadReport, StoreReport
 from siteline.errors import Attempt
+from siteline.page import PageDiff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,12 +55,14 @@ __all__ = [
     "Plan",
     "Progress",
     "Query",
+    "ReadReport",
     "Record",
     "RecordIterator",
     "RequestEvent",
     "SeriesIds",
     "SkippedRange",
     "StoreProgress",
+    "StoreReport",
     "StoreShare",
     "SyncPages",
     "SyncReport",

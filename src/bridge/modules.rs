@@ -7,7 +7,7 @@
 use pyo3::prelude::*;
 
 /// Those of reads, and of every error.
-const OF_CLIENTS: [&str; 7] = [
+const OF_CLIENTS: [&str; 8] = [
     "siteline.errors",
     "siteline._warn",
     // It imports `logging`, which registers functions to run at a fork. Imported by another thread
@@ -17,19 +17,18 @@ const OF_CLIENTS: [&str; 7] = [
     "siteline.frames",
     "siteline._records.discovery",
     "siteline._records.allowance",
+    "siteline.page",
 ];
 /// Those of a sync, and of what is read from a store.
-const OF_STORES: [&str; 6] = [
+const OF_STORES: [&str; 7] = [
     "siteline.errors",
     "siteline._warn",
     "siteline._logs",
     "siteline._records.sync",
     "siteline._records.coverage",
     "siteline._records.lateness",
+    "siteline.page",
 ];
-
-/// What runs a `password_command`.
-const OF_COMMANDS: [&str; 1] = ["siteline._passphrase"];
 
 /// Imports what the calls of a client need.
 pub(crate) fn import_for_clients(py: Python<'_>) -> PyResult<()> {
@@ -39,11 +38,6 @@ pub(crate) fn import_for_clients(py: Python<'_>) -> PyResult<()> {
 /// Imports what the calls of a store need.
 pub(crate) fn import_for_stores(py: Python<'_>) -> PyResult<()> {
     import(py, &OF_STORES)
-}
-
-/// Imports what a pickled credential needs when a call uses it first.
-pub(crate) fn import_for_commands(py: Python<'_>) -> PyResult<()> {
-    import(py, &OF_COMMANDS)
 }
 
 fn import(py: Python<'_>, names: &[&str]) -> PyResult<()> {

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{block_on, spawn};
 use crate::client::PyClient;
-use crate::convert::labels::ids;
 use crate::convert::values::discovery;
+use crate::frame::ids;
 use siteline_core::client::Client;
 use siteline_core::error::Result;
 

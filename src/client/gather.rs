@@ -16,8 +16,8 @@ use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
 use crate::client::progress::event;
 use crate::client::scan::{PyScan, reads};
-use crate::convert::table::PyTable;
 use crate::convert::values::{count, items, refuse};
+use crate::frame::{Frame, table_object};
 use siteline_base::lock::Mutex;
 use siteline_core::client::collect::Partial;
 use siteline_core::client::gather::{CONCURRENCY, GatherFailure, Gathering};
@@ -81,12 +81,15 @@ impl PyGathering {
 }
 
 /// Of a scan in a gathering that failed: its bookmark, what it has read, and the scan to gather again.
-type LeftOff = (Option<PyBookmark>, Option<Py<PyTable>>, Py<PyScan>);
+type LeftOff = (Option<PyBookmark>, Option<Py<PyAny>>, Py<PyScan>);
 
 fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOff> {
     let partial = match read.table.clone() {
         Some(table) if read.is_whole => Some(scan.get().remembered(py, table)?),
-        table => table.map(|table| Py::new(py, PyTable::new(table))).transpose()?,
+        table => {
+            let object = |table| table_object(py, Frame::of_table(table), &scan.get().shown);
+            table.map(object).transpose()?.map(Bound::unbind)
+        }
     };
     let again = match read.bookmark.clone() {
         Some(bookmark) if read.at_limit => {
@@ -179,7 +182,7 @@ impl PyGathering {
     }
 
     /// The tables of all scans, after the last step.
-    fn _tables(&self, py: Python<'_>) -> PyResult<Vec<Py<PyTable>>> {
+    fn _tables(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let tables = self.gathering.lock().as_ref().map(Gathering::tables).unwrap_or_default();
         let tables = self.scans.iter().zip(tables);
         guarded(|| tables.map(|(scan, table)| scan.get().remembered(py, table)).collect())

@@ -12,6 +12,7 @@ use crate::client::PyClient;
 use crate::client::failure::read_failure;
 use crate::client::progress::{ProgressCallback, finish};
 use crate::convert::rows::{PointSource, Taken};
+use crate::frame::TableShown;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::data::Page;
@@ -23,6 +24,7 @@ pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: SharedLogBuffer,
     callback: Option<ProgressCallback>,
+    shown: TableShown,
     /// Held because it may hold a sandbox, which serves the stream.
     client: Py<PyClient>,
 }
@@ -31,9 +33,10 @@ impl PageReader {
     pub(crate) fn new(
         stream: Arc<PageStream>,
         callback: Option<ProgressCallback>,
+        shown: TableShown,
         client: Py<PyClient>,
     ) -> Self {
-        Self { stream, buffer: SharedLogBuffer::default(), callback, client }
+        Self { stream, buffer: SharedLogBuffer::default(), callback, shown, client }
     }
 
     pub(crate) fn provenance(&self) -> &Provenance {
@@ -47,7 +50,7 @@ impl PageReader {
 
     fn failed(&self, py: Python<'_>, failure: ReadFailure) -> PyErr {
         match self.finish(py) {
-            Ok(()) => read_failure(py, failure),
+            Ok(()) => read_failure(py, failure, &self.shown),
             Err(raised) => raised,
         }
     }
@@ -87,7 +90,9 @@ impl PointSource for PageReader {
 
     fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         spawn(py, self.buffer.get(), self.stream.read_next(), |py, filled| {
-            filled.map(|()| py.None()).map_err(|failure| read_failure(py, failure))
+            filled
+                .map(|()| py.None())
+                .map_err(|failure| read_failure(py, failure, &TableShown::default()))
         })
     }
 

@@ -14,6 +14,8 @@ use crate::client::scan::{PyScan, with_store};
 use crate::client::shape::PyShape;
 use crate::convert::asked_time::asked_range;
 use crate::convert::values::{count, duration, optional};
+use crate::convert::zone::zone;
+use crate::frame::TableShown;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput, start_left_out};
 use siteline_core::data::Shape;
@@ -33,7 +35,8 @@ impl PyClient {
     /// - ``tz``: the zone on whose clock dates and times without an offset are meant, such as
     ///   ``"Europe/Berlin"``, or a ``ZoneInfo``; ``None`` refuses such times, and takes dates as days in
     ///   UTC. A day begins at its first instant, and has 23 or 25 hours when clocks are set. A time that
-    ///   clocks skip or show twice is a :class:`QueryError` that says how to write each. Frames stay in UTC
+    ///   clocks skip or show twice is a :class:`QueryError` that says how to write each. It is also the zone of the
+    ///   timestamps in frames, files and pictures of the table
     /// - ``interval``: the bucket width: seconds, a ``timedelta`` or ``"1m"``; the service decides if it is
     ///   ``None``. Buckets begin at its multiples in UTC: a :class:`SitelineWarning` says which are given
     ///   where ``start`` or ``end`` lies between them
@@ -51,6 +54,10 @@ impl PyClient {
     /// - ``store``: a :class:`Store`: what its feeds with the same ``site``, ``line``, ``filters`` and
     ///   ``interval`` have settled is read from it without a request (§4.5.5), the rest from the service, and
     ///   kept there; ``None`` reads all from the service
+    ///
+    /// - ``labels``: the names of series in tables: ``"machine"``, ``"device"``, ``"name"``, ``"line"`` or
+    ///   ``"site"`` (the first part of a name), a mapping, or a :class:`Catalogue`; ``False`` for none. A word
+    ///   needs a discovery response: the read sends one discovery request if the client has had none
     ///
     /// With ``store=`` the points are those of the buckets that begin from ``start`` on and before ``end``.
     /// What is missing is read by a feed that it continues, in pages of its size; where there is none, by one
@@ -75,10 +82,10 @@ impl PyClient {
     /// [1, 0]
     #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, tz=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false, progress=None, store=None, **unknown),
+        deadline=None, keep_raw=false, progress=None, store=None, labels=None, **unknown),
         text_signature = "($self, *, start, site=None, line=None, end=None, tz=None, interval=None, \
         page_size=None, filters=None, lag=None, shape=None, extra_columns=(), max_pages=None, \
-        deadline=None, keep_raw=False, progress=None, store=None)")]
+        deadline=None, keep_raw=False, progress=None, store=None, labels=False)")]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn scan<'py>(
         slf: &Bound<'py, Self>,
@@ -98,6 +105,7 @@ impl PyClient {
         keep_raw: bool,
         progress: Argument<'_, '_>,
         store: Option<&Bound<'py, PyAny>>,
+        labels: Option<&Bound<'py, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(unknown) = unknown {
@@ -119,7 +127,13 @@ impl PyClient {
             let Checked { value, warnings } =
                 input.scan_from_now(&slf.get().client, range, lag).or_raise()?;
             warn(slf.py(), &warnings)?;
-            with_store(slf.py(), PyScan::new(value, slf.clone().unbind(), progress), store)
+            if let Some(labels) = labels {
+                slf.py().import("siteline._labels")?.call_method1("checked", (labels,))?;
+            }
+            let zone = tz.map(zone).transpose()?.map(|(name, _)| name);
+            let shown = TableShown { zone, labels: labels.map(|labels| labels.clone().unbind()) };
+            let scan = PyScan::new(value, slf.clone().unbind(), progress, shown);
+            with_store(slf.py(), scan, store)
         })
     }
 }

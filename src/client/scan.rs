@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
@@ -22,12 +22,11 @@ use crate::client::page_reader::PageReader;
 use crate::client::progress::{ProgressArg, ProgressCallback, PyCollecting, event};
 use crate::client::query::PyQuery;
 use crate::convert::capsule::schema_capsule;
-use crate::convert::holder::frame_methods;
 use crate::convert::patching::{Replaced, methods_can_be_replaced};
 use crate::convert::rows::{PointSource, RecordIterator, Taken};
 use crate::convert::state::{copies_are_itself, dict, restore};
-use crate::convert::table::PyTable;
 use crate::convert::values::{count, described, duration, html, many, refuse};
+use crate::frame::{Frame, Origin, TableShown, frame_of, table_object};
 use siteline_core::client::ScanInput;
 use siteline_core::client::collect::{CollectOnce, Step};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
@@ -56,8 +55,10 @@ pub(crate) struct PyScan {
     client: Py<PyClient>,
     pub(crate) collect: Arc<CollectOnce>,
     /// The complete table: one object for all callers.
-    table: PyOnceLock<Py<PyTable>>,
+    table: PyOnceLock<Py<PyAny>>,
     progress: Option<ProgressArg>,
+    /// `tz=` and `labels=`.
+    pub(crate) shown: TableShown,
     /// The store that it is read through.
     through: Option<Through>,
     replaced: Replaced,
@@ -70,9 +71,15 @@ struct Through {
 }
 
 impl PyScan {
-    pub(crate) fn new(scan: Scan, client: Py<PyClient>, progress: Option<ProgressArg>) -> Self {
+    pub(crate) fn new(
+        scan: Scan,
+        client: Py<PyClient>,
+        progress: Option<ProgressArg>,
+        shown: TableShown,
+    ) -> Self {
         let (collect, table) = (Arc::new(CollectOnce::new(scan)), PyOnceLock::new());
-        Self { client, collect, table, progress, through: None, replaced: Replaced::nothing() }
+        let (through, replaced) = (None, Replaced::nothing());
+        Self { client, collect, table, progress, shown, through, replaced }
     }
 
     /// The same scan, read through a store.
@@ -103,6 +110,21 @@ impl PyScan {
         Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()).into_py_err())
     }
 
+    /// Asks discovery for the names that labels need, unless the client has had a response.
+    fn fetch_names(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.shown.labels {
+            Some(labels) if self.wants_names() => {
+                let arguments = (self.client.clone_ref(py), labels.clone_ref(py));
+                py.import("siteline._labels")?.call_method1("fetch", arguments).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wants_names(&self) -> bool {
+        self.shown.labels.is_some() && self.client.get().client.listed().raw().is_none()
+    }
+
     fn callback(&self, py: Python<'_>) -> PyResult<Option<ProgressCallback>> {
         let Some(progress) = &self.progress else { return Ok(None) };
         progress.callback(py, &self.scan().query().title())
@@ -111,7 +133,8 @@ impl PyScan {
     /// A new chain.
     fn reader(&self, py: Python<'_>) -> PyResult<PageReader> {
         let stream = guarded(|| self.scan().pages().or_raise())?;
-        Ok(PageReader::new(stream, self.callback(py)?, self.client.clone_ref(py)))
+        let shown = self.shown.clone_ref(py);
+        Ok(PageReader::new(stream, self.callback(py)?, shown, self.client.clone_ref(py)))
     }
 
     pub(crate) fn scan(&self) -> &Scan {
@@ -119,17 +142,18 @@ impl PyScan {
     }
 
     /// The complete table, which is remembered: one object for all callers.
-    pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyTable>> {
-        let table = self.table.get_or_try_init(py, || Py::new(py, PyTable::new(table)));
-        table.map(|table| table.clone_ref(py))
+    pub(crate) fn remembered(&self, py: Python<'_>, table: Arc<Table>) -> PyResult<Py<PyAny>> {
+        let object =
+            || Ok::<_, PyErr>(table_object(py, Frame::of_table(table), &self.shown)?.unbind());
+        self.table.get_or_try_init(py, object).map(|table| table.clone_ref(py))
     }
 
     /// The Python object for the outcome of a step: a `Progress`, or the table.
     fn stepped(&self, py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny>> {
         match step {
             Ok(Step::Page(progress)) => event(py, &progress).map(Bound::unbind),
-            Ok(Step::Whole(table)) => self.remembered(py, table).map(Py::into_any),
-            Err(failure) => Err(read_failure(py, failure)),
+            Ok(Step::Whole(table)) => self.remembered(py, table),
+            Err(failure) => Err(read_failure(py, failure, &self.shown)),
         }
     }
 
@@ -156,7 +180,7 @@ impl PyScan {
 
     fn with_scan(&self, py: Python<'_>, scan: Scan) -> Self {
         let progress = self.progress.as_ref().map(|progress| ProgressArg(progress.0.clone_ref(py)));
-        Self::new(scan, self.client.clone_ref(py), progress)
+        Self::new(scan, self.client.clone_ref(py), progress, self.shown.clone_ref(py))
     }
 }
 
@@ -178,8 +202,14 @@ fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
 }
 
 /// The arguments of `_restore`.
-type ScanArguments<'py> =
-    (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>, Option<Bound<'py, PyAny>>);
+type ScanArguments<'py> = (
+    Bound<'py, PyClient>,
+    Bound<'py, PyAny>,
+    Option<PyBookmark>,
+    Option<Bound<'py, PyAny>>,
+    Option<String>,
+    Option<Py<PyAny>>,
+);
 
 const NO_PAGES: &str = "collect() reads through the store. Without store= its pages can be had, and cost a \
     request each.";
@@ -237,7 +267,6 @@ pub(crate) fn with_store<'py>(
     store.call_method1("_read_through", (scan,))
 }
 
-frame_methods!(PyScan);
 copies_are_itself!(PyScan);
 
 methods_can_be_replaced!(PyScan, replaced);
@@ -275,7 +304,7 @@ impl PyScan {
 
     /// The table, if it has been read.
     #[pyo3(name = "_known")]
-    fn known(&self, py: Python<'_>) -> Option<Py<PyTable>> {
+    fn known(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.table.get(py).map(|table| table.clone_ref(py))
     }
 
@@ -291,7 +320,7 @@ impl PyScan {
     /// A :class:`QueryError` for a scan with ``store=``.
     fn pages(&self, py: Python<'_>) -> PyResult<PageIterator> {
         self.check_own_chain("pages()", NO_PAGES)?;
-        self.reader(py).map(PageIterator)
+        Ok(PageIterator(self.reader(py)?, self.shown.clone_ref(py)))
     }
 
     /// Read point by point: an iterator of plain dicts.
@@ -339,22 +368,23 @@ impl PyScan {
     ///
     /// With ``store=`` what the store has settled is read from it, and what the service sends is stored page
     /// by page: the next call goes on after a failure. Errors have neither bookmark nor partial table. ``report["through"]`` says which ranges came from where.
-    fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyTable>> {
+    fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let (py, scan) = (slf.py(), slf.get());
         if let Some(table) = scan.known(py) {
             return Ok(table);
         }
+        scan.fetch_names(py)?;
         guarded(|| {
             if let Some(callback) = scan.callback(py)? {
                 let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
-                return Ok(table.cast_into()?.unbind());
+                return Ok(table.unbind());
             }
             let (collect, buffer) = (Arc::clone(&scan.collect), SharedLogBuffer::default());
             if scan.is_told() {
                 scan.client.get().notes.told_by(buffer.get().notes());
             }
             let read = block_on(py, &buffer.get(), async move { collect.table().await })?;
-            scan.remembered(py, read.map_err(|failure| read_failure(py, failure))?)
+            scan.remembered(py, read.map_err(|failure| read_failure(py, failure, &scan.shown))?)
         })
     }
 
@@ -364,6 +394,12 @@ impl PyScan {
         spawn(slf.py(), Arc::default(), async move { collect.table().await }, move |py, read| {
             this.get().stepped(py, read.map(Step::Whole))
         })
+    }
+
+    /// The client to ask for the names that labels need, and the labels, for `siteline.aio`.
+    fn _wanted_names(&self, py: Python<'_>) -> Option<(Py<PyClient>, Option<Py<PyAny>>)> {
+        let labels = self.shown.clone_ref(py).labels;
+        self.wants_names().then(|| (self.client.clone_ref(py), labels))
     }
 
     /// Whether its records come after a read of the whole that is still to be made, for ``siteline.aio``.
@@ -432,14 +468,20 @@ impl PyScan {
         &self,
         py: Python<'_>,
         bookmark: &PyBookmark,
-        onto: Option<&PyTable>,
+        onto: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         self.check_own_chain("resume()", NO_RESUME)?;
         let unread = || {
             Error::new(Kind::QueryError, "onto= is a table that no scan read.").with_hint(ONTO_HINT)
         };
-        let onto =
-            onto.map(|table| table.origin.clone().ok_or_else(unread)).transpose().or_raise()?;
+        let read = |table: &Bound<'_, PyAny>| -> PyResult<Arc<Table>> {
+            let frame = frame_of(table)?;
+            match frame.as_ref().map(|frame| &frame.get().origin) {
+                Some(Origin::Read(table)) => Ok(Arc::clone(table)),
+                _ => Err(unread()).or_raise(),
+            }
+        };
+        let onto = onto.map(read).transpose()?;
         guarded(|| self.going_on(py, bookmark.0.clone(), onto))
     }
 
@@ -479,13 +521,31 @@ impl PyScan {
         table.bind(slf.py()).call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
-    /// Reads as :meth:`collect` does: the names are of the series that came.
-    fn _shown<'py>(
+    /// The pandas frame of :meth:`collect`: see :meth:`Table.to_pandas`.
+    #[pyo3(signature = (**options), text_signature = "($self, *, ids='str', tz=None, labels=None)")]
+    fn to_pandas<'py>(
         slf: &Bound<'py, Self>,
-        labels: Option<&Bound<'py, PyAny>>,
-        gaps: bool,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::collect(slf)?.bind(slf.py()).call_method1("_shown", (labels, gaps))
+        Self::collect(slf)?.bind(slf.py()).call_method("to_pandas", (), options)
+    }
+
+    /// The polars frame of :meth:`collect`: see :meth:`Table.to_polars`.
+    #[pyo3(signature = (**options), text_signature = "($self, *, ids='str', tz=None, labels=None)")]
+    fn to_polars<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::collect(slf)?.bind(slf.py()).call_method("to_polars", (), options)
+    }
+
+    /// The ``pyarrow.Table`` of :meth:`collect`: see :meth:`Table.to_arrow`.
+    #[pyo3(signature = (**options), text_signature = "($self, *, tz=None, labels=None)")]
+    fn to_arrow<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::collect(slf)?.bind(slf.py()).call_method("to_arrow", (), options)
     }
 
     /// The Arrow PyCapsule interface: sends no request.
@@ -495,12 +555,14 @@ impl PyScan {
 
     /// Makes the scan again for ``pickle``.
     #[staticmethod]
-    #[pyo3(signature = (client, state, bookmark=None, store=None))]
+    #[pyo3(signature = (client, state, bookmark=None, store=None, tz=None, labels=None))]
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
         state: &Bound<'py, PyAny>,
         bookmark: Option<&PyBookmark>,
         store: Option<&Bound<'py, PyAny>>,
+        tz: Option<String>,
+        labels: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
@@ -508,7 +570,8 @@ impl PyScan {
             if let Some(bookmark) = bookmark {
                 scan = scan.resume(bookmark.0.clone(), None).or_raise()?;
             }
-            with_store(client.py(), Self::new(scan, client.clone().unbind(), None), store)
+            let shown = TableShown { zone: tz, labels };
+            with_store(client.py(), Self::new(scan, client.clone().unbind(), None, shown), store)
         })
     }
 
@@ -527,7 +590,8 @@ impl PyScan {
             (slf.get().client.bind(py).clone(), dict(py, &ScanInput::from(scan))?);
         let bookmark = scan.bookmark().cloned().map(PyBookmark);
         let store = slf.get().through.as_ref().map(|through| through.store.bind(py).clone());
-        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark, store)))
+        let TableShown { zone, labels } = slf.get().shown.clone_ref(py);
+        Ok((slf.get_type().getattr("_restore")?, (client, state, bookmark, store, zone, labels)))
     }
 
     /// For the garbage collector: ``progress=`` may be a method of an object that keeps the scan.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::detached;
 use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
 use siteline_core::error::{Error, Kind, Result};
 
@@ -67,30 +66,6 @@ pub(crate) fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// Hands out all of its rows as one Arrow batch.
-pub(crate) trait OneBatch: Sync {
-    /// # Errors
-    /// Those of the columns' names.
-    fn schema(&self) -> Result<SchemaRef>;
-
-    /// # Errors
-    /// `InternalError` where Arrow refuses its own data.
-    fn batch(&self) -> Result<RecordBatch>;
-}
-
-/// The capsule of a stream of one batch.
-///
-/// # Errors
-/// Those of the batch.
-pub(crate) fn batch_capsule(
-    py: Python<'_>,
-    batch: impl FnOnce() -> Result<RecordBatch> + Send,
-) -> PyResult<Bound<'_, PyCapsule>> {
-    let batch = detached(py, batch)?.or_raise()?;
-    let schema = batch.schema();
-    reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
-}
-
 /// A batch of these columns.
 ///
 /// # Errors
@@ -103,37 +78,3 @@ pub(crate) fn fitted(
         Error::new(Kind::InternalError, format!("columns do not fit their schema: {error}"))
     })
 }
-
-/// Arrow of a class that is a [`OneBatch`].
-macro_rules! batch_methods {
-    ($class:ident) => {
-        #[pymethods]
-        impl $class {
-            /// The Arrow PyCapsule interface.
-            #[pyo3(signature = (requested_schema=None))]
-            fn __arrow_c_stream__<'py>(
-                &self,
-                py: Python<'py>,
-                requested_schema: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
-                // The interface lets a producer keep its own schema; consumers cast.
-                drop(requested_schema);
-                let batch = || $crate::convert::capsule::OneBatch::batch(self);
-                $crate::convert::capsule::batch_capsule(py, batch)
-            }
-
-            /// The Arrow PyCapsule interface.
-            fn __arrow_c_schema__<'py>(
-                &self,
-                py: Python<'py>,
-            ) -> PyResult<Bound<'py, ::pyo3::types::PyCapsule>> {
-                let schema = $crate::bridge::errors::OrRaise::or_raise(
-                    $crate::convert::capsule::OneBatch::schema(self),
-                )?;
-                $crate::convert::capsule::schema_capsule(py, &schema)
-            }
-        }
-    };
-}
-
-pub(crate) use batch_methods;

@@ -6,46 +6,32 @@ use pyo3::types::{PyByteArray, PyList};
 
 use crate::bridge::process::guarded;
 use crate::convert::memory::Memory;
-use siteline_core::data::{COLUMN_NAMES, Codes, LABEL, PointColumns};
+use siteline_core::data::{COLUMN_NAMES, PointColumns};
 
-/// The columns of points: name, kind, and what the kind has. `runs`: for each stretch of rows its code
-/// or -1 and its length, and the list of texts. `timestamp`: a [`Memory`], and the zone. `float`: a
-/// [`Memory`], NaN where null.
-/// `integer`: a [`Memory`], and a `bytearray` of which are null or `None`. `text`: a list. A store's
-/// changes are of a further kind, `codes`: a byte for each row, and the list of texts.
-pub(crate) fn of_points<'py>(
+/// The five columns of ids: for each the name, the kind `runs`, for each stretch of rows its code or -1, the
+/// lengths of the stretches, and the texts. The lengths once more, for labels.
+///
+/// The kinds of other columns: `timestamp`: a [`Memory`], and the zone. `float`: a [`Memory`], NaN where
+/// null. `integer`: a [`Memory`], and a `bytearray` of which are null or `None`. `text`: a list. `codes`: a
+/// byte for each row, and the list of texts.
+pub(crate) fn of_ids<'py>(
     py: Python<'py>,
     points: &PointColumns,
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyByteArray>)> {
     guarded(|| {
-        let [site, line, machine, device, tag, timestamp, numbers @ .., sample_count] =
-            COLUMN_NAMES;
         let list = PyList::empty(py);
         let envelopes = &points.envelopes;
         let lengths = envelopes.iter().map(|envelope| envelope.rows.len().to_ne_bytes());
         let lengths = bytes(py, envelopes.len(), lengths)?;
-        let runs = |name: &str, codes: Codes<'_>| {
+        for (place, name) in COLUMN_NAMES.into_iter().take(5).enumerate() {
+            let codes = points.codes(place);
             let runs = envelopes
                 .iter()
                 .map(|envelope| codes.of_series[envelope.series].unwrap_or(-1).to_ne_bytes());
             let runs = bytes(py, envelopes.len(), runs)?;
-            list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))
-        };
-        for (place, name) in [site, line, machine, device, tag].into_iter().enumerate() {
-            runs(name, points.codes(place))?;
+            list.append((name, "runs", runs, &lengths, PyList::new(py, codes.texts)?))?;
         }
-        list.append(timestamps(timestamp, &points.timestamps, "UTC"))?;
-        for (name, array) in numbers.into_iter().zip(&points.numbers) {
-            list.append((name, "float", Memory::of(array)))?;
-        }
-        list.append(integers(py, sample_count, &points.sample_counts)?)?;
-        for (name, texts) in points.extra_columns().iter().zip(&points.extras) {
-            list.append((name, "text", PyList::new(py, texts.iter())?))?;
-        }
-        if let Some(codes) = points.label_codes() {
-            runs(LABEL, codes)?;
-        }
-        Ok(list)
+        Ok((list, lengths))
     })
 }
 
@@ -71,7 +57,7 @@ pub(crate) fn integers<'a, 'py>(
 }
 
 /// A `bytearray` of fixed-width values, which NumPy reads in place and may write to.
-fn bytes<const WIDTH: usize>(
+pub(crate) fn bytes<const WIDTH: usize>(
     py: Python<'_>,
     length: usize,
     values: impl Iterator<Item = [u8; WIDTH]>,

@@ -1,7 +1,5 @@
 //! Points as an Arrow IPC stream: bytes that need no Arrow library in Python.
 
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
@@ -13,7 +11,6 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use siteline_base::lock::Mutex;
-use siteline_core::data::PointColumns;
 use siteline_core::error::{Error, Kind, Result};
 
 /// Points of a batch: a few megabytes.
@@ -42,24 +39,6 @@ impl IpcStream {
     pub(crate) fn new(schema: &SchemaRef, next_batch: NextBatch) -> Result<Self> {
         let encoder = StreamEncoder::try_new(schema).map_err(broken)?;
         Ok(Self(Mutex::new(Some(Open { encoder, next_batch }))))
-    }
-
-    /// Of points at hand.
-    ///
-    /// # Errors
-    /// As [`IpcStream::new`].
-    pub(crate) fn of_points(points: Arc<PointColumns>) -> Result<Self> {
-        let (schema, mut start) = (points.schema(), 0);
-        let next_batch = move |rows: usize| {
-            let rows = rows.min(points.rows() - start);
-            if rows == 0 {
-                return Ok(None);
-            }
-            let batch = points.batch()?.slice(start, rows);
-            start += rows;
-            Ok(Some(batch))
-        };
-        Self::new(&schema, Box::new(next_batch))
     }
 
     /// The buffers of the next part, `None` after the end. Called within a step of the core.

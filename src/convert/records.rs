@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use crate::convert::frames::frames;
 use crate::convert::values::{datetime_from_microseconds, timedelta};
 use siteline_core::data::{COLUMN_NAMES, Identity, PointColumns};
 
@@ -169,7 +168,14 @@ fn record<'py>(
     // `Record(…)` is a Python function that calls this.
     let (new, class) = MAKE.get_or_try_init(py, || {
         let new = py.get_type::<PyTuple>().getattr("__new__")?.unbind();
-        Ok::<_, PyErr>((new, frames(py, "Record")?.cast_into::<PyType>()?.into_any().unbind()))
+        Ok::<_, PyErr>((
+            new,
+            py.import("siteline.frames")?
+                .getattr("Record")?
+                .cast_into::<PyType>()?
+                .into_any()
+                .unbind(),
+        ))
     })?;
     let id = |place: usize| ids.get_item(place);
     let [mean, minimum, maximum] = points.numbers.each_ref().map(|numbers| value(py, numbers, row));

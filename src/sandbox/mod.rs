@@ -15,8 +15,8 @@ use crate::client::PyClient;
 use crate::convert::clock::PyClock;
 use crate::convert::keywords::{keywords, record};
 use crate::convert::state::dict;
-use crate::convert::table::PyTable;
 use crate::convert::values::{Text, instant, optional};
+use crate::frame::{Frame, TableShown, table_object};
 use siteline_base::clock::Clock;
 use siteline_sandbox::{AsOf, CertificateRequest, DEFAULT_SCOPES, Point, Sandbox};
 
@@ -169,14 +169,15 @@ impl PySandbox {
         end: Option<&Bound<'_, PyAny>>,
         interval: Option<&Bound<'_, PyAny>>,
         at: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTable> {
+    ) -> PyResult<Py<PyAny>> {
         let selection = expected::selection(site, line, filters)?;
         let start = optional(start, "start", microseconds)?;
         let end = optional(end, "end", microseconds)?;
         let interval = optional(interval, "interval", whole_seconds)?;
         let as_of = optional(at, "at", expected::as_of)?.unwrap_or(AsOf::Now);
         let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
-        Ok(PyTable::unread(expected::points(&truth.or_raise()?).or_raise()?))
+        let points = expected::points(&truth.or_raise()?).or_raise()?;
+        Ok(table_object(py, Frame::unread(points), &TableShown::default())?.unbind())
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -2,10 +2,8 @@
 
 pub(crate) mod feed;
 pub(crate) mod maintenance;
-pub(crate) mod points;
-mod scan;
+mod read;
 mod series;
-mod snapshot;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -14,6 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
@@ -21,10 +20,10 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::modules::import_for_stores;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
-use crate::client::page::{PyPage, Synced};
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{copies_are_itself, record};
 use crate::convert::values::{html_sync, instant, optional, path_of, refuse};
+use crate::frame::{Frame, PageSource, Synced, frame_of};
 use crate::store::feed::{PyFeed, feed_name};
 use siteline_core::error::{Kind, Result, escaped};
 use siteline_core::store::{Delivery, Share, Store, StoreOptions, Target as _};
@@ -32,33 +31,8 @@ use siteline_core::sync::{
     FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine,
 };
 
-/// A store: one file that holds every version of every point of some feeds, and how far each has
-/// been read.
-///
-/// - ``path``: the file; made where there is none. It must lie on a local disk
-/// - ``read_only``: write nothing and make no file: for whoever may only read it, on a read-only mount,
-///   beside a working writer. Whatever would write raises :class:`StoreError`
-/// - ``share``: who else may use it. A store is made for its owner alone (mode 0600), whatever the
-///   umask; ``"group-read"`` (0640) lets the file's group read it, ``"group"`` (0660) also write. Given
-///   for an existing store by its owner, it changes that
-///
-/// :meth:`Client.sync` writes to it: each page with its bookmark and checkpoint in one transaction,
-/// so it can be killed at any moment (§4.5.2). Any number of threads and processes may read meanwhile,
-/// each from a snapshot; a feed has one writer at a time, a second gets :class:`StoreBusy` at once. A
-/// forked child can go on using it. It is pickled as its path; copies are the store itself.
-///
-/// ``feed`` is a :class:`Feed` or its name everywhere. Raises :class:`StoreError`, which names the
-/// path, where it is no store, lies on a network filesystem or was made by a newer siteline,
-/// :class:`StoreCorrupt` where its contents are not those that were written, :class:`StoreFull`.
-///
-/// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-/// ...                      since="2026-11-15T00:00Z")
-/// >>> with siteline.Store("plant.siteline") as store:
-/// ...     report = client.sync(feed, store)
-/// ...     frame = store.points("line-2").to_pandas()
-/// >>> list(frame.columns)[5:7], report.complete
-/// (['timestamp', 'value'], True)
-#[pyclass(dict, frozen, weakref, name = "Store", module = "siteline")]
+/// The base of `siteline.Store`, which is documented there.
+#[pyclass(dict, frozen, subclass, weakref, name = "Store", module = "siteline._core")]
 pub(crate) struct PyStore(pub(crate) Arc<Store>);
 
 impl PyStore {
@@ -225,11 +199,16 @@ impl PyStore {
         &self,
         py: Python<'_>,
         feed: &Bound<'_, PyAny>,
-        page: Option<&Bound<'_, PyPage>>,
+        page: Option<&Bound<'_, PyAny>>,
         state: &[u8],
     ) -> PyResult<(u64, u64, u64)> {
         let name = feed_name(feed)?;
-        let delivery = page.map(|page| delivery(py, page.get())).transpose()?;
+        let handle = page.map(frame_of).transpose()?.flatten();
+        if page.is_some() && handle.is_none() {
+            return Err(PyTypeError::new_err("page= is a siteline.Page, or None."));
+        }
+        let frame = handle.as_ref().map(Bound::get);
+        let delivery = frame.map(|frame| delivery(py, frame)).transpose()?;
         let applied = self.work(py, |store| store.apply(&name, delivery.as_ref(), state))?;
         Ok((applied.inserted, applied.revised, applied.unchanged))
     }
@@ -305,8 +284,8 @@ fn lateness_object<'py>(py: Python<'py>, lateness: &FeedLateness) -> PyResult<Bo
 }
 
 /// A page as a target is given it.
-fn delivery<'a>(py: Python<'_>, page: &'a PyPage) -> PyResult<Delivery<'a>> {
-    let PyPage { page, provenance, synced } = page;
+fn delivery<'a>(py: Python<'_>, frame: &'a Frame) -> PyResult<Delivery<'a>> {
+    let PageSource { page, provenance, synced } = frame.known_page(py)?;
     let message = "page= is of a scan: give one that client.sync() gave to a store of yours, or one \
                    that client.sync_pages() handed over.";
     let synced = synced.as_ref().ok_or_else(|| refuse(py, Kind::QueryError, message))?;

@@ -1,4 +1,4 @@
-//! The arguments that pick series: `machine=`, `device=`, `tag=`, `series=`.
+//! The arguments that pick series: `site=` to `tag=`, and `series=`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
@@ -7,14 +7,16 @@ use crate::convert::values::{described, refuse, text};
 use siteline_core::error::Kind;
 use siteline_core::store::{SeriesFilter, SeriesIds};
 
-/// `machine=`, `device=`, `tag=` and `series=` as they are given.
-pub(crate) type SeriesArgs<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 4];
+/// `site=`, `line=`, `machine=`, `device=`, `tag=` and `series=` as they are given.
+pub(crate) type SeriesArgs<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 6];
 
 /// The series that the arguments pick.
 pub(crate) fn series_filter(
-    [machine, device, tag, series]: SeriesArgs<'_, '_>,
+    [site, line, machine, device, tag, series]: SeriesArgs<'_, '_>,
 ) -> PyResult<SeriesFilter> {
     Ok(SeriesFilter {
+        site: site.map(|given| ids(given, "site")).transpose()?,
+        line: line.map(|given| ids(given, "line")).transpose()?,
         machine: machine.map(|given| ids(given, "machine")).transpose()?,
         device: device.map(|given| ids(given, "device")).transpose()?,
         tag: tag.map(|given| ids(given, "tag")).transpose()?,

@@ -19,8 +19,8 @@ use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::process::{attached, guarded};
 use crate::bridge::runtime::{block_on, drop_detached, spawn, step};
 use crate::client::PyClient;
-use crate::client::page::PyPage;
 use crate::client::progress::{ProgressCallback, finish};
+use crate::frame::PageSource;
 use crate::sync::arguments::RunArgs;
 use crate::sync::report::report_object;
 use crate::sync::target::{SyncedPages, bytes_or_none};
@@ -48,7 +48,7 @@ impl Target for KnownStates {
 }
 
 /// What is handed over: a page, or none where only a state changes, and the state of its feed.
-type Handed<'py> = (Option<PyPage>, Bound<'py, PyDict>);
+type Handed<'py> = (Option<PageSource>, Bound<'py, PyDict>);
 
 /// The pages of a sync, one after the other, each with the state to store with it.
 ///
@@ -294,11 +294,12 @@ impl PySyncPages {
     /// Say what the page that was handed over last has changed where you keep it: for ``report``, and
     /// for audits, which read a range again where something came after its lateness.
     ///
-    /// ``flagged`` are those that a complete read of their range no longer brought. Where nothing is said,
+    /// ``withdrawn`` are those that a complete read of their range no longer brought. Where nothing is said,
     /// all points of a page count as inserted.
-    #[pyo3(signature = (inserted, revised, unchanged, flagged=0))]
-    fn applied(&self, inserted: u64, revised: u64, unchanged: u64, flagged: u64) {
-        self.place.lock().counts = Some(Applied { inserted, revised, unchanged, flagged });
+    #[pyo3(signature = (inserted, revised, unchanged, withdrawn=0))]
+    fn applied(&self, inserted: u64, revised: u64, unchanged: u64, withdrawn: u64) {
+        self.place.lock().counts =
+            Some(Applied { inserted, revised, unchanged, flagged: withdrawn });
     }
 
     /// What the sync has done so far, or had done at its end: a :class:`SyncReport`. The page that was

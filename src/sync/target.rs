@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use crate::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::bridge::errors::raise;
 use crate::bridge::process::{Inside, attached};
-use crate::client::page::{PyPage, Synced};
+use crate::frame::{PageSource, Synced};
 use siteline_base::lock::Mutex;
 use siteline_core::client::table::Provenance;
 use siteline_core::client::{Client, ListedIds};
@@ -41,7 +41,7 @@ impl SyncedPages {
     }
 
     /// A page of a feed; what was asked is the range of its chain.
-    pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PyPage> {
+    pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PageSource> {
         let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
         let known = self.feeds.get(feed).ok_or_else(|| {
             let message = format!("a page came for the feed {feed:?}, which was not asked for");
@@ -59,7 +59,7 @@ impl SyncedPages {
             listed: Arc::clone(&self.listed),
         };
         let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
-        Ok(PyPage { page: page.clone(), provenance, synced })
+        Ok(PageSource { page: page.clone(), provenance, synced })
     }
 }
 
@@ -165,7 +165,7 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
         let shown = given.repr().map(|shown| shown.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!(
             "apply() of the store returned {}: it must return (inserted, revised, unchanged), or these \
-             and flagged.",
+             and withdrawn.",
             siteline_core::error::excerpt(&shown)
         ))
     })?;

@@ -23,7 +23,7 @@ def make(folder: Path) -> None:
         client.sync(feed, store)
         sandbox.clock.advance("1h")
         client.sync(feed, store)
-        frame = store.points("line-2").to_pandas()
+        frame = store.read("line-2").to_pandas()
         frame.to_csv(folder / "points.csv", index=False)
         scan = client.scan(
             site="S1", line="L2", interval="1h", page_size=20, start="2026-11-18", end="2026-11-19"

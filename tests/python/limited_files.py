@@ -89,7 +89,7 @@ class Program:
     def stored(self):
         """Reads a store."""
         with siteline.Store(self.store, read_only=True) as store:
-            return len(store.points(self.feed()).to_arrow())
+            return len(store.read(self.feed()).to_arrow())
 
     def backup(self):
         """Copies a store."""

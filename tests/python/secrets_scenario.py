@@ -131,7 +131,7 @@ def stored(sandbox):
         show(store), show(store.coverage("line"))
         for file in folder.glob("plant.*"):
             keep(file.name, file.read_bytes())
-        keep("points.pickle", store.points("line", unread="keep").to_pandas())
+        keep("points.pickle", store.read("line", unread="keep").to_pandas())
 
 
 def pickled(sandbox, client):

@@ -376,7 +376,7 @@ def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
         assert report.requests == first.requests
         assert plan.allowance.used == sandbox.stats.data_requests
         for feed in feeds:
-            assert own.points(feed.name).to_pandas().equals(lent.points(feed.name).to_pandas())
+            assert own.read(feed.name).to_pandas().equals(lent.read(feed.name).to_pandas())
     assert token_requests(sandbox) == 1
 
 

@@ -132,7 +132,7 @@ class World:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                frame = store.points(feed, start="2026-11-19").to_pandas()
+                frame = store.read(feed, start="2026-11-19").to_pandas()
             except siteline.errors.UnreadRange:
                 return
         newest = frame.attrs["siteline"]["coverage"]["newest"]

@@ -193,10 +193,10 @@ def test_series_of_any_data_can_be_added(sandbox, tmp_path):
     with siteline.Store(tmp_path / "plant.siteline") as store:
         client.sync(feed, store)
         empty = of({})
-        points = store.points("l2", "2026-11-18", "2026-11-19")
+        points = store.read("l2", "2026-11-18", "2026-11-19")
         table = client.scan(site="S1", line="L2", **RANGE).collect()
         gathered = client.gather(client.scan(site="S1", line="L2", **RANGE).split(2))
-        for data in (points, table, gathered, table.rebucket("1d"), table.wide()):
+        for data in (points, table, gathered, table.resample("1d", "mean"), table.pivot()):
             catalogue = empty.including(data)
             assert len(catalogue) == catalogue.report["seen"] == 6
             assert {one.line_id for one in catalogue} == {"L2"}

@@ -218,7 +218,7 @@ def test_only_metrics_are_replaced(sandbox, feeds, tmp_path):
         done = run_command("sync", feeds, store, "--metrics", other, env=sandbox.env())
         assert told in done.stderr
     with siteline.Store(store) as opened:
-        assert len(opened.points("line-2")) > 0
+        assert len(opened.read("line-2")) > 0
     assert "[feeds.line-1]" in feeds.read_text()
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

@@ -146,7 +146,7 @@ def test_a_range_over_two_windows_is_one_chain(sandbox, tmp_path):
     query = [*QUERY, *(part for name, day in days.items() for part in (f"--{name}", day))]
     document = run_json("pull", "-o", tmp_path / "out.csv", *query, env=sandbox.env())
     scan = sandbox.client().scan(**{**RANGE, **days}, interval="1h", page_size=100)
-    assert document["pages"] == scan.collect().report["pages"]
+    assert document["pages"] == scan.collect().report.pages
     queries = {entry.query.split("&cursor")[0] for entry in sandbox.stats.log}
     assert len(queries - {""}) == 1
 

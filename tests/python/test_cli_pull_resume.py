@@ -227,14 +227,14 @@ def test_other_files_are_no_spools(sandbox):
     feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
     with siteline.Store("plant.siteline") as store:
         sandbox.client().sync(feed, store)
-        points = len(store.points(feed))
+        points = len(store.read(feed))
     Path("notes.txt").write_text("mine")
     for more in ([], ["--restart"], ["--resume"]):
         told = pull(sandbox, "--spool", "plant.siteline", *QUERY, *more, status=2).stderr
         assert "is a store with feeds of your own" in told
         pull(sandbox, "--spool", "notes.txt", *QUERY, *more, status=2)
     with siteline.Store("plant.siteline", read_only=True) as store:
-        assert len(store.points(feed)) == points
+        assert len(store.read(feed)) == points
     assert Path("notes.txt").read_text() == "mine"
     before = files()
     for spool in ("out.csv", ".out.csv.siteline-run", ".out.csv.siteline-new", "out"):

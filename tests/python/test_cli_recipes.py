@@ -86,7 +86,7 @@ class Machine:
         """Returns the number of points of each feed of the store."""
         path = self.path("/var/lib/siteline/plant.siteline")
         with siteline.Store(path, read_only=True) as store:
-            return {name: len(store.points(name, unread="keep")) for name in store.feeds}
+            return {name: len(store.read(name, unread="keep")) for name in store.feeds}
 
     def is_filled(self):
         found = self.points()

@@ -45,7 +45,7 @@ def test_it_runs_until_sigterm(sandbox, words):
     assert "read through 2026-11-20 00:55; next run 2026-11-20 01:0" in second
     assert (status, err) == (0, "")
     with siteline.Store(words[1]) as store:
-        assert len(store.points("line-2")) > 0
+        assert len(store.read("line-2")) > 0
 
 
 def test_a_signal_ends_the_wait_for_an_allowance(sandbox, words):
@@ -199,7 +199,7 @@ def test_a_signal_ends_a_run_after_its_page(sandbox, words, tmp_path, capsys):
     assert text == "2026-11-20 00:00:00 UTC, run 1: stopped by SIGTERM after 2 pages, which stay\n"
     assert "siteline_sync_complete" in (tmp_path / "siteline.prom").read_text()
     with siteline.Store(store_path) as store:
-        assert len(store.points("line-1", unread="keep")) == 1_000
+        assert len(store.read("line-1", unread="keep")) == 1_000
         rest = sandbox.client().sync(feeds, store)
     assert rest.complete
     assert rest.pages == sandbox.stats.data_requests - 2

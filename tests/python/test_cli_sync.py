@@ -50,7 +50,7 @@ def test_a_sync_reads_all_feeds(sandbox, feeds, store_path, sync):
                 site="S1", line=feed.line, interval="5m", start="2026-11-17",
                 end="2026-11-20T01:25Z",
             )  # fmt: skip
-            assert rows_by_key(store.points(feed)) == rows_by_key(truth)
+            assert rows_by_key(store.read(feed)) == rows_by_key(truth)
         report = sandbox.client().sync(read_feeds(str(feeds)).feeds, store)
     assert set(first) == {"schema", "command", "exit", *report.to_dict()}
     again = sync()

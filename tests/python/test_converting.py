@@ -46,7 +46,7 @@ def test_a_frame_is_made_on_another_thread_than_the_loops(sandbox):
 
     with watch(lambda: threads.append(threading.get_ident())):
         asyncio.run(read())
-    assert len(threads) == 4
+    assert len(threads) == 3
     assert threading.get_ident() not in threads
 
 

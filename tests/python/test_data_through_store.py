@@ -31,7 +31,7 @@ def expected(sandbox, start, end, **options):
 
 
 def share(table, number=0):
-    one = table.report["through"][number]
+    one = table.report.through[number]
     return one["feed"], one["from_store"], one["from_service"]
 
 
@@ -48,19 +48,19 @@ def read(client, store):
 def test_what_is_settled_costs_nothing_the_second_time(sandbox, client, store, read):
     first = read("2026-11-10", "2026-11-13")
     assert share(first) == (OWN, [], times((10, 13)))
-    assert first.report["pages"] == sandbox.stats.data_requests > 0
+    assert first.report.pages == sandbox.stats.data_requests > 0
     assert rows_by_key(first) == truth(sandbox, "2026-11-10", "2026-11-13")
     spent = client.allowance.used
     again = read("2026-11-10", "2026-11-13")
     assert share(again) == (OWN, times((10, 13)), [])
-    assert (again.report["pages"], client.allowance.used) == (0, spent)
+    assert (again.report.pages, client.allowance.used) == (0, spent)
     assert rows_by_key(again) == rows_by_key(first)
     part = read("2026-11-11T06:00Z", "2026-11-12T07:00Z")
-    assert (part.report["pages"], client.allowance.used) == (0, spent)
+    assert (part.report.pages, client.allowance.used) == (0, spent)
     assert rows_by_key(part) == truth(sandbox, "2026-11-11T06:00Z", "2026-11-12T07:00Z")
     plain = client.scan(**LINE, start="2026-11-10", end="2026-11-13").collect()
     assert rows_by_key(plain) == rows_by_key(again)
-    assert plain.report["through"] == []
+    assert plain.report.through == []
     assert list(plain.to_pandas().columns) == list(again.to_pandas().columns)
 
 
@@ -94,7 +94,7 @@ def test_a_point_that_the_service_withdrew_is_not_given(sandbox, store, client):
     after = client.scan(**LINE, **ask).collect()
     assert len(before) - len(after) == 1
     assert rows_by_key(after) == truth(sandbox, "2026-11-19", "2026-11-19T12:00Z")
-    assert len(store.points(OWN, "2026-11-19", "2026-11-19T12:00Z")) == len(before), "flagged"
+    assert len(store.read(OWN, "2026-11-19", "2026-11-19T12:00Z")) == len(before), "flagged"
 
 
 def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
@@ -149,8 +149,8 @@ def test_every_way_to_the_whole_is_one_read(client, store):
     assert frame["value"].tolist() == named
     assert len(duckdb.sql("from scan").fetchall()) == len(named) == len(list(scan.records()))
     assert client.allowance.used == spent
-    assert frame.attrs["siteline"]["through"] == scan.collect().report["through"]
-    wide = scan.collect().wide().to_pandas()
+    assert frame.attrs["siteline"]["through"] == scan.collect().report.through
+    wide = scan.collect().pivot().to_pandas()
     assert len(wide) == 288
 
 
@@ -184,7 +184,7 @@ def test_a_plan_knows_what_is_settled(client, store, read):
     plan = client.plan(client.scan(**ask, end="2026-11-14"))
     assert [(task.feed, task.start.day, task.end.day) for task in plan.tasks] == [(OWN, 12, 14)]
     table = client.scan(**ask, end="2026-11-14").collect()
-    assert plan.pages == table.report["pages"]
+    assert plan.pages == table.report.pages
 
 
 def test_scans_of_several_lines_are_gathered(sandbox, client, store):
@@ -211,8 +211,8 @@ def test_reads_at_once_of_one_feed_wait_for_each_other(sandbox, client, store):
     tables = run_in_threads(4, lambda: client.scan(**ask).collect())
     assert all(rows_by_key(table) == rows_by_key(tables[0]) for table in tables)
     # The first has settled all that the others need.
-    assert sorted(table.report["pages"] > 0 for table in tables) == [False, False, False, True]
-    assert sandbox.stats.data_requests == max(table.report["pages"] for table in tables)
+    assert sorted(table.report.pages > 0 for table in tables) == [False, False, False, True]
+    assert sandbox.stats.data_requests == max(table.report.pages for table in tables)
 
 
 def test_a_sync_that_has_the_feed_is_waited_for_until_the_deadline(client, store):
@@ -296,13 +296,13 @@ def test_a_scan_and_its_table_are_pickled_with_their_store(sandbox, client, stor
             patch.setenv(name, value)
         taken = pickle.loads(pickle.dumps(siteline.Client.from_env().scan(**ask)))
     assert repr(taken) == repr(scan)
-    assert taken.collect().report["pages"] == 0
+    assert taken.collect().report.pages == 0
 
 
 def _in_a_child(scan, pipe):
     try:
         table = scan.collect()
-        pipe.send((len(table), table.report["pages"]))
+        pipe.send((len(table), table.report.pages))
     except siteline.SitelineError as error:
         pipe.send(repr(error))
 
@@ -350,10 +350,8 @@ def test_any_reads_give_what_the_service_has(tmp_path_factory, reads):
             start = datetime(2026, 11, 16, tzinfo=UTC).timestamp() + first * 3_600
             start, end = (datetime.fromtimestamp(at, UTC) for at in (start, start + length * 3_600))
             table = client.scan(**query, start=start, end=end, store=store).collect()
-            assert rows_by_key(table) == rows_by_key(
-                sandbox.expected(**query, start=start, end=end)
-            )
-            [one] = table.report["through"]
+            assert rows_by_key(table) == rows_by_key(sandbox.expected(**query, start=start, end=end))
+            [one] = table.report.through
             assert len(one["from_store"]) + len(one["from_service"]) > 0
-            assert (table.report["pages"] == 0) == (one["from_service"] == [])
+            assert (table.report.pages == 0) == (one["from_service"] == [])
             sandbox.clock.advance(f"{hours}h")

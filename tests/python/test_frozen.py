@@ -40,7 +40,7 @@ def sync(client, store):
     report = client.sync(feed, store, progress=str)
     for one in (report, client.plan(feed, store), store.coverage("line-2")):
         str(one), one._repr_html_()
-    str(store.lateness("line-2")), list(store.points("line-2").records()), store.compact()
+    str(store.lateness("line-2")), list(store.read("line-2").records()), store.compact()
     list(client.sync_pages(feed, {}))
 
 async def read_async(sandbox):

@@ -58,7 +58,7 @@ def reindexed(frame, start, end):
 
 
 def test_each_missing_bucket_is_a_row_of_nulls(table):
-    frame = table.to_pandas(gaps="explicit")
+    frame = table.with_gaps().to_pandas()
     expected = reindexed(table.to_pandas(), "2026-11-05", "2026-11-08")
     assert len(frame) == 6 * 3 * 144
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
@@ -67,34 +67,34 @@ def test_each_missing_bucket_is_a_row_of_nulls(table):
 
 
 def test_polars_arrow_and_wide_frames_have_the_same_rows(table):
-    frame = table.to_pandas(gaps="explicit", ids="category", labels=lambda ids: ids.tag_guid[:4])
-    polars = table.to_polars(gaps="explicit", tz="Europe/Berlin")
-    arrow = table.to_arrow(gaps="explicit")
+    frame = table.with_gaps().to_pandas(ids="category", labels=lambda ids: ids.tag_guid[:4])
+    polars = table.with_gaps().to_polars(tz="Europe/Berlin")
+    arrow = table.with_gaps().to_arrow()
     assert polars["timestamp"].dt.timestamp("us").to_list() == [
         at.value // 1_000 for at in frame["timestamp"]
     ]
     assert polars["value"].null_count() == arrow["value"].null_count == frame["value"].isna().sum()
     assert arrow["maximum"].to_pylist() == polars["maximum"].to_list()
-    wide = table.wide("minimum", gaps="explicit")
+    wide = table.with_gaps().pivot("minimum")
     assert len(wide) == 3 * 144
     assert wide.to_pandas().notna().sum().sum() == frame["minimum"].notna().sum()
     with pytest.raises(QueryError, match="is unknown: give"):
-        table.wide(gaps="fill")
+        table.pivot(gaps="fill")
 
 
 def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, table):
-    expected = table.to_pandas(gaps="explicit")
+    expected = table.with_gaps().to_pandas()
     scan = client.scan(site="S1", line="L1", **RANGE)
-    pd.testing.assert_frame_equal(scan.to_pandas(gaps="explicit"), expected)
+    pd.testing.assert_frame_equal(scan.with_gaps().to_pandas(), expected)
     gathered = client.gather(scan.split(3))
-    pd.testing.assert_frame_equal(gathered.to_pandas(gaps="explicit"), expected)
+    pd.testing.assert_frame_equal(gathered.with_gaps().to_pandas(), expected)
     # What was not asked for between two scans is no gap.
     apart = client.gather([scan.split(3)[0], scan.split(3)[2]])
-    assert len(apart.to_pandas(gaps="explicit")) == 6 * 2 * 144
+    assert len(apart.with_gaps().to_pandas()) == 6 * 2 * 144
 
     async def main():
         async with sandbox.async_client() as client:
-            return await client.scan(site="S1", line="L1", **RANGE).to_pandas(gaps="explicit")
+            return await client.scan(site="S1", line="L1", **RANGE).with_gaps().to_pandas()
 
     pd.testing.assert_frame_equal(asyncio.run(main()), expected)
 
@@ -103,7 +103,7 @@ def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, clien
     unknown = "which buckets are missing is not known"
     page = next(client.scan(site="S1", page_size=100, **RANGE).pages())
     with pytest.raises(QueryError, match=f"{unknown}: a page"):
-        page.to_pandas(gaps="explicit")
+        page.with_gaps().to_pandas()
     rest = client.scan(site="S1", page_size=5_000, **RANGE)
     first = next(rest.pages())
     resumed = rest.resume(first.bookmark).collect()
@@ -118,12 +118,12 @@ def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, clien
         failed.value.partial.completeness()
     lines = [client.scan(site="S1", line=line, **RANGE) for line in ("L1", "L2")]
     with pytest.raises(QueryError, match="the scans ask for different series"):
-        client.gather(lines).to_pandas(gaps="explicit")
+        client.gather(lines).with_gaps().to_pandas()
     with pytest.raises(QueryError, match="for the buckets that were read"):
-        table.rebucket("1d").to_pandas(gaps="explicit")
+        table.resample("1d", "mean").with_gaps().to_pandas()
     truth = sandbox.expected(site="S1", **RANGE)
     with pytest.raises(QueryError, match="no read gave this table"):
-        truth.to_polars(gaps="explicit")
+        truth.with_gaps().to_polars()
 
 
 def test_points_off_the_grid_have_no_known_gaps(sandbox):
@@ -132,8 +132,8 @@ def test_points_off_the_grid_have_no_known_gaps(sandbox):
     body = {"series": [{**series, "points": [{**point, "sampleCount": 1}]}], "nextCursor": None}
     sandbox.fault(on="data", status=200, body=json.dumps(body))
     table = sandbox.client().scan(site="S1", **RANGE).collect()
-    assert table.report["off_grid"] == 1
-    for convert in (lambda: table.to_pandas(gaps="explicit"), table.completeness):
+    assert table.report.off_grid == 1
+    for convert in (lambda: table.with_gaps().to_pandas(), table.completeness):
         with pytest.raises(
             QueryError, match="00:07:00Z is at no multiple of the interval of 600 s"
         ):
@@ -141,16 +141,16 @@ def test_points_off_the_grid_have_no_known_gaps(sandbox):
 
 
 def test_a_store_has_no_rows_for_what_was_never_read(store):
-    points = store.points("l1", "2026-11-18", "2026-11-19")
-    frame = points.to_pandas(gaps="explicit")
+    points = store.read("l1", "2026-11-18", "2026-11-19")
+    frame = points.with_gaps().to_pandas()
     expected = reindexed(points.to_pandas(), "2026-11-18", "2026-11-19")
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
-    early = store.points("l1", "2026-11-17", "2026-11-19", unread="warn")
+    early = store.read("l1", "2026-11-17", "2026-11-19", unread="warn")
     with pytest.warns(siteline.SitelineWarning, match="unread"):
-        assert len(early.to_polars(gaps="explicit")) == len(frame)
-    assert len(points.wide(gaps="explicit")) == 144
+        assert len(early.with_gaps().to_polars()) == len(frame)
+    assert len(points.with_gaps().pivot()) == 144
     with pytest.raises(QueryError, match="these are a part of the points"):
-        store.changes("l1", 0).to_pandas(gaps="explicit")
+        store.changes("l1", 0).with_gaps().to_pandas()
 
 
 def test_completeness_counts_what_is_there_by_series_and_day(table):
@@ -193,22 +193,22 @@ def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
 
 
 def test_of_a_store_what_was_never_read_is_not_missing(store):
-    points = store.points("l1", "2026-11-17T12:00Z", "2026-11-19", unread="keep")
+    points = store.read("l1", "2026-11-17T12:00Z", "2026-11-19", unread="keep")
     days = points.completeness().to_pandas()
     by_day = days.groupby("timestamp")[["buckets", "missing", "unread", "expected"]].sum()
     assert by_day["unread"].tolist() == [6 * 144, 0]
     assert by_day["missing"].iloc[0] == 0
-    assert by_day["buckets"].iloc[1] == len(store.points("l1", "2026-11-18", "2026-11-19"))
+    assert by_day["buckets"].iloc[1] == len(store.read("l1", "2026-11-18", "2026-11-19"))
     with pytest.raises(siteline.errors.UnreadRange):
-        store.points("l1", "2026-11-17", "2026-11-19").completeness()
+        store.read("l1", "2026-11-17", "2026-11-19").completeness()
     with pytest.raises(QueryError, match="these are a part of the points"):
-        store.points("l1", "2026-11-18", "2026-11-19", flagged="only").completeness()
-    settled = store.points("l1", "2026-11-18", "2026-11-20", settled_only=True, unread="keep")
+        store.read("l1", "2026-11-18", "2026-11-19", withdrawn="only").completeness()
+    settled = store.read("l1", "2026-11-18", "2026-11-20", final=True, unread="keep")
     assert settled.completeness("2d").to_pandas()["unread"].iloc[0] > 0
 
 
 def test_no_points_are_no_rows_and_no_claim(client):
     nothing = client.scan(site="S9", **RANGE).collect()
-    assert len(nothing.to_pandas(gaps="explicit")) == 0
+    assert len(nothing.with_gaps().to_pandas()) == 0
     assert len(nothing.completeness()) == 0
     assert repr(nothing.completeness()) == "<Completeness 0 series, 1d in UTC, 0 missing, 0 unread>"

@@ -169,11 +169,11 @@ def test_the_first_error_has_all_scans_and_gathering_them_continues(client, sand
     assert error.bookmarks[0] is None
     for bookmark, partial in list(zip(error.bookmarks, error.partials, strict=True))[1:]:
         assert (bookmark is None) == (partial is None)
-        assert bookmark is None or bookmark.pages == partial.report["pages"]
+        assert bookmark is None or bookmark.pages == partial.report.pages
     sandbox.clear_faults()
     gathered = client.gather(error.scans)
     assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
-    assert gathered.table.report["resumed_after_pages"] == 0
+    assert gathered.table.report.resumed_after_pages == 0
 
 
 def test_the_bookmarks_of_an_error_can_be_resumed_and_it_can_be_pickled(client, sandbox):
@@ -311,7 +311,7 @@ def test_a_client_plans_by_the_pages_it_has_read(sandbox):
     # A collected scan costs nothing, an unfinished one costs the rest.
     parts = week.split("1d")
     gathered = client.gather(parts[:2])
-    assert sum(table.report["pages"] for table in gathered) == 6
+    assert sum(table.report.pages for table in gathered) == 6
     assert [task.pages for task in client.plan(parts).tasks] == [0, 0, 3, 3, 3, 3, 3]
     assert client.plan(parts[:2]).fits
     rest = week.resume(next(week.pages()).bookmark)

@@ -57,7 +57,7 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
             )
         assert "skipped_until" in coverage.to_pandas().columns
         with pytest.raises(siteline.errors.UnreadRange, match="was not read to its end"):
-            store.points("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
+            store.read("line-1", "2026-11-19", "2026-11-19T12:00Z").to_pandas()
 
         again = client.sync(feed(), store)
         assert (again.requests, again.complete) == (0, False)

@@ -53,7 +53,7 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
     for wrong in (
         lambda: client.scan(start=None, filters={"machineId": None}),
         lambda: siteline.Feed("line-2", since=None),
-        lambda: store.points(None),
+        lambda: store.read(None),
     ):
         with pytest.raises(siteline.errors.QueryError, match=NONE):
             wrong()

@@ -147,7 +147,7 @@ COMPARE = """
         for case in range(len(CASES)):
             for made in (broken(case, "site_id"), pa.ipc.open_stream(file(case, "site_id"))):
                 try:
-                    page.against(made)
+                    page.diff(made)
                 except siteline.errors.QueryError:
                     continue
                 raise SystemExit(f"{case} was compared")

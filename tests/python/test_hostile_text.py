@@ -108,7 +108,9 @@ def test_tables_and_catalogues_of_hostile_names(evil):
         table = scan.collect()
         resources, catalogue = client.discover(), client.series()
         check_shown(client, scan, scan.query, table, next(scan.pages()), client.plan(scan))
-        check_shown(table.rebucket("2h"), table.rebucket("2h").wide(), table.completeness())
+        check_shown(
+            table.resample("2h", "mean"), table.resample("2h", "mean").pivot(), table.completeness()
+        )
         check_shown(resources, catalogue, catalogue[0], catalogue.report, resources.diff({}))
         assert {row.tag_guid for row in catalogue} == {EVIL}
         assert {record["tag_guid"] for record in table.records()} == {EVIL}
@@ -176,11 +178,11 @@ def test_feeds_and_stores_of_hostile_names(evil, tmp_path):
         plan = client.plan(feed, store)
         report = client.sync(feed, store, until="2026-11-02T00:00Z")
         check_shown(feed, store, plan, *plan.tasks, report, report[MARKS])
-        check_shown(store.coverage(MARKS), store.lateness(MARKS), store.points(MARKS))
-        check_shown(store.points(MARKS).to_pandas is not None, store.coverage(MARKS).plot())
-        assert {record["tag_guid"] for record in store.points(MARKS).records()} == {EVIL}
+        check_shown(store.coverage(MARKS), store.lateness(MARKS), store.read(MARKS))
+        check_shown(store.read(MARKS).to_pandas is not None, store.coverage(MARKS).plot())
+        assert {record["tag_guid"] for record in store.read(MARKS).records()} == {EVIL}
         with pytest.raises(siteline.SitelineError) as caught:
-            store.points(MARKS, start="2026-10-01T00:00Z", end="2026-10-02T00:00Z").to_pandas()
+            store.read(MARKS, start="2026-10-01T00:00Z", end="2026-10-02T00:00Z").to_pandas()
         check_error(caught.value)
 
 

@@ -45,7 +45,7 @@ def test_large_pages_are_read_over_one_connection(client, service, truth):
     table = client.scan(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
     pages = -(-len(truth) // 1_000)
-    assert table.report["pages"] == service.requested == client.allowance.used == pages
+    assert table.report.pages == service.requested == client.allowance.used == pages
     assert len(service.sessions) == 1
 
 

@@ -68,7 +68,7 @@ def test_nulls_and_ids_come_through(sandbox, store):
     sandbox.load(plant(200))
     client = sandbox.client()
     client.sync(FEED, store)
-    points = store.points("plant", unread="keep")
+    points = store.read("plant", unread="keep")
     scan = client.scan(start=START, end=END, interval="1m")
     for holder in (scan.collect(), next(scan.pages()), points):
         table = assert_same(holder)
@@ -104,7 +104,7 @@ def test_without_points_the_stream_has_the_schema(sandbox, store):
     page = next(client.scan(**DAY).pages())
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")
     client.sync(feed, store)
-    for holder in (none, page, store.points("l2", tag=[]), store.changes("l2", since=0, tag=[])):
+    for holder in (none, page, store.read("l2", tag=[]), store.changes("l2", since=0, tag=[])):
         assert len(holder) == 0
         table, expected = arrow_of(holder), holder.to_arrow()
         assert table.num_rows == expected.num_rows == 0
@@ -124,7 +124,7 @@ def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_pa
         octets[at] ^= 0x55
     target.write_bytes(octets)
     with siteline.Store(target) as damaged:
-        stream = damaged.points("l2")._ipc()
+        stream = damaged.read("l2")._ipc()
         with pytest.raises(siteline.errors.StoreCorrupt):
             list(stream)
         assert list(stream) == [], "no mark of an end, which would make it a whole stream"

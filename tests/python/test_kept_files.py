@@ -32,7 +32,7 @@ def test_the_files_of_each_release_that_changed_a_form_are_here():
 def test_a_store_of_an_earlier_version_has_its_points_and_its_coverage(kept):
     with siteline.Store(kept / "plant.siteline") as store:
         store.check()
-        frame = store.points("line-2").to_pandas()
+        frame = store.read("line-2").to_pandas()
         coverage = store.coverage("line-2")
         assert store.feeds["line-2"].since == pd.Timestamp("2026-11-18", tz="UTC")
     expected = points_of(kept)
@@ -50,7 +50,7 @@ def test_a_store_of_an_earlier_version_goes_on_being_written_to(kept):
         feed = siteline.Feed("line-3", site="S1", line="L3", interval="1h", since="2026-11-19")
         assert sandbox.client().sync(feed, store).complete
         assert set(store.feeds) == {"line-2", "line-3"}
-        assert len(store.points("line-2")) == len(points_of(kept))
+        assert len(store.read("line-2")) == len(points_of(kept))
         store.check()
 
 

@@ -102,13 +102,13 @@ def test_gathered_rebucketed_pages_and_stored_points_take_labels_too(
     scan = client.scan(site="S1", **RANGE)
     page = next(client.scan(site="S1", page_size=10_000, **RANGE).pages())
     gathered = client.gather(scan.split(2))
-    for data in (scan, page, gathered, gathered.rebucket("1d", tz="Europe/Berlin")):
+    for data in (scan, page, gathered, gathered.resample("1d", "mean", tz="Europe/Berlin")):
         assert labels_of(data.to_pandas(labels=True)) == expected
         assert data.to_polars(labels=True)["label"].n_unique() == 12
-    points = store.points("s1", "2026-11-18", "2026-11-19")
+    points = store.read("s1", "2026-11-18", "2026-11-19")
     assert labels_of(points.to_pandas(labels=catalogue)) == expected
-    assert labels_of(points.rebucket("1d").to_pandas(labels=catalogue)) == expected
-    days = gathered.rebucket("1d")
+    assert labels_of(points.resample("1d", "mean").to_pandas(labels=catalogue)) == expected
+    days = gathered.resample("1d", "mean")
     assert days.to_arrow(labels=True).column_names[-3:] == ["label", "buckets", "expected"]
     assert list(days.to_pandas(labels=True).columns[-3:]) == ["label", "buckets", "expected"]
 
@@ -125,7 +125,7 @@ def test_changes_keep_their_column(store, catalogue):
 
 
 def test_wide_columns_are_named_by_labels(table, catalogue, store, expected):
-    wide = table.wide(labels=True)
+    wide = table.pivot(labels=True)
     assert wide.labels == [expected[ids] for ids in wide.series]
     assert wide.to_polars().columns == ["timestamp", *wide.labels]
     assert wide.to_arrow().column_names == ["timestamp", *wide.labels]
@@ -134,11 +134,11 @@ def test_wide_columns_are_named_by_labels(table, catalogue, store, expected):
     frame = wide.to_pandas()
     assert frame.columns.names == [*IDS, "label"]
     assert [tuple(column[:5]) for column in frame.columns] == wide.series
-    pd.testing.assert_frame_equal(frame.droplevel("label", axis=1), table.wide().to_pandas())
-    points = store.points("s1", "2026-11-18", "2026-11-19")
-    assert points.wide("maximum", labels=catalogue).labels == wide.labels
-    assert table.rebucket("1d").wide("maximum", labels=catalogue).labels == wide.labels
-    assert table.wide().labels is None
+    pd.testing.assert_frame_equal(frame.droplevel("label", axis=1), table.pivot().to_pandas())
+    points = store.read("s1", "2026-11-18", "2026-11-19")
+    assert points.pivot("maximum", labels=catalogue).labels == wide.labels
+    assert table.resample("1d", "mean").pivot("maximum", labels=catalogue).labels == wide.labels
+    assert table.pivot().labels is None
 
 
 def test_two_series_with_one_label_are_told_and_never_merged(table):
@@ -148,7 +148,7 @@ def test_two_series_with_one_label_are_told_and_never_merged(table):
     with pytest.warns(SitelineWarning, match="Two series have the label 'same': S1/L1/M1/D11/"):
         frame = table.to_pandas(labels=label)
     assert len(frame[frame["label"] == "same"].drop_duplicates(IDS)) == 6
-    wide = table.wide(labels=label)
+    wide = table.pivot(labels=label)
     assert wide.to_pandas().shape[1] == 12
     for convert in (wide.to_polars, wide.to_arrow, lambda: wide.to_pandas(flat=True)):
         with pytest.raises(QueryError, match='two series would have the column "same"'):
@@ -161,13 +161,13 @@ def test_labels_that_are_none_are_refused_before_anything_is_read(sandbox, clien
     with pytest.raises(QueryError, match="labels= gave a int; a label is text"):
         table.to_polars(labels=lambda ids: 7)
     with pytest.raises(ZeroDivisionError):
-        table.wide(labels=lambda ids: 1 / 0)
+        table.pivot(labels=lambda ids: 1 / 0)
 
 
 def test_without_a_discovery_response_there_are_no_names_and_that_is_said(sandbox, store):
     client = sandbox.client()
     unnamed = client.scan(site="S1", **RANGE).collect()
-    for convert in (unnamed.to_pandas, unnamed.wide, store.points("s1", "2026-11-18").to_arrow):
+    for convert in (unnamed.to_pandas, unnamed.wide, store.read("s1", "2026-11-18").to_arrow):
         with pytest.raises(QueryError, match="labels=True has no names") as refused:
             convert(labels=True)
         assert "client.series()" in refused.value.hint

@@ -39,7 +39,7 @@ def cursors(sandbox):
 def test_each_page_is_requested_once_and_all_are_merged(client, sandbox, truth):
     table = client.scan(**QUERY).collect()
     assert_frame_equal(table.to_pandas(), truth)
-    assert table.report["pages"] == served(sandbox) == client.allowance.used == PAGES
+    assert table.report.pages == served(sandbox) == client.allowance.used == PAGES
     asked = cursors(sandbox)
     assert len(set(asked)) == len(asked) == PAGES
     assert asked[0] is None
@@ -113,5 +113,5 @@ def test_pages_that_a_gather_requested_early_are_read_when_the_allowance_ends(sa
     with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
         client.gather(client.scan(**QUERY).split(3), concurrency=3)
     assert served(sandbox) == limit
-    paid = [0 if table is None else table.report["pages"] for table in caught.value.partials]
+    paid = [0 if table is None else table.report.pages for table in caught.value.partials]
     assert sum(paid) == limit

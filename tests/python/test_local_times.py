@@ -87,8 +87,8 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
         for call in (
             lambda: data(**LINE, start=given, tz=BERLIN),
             lambda: data(**LINE, start="2026-01-01", end=given, tz=BERLIN),
-            lambda: store.points("line-2", given, tz=BERLIN),
-            lambda: store.points("line-2", None, given, tz=BERLIN),
+            lambda: store.read("line-2", given, tz=BERLIN),
+            lambda: store.read("line-2", None, given, tz=BERLIN),
         ):
             with pytest.raises(siteline.errors.QueryError, match=problem) as caught:
                 call()
@@ -145,18 +145,18 @@ def test_the_reads_of_a_store_take_a_zone(stored):
     day = {"start": "2026-11-19", "end": "2026-11-20"}
     expected = ["18T23", *[f"19T{hour:02}" for hour in range(23)]]
     for points in (
-        store.points("line-2", **day, tz=BERLIN),
-        store.points("line-2", date(2026, 11, 19), datetime(2026, 11, 20), tz=ZoneInfo(BERLIN)),
+        store.read("line-2", **day, tz=BERLIN),
+        store.read("line-2", date(2026, 11, 19), datetime(2026, 11, 20), tz=ZoneInfo(BERLIN)),
         store.changes("line-2", 0, **day, tz=BERLIN),
-        store.as_of("line-2", first, **day, tz=BERLIN),
+        store.read("line-2", **day, tz=BERLIN, as_of=first),
         # What was known at six o'clock there is what was known at five in UTC: the first sync.
-        store.as_of("line-2", "2026-11-20T06:00", **day, tz=BERLIN),
+        store.read("line-2", **day, tz=BERLIN, as_of="2026-11-20T06:00"),
     ):
         assert hours(points) == expected
-    early = store.as_of("line-2", "2026-11-20T00:30", unread="keep", tz=BERLIN)
+    early = store.read("line-2", unread="keep", tz=BERLIN, as_of="2026-11-20T00:30")
     assert len(early) == 0, "half past midnight there is before midnight in UTC: before the sync"
     with pytest.raises(siteline.errors.QueryError, match="no time zone"):
-        store.points("line-2", tz="Europe/Atlantis")
+        store.read("line-2", tz="Europe/Atlantis")
 
 
 def test_the_command_takes_a_zone(sandbox, tmp_path):

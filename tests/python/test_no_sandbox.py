@@ -69,7 +69,7 @@ def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
         with siteline.Client.from_env() as client, siteline.Store({str(tmp_path / "s")!r}) as store:
             print(len(client.scan(**{day}, interval="1h").collect()))
             print(client.sync(feed, store).complete)
-            print(len(store.points("line-2", {day["start"]!r}, {day["end"]!r}).to_pandas()))
+            print(len(store.read("line-2", {day["start"]!r}, {day["end"]!r}).to_pandas()))
     """
     points = str(len(siteline_sandbox.expected(**day, interval="1h")))
     assert run_script(script, siteline_sandbox.env()) == [points, "True", points]

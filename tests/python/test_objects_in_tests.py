@@ -32,7 +32,7 @@ def objects(shared_sandbox, tmp_path_factory):
             "records": scan.records(),
             "store": store,
             "feed": feed,
-            "points": store.points(feed),
+            "points": store.read(feed),
             "sandbox": sandbox,
             "clock": sandbox.clock,
             "agent": agent,

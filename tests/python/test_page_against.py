@@ -1,4 +1,4 @@
-"""`page.against(stored)`: what a page brings beside the points that a store has."""
+"""`page.diff(stored)`: what a page brings beside the points that a store has."""
 
 import pyarrow as pa
 import pytest
@@ -31,7 +31,7 @@ def test_points_are_inserted_changed_unchanged_or_missing(page):
     stored = pa.concat_tables(
         [part.cast(pa.schema(plain(table))) for part in (changed.slice(0, 50), other)]
     )
-    difference = page.against(stored)
+    difference = page.diff(stored)
     rows = [tuple(record.values())[:6] for record in page.records()]
     assert keys(difference.inserted) == set(rows[50:])
     assert keys(difference.changed) == set(rows[:2])
@@ -42,7 +42,7 @@ def test_points_are_inserted_changed_unchanged_or_missing(page):
     )
     part = difference.changed
     assert (part.sequence, part.feed, part.is_last) == (page.sequence, "line-2", True)
-    assert part.report["points"] == len(part) == 2
+    assert part.report.points == len(part) == 2
 
 
 def plain(table):
@@ -71,7 +71,7 @@ def test_streams_of_any_library_compare(page, kind):
         )
     else:
         stored = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=99))
-    difference = page.against(stored)
+    difference = page.diff(stored)
     assert len(difference.unchanged) == len(page)
 
 
@@ -92,7 +92,7 @@ def test_the_parts_are_those_of_a_plain_comparison(shared_page, data):
     fields = [*plain(pa.table(shared_page)), pa.field("flagged", pa.bool_())]
     arrays = [pa.array(column, f.type) for column, f in zip(columns, fields, strict=True)]
     table = pa.table(arrays, schema=pa.schema(fields))
-    difference = shared_page.against(table)
+    difference = shared_page.diff(table)
     has = {tuple(row[:6]): (tuple(row[6:]), flag) for row, flag in stored}
     now = {tuple(row[:6]): tuple(row[6:]) for row in shared_page.records(named=True)}
     assert keys(difference.inserted) == now.keys() - has.keys()
@@ -113,13 +113,13 @@ def shared_page():
 def test_wrong_columns_are_refused_with_the_reason(page):
     table = pa.table(page)
     with pytest.raises(siteline.errors.QueryError, match='no column "minimum"'):
-        page.against(table.drop_columns(["minimum"]))
+        page.diff(table.drop_columns(["minimum"]))
     with pytest.raises(siteline.errors.QueryError, match='no column "value"'):
-        page.against(table.slice(0, 0).drop_columns(["value"]))
+        page.diff(table.slice(0, 0).drop_columns(["value"]))
     naive = table.set_column(5, "timestamp", table["timestamp"].cast(pa.timestamp("us")))
     with pytest.raises(siteline.errors.QueryError, match="naive"):
-        page.against(naive)
+        page.diff(naive)
     with pytest.raises(siteline.errors.QueryError, match="flagged"):
-        page.against(table.append_column("flagged", table["value"]))
+        page.diff(table.append_column("flagged", table["value"]))
     with pytest.raises(siteline.errors.QueryError, match="an Arrow stream"):
-        page.against([1, 2, 3])
+        page.diff([1, 2, 3])

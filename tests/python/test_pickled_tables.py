@@ -42,10 +42,10 @@ def test_the_frame_and_the_report_are_the_same(table):
 def test_what_is_made_of_it_is_the_same(table, sandbox):
     again = repickled(table)
     for make in (
-        lambda table: table.wide("maximum").to_pandas(),
-        lambda table: table.rebucket("1h", value="mean").to_pandas(),
+        lambda table: table.pivot("maximum").to_pandas(),
+        lambda table: table.resample("1h", "mean").to_pandas(),
         lambda table: table.completeness().to_pandas(),
-        lambda table: table.to_pandas(gaps="explicit", labels=lambda ids: ids.tag_guid),
+        lambda table: table.with_gaps().to_pandas(labels=lambda ids: ids.tag_guid),
     ):
         pd.testing.assert_frame_equal(make(again), make(table))
     client = sandbox.client()

@@ -186,11 +186,11 @@ def test_larger_buckets_and_gathered_tables_are_drawn_too(sandbox):
                        interval="1h")  # fmt: skip
     gathered = client.gather(scan.split(2))
     assert gathered.plot() == gathered.table.plot()
-    days = gathered.rebucket("1d", value="mean", tz="Europe/Berlin").plot()
+    days = gathered.resample("1d", "mean", tz="Europe/Berlin").plot()
     # The day on which clocks are set back has 25 hours, and is no gap.
     assert "No gaps" in days.alt
     assert "Europe/Berlin" in days.alt
-    without_value = gathered.rebucket("1d", tz="Europe/Berlin").plot()
+    without_value = gathered.resample("1d", "mean", tz="Europe/Berlin").plot()
     assert drawn(without_value)["line"] == 0
     assert drawn(without_value)["band"] == 6
 
@@ -202,11 +202,11 @@ def test_what_a_store_never_read_is_drawn_as_such(sandbox, tmp_path):
         sandbox.client(daily_allowance=4).sync(feed, store)
         range_ = ("2026-11-15T00:00Z", "2026-11-19T12:00Z")
         with pytest.raises(siteline.errors.UnreadRange):
-            store.points("line-2", *range_).plot()
-        plot = store.points("line-2", *range_, unread="keep").plot()
+            store.read("line-2", *range_).plot()
+        plot = store.read("line-2", *range_, unread="keep").plot()
         assert "never read" in [box.text for box in estimated(plot.svg())[0]]
         assert "1 range never read" in plot.alt
-        newest = store.points("line-2", "2026-11-19T00:00Z", "2026-11-19T12:00Z").plot()
+        newest = store.read("line-2", "2026-11-19T00:00Z", "2026-11-19T12:00Z").plot()
         assert "2026-11-19 00:00 to 2026-11-19 12:00" in newest.alt
         assert "never read" not in newest.alt
         with pytest.raises(siteline.errors.QueryError, match="would show gaps that are none"):

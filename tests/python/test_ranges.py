@@ -70,7 +70,7 @@ def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given
     assert not later, "once per call"
     days = sorted({row.timestamp for row in table.records(named=True)})
     assert days == [datetime(2026, 11, day, tzinfo=UTC) for day in (2, 3, 4)], "as the text says"
-    assert scan.report["bounds_off_grid"] == table.report["bounds_off_grid"] == ["start", "end"]
+    assert scan.report["bounds_off_grid"] == table.report.bounds_off_grid == ["start", "end"]
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,12 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
     feed = make_feed(interval="1h", since=given)
     assert feed.since == MIDNIGHT
     client.sync(feed, store, until="2026-11-19")
-    whole = len(store.points(feed))
+    whole = len(store.read(feed))
     assert store.coverage(feed).newest == datetime(2026, 11, 19, tzinfo=UTC)
-    assert len(store.points(feed, given, date(2026, 11, 19))) == whole > 0
+    assert len(store.read(feed, given, date(2026, 11, 19))) == whole > 0
     assert len(store.changes(feed, 0, given, "2026-11-19")) == whole
-    assert len(store.as_of(feed, date(2026, 11, 21), given, "2026-11-19")) == whole
-    assert len(store.as_of(feed, given, unread="keep")) == 0, "before the first sync"
+    assert len(store.read(feed, given, "2026-11-19", as_of=date(2026, 11, 21))) == whole
+    assert len(store.read(feed, unread="keep", as_of=given)) == 0, "before the first sync"
     assert store.coverage(feed, now=date(2026, 11, 20)).now == datetime(2026, 11, 20, tzinfo=UTC)
     again = client.sync(feed, store, until=date(2026, 11, 19), reread=(given, "2026-11-19"))
     assert again.pages > 0
@@ -195,8 +195,8 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(
         client.scan(**{**wanted, "end": "2026-11-01T05:00Z"}).collect()
     else:
         before, scan, table = asyncio.run(main())
-    assert before.report["not_listed"] == scan.report["not_listed"]
-    assert table.report["not_listed"] == ['line "L9"', 'tag "unknown"']
+    assert before.report.not_listed == scan.report["not_listed"]
+    assert table.report.not_listed == ['line "L9"', 'tag "unknown"']
     assert unlisted(caplog) == [
         'discovery does not list line "L9", tag "unknown": the service may have no points for it'
     ], "once for each query, whatever its range"

@@ -62,17 +62,17 @@ def check(frame, expected):
     ],
 )
 def test_it_is_what_pandas_resamples(table, interval, rule, tz):
-    made = table.rebucket(interval, value="mean", tz=tz)
+    made = table.resample(interval, "mean", tz=tz)
     assert made.to_pandas()["timestamp"].dtype == pd.DatetimeTZDtype("us", tz)
     check(made.to_pandas(), resampled(table.to_pandas(), rule, tz))
 
 
 def test_it_is_what_the_service_gives_for_the_larger_interval(shared_sandbox):
     client = shared_sandbox.client()
-    made = client.scan(**HOURLY).collect().rebucket("1d", value="mean").to_pandas()
+    made = client.scan(**HOURLY).collect().resample("1d", "mean").to_pandas()
     asked = client.scan(**HOURLY | {"interval": "1d"}).to_pandas()
     pd.testing.assert_frame_equal(made[asked.columns], asked, check_exact=False, rtol=1e-12)
-    part = client.scan(**HOURLY | {"start": "2026-11-01T06:00Z"}).collect().rebucket("1d")
+    part = client.scan(**HOURLY | {"start": "2026-11-01T06:00Z"}).collect().resample("1d", "mean")
     assert repr(part) == "<Rebucketed 12 points, 12 series, 1d in UTC, 12 partly filled>"
     frame = part.to_pandas()
     assert set(zip(frame["buckets"], frame["expected"], strict=True)) == {(18, 24)}
@@ -87,7 +87,7 @@ def test_each_way_to_make_a_value(table):
         made = table.rebucket(**whole, value=value).to_pandas()["value"]
         np.testing.assert_allclose(made, getattr(by_series, value)(), rtol=1e-12)
     with pytest.raises(siteline.errors.QueryError, match=r'"mean", "sum", "first", "last" or None'):
-        table.rebucket("1d", value="average")
+        table.resample("1d", "average")
 
 
 def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
@@ -99,7 +99,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
         "2026-10-25T06:00+01:00",
         pd.Timestamp("2026-10-25T05:00Z"),
     ):
-        made = table.rebucket("1d", tz="Europe/Berlin", origin=origin).to_pandas()
+        made = table.resample("1d", "mean", tz="Europe/Berlin", origin=origin).to_pandas()
         assert [stamp.isoformat() for stamp in made["timestamp"].head(4)] == [
             "2026-10-23T06:00:00+02:00",
             "2026-10-24T06:00:00+02:00",
@@ -107,12 +107,12 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
             "2026-10-26T06:00:00+01:00",
         ]
         assert made["expected"].head(4).to_list() == [24, 25, 24, 24]
-    weeks = table.rebucket("1w", tz=ZoneInfo("Europe/Berlin"))
+    weeks = table.resample("1w", "mean", tz=ZoneInfo("Europe/Berlin"))
     assert {stamp.isoformat() for stamp in weeks.to_pandas()["timestamp"]} == {
         "2026-10-19T00:00:00+02:00",
         "2026-10-26T00:00:00+01:00",
     }
-    index = weeks.wide().to_pandas().index
+    index = weeks.pivot().to_pandas().index
     assert index.dtype == pd.DatetimeTZDtype("us", "Europe/Berlin")
 
 
@@ -138,7 +138,7 @@ def test_invalid_options_are_refused_and_told(table, options, words):
 
 
 def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
-    days = table.rebucket("1d", value="last", tz="Europe/Berlin")
+    days = table.resample("1d", "last", tz="Europe/Berlin")
     frame, arrow, polars = days.to_pandas(), days.to_arrow(), days.to_polars()
     assert arrow.schema.field("timestamp").type == pa.timestamp("us", tz="Europe/Berlin")
     assert pa.schema(days) == arrow.schema
@@ -154,7 +154,7 @@ def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
 
 def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
     empty = shared_sandbox.client().scan(**DST | {"filters": {"machineId": "none"}}).collect()
-    made, full = empty.rebucket("1d"), table.rebucket("1d")
+    made, full = empty.resample("1d", "mean"), table.resample("1d", "mean")
     assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
     assert len(made.to_pandas()) == 0
 
@@ -164,26 +164,26 @@ def test_a_stores_points_and_gathered_tables_have_it_too(sandbox, tmp_path):
     with siteline.Store(tmp_path / "plant.siteline") as store:
         feed = make_feed("a", since="2026-11-18T00:00Z")
         client.sync(feed, store)
-        points = store.points("a")
-        check(points.rebucket("1d", value="mean").to_pandas(), resampled(points.to_pandas(), "1D"))
-        assert set(points.rebucket("1d").to_pandas()["expected"]) == {288}
+        points = store.read("a")
+        check(points.resample("1d", "mean").to_pandas(), resampled(points.to_pandas(), "1D"))
+        assert set(points.resample("1d", "mean").to_pandas()["expected"]) == {288}
         with pytest.raises(siteline.errors.QueryError, match="changes are a part"):
-            store.changes("a", since=0).rebucket("1d")
+            store.changes("a", since=0).resample("1d", "mean")
         # A revision is in the larger bucket the next time.
-        before = points.rebucket("1d", value="mean").to_pandas()
+        before = points.resample("1d", "mean").to_pandas()
         sandbox.clock.advance("1d")
         client.sync(feed, store)
-        check(points.rebucket("1d", value="mean").to_pandas(), resampled(points.to_pandas(), "1D"))
-        after = points.rebucket("1d", value="mean").to_pandas()
+        check(points.resample("1d", "mean").to_pandas(), resampled(points.to_pandas(), "1D"))
+        after = points.resample("1d", "mean").to_pandas()
         both = before.merge(after, on=[*IDS, "timestamp"])
         assert (both["sample_count_x"] != both["sample_count_y"]).any()
     scan = client.scan(**HOURLY)
-    gathered = client.gather(scan.split(3)).rebucket("1d", value="sum")
-    assert gathered.to_arrow().equals(scan.collect().rebucket("1d", value="sum").to_arrow())
+    gathered = client.gather(scan.split(3)).resample("1d", "sum")
+    assert gathered.to_arrow().equals(scan.collect().resample("1d", "sum").to_arrow())
 
 
 def test_points_of_an_unknown_width_are_not_said_to_be_expected(sandbox):
     table = sandbox.client().scan(site="S1", start="2026-11-01", end="2026-11-02").collect()
-    frame = table.rebucket("1d").to_pandas()
+    frame = table.resample("1d", "mean").to_pandas()
     assert frame["expected"].isna().all()
     assert (frame["buckets"] > 0).all()

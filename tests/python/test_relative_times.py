@@ -109,15 +109,17 @@ def hours(points):
 def test_times_before_now_of_a_store_count_from_the_newest_instant_that_was_read(sandbox, stored):
     store, first = stored
     assert text(store.coverage("line-2").newest) == "2026-11-20T05:00:00Z"
-    points = store.points("line-2", "-3h")
+    points = store.read("line-2", "-3h")
     assert hours(points) == ["20T02", "20T03", "20T04"]
-    assert hours(store.points("line-2", "-3h", "-1h")) == ["20T02", "20T03"]
-    assert hours(store.points("line-2", "-90m")) == ["20T03", "20T04"], "whole buckets"
+    assert hours(store.read("line-2", "-3h", "-1h")) == ["20T02", "20T03"]
+    assert hours(store.read("line-2", "-90m")) == ["20T03", "20T04"], "whole buckets"
     assert hours(store.changes("line-2", 0, "-2h")) == ["20T03", "20T04"]
-    assert hours(store.as_of("line-2", first, "-2h")) == ["19T21", "19T22"], "as it was read then"
+    assert hours(store.read("line-2", "-2h", as_of=first)) == ["19T21", "19T22"], (
+        "as it was read then"
+    )
     sandbox.clock.advance("2d")
     sandbox.client().sync(make_feed(interval="1h", since="2026-11-18"), store)
-    assert hours(points) == ["20T02", "20T03", "20T04", *hours(store.points("line-2", "-2d"))]
+    assert hours(points) == ["20T02", "20T03", "20T04", *hours(store.read("line-2", "-2d"))]
 
 
 def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):

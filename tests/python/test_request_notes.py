@@ -293,7 +293,7 @@ def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox,
     feed = make_feed(page_size=500)
     with pytest.raises(Stop):
         sync(sandbox, feed, store, on_request)
-    assert len(store.points("line-2", unread="keep").to_pandas()) == 1_000
+    assert len(store.read("line-2", unread="keep").to_pandas()) == 1_000
     sync(sandbox, feed, store, on_request)
     assert stored_points(store) == true_points(sandbox, store.coverage("line-2").read_through)
     assert counted(notes) == served(sandbox)

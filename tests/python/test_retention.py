@@ -58,7 +58,7 @@ def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
     assert freed.bytes > 0
     assert freed.returned == 0
     assert str(freed).startswith(f"{freed.points:,} points and 0 older versions removed: 0.")
-    assert len(store.points("line-2")) == len(kept)
+    assert len(store.read("line-2")) == len(kept)
     assert store.forget("line-2", before=BEFORE) == siteline.types.Freed(0, 0, 0, 0)
     assert store.forget(make_feed(), before="2026-11-16") == siteline.types.Freed(0, 0, 0, 0)
     store.check()
@@ -87,19 +87,19 @@ def test_a_read_of_what_was_forgotten_says_so(plant):
     with pytest.raises(
         siteline.errors.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to"
     ) as caught:
-        store.points("line-2", "2026-11-16T00:00Z", "2026-11-18T00:00Z").to_pandas()
+        store.read("line-2", "2026-11-16T00:00Z", "2026-11-18T00:00Z").to_pandas()
     assert "another name" in caught.value.hint
     assert [[str(at) for at in span] for span in caught.value.spans] == [
         ["2026-11-16 00:00:00+00:00", "2026-11-17 00:00:00+00:00"]
     ]
     with pytest.warns(siteline.SitelineWarning, match="forgotten"):
-        frame = store.points("line-2", "2026-11-16", "2026-11-18", unread="warn").to_pandas()
+        frame = store.read("line-2", "2026-11-16", "2026-11-18", unread="warn").to_pandas()
     coverage = frame.attrs["siteline"]["coverage"]
     assert coverage["forgotten"] == [["2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"]]
     assert frame["timestamp"].min() == pd.Timestamp(BEFORE)
-    kept = store.points("line-2", "2026-11-16", "2026-11-18", unread="keep").to_pandas()
+    kept = store.read("line-2", "2026-11-16", "2026-11-18", unread="keep").to_pandas()
     assert len(kept) == len(frame)
-    schema = store.points("line-2").to_arrow().schema
+    schema = store.read("line-2").to_arrow().schema
     assert json.loads(schema.metadata[b"siteline.coverage"])["forgotten"] == []
 
 
@@ -119,24 +119,24 @@ def test_the_coverage_shows_what_was_forgotten(plant):
 def test_a_past_that_is_not_kept_is_refused_and_the_rest_of_it_given(plant):
     _, _, store, reports = plant
     first, last = reports[0], reports[-1]
-    as_of = stored_points_of(store.as_of("line-2", first, LATE))
+    as_of = stored_points_of(store.read("line-2", LATE, as_of=first))
     changes = stored_points_of(store.changes("line-2", first, LATE))
     assert changes
     store.forget("line-2", before=BEFORE)
     for call in (
-        lambda: store.as_of("line-2", first).to_pandas(),
-        lambda: store.as_of("line-2", "2026-11-20T02:00Z").to_polars(),
+        lambda: store.read("line-2", as_of=first).to_pandas(),
+        lambda: store.read("line-2", as_of="2026-11-20T02:00Z").to_polars(),
         lambda: len(store.changes("line-2", since=first)),
-        lambda: pl.DataFrame(store.as_of("line-2", 0)),
+        lambda: pl.DataFrame(store.read("line-2", as_of=0)),
     ):
         with pytest.raises(
             siteline.errors.QueryError, match=r"before 2026-11-17T00:00:00Z the store keeps"
         ):
             call()
-    assert stored_points_of(store.as_of("line-2", first, LATE)) == as_of
+    assert stored_points_of(store.read("line-2", LATE, as_of=first)) == as_of
     assert stored_points_of(store.changes("line-2", first, LATE)) == changes
     assert len(store.changes("line-2", since=last)) == 0
-    assert stored_points_of(store.as_of("line-2", last)) == stored_points(store)
+    assert stored_points_of(store.read("line-2", as_of=last)) == stored_points(store)
 
 
 def stored_points_of(points):
@@ -154,7 +154,7 @@ def test_compacting_removes_older_versions_of_settled_windows_alone(plant):
     assert (freed.points, freed.versions > 0, freed.bytes > 0) == (0, True, True)
     assert (stored_points(store), str(store.lateness("line-2"))) == (points, lateness)
     with pytest.raises(siteline.errors.QueryError, match="keeps nothing older than page request"):
-        store.as_of("line-2", reports[0]).to_pandas()
+        store.read("line-2", as_of=reports[0]).to_pandas()
     # The windows that may still change have their past.
     settled = reports[-1].settled_through
     kept = stored_points_of(store.changes("line-2", reports[0], settled))
@@ -172,7 +172,7 @@ def test_compacting_makes_the_file_smaller_where_much_was_forgotten(plant):
     smaller = store.compact()
     assert smaller.returned > freed.bytes // 2
     assert "given back to the disk" in str(smaller)
-    assert len(store.points("line-2", unread="keep")) == 0
+    assert len(store.read("line-2", unread="keep")) == 0
 
 
 def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):
@@ -329,7 +329,7 @@ LONG = """
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("interrupted", flush=True)
     store.check()
-    print(len(store.points("line-2")), flush=True)
+    print(len(store.read("line-2")), flush=True)
 """
 
 
@@ -344,7 +344,7 @@ LONG = """
 )
 def test_ctrl_c_ends_long_work_on_a_store(plant, tmp_path, work):
     _, _, store, _ = plant
-    count = len(store.points("line-2"))
+    count = len(store.read("line-2"))
     copy = tmp_path / "copies" / "copy.siteline"
     copy.parent.mkdir()
     script = textwrap.dedent(LONG).replace("{work}", work)

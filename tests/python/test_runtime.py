@@ -211,7 +211,7 @@ FORKING = f"""
         with siteline.Sandbox(now="{NOW}") as sandbox, siteline.Store(path) as store:
             feed = siteline.Feed("S1", site="S1", interval="5m", since="2026-11-17T00:00Z")
             sandbox.client().sync(feed, store)
-            points = store.points("S1")
+            points = store.read("S1")
             size, given = len(points), []
             for _ in range(20):
                 records, counts = points.records(), []
@@ -271,7 +271,7 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
         client.plan([feed], store)
         client.sync(feed, store)
         store.coverage("line")
-        store.points("line")
+        store.read("line")
         print(sorted(name for name in set(sys.modules) - known if name.startswith("siteline")))
         store.close()
     """)

@@ -38,7 +38,7 @@ def store(filled):
 
 @pytest.fixture
 def frame(store):
-    return store.points("line-2").to_pandas()
+    return store.read("line-2").to_pandas()
 
 
 def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
@@ -50,7 +50,7 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
         assert "0 feeds" in read_html(store).text
     store.close()
     assert "closed" in read_html(store).text
-    for call in (lambda: store.feeds, store.check, lambda: len(store.points("line-2"))):
+    for call in (lambda: store.feeds, store.check, lambda: len(store.read("line-2"))):
         with pytest.raises(siteline.errors.ClosedError):
             call()
     assert siteline.Store(Path("plant.siteline")).feeds == {}
@@ -58,13 +58,13 @@ def test_a_store_is_a_context_manager_with_a_path(tmp_path, monkeypatch):
 
 def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
     calls = [
-        lambda: store.points("line-9").to_pandas(),
-        lambda: store.points("line-9").to_polars(),
-        lambda: store.points("line-9").to_arrow(),
-        lambda: len(store.points("line-9")),
-        lambda: list(store.points("line-9").records()),
+        lambda: store.read("line-9").to_pandas(),
+        lambda: store.read("line-9").to_polars(),
+        lambda: store.read("line-9").to_arrow(),
+        lambda: len(store.read("line-9")),
+        lambda: list(store.read("line-9").records()),
         lambda: store.changes("line-9", since=0),
-        lambda: store.as_of("line-9", 0),
+        lambda: store.read("line-9", as_of=0),
         lambda: store.coverage("line-9"),
         lambda: store.lateness("line-9"),
     ]
@@ -73,7 +73,7 @@ def test_the_error_for_a_missing_feed_names_the_existing_ones(store):
             call()
         with pytest.raises(siteline.errors.StoreError, match=r"Its feeds: line-2\."):
             call()
-    assert repr(store.points("line-9")) == "<Points line-9>", "repr() never fails"
+    assert repr(store.read("line-9")) == "<Points line-9>", "repr() never fails"
 
 
 def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
@@ -93,7 +93,7 @@ def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
 
 
 def test_every_way_to_read_gives_the_same_points(store, frame):
-    points = store.points("line-2")
+    points = store.read("line-2")
     assert len(points) == len(frame) > 1000
     assert list(frame.columns) == list(siteline.types.Record._fields)
     assert str(frame["timestamp"].dtype) == "datetime64[us, UTC]"
@@ -116,7 +116,7 @@ def test_every_way_to_read_gives_the_same_points(store, frame):
 
 
 def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
-    points = store.points("line-2")
+    points = store.read("line-2")
     for _ in range(2):
         counted = duckdb.sql("select count(*), sum(value) from points").fetchall()
         assert counted == [(len(frame), pytest.approx(frame["value"].sum()))]
@@ -129,9 +129,9 @@ def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
 
 def test_a_stream_that_is_dropped_before_its_end_releases_everything(filled):
     sandbox, _, store, _ = filled
-    reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
+    reader = pa.RecordBatchReader.from_stream(store.read("line-2"))
     reader.read_next_batch()
-    records = store.points("line-2").records()
+    records = store.read("line-2").records()
     next(records)
     del reader, records
     gc.collect()
@@ -139,32 +139,30 @@ def test_a_stream_that_is_dropped_before_its_end_releases_everything(filled):
 
 
 def test_a_range_is_half_open(store, frame):
-    part = store.points("line-2", *DAY).to_pandas()
+    part = store.read("line-2", *DAY).to_pandas()
     start, end = map(pd.Timestamp, DAY)
     inside = frame[(frame["timestamp"] >= start) & (frame["timestamp"] < end)]
     assert part.equals(inside.reset_index(drop=True))
-    assert len(store.points("line-2", DAY[1])) + len(store.points("line-2", None, DAY[1])) == len(
-        frame
-    )
-    ahead = store.points("line-2", "2030-01-01T00:00Z", unread="keep")
+    assert len(store.read("line-2", DAY[1])) + len(store.read("line-2", None, DAY[1])) == len(frame)
+    ahead = store.read("line-2", "2030-01-01T00:00Z", unread="keep")
     assert len(ahead) == 0
     empty = ahead.to_pandas()
     assert empty.dtypes.equals(frame.dtypes)
     with pytest.raises(siteline.errors.QueryError, match="not before"):
-        store.points("line-2", DAY[1], DAY[0])
+        store.read("line-2", DAY[1], DAY[0])
 
 
 def test_settled_only_excludes_what_may_change(filled, frame):
     _, _, store, report = filled
-    settled = store.points("line-2", settled_only=True).to_pandas()
+    settled = store.read("line-2", final=True).to_pandas()
     through = report.settled_through
     assert settled.equals(frame[frame["timestamp"] < through].reset_index(drop=True))
-    assert len(store.points("line-2", through, settled_only=True)) == 0
+    assert len(store.read("line-2", through, final=True)) == 0
 
 
 def test_frames_carry_their_provenance(filled):
     _, _, store, report = filled
-    attributes = store.points(make_feed(), *DAY, flagged="drop").to_pandas().attrs["siteline"]
+    attributes = store.read(make_feed(), *DAY, withdrawn="drop").to_pandas().attrs["siteline"]
     assert attributes["store"] == str(store.path)
     assert attributes["feed"] == "line-2"
     assert attributes["query"] == "siteId=S1 lineId=L2 aggregationIntervalSeconds=300"
@@ -179,7 +177,7 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "s.siteline") as store:
         client, feed = sandbox.client(), make_feed()
         first = client.sync(feed, store)
-        before = store.points(feed).to_pandas()
+        before = store.read(feed).to_pandas()
         sandbox.clock.advance("1d")
         second = client.sync(feed, store)
         changes = store.changes(feed, since=first).to_pandas()
@@ -188,14 +186,14 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
         counted = changes["change"].value_counts()
         assert counted["new"] == second.inserted
         assert counted["revised"] == second.revised
-        assert store.as_of(feed, first).to_pandas().equals(before)
-        assert store.as_of(feed, first["line-2"].sequence).to_pandas().equals(before)
-        assert len(store.as_of(feed, second)) == len(store.points(feed))
-        assert len(store.as_of(feed, "2026-11-20T12:00Z")) == len(before)
+        assert store.read(feed, as_of=first).to_pandas().equals(before)
+        assert store.read(feed, as_of=first["line-2"].sequence).to_pandas().equals(before)
+        assert len(store.read(feed, as_of=second)) == len(store.read(feed))
+        assert len(store.read(feed, as_of="2026-11-20T12:00Z")) == len(before)
         with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
-            len(store.as_of(feed, "2026-01-01T00:00Z"))
+            len(store.read(feed, as_of="2026-01-01T00:00Z"))
         assert len(store.changes(feed, since=second)) == 0
-        assert len(store.changes(feed, since=0)) == len(store.points(feed))
+        assert len(store.changes(feed, since=0)) == len(store.read(feed))
         assert store.changes(feed, first).to_polars()["change"].to_list() == list(changes["change"])
         assert len(changed) == len(changes)
         revised = duckdb.sql("select count(*) from changed where change = 'revised'").fetchall()
@@ -215,9 +213,9 @@ def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     with pytest.raises(siteline.errors.QueryError, match="SyncReport"):
         store.changes("line-2", "2026-11-20T00:00Z")
     with pytest.raises(siteline.errors.QueryError, match="feed="):
-        store.points(7)
+        store.read(7)
     with pytest.raises(siteline.errors.QueryError, match="flagged="):
-        store.points("line-2", flagged="hide")
+        store.read("line-2", flagged="hide")
     assert store.changes("line-2", report["line-2"]) is not None
 
 
@@ -227,8 +225,8 @@ def test_a_store_and_its_points_are_pickled_by_path(store, frame):
     assert again.feeds == store.feeds
     assert copy.copy(store) is copy.deepcopy(store) is store
     for points in (
-        store.points("line-2", *DAY, settled_only=True),
-        store.as_of("line-2", 2, unread="keep"),
+        store.read("line-2", *DAY, final=True),
+        store.read("line-2", unread="keep", as_of=2),
         store.changes("line-2", 1),
     ):
         other = pickle.loads(pickle.dumps(points))
@@ -237,7 +235,7 @@ def test_a_store_and_its_points_are_pickled_by_path(store, frame):
 
 
 def put_sizes(store, queue):
-    queue.put((len(store.points("line-2")), len(store.points("line-2").to_pandas())))
+    queue.put((len(store.read("line-2")), len(store.read("line-2").to_pandas())))
 
 
 @systems.FORK
@@ -249,7 +247,7 @@ def test_a_child_reads_and_syncs_the_same_store(filled, way):
     queue = context.Queue()
     child = context.Process(target=put_sizes, args=(store, queue))
     child.start()
-    size = len(store.points("line-2"))
+    size = len(store.read("line-2"))
     assert queue.get(timeout=60) == (size, size)
     child.join(60)
     assert child.exitcode == 0
@@ -258,8 +256,8 @@ def test_a_child_reads_and_syncs_the_same_store(filled, way):
 @systems.FORK
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_started_read_does_not_survive_a_fork(store):
-    records = store.points("line-2").records()
-    reader = pa.RecordBatchReader.from_stream(store.points("line-2"))
+    records = store.read("line-2").records()
+    reader = pa.RecordBatchReader.from_stream(store.read("line-2"))
     child = os.fork()
     if child == 0:
         seen = 0
@@ -275,11 +273,11 @@ def test_a_started_read_does_not_survive_a_fork(store):
             seen += "fork" in str(error)
         os._exit(seen)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
-    assert sum(1 for _ in records) == len(store.points("line-2"))
+    assert sum(1 for _ in records) == len(store.read("line-2"))
 
 
 def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, frame):
-    reading = pa.RecordBatchReader.from_stream(store.points("line-2"))
+    reading = pa.RecordBatchReader.from_stream(store.read("line-2"))
     reading.read_next_batch()
     target = tmp_path / "copy.siteline"
     store.backup(target)
@@ -309,6 +307,6 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
     # `len()` is not one of them: it counts by the directory, and reads no whole block.
     for way in ways:
         with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
-            way(damaged.points("line-2"))
+            way(damaged.read("line-2"))
     with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
         damaged.check()

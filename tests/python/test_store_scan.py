@@ -53,12 +53,12 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lazy(store):
-    return store.scan("line-2")
+    return store.read("line-2").lazy()
 
 
 @pytest.fixture(scope="module")
 def frame(store):
-    return store.points("line-2").to_polars()
+    return store.read("line-2").to_polars()
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def predicates(frame):
 
 
 def test_whatever_the_filter_the_rows_are_those_of_the_whole(store, frame):
-    lazy, generated = store.scan("line-2", unread="keep"), predicates(frame)
+    lazy, generated = store.read("line-2", unread="keep").lazy(), predicates(frame)
     # Its repr would be the whole grammar.
     generated = st.deferred(lambda made=generated: made)
 
@@ -194,10 +194,10 @@ def test_whatever_the_filter_the_rows_are_those_of_the_whole(store, frame):
 
 def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read):
     def narrowed(store):
-        return store.points("line-2", NOON, NOON + HOUR, tag="T2").to_polars()
+        return store.read("line-2", NOON, NOON + HOUR, tag="T2").to_polars()
 
     def scanned(store):
-        lazy = store.scan("line-2").filter(stamp >= NOON, stamp < NOON + HOUR, tag_guid="T2")
+        lazy = store.read("line-2").lazy().filter(stamp >= NOON, stamp < NOON + HOUR, tag_guid="T2")
         assert lazy.collect().equals(narrowed(store))
 
     one = blocks_read(narrowed)
@@ -206,14 +206,14 @@ def test_the_blocks_that_points_would_read_are_read_and_no_others(blocks_read):
 
 
 def test_the_first_points_cost_one_block_and_what_cannot_be_costs_none(blocks_read):
-    assert len(blocks_read(lambda store: store.scan("line-2").head(3).collect())) == 1
+    assert len(blocks_read(lambda store: store.read("line-2").lazy().head(3).collect())) == 1
     none = [
         {"tag_guid": "sped"},
         {"machine_id": "M7", "site_id": "S1", "value": 3.0},
     ]
     for query in none:
         assert not blocks_read(
-            lambda store, query=query: store.scan("line-2").filter(**query).collect()
+            lambda store, query=query: store.read("line-2").lazy().filter(**query).collect()
         )
 
 
@@ -222,7 +222,7 @@ def test_duckdb_reads_the_same_blocks(blocks_read):
     pytest.importorskip("pyarrow")
 
     def queried(store):
-        lazy = store.scan("line-2")
+        lazy = store.read("line-2").lazy()
         sql = "SELECT count(*) FROM lazy WHERE timestamp >= ? AND timestamp < ? AND tag_guid = ?"
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'Europe/Berlin'")
@@ -235,7 +235,7 @@ def test_duckdb_reads_the_same_blocks(blocks_read):
             assert len(connection.execute(sql).fetchall()) == 12
         assert lazy is not None
 
-    one = blocks_read(lambda store: store.points("line-2", NOON, NOON + HOUR, tag="T2").to_polars())
+    one = blocks_read(lambda store: store.read("line-2", NOON, NOON + HOUR, tag="T2").to_polars())
     assert len(one) == 1
     assert blocks_read(queried) == one
 
@@ -244,23 +244,23 @@ def test_what_a_filter_asks_for_must_have_been_read(tmp_path):
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(tmp_path / "plant.siteline") as store:
         client = sandbox.client()
         client.sync(make_feed(), store, until="2026-11-16T00:00Z")
-        lazy, end = store.scan("line-2"), SINCE + 24 * HOUR
+        lazy, end = store.read("line-2").lazy(), SINCE + 24 * HOUR
         read = lazy.filter(stamp >= SINCE, stamp < end)
-        assert read.collect().equals(store.points("line-2", SINCE, end).to_polars())
+        assert read.collect().equals(store.read("line-2", SINCE, end).to_polars())
         with pytest.raises(FAILURES, match="unread: 2026-11-14T23:00:00Z to 2026-11-15T00:00:00Z"):
             lazy.filter(stamp >= SINCE - HOUR).collect()
         with pytest.raises(FAILURES, match="nothing of this range has been read"):
             lazy.filter(timestamp=NOON).collect()
         with pytest.warns(siteline.SitelineWarning, match="read up to 2026-11-16T00:00:00Z"):
             lazy.filter(stamp >= SINCE, stamp <= end).collect()
-        keep = store.scan("line-2", unread="keep").filter(stamp >= SINCE - HOUR)
+        keep = store.read("line-2", unread="keep").lazy().filter(stamp >= SINCE - HOUR)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert keep.collect().equals(read.collect())
         with pytest.raises(FAILURES, match="no feed"):
-            store.scan("line-3").collect()
+            store.read("line-3").lazy().collect()
         with pytest.raises(siteline.errors.QueryError, match="flagged="):
-            store.scan("line-2", flagged="some")
+            store.read("line-2", flagged="some").lazy()
     with pytest.raises(FAILURES, match="closed"):
         lazy.collect()
 
@@ -270,11 +270,11 @@ def test_a_collection_reads_one_state_of_the_store_while_another_writes(tmp_path
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
         client = sandbox.client()
         client.sync(make_feed(), store)
-        before = store.points("line-2").to_polars()
+        before = store.read("line-2").to_polars()
         read = _lazy.Source(store, "line-2")(None, pl.col("tag_guid").is_not_null(), None, 100)
         first = next(read)
         sandbox.clock.advance("1d")
         with siteline.Store(path) as other:
             client.sync(make_feed(), other)
         assert pl.concat([first, *read]).equals(before)
-        assert store.scan("line-2").collect().height > before.height
+        assert store.read("line-2").lazy().collect().height > before.height

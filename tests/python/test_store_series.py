@@ -25,7 +25,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def frame(store):
-    return store.points("line-2").to_pandas()
+    return store.read("line-2").to_pandas()
 
 
 def same(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
@@ -35,12 +35,12 @@ def same(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
 def test_an_id_or_several_pick_the_series_that_have_them(store, frame):
     tags = sorted(frame["tag_guid"].dropna().unique())[:2]
     machine = frame["machine_id"].iloc[-1]
-    picked = store.points("line-2", tag=tags[0])
+    picked = store.read("line-2", tag=tags[0])
     assert same(picked.to_pandas(), frame[frame["tag_guid"] == tags[0]])
-    assert len(picked) == len(picked.to_pandas()) < len(store.points("line-2")) == len(frame)
-    both = store.points("line-2", tag=tags).to_pandas()
+    assert len(picked) == len(picked.to_pandas()) < len(store.read("line-2")) == len(frame)
+    both = store.read("line-2", tag=tags).to_pandas()
     assert same(both, frame[frame["tag_guid"].isin(tags)])
-    one = store.points("line-2", tag=(tag for tag in tags), machine=machine).to_pandas()
+    one = store.read("line-2", tag=(tag for tag in tags), machine=machine).to_pandas()
     assert one.equals(
         frame[frame["tag_guid"].isin(tags) & (frame["machine_id"] == machine)].reset_index(
             drop=True
@@ -48,25 +48,25 @@ def test_an_id_or_several_pick_the_series_that_have_them(store, frame):
     )
     device = frame["device_id"].dropna().iloc[0]
     assert same(
-        store.points("line-2", device=[device]).to_pandas(), frame[frame["device_id"] == device]
+        store.read("line-2", device=[device]).to_pandas(), frame[frame["device_id"] == device]
     )
-    assert len(store.points("line-2", tag=[]).to_pandas()) == 0
+    assert len(store.read("line-2", tag=[]).to_pandas()) == 0
 
 
 def test_series_are_picked_by_the_ids_that_frames_have(store, frame):
     series = list(frame[IDS].drop_duplicates().itertuples(index=False))
     for one in (series[0], tuple(series[0]), list(series[0])):
-        picked = store.points("line-2", series=one).to_pandas()
+        picked = store.read("line-2", series=one).to_pandas()
         assert same(picked, frame[(frame[IDS].fillna("") == list(series[0])).all(axis=1)])
-    assert same(store.points("line-2", series=series).to_pandas(), frame)
-    both = store.points("line-2", series=series[:2]).to_pandas()
+    assert same(store.read("line-2", series=series).to_pandas(), frame)
+    both = store.read("line-2", series=series[:2]).to_pandas()
     assert list(both[IDS].drop_duplicates().itertuples(index=False)) == series[:2]
 
 
 def test_changes_and_earlier_points_are_picked_alike(store, frame):
     tag = frame["tag_guid"].dropna().iloc[0]
     for read in (store.changes, store.as_of):
-        for sequence in (0, 1, store.points("line-2").to_pandas().attrs["siteline"]["sequence"]):
+        for sequence in (0, 1, store.read("line-2").to_pandas().attrs["siteline"]["sequence"]):
             every = read("line-2", sequence, unread="keep").to_pandas()
             picked = read("line-2", sequence, unread="keep", tag=tag)
             assert picked.to_pandas().equals(every[every["tag_guid"] == tag].reset_index(drop=True))
@@ -83,7 +83,7 @@ def test_an_id_that_no_series_has_is_an_error_when_the_points_are_read(store, fr
         ({"device": ""}, 'no device ""'),
         ({"series": (*series[:4], None)}, "no series (S1, L2"),
     ]:
-        points = store.points("line-2", **options)
+        points = store.read("line-2", **options)
         for read in (
             points.to_pandas,
             points.__len__,
@@ -116,10 +116,10 @@ def test_what_names_no_series_is_refused_at_once(store, options):
 
 def test_what_was_picked_is_said_and_pickled(store, frame):
     series = tuple(frame[IDS].iloc[0])
-    points = store.points("line-2", *DAY, machine=series[2], tag=["a", "b"], series=series)
+    points = store.read("line-2", *DAY, machine=series[2], tag=["a", "b"], series=series)
     assert ', machine "' in repr(points)
     assert ", 2 tags, 1 of the series" in repr(points)
-    points = store.points("line-2", *DAY, machine=series[2], series=series)
+    points = store.read("line-2", *DAY, machine=series[2], series=series)
     again = pickle.loads(pickle.dumps(points))
     assert repr(again) == repr(points)
     frame = again.to_pandas()
@@ -128,4 +128,4 @@ def test_what_was_picked_is_said_and_pickled(store, frame):
     assert (attributes["device"], attributes["tag"]) == (None, None)
     assert attributes["series"] == [series]
     assert len(frame) == len(points) > 0
-    assert store.points("line-2").to_pandas().attrs["siteline"]["series"] is None
+    assert store.read("line-2").to_pandas().attrs["siteline"]["series"] is None

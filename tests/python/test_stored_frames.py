@@ -57,18 +57,18 @@ def read(tmp_path_factory):
 
 
 WAYS = {
-    "all points": lambda store, _: store.points(FEED),
-    "a range": lambda store, _: store.points(FEED, "2026-11-10T05:00Z", "2026-11-11T07:11Z"),
-    "settled points": lambda store, _: store.points(FEED, settled_only=True),
-    "some series": lambda store, _: store.points(FEED, tag=["tag-29", "tag-05", "tag-06"]),
-    "a machine": lambda store, _: store.points(FEED, machine="M1"),
-    "without flagged": lambda store, _: store.points(FEED, flagged="drop"),
-    "flagged points": lambda store, _: store.points(FEED, flagged="only"),
-    "earlier points": lambda store, first: store.as_of(FEED, first),
-    "earlier flagged points": lambda store, first: store.as_of(FEED, first, flagged="only"),
+    "all points": lambda store, _: store.read(FEED),
+    "a range": lambda store, _: store.read(FEED, "2026-11-10T05:00Z", "2026-11-11T07:11Z"),
+    "settled points": lambda store, _: store.read(FEED, final=True),
+    "some series": lambda store, _: store.read(FEED, tag=["tag-29", "tag-05", "tag-06"]),
+    "a machine": lambda store, _: store.read(FEED, machine="M1"),
+    "without flagged": lambda store, _: store.read(FEED, withdrawn="drop"),
+    "flagged points": lambda store, _: store.read(FEED, withdrawn="only"),
+    "earlier points": lambda store, first: store.read(FEED, as_of=first),
+    "earlier flagged points": lambda store, first: store.read(FEED, withdrawn="only", as_of=first),
     "changes": lambda store, first: store.changes(FEED, since=first),
     "all changes": lambda store, _: store.changes(FEED, since=0),
-    "no points": lambda store, _: store.points(FEED, tag=[]),
+    "no points": lambda store, _: store.read(FEED, tag=[]),
     "no changes": lambda store, _: store.changes(FEED, since=0, tag=[]),
 }
 
@@ -97,7 +97,7 @@ def test_frames_and_the_ipc_stream_have_the_points_of_the_arrow_stream(read, way
     parts = list(points._ipc())
     streamed = pa.ipc.open_stream(b"".join(parts)).read_all()
     assert streamed.schema.equals(table.schema, check_metadata=True)
-    assert b"siteline.coverage" in streamed.schema.metadata
+    assert b"siteline" in streamed.schema.metadata
     assert streamed.equals(table)
     assert (len(parts) == 1) == (way in NOTHING)
     frame = pl.read_ipc_stream(b"".join(parts))
@@ -110,15 +110,15 @@ def expected_text():
 
 def test_the_data_have_what_the_comparison_is_about(read):
     store, first, second = read
-    frame = store.points(FEED).to_pandas(ids="category")
+    frame = store.read(FEED).to_pandas(ids="category")
     assert len(frame) > 1 << 16, "several steps of the read"
     for name in ("sample_count", "value", "machine_id"):
         assert frame[name].isna().any()
     assert frame["tag_guid"].cat.categories.tolist() == [f"tag-{n:02d}" for n in TAGS]
     changes = store.changes(FEED, since=first).to_pandas(ids="category")["change"]
-    assert changes.cat.categories.tolist() == ["new", "revised", "absent", "returned"]
+    assert changes.cat.categories.tolist() == ["new", "revised", "withdrawn", "returned"]
     counts = changes.value_counts()
-    assert (counts["revised"], counts["absent"]) == (second.revised, len(GONE))
+    assert (counts["revised"], counts["withdrawn"]) == (second.revised, len(GONE))
     assert counts["new"] == second.inserted > 0
 
 
@@ -151,11 +151,11 @@ def test_a_frame_outlives_its_store(read, tmp_path):
     target = tmp_path / "copy.siteline"
     store.backup(target)
     with siteline.Store(target) as copied:
-        frame = copied.points(FEED).to_pandas(ids="category")
+        frame = copied.read(FEED).to_pandas(ids="category")
     target.unlink()
     del copied
     gc.collect()
-    assert frame.equals(store.points(FEED).to_pandas(ids="category"))
+    assert frame.equals(store.read(FEED).to_pandas(ids="category"))
 
 
 CHILD = """
@@ -165,7 +165,7 @@ def kilobytes(what):
         return int(re.search(what + r":\\s+(\\d+)", status.read())[1])
 store = siteline.Store(os.environ["STORE"])
 # Imports pandas, and does once what is done once.
-store.points("plant", "2026-11-11", "2026-11-12").to_pandas(ids="category")
+store.read("plant", "2026-11-11", "2026-11-12").to_pandas(ids="category")
 points = eval(os.environ["POINTS"])
 gc.collect()
 with open("/proc/self/clear_refs", "w") as peak:
@@ -178,7 +178,7 @@ print(1024 * (kilobytes("VmHWM") - start) / frame.memory_usage(index=False).sum(
 
 @systems.PROC
 @pytest.mark.campaign
-@pytest.mark.parametrize("points", ["store.points('plant')", "store.changes('plant', since=0)"])
+@pytest.mark.parametrize("points", ["store.read('plant')", "store.changes('plant', since=0)"])
 def test_a_frame_takes_little_more_memory_than_itself_while_it_is_made(tmp_path, points):
     path, end = tmp_path / "plant.siteline", START + pd.Timedelta(days=7)
     with siteline.Sandbox(now=end.isoformat()) as sandbox, siteline.Store(path) as store:

@@ -21,7 +21,7 @@ def test_a_store_converges_to_the_truth(sandbox, store):
     client, feed = sandbox.client(), make_feed()
     first = client.sync(feed, store)
     assert first.complete
-    assert first.inserted == len(store.points(feed)) > 1000
+    assert first.inserted == len(store.read(feed)) > 1000
     spent = first.requests
     for _ in range(3):
         sandbox.clock.advance("1d")
@@ -31,7 +31,7 @@ def test_a_store_converges_to_the_truth(sandbox, store):
     assert report.revised > 0
     end = report.settled_through
     assert stored_points(store, feed, None, end) == true_points(sandbox, end)
-    assert stored_points(store, feed, settled_only=True) == true_points(sandbox, end)
+    assert stored_points(store, feed, final=True) == true_points(sandbox, end)
     assert spent == sandbox.stats.data_requests
 
 
@@ -85,7 +85,7 @@ def test_a_sync_returns_when_the_allowance_ends_and_the_next_day_continues(sandb
         report.raise_for_incomplete()
     assert caught.value.retry_at == report.resumes_at
     assert caught.value.retryable
-    assert len(store.points(feed, unread="keep")) == report.inserted > 5000
+    assert len(store.read(feed, unread="keep")) == report.inserted > 5000
     spent = report.requests
     while not report.complete:
         sandbox.clock.advance("1d")
@@ -171,7 +171,7 @@ def test_the_time_of_a_report_is_accepted_as_it_is_written(sandbox, store):
     report = client.sync(feed, store)
     assert report.now.microsecond == 123456
     written = report.to_dict()["now"]
-    assert repr(store.as_of(feed, written)) == repr(store.as_of(feed, report))
+    assert repr(store.read(feed, as_of=written)) == repr(store.read(feed, as_of=report))
     assert store.coverage(feed, written) == store.coverage(feed, report.now)
     assert client.plan(feed, store, now=written, until=written).tasks == ()
     with pytest.raises(siteline.errors.QueryError, match=r"start .*finer than a second"):
@@ -223,7 +223,7 @@ def test_progress_is_reported_after_each_page_and_its_exception_loses_none(sandb
     with pytest.raises(RuntimeError, match="enough"):
         client.sync(feed, store, progress=stop)
     assert [now.pages for now in reported] == [1, 2]
-    assert len(store.points(feed, unread="keep")) == reported[-1].points > 1000
+    assert len(store.read(feed, unread="keep")) == reported[-1].points > 1000
     report = client.sync(feed, store, progress=reported.append)
     assert report.complete
     assert reported[-1].pages == report.pages
@@ -244,7 +244,7 @@ def test_ctrl_c_ends_a_sync_and_committed_pages_stay(sandbox, store):
         client.sync(feed, store)
     other.join()
     sandbox.clear_faults()
-    assert len(store.points(feed, unread="keep")) > 1000
+    assert len(store.read(feed, unread="keep")) > 1000
     report = client.sync(feed, store)
     assert report.complete
     assert stored_points(store, feed) == true_points(sandbox, report.read_through)
@@ -290,7 +290,7 @@ def test_a_deadline_bounds_the_complete_run(sandbox, store):
     sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
     with pytest.raises(siteline.errors.DeadlineExceeded):
         sandbox.client().sync(make_feed(page_size=1000), store, deadline="30s")
-    assert len(store.points("line-2", unread="keep")) == 1000
+    assert len(store.read("line-2", unread="keep")) == 1000
 
 
 def test_a_closed_client_and_a_closed_store_are_errors(sandbox, store):

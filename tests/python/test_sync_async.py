@@ -47,7 +47,7 @@ def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(sandbox, st
             with pytest.raises(asyncio.CancelledError):
                 await task
             sandbox.clear_faults()
-            before = len(store.points(feed, unread="keep")) if "line-2" in store.feeds else 0
+            before = len(store.read(feed, unread="keep")) if "line-2" in store.feeds else 0
             assert before % 500 == 0
             assert before >= 500 * len(pages)
             # The feed is unlocked at once.
@@ -55,7 +55,7 @@ def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(sandbox, st
 
     before, report = asyncio.run(main())
     assert report.complete
-    assert before + report.inserted == len(store.points("line-2"))
+    assert before + report.inserted == len(store.read("line-2"))
     assert stored_points(store) == true_points(sandbox, report.read_through)
 
 

@@ -40,7 +40,7 @@ class Pulled:
         return pages
 
     def points(self, feed="line-2", **options):
-        return self.kept.points(feed, **options)
+        return self.kept.read(feed, **options)
 
 
 def counts_of(report):
@@ -62,7 +62,7 @@ def test_five_syncs_of_late_and_revised_data_are_those_of_a_store_at_every_step(
         for feed in feeds:
             name = feed.name
             assert pulled.points(name) == stored_points(store, name, unread="keep")
-            only = stored_points(store, name, unread="keep", flagged="only")
+            only = stored_points(store, name, unread="keep", withdrawn="only")
             assert pulled.points(name, flagged=True) == only
             assert pulled.states[name] == store.state(name)
         sandbox.clock.advance("16h")
@@ -120,7 +120,7 @@ def test_an_error_of_a_read_loses_nothing(sandbox):
             break
         kept.apply("line-2", page, state["line-2"])
     assert errors == 1
-    assert kept.points() == true_points(sandbox, pages.report.read_through)
+    assert kept.read() == true_points(sandbox, pages.report.read_through)
 
 
 @pytest.mark.parametrize("way", ["on_request", "progress"])
@@ -181,7 +181,7 @@ def test_in_asyncio_it_is_the_same(sandbox):
     assert report.inserted == len(kept.rows) > 0
     for number in (1, 2):
         truth = true_points(sandbox, report.read_through, line=f"L{number}")
-        assert kept.points(f"line-{number}") == truth
+        assert kept.read(f"line-{number}") == truth
 
 
 def test_in_asyncio_a_cancelled_wait_loses_no_page(key):

@@ -139,7 +139,7 @@ def test_an_exception_within_apply_leaves_everything_as_it_was(path, target, san
         client.sync(feed, Broken())
     assert (points(path), target.state("line-2")) == before
     assert counts(client.sync(feed, target)) == counts(client.sync(feed, store))
-    assert points(path, where="flagged") == stored_points(store, flagged="only") != {}
+    assert points(path, where="flagged") == stored_points(store, withdrawn="only") != {}
 
 
 def test_no_table_has_an_index_and_an_offset_is_one_row(path, sandbox):
@@ -175,7 +175,7 @@ def test_a_connection_stays_open_with_its_transaction_and_its_settings(tmp_path,
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{tmp_path / 'other.duckdb'}' AS moved")
         settled = points(connection, table="moved.points_settled")
-    assert settled == stored_points(store, settled_only=True) != {}
+    assert settled == stored_points(store, final=True) != {}
 
 
 def test_a_file_is_of_one_process_at_a_time(path, target, sandbox):

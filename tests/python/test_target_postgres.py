@@ -26,7 +26,7 @@ def state():
 
 def stored(store, feed="line-2"):
     """The points of a store, with the flag."""
-    flagged = stored_points(store, feed, flagged="only", unread="keep")
+    flagged = stored_points(store, feed, withdrawn="only", unread="keep")
     every = stored_points(store, feed, unread="keep")
     return {key: (*row, key in flagged) for key, row in every.items()}
 
@@ -192,7 +192,7 @@ def test_settings_of_the_session_make_no_difference(tables, state, sandbox, stor
     assert tables.points() == stored(store)
     assert report.revised > 0
     assert tables.rows("SELECT count(*) FROM %_history") == [(0,)]
-    settled = rows_by_key(store.points("line-2", settled_only=True, flagged="drop"))
+    settled = rows_by_key(store.read("line-2", final=True, withdrawn="drop"))
     assert tables.points(table="%_settled").keys() == settled.keys() != set()
 
 

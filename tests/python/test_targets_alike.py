@@ -43,7 +43,7 @@ def test_it_has_the_points_changes_and_counts_of_a_store(place, store, batch):
                 changes = target_changes(target, name, since)
                 assert changes == {key: (known.get(key), now[key]) for key in changes}
                 assert changes.keys() >= {key for key, row in now.items() if known.get(key) != row}
-                settled = store.points(name, settled_only=True, flagged="drop", unread="keep")
+                settled = store.read(name, final=True, withdrawn="drop", unread="keep")
                 found = points_by_key(place.settled(target, name))
                 assert found == points_by_key(settled) != {}
                 through = store.coverage(name).settled_through

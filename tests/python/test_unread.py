@@ -108,7 +108,7 @@ def test_an_unread_day_is_an_error_however_it_is_read(store, read):
     with pytest.raises(
         siteline.errors.UnreadRange, match='feed "line-2": unread: 2026-11-17'
     ) as caught:
-        read(store.points("line-2", *day(17)))
+        read(store.read("line-2", *day(17)))
     assert caught.value.spans == (day(17),)
     assert isinstance(caught.value, siteline.errors.StoreError)
     assert 'unread="warn"' in caught.value.hint
@@ -121,12 +121,12 @@ def test_time_outside_of_what_can_have_been_read_is_an_error(store):
     with pytest.raises(
         siteline.errors.UnreadRange, match=r"the newest instant .* is 2026-11-19T23:55"
     ) as ahead:
-        len(store.points("line-2", *day(21)))
+        len(store.read("line-2", *day(21)))
     assert ahead.value.spans == (day(21),)
     with pytest.raises(siteline.errors.UnreadRange, match="the newest instant"):
-        len(store.points("line-2", NEWEST))
+        len(store.read("line-2", NEWEST))
     with pytest.raises(siteline.errors.UnreadRange, match="a feed of another name") as early:
-        len(store.points("line-2", *day(14, days=2)))
+        len(store.read("line-2", *day(14, days=2)))
     assert early.value.spans == (day(14),)
     assert "another name" not in ahead.value.hint
 
@@ -134,7 +134,7 @@ def test_time_outside_of_what_can_have_been_read_is_an_error(store):
 def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mark(store):
     start, end = day(19, days=2)
     with pytest.warns(siteline.SitelineWarning, match="its points end there") as warned:
-        frame = store.points("line-2", start, end).to_pandas()
+        frame = store.read("line-2", start, end).to_pandas()
     assert len(warned) == 1
     assert warned[0].filename == __file__
     coverage = frame.attrs["siteline"]["coverage"]
@@ -148,7 +148,7 @@ def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mar
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        open_end = store.points("line-2", start).to_pandas()
+        open_end = store.read("line-2", start).to_pandas()
     assert open_end.equals(frame)
     assert open_end.attrs["siteline"]["coverage"]["complete"]
 
@@ -173,18 +173,22 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
         feed = make_feed(page_size=50)
         report = sandbox.client(daily_allowance=1).sync(feed, store)
         assert (report["line-2"].newest, report.read_through) == (None, None)
-        for points in (store.points(feed), store.points(feed, *day(16)), store.as_of(feed, report)):
+        for points in (
+            store.read(feed),
+            store.read(feed, *day(16)),
+            store.read(feed, as_of=report),
+        ):
             with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
                 len(points)
         with pytest.warns(siteline.SitelineWarning, match="no range of it"):
-            assert len(store.points(feed, unread="warn")) == 0
-        kept = store.points(feed, unread="keep").to_pandas()
+            assert len(store.read(feed, unread="warn")) == 0
+        kept = store.read(feed, unread="keep").to_pandas()
         assert len(kept) == 50
         assert not kept.attrs["siteline"]["coverage"]["complete"], "the mark stays"
         with pytest.warns(siteline.SitelineWarning, match="have arrived"):
             assert len(store.changes(feed, since=0)) == 50
         with pytest.raises(siteline.errors.QueryError, match='"error", "warn" and "keep"'):
-            store.points(feed, unread="Keep")
+            store.read(feed, unread="Keep")
 
 
 def test_changes_lose_no_point_of_a_chain_that_has_not_ended(partial, tmp_path):

@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from siteline._display.protocols import (
         Client,
         Gathered,
-        Page,
         Query,
         Scan,
-        Table,
     )
-    from siteline._reports import PageReport, TableReport
-    from siteline.types import Allowance
+    from siteline.page import Page
+    from siteline.table import Table
+    from siteline.types import Allowance, ReadReport, StoreReport
 
 __all__: list[str] = []
 
 _ROWS = 5
+_DRAWN = 1 << 17
 _IDS_AND_TIME = 6
 
 _FINDINGS = {
@@ -96,9 +96,26 @@ def scan(shown: Scan, name: str = "Scan") -> str:
 
 
 def table(shown: Table) -> str:
-    """Show the origin of a table, its first series as lines, and its first points."""
-    parts = (_origin(shown._provenance()), _notes(shown.report), _points(shown))
-    return card("Table", _size(shown), *parts)
+    """Show the origin of a table, its first series as lines, and its first rows."""
+    frame = shown._handle
+    if not frame.is_in_memory:
+        return _stored(shown)
+    facts = _size(shown)
+    if shown.kind not in ("points", "changes"):
+        return card("Table", [shown.kind, *facts], _provenance(shown), _first_rows(shown))
+    notes = [] if frame.selection() else [_notes(shown.report)]
+    return card("Table", facts, _provenance(shown), *notes, _points(shown))
+
+
+def _stored(shown: Table) -> str:
+    """Show the first points of a store, and what of the range has been read."""
+    selection = shown._handle.selection()
+    what, read, is_whole = selection or ("", "", True)
+    first = shown.head(_DRAWN)
+    facts = [text(what, 400), counted(len(first), "point") if len(first) < _DRAWN else ""]
+    colour = "" if is_whole else f' style="color:{AMBER}"'
+    lines = f"<div{colour}>{text(read, 400)}</div>"
+    return card("Table", [fact for fact in facts if fact], lines, _points(first))
 
 
 def gathered(shown: Gathered) -> str:
@@ -109,18 +126,16 @@ def gathered(shown: Gathered) -> str:
     except QueryError:
         lines = "".join(f"<div>{text(one, 200)}</div>" for one in shown)
         return card("Gathered", [tables, "not merged"], lines)
-    parts = (_origin(merged._provenance()), _notes(merged.report), _points(merged))
+    parts = (_provenance(merged), _notes(merged.report), _points(merged))
     return card("Gathered", [tables, *_size(merged)], *parts)
 
 
 def page(shown: Page) -> str:
     """Show one page in the form of a table."""
-    source = shown._provenance()
-    report = shown.report
-    facts = [counted(len(shown), "point"), f"{report['series']:,} series"]
+    facts = [counted(len(shown), "point"), f"{shown.report.series:,} series"]
     facts += ["the last"] if shown.bookmark is None else []
-    title = f"Page {source['resumed_after_pages'] + 1:,}"
-    return card(title, facts, _origin(source), _notes(report), _points(shown))
+    title = f"Page {shown.sequence:,}"
+    return card(title, facts, _provenance(shown), _notes(shown.report), _points(shown))
 
 
 def allowance_bar(shown: Allowance) -> str:
@@ -186,23 +201,27 @@ def _interval(shown: Query) -> str:
 
 
 def _size(shown: Table) -> list[str]:
-    report = shown.report
-    facts = [counted(len(shown), "point")]
-    if not shown._provenance():
+    source = shown._handle.provenance()
+    facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
+    if not source:
         return facts
-    facts += [f"{report['series']:,} series", counted(report["pages"], "page")]
-    before = report["resumed_after_pages"]
+    facts.append(f"{len(shown._handle.series()):,} series")
+    facts += [counted(source["pages"], "page")] if "pages" in source else []
+    before = source.get("resumed_after_pages", 0)
     return [*facts, f"without {counted(before, 'earlier page')}"] if before else facts
 
 
-def _origin(source: Mapping[str, Any]) -> str:
+def _provenance(shown: Table) -> str:
     """Write where and when points were read, and the query; nothing for a sandbox's truth."""
+    source = shown._handle.provenance()
     if not source:
         return ""
-    where = f"{text(source['host'], 200)} · read {to_microsecond(source['read_at'])} UTC"
-    queries = source["query"] if isinstance(source["query"], str) else "; ".join(source["query"])
+    if "host" not in source:
+        return muted(f"{text(source['store'], 200)} · {text(source['feed'], 200)}", "div")
+    read_at = _short(source["read_at"])
+    where = f"{text(source['host'], 200)} · read {read_at} UTC"
     stored = "".join(muted(_share(one), "div") for one in source.get("through", ()))
-    return muted(f"{where} · {text(queries, 300)}", "div") + stored
+    return muted(f"{where} · {text(source['query'], 300)}", "div") + stored
 
 
 def _share(share: Mapping[str, Any]) -> str:
@@ -221,26 +240,28 @@ def _short(instant: str) -> str:
     return text(instant.removesuffix("Z").replace("T", " ").removesuffix(" 00:00:00"), 40)
 
 
-def _notes(report: PageReport | TableReport) -> str:
-    counts: Mapping[str, Any] = report
+def _notes(report: ReadReport | StoreReport) -> str:
+    counts = report.to_dict()
     notes = [f"{counts[name]:,} {what}" for name, what in _FINDINGS.items() if counts.get(name)]
-    if unknown := report["unknown_members"]:
+    if unknown := counts.get("unknown_members"):
         more = ", …" if len(unknown) > 5 else ""
         notes.append("unknown members " + ", ".join(map(text, unknown[:5])) + more)
     return f"<div>Notes: {' · '.join(notes)}</div>" if notes else ""
 
 
-def _points(shown: Table | Page) -> str:
+def _points(shown: Table) -> str:
     if not len(shown):
         return muted("no points", "div")
-    return sparklines(shown._preview()) + _first_rows(shown)
+    return sparklines(shown._handle.preview()) + _first_rows(shown)
 
 
-def _first_rows(shown: Table | Page) -> str:
-    records = list(islice(shown.records(), _ROWS))
+def _first_rows(shown: Table) -> str:
+    if not len(shown):
+        return muted("no rows", "div")
+    records = list(islice(shown._rows(), _ROWS))
     styles = [LEFT if n < _IDS_AND_TIME else RIGHT for n in range(len(records[0]))]
     head = zip(map(text, records[0]), styles, strict=True)
     rows = (zip(map(cell, one.values()), styles, strict=True) for one in records)
     rest = len(shown) - len(records)
-    more = muted(f"… and {counted(rest, 'more point')}", "div") if rest else ""
+    more = muted(f"… and {counted(rest, 'more row')}", "div") if rest else ""
     return html_table(head, rows) + more

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from siteline._reports import PageReport, TableReport
+    from siteline.table import Table
     from siteline.types import Allowance
 
 __all__: list[str] = []
@@ -101,38 +101,6 @@ class Query(Protocol):
     def filters(self) -> Mapping[str, Sequence[str]]: ...
 
 
-class _PointSource(Protocol):
-    """The points of a page or of a table."""
-
-    def __len__(self) -> int: ...
-    def records(self) -> Iterator[Mapping[str, Any]]: ...
-    def _preview(self) -> Preview: ...
-    def _provenance(self) -> Mapping[str, Any]: ...
-
-
-class Columns(Protocol):
-    """The columns of points, for frames and pictures."""
-
-    def _columns(self) -> list[tuple[Any, ...]]: ...
-    def _provenance(self) -> Mapping[str, Any]: ...
-
-
-class Page(_PointSource, Protocol):
-    """A page."""
-
-    @property
-    def report(self) -> PageReport: ...
-    @property
-    def bookmark(self) -> object | None: ...
-
-
-class Table(_PointSource, Protocol):
-    """A table."""
-
-    @property
-    def report(self) -> TableReport: ...
-
-
 class Scan(Protocol):
     """A scan."""
 
@@ -186,13 +154,3 @@ class Store(Protocol):
     def _overview(self) -> Sequence[FeedOverview]: ...
 
 
-class Points(Protocol):
-    """Points of a store.
-
-    The preview: the selection as text, the series of the first points, these points, their number,
-    whether there are more, what of the range has been read, and whether that is all of it.
-    """
-
-    def _preview(
-        self,
-    ) -> tuple[str, Preview, Iterator[Mapping[str, Any]], int, bool, str, bool]: ...

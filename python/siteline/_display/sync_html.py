@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from siteline._counts import counted
@@ -13,7 +12,6 @@ from siteline._display.elements import (
     NONE,
     RIGHT,
     card,
-    cell,
     html_table,
     muted,
     pairs,
@@ -21,7 +19,6 @@ from siteline._display.elements import (
     text,
 )
 from siteline._display.html import allowance_bar
-from siteline._display.sparklines import sparklines
 from siteline._times import duration, to_microsecond
 from siteline.errors import ClosedError
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from siteline._display.protocols import Feed, Points, Store
+    from siteline._display.protocols import Feed, Store
     from siteline.types import Coverage, Delays, Lateness, Plan, SyncReport, Task
 
 __all__: list[str] = []
@@ -69,21 +66,6 @@ def store(shown: Store) -> str:
     names = ["feed", "query", "settled through", "read through", "newest"]
     head = [*((name, LEFT) for name in names), ("sequence", RIGHT)]
     return card("Store", facts, html_table(head, rows))
-
-
-def points(shown: Points) -> str:
-    """Show the first points as line charts, and a few of them as rows."""
-    selected, preview, records, count, more, read, wholly = shown._preview()
-    read = text(read, 300)
-    facts = [text(selected, 200), read if wholly else f"<b>{read}</b>"]
-    if not count:
-        return card("Points", [*facts, "no points"])
-    first = list(islice(records, _ROWS))
-    styles = [RIGHT if isinstance(one, (int, float)) else LEFT for one in first[0].values()]
-    head = list(zip(map(text, first[0]), styles, strict=True))
-    body = [list(zip(map(cell, one.values()), styles, strict=True)) for one in first]
-    size = f"the first {counted(count, 'point')} of more" if more else counted(count, "point")
-    return card("Points", [*facts, size], sparklines(preview), html_table(head, body))
 
 
 def coverage(shown: Coverage) -> str:

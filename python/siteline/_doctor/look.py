@@ -12,10 +12,11 @@ from siteline._core import Client
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from siteline._core import Page, _Way
+    from siteline._core import _Way
     from siteline._records.discovery import Discovery
     from siteline.aio import AsyncClient
     from siteline.credentials import Credential, MutualTls
+    from siteline.page import Page
 
 __all__: list[str] = []
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siteline._core import Page
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, ok, told, warn
 from siteline._escape import escaped
 from siteline._times import to_minute
 from siteline.errors import ScopeError
+from siteline.page import Page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from siteline._doctor.look import Look
-    from siteline._reports import PageReport
+    from siteline.types import ReadReport
 
 __all__: list[str] = []
 
@@ -54,7 +54,7 @@ def data(look: Look) -> Seen:
     if not len(page):
         return warn(f"a page without points {hour}", "Nothing was measured, or nothing is allowed.")
     report = page.report
-    return ok(f"{counted(report['points'], 'point')} of {report['series']:,} series {hour}")
+    return ok(f"{counted(report.points, 'point')} of {report.series:,} series {hour}")
 
 
 def shape(look: Look) -> Seen:
@@ -62,9 +62,9 @@ def shape(look: Look) -> Seen:
     page, _ = look.page()
     assert isinstance(page, Page)
     report = page.report
-    parts = [_found("array", report["arrays"]), _found("timestamps", report["timestamp_forms"])]
-    if report["unknown_members"]:
-        parts.append(f"unknown members, which are left out: {_some(report['unknown_members'])}")
+    parts = [_found("array", report.arrays), _found("timestamps", report.timestamp_forms)]
+    if report.unknown_members:
+        parts.append(f"unknown members, which are left out: {_some(report.unknown_members)}")
     unusual = _unusual(report)
     seen = "; ".join(filter(None, parts)) or "nothing to see"
     return warn(f"{seen}; {unusual}", "Ask whoever runs the service.") if unusual else ok(seen)
@@ -74,8 +74,8 @@ def _found(what: str, names: Sequence[str]) -> str:
     return f"{what} {', '.join(names)}, found by its form" if names else ""
 
 
-def _unusual(report: PageReport) -> str:
-    counts = {what: report[name] for name, what in _UNUSUAL.items()}  # type: ignore[literal-required]
+def _unusual(report: ReadReport) -> str:
+    counts = {what: getattr(report, name) for name, what in _UNUSUAL.items()}
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 

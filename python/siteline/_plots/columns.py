@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from siteline._display.protocols import Columns
+    from siteline._core import Frame
 
 __all__: list[str] = []
 
@@ -51,13 +51,13 @@ class Points(NamedTuple):
         return first
 
 
-def points_of(source: Columns) -> Points:
+def points_of(source: Frame) -> Points:
     """Read the columns of a source, once."""
-    provenance = source._provenance()
+    given, provenance = source.columns(None, None)
     columns: dict[str, Any] = {}
     codes: dict[str, tuple[memoryview, Sequence[str]]] = {}
     lengths, zone, kept = memoryview(b"").cast("q"), "UTC", []
-    for name, kind, *payload in source._columns():
+    for name, kind, *payload in given:
         if kind == "runs":
             codes[name] = (memoryview(payload[0]).cast("i"), payload[2])
             lengths = memoryview(payload[1]).cast("q")

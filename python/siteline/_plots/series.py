@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from math import inf
 from operator import sub
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from siteline._plots.columns import known
 from siteline._plots.stretches import line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
     from siteline._plots.columns import Ids, Points
     from siteline._plots.stretches import Line
 
-    _Labels: TypeAlias = Mapping[Any, Any] | Callable[[Ids], Any] | None
+    _Labels: TypeAlias = Mapping[Ids, str] | None
 
 __all__: list[str] = []
 
@@ -68,13 +68,8 @@ def _joined(ids: Ids, places: list[int]) -> str:
 def _named(ids: Ids, labels: _Labels) -> Name | None:
     if labels is None:
         return None
-    given = labels(ids) if callable(labels) else labels.get(ids, labels.get(ids[_TAG]))
-    if given is None:
-        return None
-    if isinstance(given, str):
-        return Name(given, None)
-    label, unit = given
-    return Name(str(label), None if unit is None else str(unit))
+    label = labels.get(ids)
+    return None if label is None else Name(label, None)
 
 
 def smallest_step(points: Points, series: Sequence[Ids]) -> int | None:

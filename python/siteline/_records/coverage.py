@@ -106,7 +106,7 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        from siteline._core import Store
+        from siteline.store import Store
 
         return Store._coverage_of(state, now)
 

@@ -142,7 +142,7 @@ class Lateness(FrozenRecord):
         >>> print(siteline.types.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
-        from siteline._core import Store
+        from siteline.store import Store
 
         return Store._lateness_of(state)
 

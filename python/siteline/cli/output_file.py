@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
-    from siteline import Points
+    from siteline import Table
 
 __all__ = ["OutputFile", "Written", "add_output"]
 
@@ -110,7 +110,7 @@ class OutputFile:
         with locked(self.beside("run"), self.name):
             yield
 
-    def write(self, points: Points, columns: Sequence[str]) -> Written:
+    def write(self, points: Table, columns: Sequence[str]) -> Written:
         """Write all points."""
         if self._parquet is not None and self.is_stdout:
             import shutil

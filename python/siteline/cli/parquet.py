@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from siteline import Points
+    from siteline import Table
 
-    _Writer = Callable[[Points, Sequence[str], str], int]
+    _Writer = Callable[[Table, Sequence[str], str], int]
 
 __all__ = ["parquet_writer"]
 
@@ -52,7 +52,7 @@ def parquet_writer() -> _Writer:
     return _by_polars
 
 
-def _by_pyarrow(points: Points, _columns: Sequence[str], path: str) -> int:
+def _by_pyarrow(points: Table, _columns: Sequence[str], path: str) -> int:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
@@ -79,7 +79,7 @@ def _groups(batches: Any) -> Iterator[list[Any]]:
         yield group
 
 
-def _by_polars(points: Points, columns: Sequence[str], path: str) -> int:
+def _by_polars(points: Table, columns: Sequence[str], path: str) -> int:
     import polars as pl
     from polars.io.plugins import register_io_source
 

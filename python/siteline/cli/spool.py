@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from siteline import Client, Feed, Points, Store
+    from siteline import Client, Feed, Store, Table
     from siteline.types import Progress, Query, SyncReport
 
 __all__ = ["Range", "Spool", "private_folder", "remove"]
@@ -192,10 +192,10 @@ class Spool:
         self._feed = feed
         return report
 
-    def points(self, through: datetime) -> Points:
+    def points(self, through: datetime) -> Table:
         """Return what was read, up to this time. What a chain that was begun anew lacks is out."""
         assert self._feed is not None
-        return self._store.points(self._feed, self._feed.since, through, flagged="drop")
+        return self._store.read(self._feed, self._feed.since, through, withdrawn="drop")
 
     def close(self) -> None:
         """Close the store."""

@@ -148,7 +148,7 @@ def _reached(store: Store, feed: Feed) -> dict[str, Any]:
     coverage = store.coverage(feed)
     return {
         # All that have arrived, also those of chains that have not ended.
-        "points": len(store.points(feed, unread="keep")),
+        "points": len(store.read(feed, unread="keep")),
         "settled_through": coverage.settled_through,
         "read_through": coverage.read_through,
         "newest": coverage.newest,

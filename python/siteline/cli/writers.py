@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import BinaryIO
 
-    from siteline import Points
+    from siteline import Table
 
     _Row = Sequence[Any]
 
@@ -32,7 +32,7 @@ class _Ipc(Protocol):
     def _ipc(self) -> Iterable[bytes]: ...
 
 
-def write_stream(points: Points, columns: Sequence[str], format: str, stream: BinaryIO) -> int:
+def write_stream(points: Table, columns: Sequence[str], format: str, stream: BinaryIO) -> int:
     """Write all points as CSV, JSON lines or an Arrow IPC stream; return how many they are."""
     if format == "arrow":
         for piece in cast("_Ipc", points)._ipc():
@@ -48,7 +48,7 @@ def write_stream(points: Points, columns: Sequence[str], format: str, stream: Bi
     return count
 
 
-def rows_of(points: Points, columns: Sequence[str]) -> Iterable[_Row]:
+def rows_of(points: Table, columns: Sequence[str]) -> Iterable[_Row]:
     """Yield the points as tuples of these columns."""
     if tuple(columns) == COLUMNS:
         return points.records(named=True)

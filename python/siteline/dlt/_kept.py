@@ -29,8 +29,8 @@ from dlt.common.storages.exceptions import (
 )
 from dlt.pipeline.state_sync import load_pipeline_state_from_destination
 
-from siteline._core import Store
 from siteline.errors import ConfigError, StoreBusy, StoreError
+from siteline.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._core import Page
+    from siteline.page import Page
 
     _Ids: TypeAlias = tuple[str | None, ...]
 

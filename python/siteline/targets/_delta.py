@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from siteline._core import Page
+    from siteline.page import Page
 
 _POINT = ", ".join((*_shared.IDS, "timestamp", *_shared.VALUES))
 
@@ -117,14 +117,14 @@ class Delta(_shared.SharedTarget):
             days |= {page.query.start.date(), (page.query.end - timedelta(microseconds=1)).date()}
         between = f"day between '{min(days)}' and '{max(days)}'" if days else "false"
         sql = f"select {_POINT}, flagged from t where {equals('feed', feed)} and {between}"
-        found = page.against(lake.read(sql, t=points))
+        found = page.diff(lake.read(sql, t=points))
         counts = [len(found.inserted), len(found.changed), 0]
         rows = lake.marked(found.inserted, feed, number, number, False)
         rows += lake.marked(found.changed, feed, number, number, False)
         if not page.is_whole:
             rows += lake.marked(found.unchanged, feed, None, number, False)
             sql += f" and seen < {page.first_sequence}"
-            found = page.against(lake.read(sql, t=points)) if page.is_last else found
+            found = page.diff(lake.read(sql, t=points)) if page.is_last else found
         if page.is_last:
             rows += lake.marked(found.missing, feed, number, None, True)
             counts[2] = len(found.missing)
@@ -140,7 +140,7 @@ class Delta(_shared.SharedTarget):
         sql = f"select {_POINT}, sequence, flagged from now where {where} and sequence > {since}"
         if not old:
             return self._lake.read(sql, now=now)
-        past = self._lake.as_of(feed, since) if since else now
+        past = self._lake.read(feed, as_of=since) if since else now
         known = f"(select * from past where {where} and {since > 0}) t"
         names = ", ".join(f"t.{name} as old_{name}" for name in (*_shared.VALUES, "flagged"))
         sql = f"select s.*, {names} from ({sql}) s left join {known} on {SAME}"

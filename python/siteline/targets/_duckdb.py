@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-    from siteline._core import Page
+    from siteline.page import Page
 
     _Database = str | os.PathLike[str] | DuckDBPyConnection
 

@@ -17,7 +17,7 @@ from siteline.targets import _refusals, _shared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from siteline._core import Page
+    from siteline.page import Page
 
 
 class Postgres(_shared.SharedTarget):

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import TypeAlias
 
-    from siteline._core import Page
+    from siteline.page import Page
 
     _Counts: TypeAlias = tuple[int, int, int] | tuple[int, int, int, int]
 

@@ -68,7 +68,7 @@ class SharedTarget(ABC):
 
 def settled_ranges(state: bytes) -> list[tuple[datetime, datetime]]:
     """Return the ranges of a feed that are settled, half-open, ascending and apart."""
-    from siteline._core import Store
+    from siteline.store import Store
 
     return Store._settled_of(state)
 

@@ -25,7 +25,7 @@ def counts(report):
 
 def stored_points(store, feed="line-2", *range_, **options):
     """Returns the points of a store by key."""
-    return rows_by_key(store.points(feed, *range_, **options))
+    return rows_by_key(store.read(feed, *range_, **options))
 
 
 def true_points(sandbox, end, **options):

@@ -39,8 +39,8 @@ def store_points(store: siteline.Store, feed: str) -> dict[Key, Known]:
     """Returns the points of a feed in a store, including points of incomplete chains."""
     if feed not in store.feeds:
         return {}
-    flagged = {key for (key,) in _rows(store.points(feed, flagged="only", unread="keep"), KEY)}
-    points = _rows(store.points(feed, unread="keep"), KEY, VALUES)
+    flagged = {key for (key,) in _rows(store.read(feed, withdrawn="only", unread="keep"), KEY)}
+    points = _rows(store.read(feed, unread="keep"), KEY, VALUES)
     return _unique((key, (values, key in flagged)) for key, values in points)
 
 

@@ -143,11 +143,11 @@ class FeedPoints:
     def check(self, store: siteline.Store) -> None:
         """I3: the store's points are these, as of now and as of the past that was remembered."""
         known = self.name in store.feeds
-        stored = store.points(self.name, unread="keep") if known else None
+        stored = store.read(self.name, unread="keep") if known else None
         self.compare("I3", self.points, stored)
         if self.past:
             sequence, points = self.past
-            past = store.as_of(self.name, sequence, unread="keep")
+            past = store.read(self.name, unread="keep", as_of=sequence)
             self.compare(f"I3: as of page {sequence}", points, past)
 
     def compare(

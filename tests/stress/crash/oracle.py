@@ -183,7 +183,7 @@ class Oracle:
         settled = [window for window in windows if window.state == "settled"]
         end = max(window.end for window in settled)
         # What the service has withdrawn is flagged.
-        stored = rows_of(store.points(feed, end=end, flagged="drop").records(named=True))
+        stored = rows_of(store.read(feed, end=end, withdrawn="drop").records(named=True))
         truth = self.harness.sandbox.expected(
             site=SITE, line=feed.line, start=start, end=end, interval=INTERVAL
         )

@@ -102,7 +102,7 @@ class PowerTrials:
         self.harness.restore(None)
         self.harness.run()
         with siteline.Store(self.harness.store) as store:
-            points = len(store.points("line-1", unread="keep"))
+            points = len(store.read("line-1", unread="keep"))
         disk = Disk.of(folder)
         self.record(folder, BACKUP, self.harness.store, copy)
 
@@ -111,7 +111,7 @@ class PowerTrials:
                 return
             with siteline.Store(copy) as store:
                 store.check()
-                if len(store.points("line-1", unread="keep")) != points:
+                if len(store.read("line-1", unread="keep")) != points:
                     raise Broken("I1: the backup has other points")
 
         self.check_states(result, disk, folder, check)

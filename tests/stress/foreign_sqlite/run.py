@@ -56,7 +56,7 @@ def _check(path: Path, points: list[int]) -> None:
     """Verifies the file and the number of points of each feed."""
     with siteline.Store(path) as store:
         store.check()
-        assert [len(store.points(name)) for name in FEEDS] == points
+        assert [len(store.read(name)) for name in FEEDS] == points
         store.backup(path.with_name("copy"))
     with closing(sqlite3.connect(path.with_name("copy"))) as copy:
         assert copy.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

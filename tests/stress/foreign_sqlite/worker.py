@@ -49,12 +49,12 @@ def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
         report = client.sync(feed, store, wait="1m", progress=progress)
         if not report.complete:
             raise SystemExit(f"sync {number} of {name} is not complete")
-        points = len(store.points(feed))
+        points = len(store.read(feed))
         print("synced", number, points, flush=True)
         progress(None)
         sandbox.clock.advance("15m")
     truth = sandbox.expected(site="S1", line="L2", interval="5m", start=feed.since, end=NOW)
-    stored = store.points(feed, feed.since, NOW)
+    stored = store.read(feed, feed.since, NOW)
     print("equal", len(truth), len(stored), flush=True)
     store.close()
 

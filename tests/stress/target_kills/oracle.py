@@ -133,7 +133,7 @@ class Oracle:
     def compare_settled(self, name: str, target: Any) -> None:
         """What is settled for the target is so for the store."""
         if self.sequences[name]:
-            settled = self.store.points(name, settled_only=True, flagged="drop", unread="keep")
+            settled = self.store.read(name, final=True, withdrawn="drop", unread="keep")
             found = points_by_key(self.harness.place.settled(target, name))
             difference(f"{name}, settled", found, points_by_key(settled))
 

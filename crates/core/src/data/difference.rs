@@ -179,9 +179,9 @@ impl<'a> Stored<'a> {
         let names = COLUMN_NAMES;
         let ids = |index: usize| column(batch, names[index], |name, array| texts(name, array));
         let numbers = |index: usize| column(batch, names[index], doubles);
-        let flagged = batch.column_by_name("flagged").map(|array| match array.data_type() {
+        let flagged = batch.column_by_name("withdrawn").map(|array| match array.data_type() {
             DataType::Boolean => Ok(array.as_boolean()),
-            other => Err(refused(&format!("the column \"flagged\" holds {other}, not booleans"))),
+            other => Err(refused(&format!("the column \"withdrawn\" holds {other}, not booleans"))),
         });
         Ok(Self {
             ids: [ids(0)?, ids(1)?, ids(2)?, ids(3)?, ids(4)?],

@@ -164,7 +164,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    pub(super) const NAMES: [&str; 4] = ["new", "revised", "absent", "returned"];
+    pub(super) const NAMES: [&str; 4] = ["new", "revised", "withdrawn", "returned"];
 }
 
 /// Calls `give` with each point of a block that a view shows, ascending.

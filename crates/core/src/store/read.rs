@@ -109,6 +109,12 @@ impl Reader {
         &self.identities
     }
 
+    /// The ids of the series that are read.
+    pub fn picked(&self) -> impl Iterator<Item = &Identity> {
+        let number = |ids: &&Identity| self.known.series.get(*ids).copied();
+        self.identities.iter().filter(move |ids| number(ids).is_some_and(|one| self.is_picked(one)))
+    }
+
     /// Reads these series alone, by their places in [`Reader::identities`], and none that the filter
     /// does not pick. Called before the first points are asked for.
     pub fn keep_series(&mut self, places: &[usize]) {

@@ -14,6 +14,10 @@ pub type SeriesIds = [Option<String>; 5];
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeriesFilter {
+    /// Ids of sites.
+    pub site: Option<Vec<String>>,
+    /// Ids of lines.
+    pub line: Option<Vec<String>>,
     /// Ids of machines.
     pub machine: Option<Vec<String>>,
     /// Ids of devices.
@@ -33,9 +37,14 @@ impl SeriesFilter {
 
     /// The lists of ids, each with its name and the place of its column.
     #[must_use]
-    pub fn lists(&self) -> [(&'static str, usize, Option<&[String]>); 3] {
-        let lists =
-            [("machine", 2, &self.machine), ("device", 3, &self.device), ("tag", 4, &self.tag)];
+    pub fn lists(&self) -> [(&'static str, usize, Option<&[String]>); 5] {
+        let lists = [
+            ("site", 0, &self.site),
+            ("line", 1, &self.line),
+            ("machine", 2, &self.machine),
+            ("device", 3, &self.device),
+            ("tag", 4, &self.tag),
+        ];
         lists.map(|(name, column, list)| (name, column, list.as_deref()))
     }
 

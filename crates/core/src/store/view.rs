@@ -21,7 +21,7 @@ pub enum View {
     /// As they were known when this page request had been applied.
     AsOf(u64),
     /// Only those that are new or changed since this page request, with a column `change`: `new`,
-    /// `revised`, `absent` (flagged since), `returned` (no longer flagged).
+    /// `revised`, `withdrawn`, `returned` (no longer withdrawn).
     ChangedSince(u64),
 }
 
@@ -76,7 +76,7 @@ pub trait Choice: DeserializeOwned {
 }
 
 impl Choice for Flagged {
-    const OPTION: &'static str = "flagged";
+    const OPTION: &'static str = "withdrawn";
     const CHOICES: &'static str = "\"keep\", \"drop\" and \"only\"";
 }
 

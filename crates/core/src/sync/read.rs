@@ -54,22 +54,126 @@ pub struct Snapshot {
     pub coverage: RangeCoverage,
     /// What is missing from the points, as a sentence; `None` where nothing is.
     pub warning: Option<String>,
+    /// The bucket timestamps to read, in microseconds; `None` for all.
+    ranges: Option<Vec<(i64, i64)>>,
 }
 
-impl Snapshot {
-    /// The buckets that its points can have: those of the parts that were read. `None` where the points are
-    /// a part of what was read, and for a feed without an interval.
-    pub fn expected(&self, spec: &ReadSpec) -> Option<Expected> {
-        if spec.is_log() || spec.flagged == Flagged::Only {
-            return None;
-        }
-        let ranges = |ranges: &Ranges| -> Vec<_> {
-            ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
+/// A read whose points do not change: a later sync adds newer versions, and this read leaves them out.
+#[derive(Debug, Clone)]
+pub struct PinnedRead {
+    /// The selection.
+    pub spec: ReadSpec,
+    /// The sequence number of the newest page.
+    pub sequence: u64,
+    /// The feed as the store has it.
+    pub feed: Feed,
+    /// What of the range has been read from the service.
+    pub coverage: RangeCoverage,
+    ranges: Option<Vec<(i64, i64)>>,
+    kept_from: i64,
+}
+
+/// A [`PinnedRead`] for another process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PinnedState {
+    spec: ReadSpec,
+    sequence: u64,
+    ranges: Option<Vec<(i64, i64)>>,
+    kept_from: i64,
+}
+
+impl PinnedRead {
+    /// The read of a state, in the same store.
+    ///
+    /// # Errors
+    /// `StoreError` for an unknown feed; the others.
+    pub fn restore(store: &Store, state: PinnedState) -> Result<Self> {
+        let PinnedState { spec, sequence, ranges, kept_from } = state;
+        let known = read_state(store, &spec.feed)?;
+        let is_now = store.sequence(&spec.feed)? == sequence;
+        let view = if is_now { spec.view } else { View::AsOf(sequence) };
+        let coverage = ReadSpec { view, ..spec.clone() }.coverage_in(store, &known)?;
+        Ok(Self { spec, sequence, feed: known.feed().clone(), coverage, ranges, kept_from })
+    }
+
+    /// The state for [`PinnedRead::restore`].
+    #[must_use]
+    pub fn state(&self) -> PinnedState {
+        let Self { spec, sequence, ranges, kept_from, .. } = self.clone();
+        PinnedState { spec, sequence, ranges, kept_from }
+    }
+
+    /// Opens a reader of the points, or of other ones of the same read.
+    ///
+    /// # Errors
+    /// `StoreError` where points were removed since; the others.
+    pub fn open(&self, store: &Store, flagged: Flagged) -> Result<Reader> {
+        let feed = &self.spec.feed;
+        let reader = |view| {
+            let (ranges, series) = (self.ranges.clone(), self.spec.series.clone());
+            store.read(feed, PointFilter { ranges, view, flagged, series })
         };
-        let RangeCoverage { read, unread, settled, .. } = &self.coverage;
-        let asked = [ranges(read), ranges(unread)].concat();
-        let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
-        Some(Expected::new(self.feed.input().interval_seconds?, asked, read))
+        let mut found = reader(self.spec.view)?;
+        if self.spec.view == View::Latest && store.sequence(feed)? != self.sequence {
+            let view = View::AsOf(self.sequence);
+            store.check_history(feed, view, self.first())?;
+            found = reader(view)?;
+        }
+        let kept_from = found.kept_from();
+        if kept_from > self.kept_from && self.first().is_none_or(|first| first < kept_from) {
+            let message = format!("points of feed {feed:?} were removed after this table was read");
+            let hint = "store.read(...) reads what is left.";
+            return Err(Error::new(Kind::StoreError, message).with_hint(hint));
+        }
+        Ok(found)
+    }
+
+    /// The part of the read between two bucket timestamps, in microseconds.
+    #[must_use]
+    pub fn within(&self, start: Option<i64>, end: Option<i64>) -> Self {
+        let (start, end) = (start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX));
+        let all = self.ranges.clone().unwrap_or_else(|| vec![(i64::MIN, i64::MAX)]);
+        let parts = all.into_iter().map(|(from, to)| (from.max(start), to.min(end)));
+        Self { ranges: Some(parts.filter(|(from, to)| from < to).collect()), ..self.clone() }
+    }
+
+    /// The first bucket timestamp to read, in microseconds; `None` where there is no bound.
+    fn first(&self) -> Option<i64> {
+        self.ranges.as_ref().map(|ranges| ranges.first().map_or(i64::MAX, |range| range.0))
+    }
+
+    /// The buckets that its points can have: those of the parts that were read. `None` where that is not known.
+    #[must_use]
+    pub fn expected(&self) -> Option<Expected> {
+        expected(&self.spec, &self.coverage, &self.feed)
+    }
+}
+
+/// The buckets that points can have: those of the parts that were read. `None` where the points are a part
+/// of what was read, and for a feed without an interval.
+fn expected(spec: &ReadSpec, coverage: &RangeCoverage, feed: &Feed) -> Option<Expected> {
+    if spec.is_log() || spec.flagged == Flagged::Only {
+        return None;
+    }
+    let ranges = |ranges: &Ranges| -> Vec<_> {
+        ranges.iter().map(Range::microseconds).map(|(start, end)| start..end).collect()
+    };
+    let RangeCoverage { read, unread, settled, .. } = coverage;
+    let asked = [ranges(read), ranges(unread)].concat();
+    let read = if spec.settled_only { settled.as_ref().map(ranges)? } else { ranges(read) };
+    Some(Expected::new(feed.input().interval_seconds?, asked, read))
+}
+
+impl ReadSpec {
+    /// Fixes the points to those that the store has now. Gives a warning where parts are missing from them.
+    ///
+    /// # Errors
+    /// As [`ReadSpec::open`].
+    pub fn pin(self, store: &Store) -> Result<(PinnedRead, Option<String>)> {
+        let snapshot = self.open(store)?;
+        let Snapshot { sequence, feed, coverage, warning, ranges, .. } = snapshot;
+        let kept_from = snapshot.reader.kept_from();
+        Ok((PinnedRead { spec: self, sequence, feed, coverage, ranges, kept_from }, warning))
     }
 }
 
@@ -146,9 +250,10 @@ impl ReadSpec {
         let coverage = self.coverage_in(store, state)?;
         let warning = coverage.check(&self.feed, self.unread)?;
         let ranges = self.ranges(state, &coverage);
+        let read_ranges = ranges.clone();
         let snapshot = |reader, sequence| {
             let feed = state.feed().clone();
-            Snapshot { reader, sequence, feed, coverage, warning }
+            Snapshot { reader, sequence, feed, coverage, warning, ranges: read_ranges }
         };
         let (view, flagged, series) = (self.view, self.flagged, self.series.clone());
         let mut filter = PointFilter { ranges, view, flagged, series };
@@ -249,12 +354,12 @@ impl fmt::Display for ReadSpec {
         }
         write!(f, "{}", self.series)?;
         if self.settled_only {
-            f.write_str(", settled only")?;
+            f.write_str(", final")?;
         }
         f.write_str(match self.flagged {
             Flagged::Keep => "",
-            Flagged::Drop => ", without flagged",
-            Flagged::Only => ", flagged only",
+            Flagged::Drop => ", without withdrawn",
+            Flagged::Only => ", withdrawn only",
         })?;
         f.write_str(match self.unread {
             Unread::Error | Unread::Warn => "",

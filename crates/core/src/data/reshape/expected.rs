@@ -3,12 +3,14 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::point_columns::PointColumns;
 use super::local_grid::timestamp;
 use crate::error::{Error, Kind, Result};
 
 /// The buckets that points can have. Times are microseconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
     width: i64,
     /// What was asked for, ascending.

@@ -3,6 +3,7 @@
 
 mod completeness;
 mod expected;
+mod gap_list;
 mod gaps;
 mod local_grid;
 mod rebucket;
@@ -11,6 +12,7 @@ mod wide;
 
 pub use completeness::{Completeness, completeness};
 pub use expected::Expected;
+pub use gap_list::{GapList, gap_list};
 pub use gaps::with_gaps;
 pub use local_grid::LocalGrid;
 pub use rebucket::{Rebucketed, Reduction, rebucket};

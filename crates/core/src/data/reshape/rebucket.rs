@@ -42,9 +42,7 @@ impl Reduction {
             "last" => Ok(Self::Last),
             _ => Err(Error::new(
                 Kind::QueryError,
-                format!(
-                    "value={name:?} is unknown: give \"mean\", \"sum\", \"first\", \"last\" or None"
-                ),
+                format!("agg={name:?} is unknown: give \"mean\", \"sum\", \"first\" or \"last\""),
             )),
         }
     }

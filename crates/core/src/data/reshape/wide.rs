@@ -29,7 +29,7 @@ pub enum Measure {
 }
 
 /// The points of a table, with a column for each series.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Wide {
     /// What the cells hold.
     pub measure: Measure,
@@ -106,7 +106,7 @@ impl Wide {
                 let message =
                     format!("two series would have the column {name:?}: ({one}) and ({other})");
                 return Err(Error::new(Kind::QueryError, message)
-                    .with_hint("to_pandas() keeps them apart, with a level for each id."));
+                    .with_hint("Keep one of them with find(), or give labels= that differ."));
             }
         }
         Ok(names)
@@ -136,7 +136,7 @@ impl Wide {
 
 /// The ids of a series as one name.
 fn joined(series: &Identity) -> String {
-    series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join("/")
+    series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")
 }
 
 /// The ids of a series, for an error.
@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(
             cells(&wide),
             [
-                ("////a".to_owned(), vec![Some(1.0), None, None]),
-                ("////b".to_owned(), vec![None, Some(2.0), Some(3.0)]),
+                (" /  /  /  / a".to_owned(), vec![Some(1.0), None, None]),
+                (" /  /  /  / b".to_owned(), vec![None, Some(2.0), Some(3.0)]),
             ]
         );
         let batch = wide.batch().expect("a batch");
@@ -300,8 +300,8 @@ mod tests {
         assert_eq!(
             cells(&wide),
             [
-                ("////a".to_owned(), vec![Some(3.0), Some(4.0)]),
-                ("////b".to_owned(), vec![Some(2.0), None]),
+                (" /  /  /  / a".to_owned(), vec![Some(3.0), Some(4.0)]),
+                (" /  /  /  / b".to_owned(), vec![Some(2.0), None]),
             ]
         );
     }
@@ -351,7 +351,7 @@ mod tests {
             let wide = wide(&given);
             let mut expected = HashMap::new();
             for (tag, time, value) in &given {
-                expected.insert((format!("////{tag}"), *time), *value);
+                expected.insert((format!(" /  /  /  / {tag}"), *time), *value);
             }
             let mut times: Vec<i64> = given.iter().map(|(_, time, _)| *time).collect();
             times.sort_unstable();

@@ -1,0 +1,82 @@
+//! [`gap_list`]: the stretches of buckets that were read and that a series does not have.
+
+use arrow_array::{Int64Array, TimestampMicrosecondArray};
+
+use super::super::point_columns::PointColumns;
+use super::super::schema::timestamp_array;
+use super::super::table::TableBuilder;
+use super::expected::Expected;
+use super::series::by_series;
+use crate::error::Result;
+
+/// Gaps, one for each row.
+#[derive(Debug)]
+pub struct GapList {
+    /// The series, and the start of each gap as the timestamp; the numbers are null.
+    pub rows: PointColumns,
+    /// The ends, exclusive.
+    pub ends: TimestampMicrosecondArray,
+    /// The number of buckets in each gap.
+    pub buckets: Int64Array,
+}
+
+/// The gaps of each series that has a point, by series, then time. Time that was not read is not a gap.
+/// `longer_than`: in microseconds; shorter gaps, and those of this length, are left out.
+///
+/// # Errors
+/// `QueryError` where a point is at no multiple of the interval.
+pub fn gap_list(points: &PointColumns, expected: &Expected, longer_than: i64) -> Result<GapList> {
+    expected.check(points)?;
+    let width = expected.width();
+    let aligned = |at: i64| at.saturating_add((-at).rem_euclid(width));
+    let (mut table, mut ends, mut buckets) = (TableBuilder::new(0), Vec::new(), Vec::new());
+    for series in by_series(points) {
+        for range in expected.read_in(&(i64::MIN..i64::MAX)) {
+            let (mut open, end) = (aligned(range.start), aligned(range.end));
+            let first = series.times.partition_point(|time| *time < open);
+            let there = series.times[first..].iter().copied().take_while(|time| *time < end);
+            for time in there.chain([end]) {
+                if time - open > longer_than.max(0) {
+                    table.push(open, [None; 3], None);
+                    ends.push(time);
+                    buckets.push((time - open) / width);
+                }
+                open = time + width;
+            }
+        }
+        table.series(series.identity);
+    }
+    let (ends, buckets) = (timestamp_array(ends), Int64Array::from(buckets));
+    Ok(GapList { rows: table.finish()?, ends, buckets })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::Identity;
+
+    const SECOND: i64 = 1_000_000;
+
+    #[test]
+    fn gaps_end_at_points_and_unread_time() {
+        let mut table = TableBuilder::new(0);
+        for second in [1, 2, 5, 8] {
+            table.push(second * SECOND, [None; 3], None);
+        }
+        table.series(&Identity::from([None, None, None, None, Some(Arc::from("a"))]));
+        let points = table.finish().unwrap();
+        let read = vec![0..6 * SECOND, 7 * SECOND..9 * SECOND];
+        let expected = Expected::new(1, vec![0..9 * SECOND], read);
+        let found = |longer_than: i64| {
+            let list = gap_list(&points, &expected, longer_than * SECOND).unwrap();
+            let starts = list.rows.timestamps.values().iter();
+            let rows = starts.zip(list.ends.values()).zip(list.buckets.values());
+            rows.map(|((start, end), count)| (start / SECOND, end / SECOND, *count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(0), [(0, 1, 1), (3, 5, 2), (7, 8, 1)]);
+        assert_eq!(found(1), [(3, 5, 2)]);
+    }
+}

@@ -1,0 +1,142 @@
+"""The reports of tables: what a read or a store gave, and what is missing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from siteline._records.record import FrozenRecord
+from siteline._records.store import StoreShare
+
+__all__: list[str] = []
+
+Range = tuple[datetime, datetime]
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _ranges(given: Any) -> tuple[Range, ...]:
+    parse = datetime.fromisoformat
+    return tuple((parse(start), parse(end)) for start, end in given or ())
+
+
+@dataclass(frozen=True)
+class ReadReport(FrozenRecord):
+    """What was assumed, seen and counted in a read.
+
+    >>> report = scan.collect().report
+    >>> report.pages, report.points, report.arrays
+    (3, 72, ('series',))
+    """
+
+    pages: int
+    """Pages read."""
+    points: int
+    """Rows: each point once. Of a page, its points with repeats."""
+    points_read: int
+    """Points on the pages, repeats included."""
+    series: int
+    """Different series."""
+    repeated: int
+    """Points that were sent again with the same values."""
+    revised: int
+    """Points that were sent again with other values: the later win."""
+    resumed_after_pages: int
+    """Earlier pages whose points are not in the table; 0 if it is complete."""
+    page_size: int | None
+    """The page size that was requested; ``None`` if the service decided."""
+    names: str | None
+    """Why there are no names for labels; ``None`` if there are, or none were wanted."""
+    labels: str | None
+    """The first part of the labels (``"machine"``), or ``"ids"``; ``None`` without labels."""
+    not_listed: tuple[str, ...]
+    """Ids of the query that the service does not list."""
+    bounds_off_grid: tuple[str, ...]
+    """The bounds that are inside a bucket."""
+    through: tuple[StoreShare, ...]
+    """What came through which feed of a store; empty without ``store=``."""
+    read_at: datetime | None
+    """When the read began, by the service's clock."""
+    arrays: tuple[str, ...]
+    """Names of the array of series, as they were detected."""
+    timestamp_forms: tuple[str, ...]
+    """Formats of the timestamps."""
+    unknown_members: tuple[str, ...]
+    """JSON members that siteline does not know; at most 200."""
+    outside_range: int
+    """Points before the query's start, or at or after its end."""
+    off_grid: int
+    """Points whose timestamp is not a multiple of the interval."""
+    minimum_above_maximum: int
+    """Points with a minimum above their maximum."""
+    value_outside_bounds: int
+    """Points with a value below their minimum or above their maximum."""
+    timestamps_truncated: int
+    """Timestamps finer than a microsecond, truncated to microseconds."""
+    leap_seconds: int
+    """Leap seconds, read as ``:59.999999``."""
+    numbers_as_text: int
+    """Numbers sent as JSON strings."""
+    negative_counts: int
+    """Points with a negative sample count."""
+    values_missing: int
+    """Points without a member for one of the four values, which is null."""
+    cursors_missing: int
+    """Pages without ``nextCursor``, treated as the last one."""
+
+    @classmethod
+    def _of(cls, counts: Mapping[str, Any], **further: Any) -> Self:
+        given = {name: tuple(one) if isinstance(one, list) else one for name, one in counts.items()}
+        shares = map(StoreShare._restore, counts.get("through", ()))
+        return cls(**{**given, "through": tuple(shares), **further})
+
+
+@dataclass(frozen=True)
+class StoreReport(FrozenRecord):
+    """What a table of a store has, and what is missing from it."""
+
+    store: str
+    """The path of the store."""
+    feed: str
+    """The name of the feed."""
+    sequence: int
+    """The number of the newest page in it. ``store.read(as_of=...)`` gives the same points again."""
+    start: datetime | None
+    """The start of the range that was named."""
+    end: datetime | None
+    """The end of the range that was named."""
+    final: bool
+    """Whether it has only settled points."""
+    withdrawn: int
+    """The number of withdrawn points in it."""
+    settled_through: datetime | None
+    """The end of the settled time without a hole, from the start of the feed."""
+    read: tuple[Range, ...]
+    """The parts of the range that were read to their end."""
+    unread: tuple[Range, ...]
+    """The parts that were not."""
+    forgotten: tuple[Range, ...]
+    """The unread parts whose points were removed."""
+    settled: tuple[Range, ...] | None
+    """The settled parts; ``None`` for a view of the past."""
+    newest: datetime | None
+    """The newest instant of the feed that was read."""
+    complete: bool
+    """Whether all of the range was read."""
+    names: str | None
+    """Why there are no names for labels; ``None`` if there are, or none were wanted."""
+    labels: str | None
+    """The first part of the labels (``"machine"``), or ``"ids"``; ``None`` without labels."""
+
+    @classmethod
+    def _of(cls, counts: Mapping[str, Any], **further: Any) -> Self:
+        given = dict(counts)
+        coverage = given.pop("coverage")
+        given |= {name: _time(given[name]) for name in ("start", "end", "settled_through")}
+        given |= {name: _ranges(coverage[name]) for name in ("read", "unread", "forgotten")}
+        settled = coverage["settled"]
+        given["settled"] = None if settled is None else _ranges(settled)
+        given["newest"], given["complete"] = _time(coverage["newest"]), coverage["complete"]
+        return cls(**given, **further)

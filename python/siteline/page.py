@@ -1,0 +1,132 @@
+"""One page of a read: :class:`Page`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from siteline.errors import QueryError
+from siteline.table import Table
+
+if TYPE_CHECKING:
+    from siteline._core import Bookmark
+
+__all__ = ["Page", "PageDiff"]
+
+
+class Page(Table):
+    """One page as the service sent it: not merged, not sorted, repeats included.
+
+    >>> page = next(scan.pages())
+    >>> page, page.bookmark, page.report.off_grid
+    (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)
+    """
+
+    __slots__ = ()
+
+    @property
+    def bookmark(self) -> Bookmark | None:
+        """The position after this page, from which a read continues; ``None`` on the last page."""
+        return self._handle.bookmark()
+
+    @property
+    def raw(self) -> bytes | None:
+        """The unchanged body, if the scan was made with ``keep_raw=True``."""
+        return self._handle.raw()
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is the last page of its chain: then the complete range has been read."""
+        return self._handle.place()[3]
+
+    @property
+    def feed(self) -> str | None:
+        """The name of its feed, if a sync read it."""
+        return self._handle.place()[2]
+
+    @property
+    def sequence(self) -> int:
+        """The number of the page request. A point of a higher number replaces one of a lower.
+
+        In a sync the pages of a feed are numbered across all its runs.
+        """
+        return self._handle.place()[0]
+
+    @property
+    def first_sequence(self) -> int:
+        """The ``sequence`` of the first page of its chain.
+
+        When the last page of a chain is stored, a point in the range of ``query`` whose newest page
+        came before this number is withdrawn.
+        """
+        return self._handle.place()[1]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has every point of its chain.
+
+        It is false while another chain of the feed is unfinished, because that chain would take
+        a point for withdrawn that this page does not renew.
+        """
+        return self._handle.place()[4]
+
+    def diff(self, stored: Any) -> PageDiff:
+        """Compare the page with the points that a target has.
+
+        A point is its five ids and its timestamp. Two values are the same if both are null or
+        equal.
+
+        Args:
+            stored: The stored points of the page's range, or of more, as an Arrow stream with the
+                ten columns. If it has a column ``withdrawn`` (booleans), a withdrawn point that the
+                page has counts as changed, and one that the page lacks is not missing.
+
+        Raises:
+            QueryError: for a missing column, one of another type, and a broken stream.
+
+        >>> import pyarrow as pa
+        >>> page = next(scan.pages())
+        >>> difference = page.diff(pa.table(page).slice(10))
+        >>> len(difference.inserted), len(difference.changed), len(difference.unchanged)
+        (10, 0, 20)
+        """
+        parts = self._handle.compared(stored)
+        return PageDiff(*(Page(part, self._tz, self._labels) for part in parts))
+
+    def _check_points(self, what: str) -> None:
+        if what != "resample()":
+            raise QueryError(
+                f"{what} does not fit: a page is a part of a read.",
+                hint="Use the table of the whole read: scan.collect().",
+            )
+
+    def __repr__(self) -> str:
+        """Count the points."""
+        from siteline._counts import counted
+
+        points = counted(len(self), "point", grouping="")
+        last = ", the last" if self.is_last else ""
+        series = len(self._handle.series())
+        return f"<Page {self.sequence} with {points} of {series} series{last}>"
+
+    def _repr_html_(self) -> str:
+        from siteline._display import html
+
+        return html.page(self)
+
+
+class PageDiff(NamedTuple):
+    """The points of a page compared with those that a target has. A point is in one part."""
+
+    inserted: Page
+    """Points that are not stored."""
+    changed: Page
+    """Points that are stored with other values, or as withdrawn."""
+    unchanged: Page
+    """Points that are stored with the same values."""
+    missing: Page
+    """Stored points in the range of ``page.query`` that the page does not have."""
+
+    def __repr__(self) -> str:
+        """Count the points of each part."""
+        counts = ", ".join(f"{len(part)} {name}" for name, part in self._asdict().items())
+        return f"<PageDiff: {counts}>"

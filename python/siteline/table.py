@@ -1,0 +1,544 @@
+"""The class of everything tabular: :class:`Table`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from siteline import _labels as _names
+from siteline._patching import Replaceable
+from siteline.errors import QueryError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+    from datetime import date, time, timedelta, tzinfo
+    from typing import TextIO
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from siteline._core import Frame, Query, RecordIterator
+    from siteline._discovered import Ids
+    from siteline._labels import Labels
+    from siteline.catalogue import Catalogue
+    from siteline.frames import Record
+    from siteline.plots import Plot
+    from siteline.types import ReadReport, StoreReport
+
+    _Texts = str | Iterable[str] | None
+    _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
+    _Agg = Literal["mean", "sum", "first", "last"]
+
+__all__ = ["Table"]
+
+_CHUNK = 1 << 12
+_UNLIKE = {
+    "changes": ("changes are a part of the points", "Use store.read(...) of their range."),
+    "resampled": ("the points are resampled already", "Use the table that was resampled."),
+    "pivoted": ("the table is pivoted", "Use the table that was pivoted."),
+    "completeness": ("this table counts buckets", "Use the table of points that it was made from."),
+    "gaps": ("this table lists gaps", "Use the table of points that it was made from."),
+}
+
+
+class Table(Replaceable):
+    """Points or rows made of points. It is immutable.
+
+    A scan returns it from ``collect()``, a store from ``read()`` and ``changes()``, and its own
+    methods return further tables. ``kind`` says what the rows are: ``"points"``, ``"changes"``,
+    ``"resampled"``, ``"pivoted"``, ``"completeness"`` or ``"gaps"``.
+
+    Points have the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``, ``tag_guid``
+    (text), ``label`` (unless ``labels=False``), ``timestamp`` (microseconds, in the zone of the
+    read), ``value``, ``minimum``, ``maximum`` (double) and ``sample_count`` (integer). Rows are
+    sorted by series, then time, and each point is in it once, with the values of the latest page.
+
+    A table is an Arrow stream (``pl.DataFrame(table)``, ``duckdb.sql("from table")``,
+    ``pyarrow.table(table)``). The table of a store is streamed from its file: memory stays flat,
+    and a later sync does not change it.
+
+    >>> table = scan.collect()
+    >>> table, table.report.revised
+    (<Table 72 points, 12 series, 3 pages>, 0)
+    >>> table.to_pandas(ids="category")["machine_id"].nunique()
+    4
+    """
+
+    __slots__ = ("_found", "_handle", "_labels", "_tz")
+
+    _handle: Frame
+    _tz: str
+    _labels: Labels
+    _found: _names.Found | None
+
+    def __init__(self, handle: Frame, tz: str | None = None, labels: Labels | None = None) -> None:
+        """Show a frame of the core; made by reads."""
+        for name, value in (
+            ("_handle", handle),
+            ("_tz", tz or "UTC"),
+            ("_labels", _names.checked(labels)),
+            ("_found", None),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def kind(self) -> _Kind:
+        """What the rows are."""
+        return self._handle.kind
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in the order of the frames."""
+        return self._handle.names(self._shown(self._labels))
+
+    @property
+    def query(self) -> Query | None:
+        """The query of the read; ``None`` for a store, and for rows made of points."""
+        return self._handle.query()
+
+    @property
+    def series(self) -> Catalogue:
+        """The series of this table with their names, a :class:`Catalogue`."""
+        from siteline.catalogue import Catalogue
+
+        names, _ = _names.catalogue_of(self._labels or "machine", self._handle.discovery())
+        return Catalogue._of_table(names, self._handle.series())
+
+    @property
+    def report(self) -> ReadReport | StoreReport:
+        """What was assumed, seen and counted: a ``ReadReport``, or a ``StoreReport`` of a store.
+
+        A table that was made of another one has the report of that one.
+        """
+        from siteline.types import ReadReport, StoreReport
+
+        found = self._find_labels()
+        labels = {"names": found.reason, "labels": found.word}
+        counts = self._handle.report()
+        if "coverage" in counts:
+            return StoreReport._of(counts, **labels)
+        read_at, page_size = self._handle.read() or (None, None)
+        return ReadReport._of(counts, read_at=read_at, page_size=page_size, **labels)
+
+    def __len__(self) -> int:
+        """Count the rows. Of a store, mostly its directory is read and not its points."""
+        return len(self._handle)
+
+    def _find_labels(self) -> _names.Found:
+        """Return the labels of this table; kept once names are known."""
+        if self._found is not None:
+            return self._found
+        found = _names.Found(None, None, None)
+        if self._labels is not False:
+            found = _names.find(self._labels, self._handle.series(), self._handle)
+        if found.reason is None:
+            object.__setattr__(self, "_found", found)
+        return found
+
+    def _shown(self, labels: Labels | None) -> dict[Ids, str] | None:
+        """Return a label for each series; ``None`` without labels."""
+        if labels is None or labels is self._labels:
+            return self._find_labels().of_series
+        labels = _names.checked(labels)
+        if labels is False:
+            return None
+        return _names.find(labels, self._handle.series(), self._handle).of_series
+
+    def _zone(self, tz: str | tzinfo | None) -> str:
+        from siteline.frames import zone_name
+
+        return self._tz if tz is None else zone_name(tz)
+
+    def _metadata(self, zone: str, labels: Labels | None) -> dict[str, Any]:
+        """Return the members of ``frame.attrs["siteline"]`` that are not of the read."""
+        labels = self._labels if labels is None else labels
+        word = labels if isinstance(labels, str) or labels is False else "given"
+        return {"tz": zone, "labels": word}
+
+    def _stream(self, tz: str | tzinfo | None, labels: Labels | None) -> Any:
+        zone = self._zone(tz)
+        metadata = {**self._handle.provenance(), **self._metadata(zone, labels)}
+        return self._handle.stream(zone, self._shown(labels), json.dumps(metadata))
+
+    def to_pandas(
+        self,
+        *,
+        ids: Literal["str", "category"] = "str",
+        tz: str | tzinfo | None = None,
+        labels: Labels | None = None,
+    ) -> pd.DataFrame:
+        """Return a pandas frame. Under pandas 3, numbers and timestamps are not copied.
+
+        ``frame.attrs["siteline"]`` is the provenance, with values of JSON.
+
+        Args:
+            ids: ``"category"`` is faster and smaller than ``"str"``.
+            tz: The zone of the timestamps; by default that of the read.
+            labels: Names of series as of ``scan()``; by default those of the read.
+
+        Raises:
+            QueryError: for an unknown value, and for a pivoted table with two equal names.
+            UnreadRange, StoreError: if a store cannot be read.
+        """
+        from siteline import frames
+
+        frames.check_ids(ids)
+        zone, shown = self._zone(tz), self._shown(labels)
+        return frames.to_pandas(self._handle, ids, zone, shown, self._metadata(zone, labels))
+
+    def to_polars(
+        self,
+        *,
+        ids: Literal["str", "category"] = "str",
+        tz: str | tzinfo | None = None,
+        labels: Labels | None = None,
+    ) -> pl.DataFrame:
+        """Return a polars frame, without pyarrow. The parameters are those of ``to_pandas()``."""
+        from siteline import frames
+
+        frames.check_ids(ids)
+        return frames.to_polars(self._stream(tz, labels), ids)
+
+    def to_arrow(self, *, tz: str | tzinfo | None = None, labels: Labels | None = None) -> pa.Table:
+        """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded."""
+        from siteline import frames
+
+        return frames.to_arrow(self._stream(tz, labels))
+
+    def lazy(self) -> pl.LazyFrame:
+        """Return a polars ``LazyFrame``. It pushes time and id filters down to a store.
+
+        Of a store, a query reads the range that a filter of ``timestamp`` names, the series whose
+        ids pass the filters of the five ids, and the columns that it uses.
+
+        >>> import polars as pl
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> store = siteline.Store("plant.siteline")
+        >>> report = client.sync(feed, store)
+        >>> lazy = store.read("line-2").lazy()
+        >>> noon = pl.datetime(2026, 11, 16, 12, time_zone="UTC")
+        >>> lazy.filter(timestamp=noon).select("machine_id", "value").collect().height
+        6
+        """
+        from siteline import _lazy
+
+        if self._handle.is_in_memory or self.kind != "points" or self._labels is not False:
+            return self.to_polars().lazy()
+        return _lazy.scan(self._handle, self._tz)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file, whole or not at all. It needs pyarrow.
+
+        A file of this name is replaced. The rows of a store are written batch after batch.
+
+        >>> scan.collect().to_parquet("points.parquet")
+        """
+        from siteline import _files
+
+        _files.write_parquet(path, self._stream(None, None))
+
+    def to_csv(self, target: str | os.PathLike[str] | TextIO) -> None:
+        """Write CSV to a file, whole or not at all, or to an open text file.
+
+        Times are ISO 8601 in the zone of the table; a null is an empty field.
+        """
+        from siteline import _files
+
+        _files.write_csv(target, self.columns, self._rows())
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as the frames have them, with times in the zone of the table."""
+        from siteline._times import zone_of
+
+        zone, shown = zone_of(self._tz), self._shown(None)
+        for row in self._dicts(shown):
+            for name, one in row.items():
+                if hasattr(one, "astimezone"):
+                    row[name] = one.astimezone(zone)
+            yield row
+
+    def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
+        frame = self._handle
+        if frame.is_in_memory:
+            for start in range(0, len(frame), _CHUNK):
+                yield from frame.dicts(start, _CHUNK, None, shown)
+            return
+        for row in frame.records(False):
+            if shown is None:
+                yield row
+                continue
+            items = list(row.items())
+            ids: Any = tuple(one for _, one in items[:5])
+            items.insert(5, ("label", shown.get(ids, _names.joined(ids))))
+            yield dict(items)
+
+    @overload
+    def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
+    @overload
+    def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    def records(self, *, named: bool = False) -> Iterator[Any]:
+        """Return an iterator over the rows as dicts, with times in UTC and without labels.
+
+        Args:
+            named: Points as ``Record`` tuples of the ten columns.
+        """
+        if self.kind in ("points", "changes"):
+            return self._handle.records(named)
+        if named:
+            raise self._misfit("records(named=True)")
+        return self._dicts(None)
+
+    def head(self, n: int = 5) -> Table:
+        """Return the first rows."""
+        return self._made(self._handle.first(n))
+
+    def _made(self, handle: Frame, tz: str | None = None) -> Table:
+        return Table(handle, tz or self._tz, self._labels)
+
+    def _misfit(self, what: str) -> QueryError:
+        why, hint = _UNLIKE[self.kind]
+        return QueryError(f"{what} does not fit: {why}.", hint=hint)
+
+    def _check_points(self, what: str) -> None:
+        if self.kind != "points":
+            raise self._misfit(what)
+
+    def find(
+        self,
+        text: str | None = None,
+        *,
+        site: _Texts = None,
+        line: _Texts = None,
+        machine: _Texts = None,
+        device: _Texts = None,
+        tag: _Texts = None,
+        unit: _Texts = None,
+    ) -> Table:
+        """Return a table with the rows of some series.
+
+        Args:
+            text: A text in ids, names, unit or label, in any case.
+            site, line, machine, device, tag: An id or an exact name, or several of them.
+            unit: A unit, or several of them.
+
+        Returns:
+            A table of the same kind. It is empty if no series matches.
+
+        >>> len(scan.collect().find(line="L1").series) <= len(scan.collect().series)
+        True
+        """
+        labels = self._find_labels().of_series or {}
+        found = self.series.find(
+            None, site=site, line=line, machine=machine, device=device, tag=tag, unit=unit
+        )
+        kept = [tuple(row.ids) for row in found]
+        if text:
+            wanted = text.casefold()
+            with_text = {tuple(row.ids) for row in found.find(text)}
+            kept = [
+                ids for ids in kept if ids in with_text or wanted in labels.get(ids, "").casefold()
+            ]
+        return self._made(self._handle.keep(kept))
+
+    def pivot(self, values: str = "value") -> Table:
+        """Return a table with one column for each series, named by its label.
+
+        ``timestamp`` is the index in pandas and the first column elsewhere. Without labels the
+        columns are named by the five ids, joined by ``" / "``. ``table.series`` has the ids.
+
+        Args:
+            values: The column to use, such as ``"maximum"``, or ``"share"`` of a completeness.
+
+        Raises:
+            QueryError: for an unknown column, and for more than 2**31 cells.
+
+        >>> frame = scan.collect().pivot("maximum").to_pandas()
+        >>> frame.index.name, frame.shape
+        ('timestamp', (6, 12))
+        """
+        if self.kind in ("pivoted", "gaps", "changes"):
+            raise self._misfit("pivot()")
+        return self._made(self._handle.pivot(values))
+
+    def with_gaps(self) -> Table:
+        """Return the points with a row of nulls for each bucket that was read and has no point.
+
+        Raises:
+            QueryError: if it is not known which buckets are missing: for a part of a read, without
+                ``interval``, and for points off the grid of the interval.
+        """
+        self._check_points("with_gaps()")
+        return self._made(self._handle.with_gaps())
+
+    def resample(
+        self,
+        every: float | timedelta | str,
+        agg: _Agg,
+        *,
+        tz: str | tzinfo | None = None,
+        origin: str | date | time | None = None,
+    ) -> Table:
+        """Return the points in larger buckets, such as local days.
+
+        ``minimum``, ``maximum`` and ``sample_count`` are the least, the greatest and the sum.
+        The column ``buckets`` counts the buckets that each larger one has, and ``expected`` those
+        that fit into it (null without ``interval``).
+
+        Args:
+            every: The length of the larger buckets: ``"1d"``, ``"8h"``, a ``timedelta``, seconds.
+            agg: How ``value`` is combined, because the service does not document it. ``"mean"``
+                is weighted by ``sample_count``.
+            tz: The zone whose clock the buckets keep to; by default that of the table.
+            origin: A time of the day (``"06:00"``) or a date at which a bucket begins. By default
+                midnight; weeks begin on Mondays.
+
+        Raises:
+            QueryError: if a bucket of this table would be in two of the larger ones.
+
+        >>> pairs = scan.collect().resample("2h", "mean")
+        >>> pairs, pairs.to_pandas()["expected"].unique().tolist()
+        (<Table resampled: 36 rows, 12 series, 2h in UTC>, [2])
+        """
+        self._check_points("resample()")
+        zone = self._zone(tz)
+        return self._made(self._handle.resample(every, agg, zone, origin), zone)
+
+    def completeness(
+        self,
+        every: float | timedelta | str = "1d",
+        *,
+        tz: str | tzinfo | None = None,
+        origin: str | date | time | None = None,
+    ) -> Table:
+        """Return for each series and period how many of its buckets are there.
+
+        Columns: ``share`` (``buckets`` of ``expected``), ``buckets``, ``missing`` (read, without a
+        point), ``unread`` (never read) and ``expected``. Series without any point have no row.
+
+        Args:
+            every: The length of a period.
+            tz, origin: As of ``resample()``.
+
+        Raises:
+            QueryError: if it is not known which buckets are missing: see ``with_gaps()``.
+
+        >>> hours = scan.collect().completeness("3h").to_pandas()
+        >>> hours["share"].tolist()[:2], hours["expected"].unique().tolist()
+        ([1.0, 1.0], [3])
+        """
+        self._check_points("completeness()")
+        zone = self._zone(tz)
+        return self._made(self._handle.completeness(every, zone, origin), zone)
+
+    def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
+        """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
+
+        Time that was not read is not a gap. Series without any point have no row.
+
+        Args:
+            longer_than: Leave out gaps of this length and shorter ones.
+
+        Raises:
+            QueryError: if it is not known which buckets are missing: see ``with_gaps()``.
+
+        >>> scan.collect().gaps()
+        <Table gaps: 0 rows, 0 series>
+        """
+        self._check_points("gaps()")
+        return self._made(self._handle.gaps(longer_than))
+
+    def plot(
+        self,
+        values: Literal["value", "minimum", "maximum", "sample_count"] = "value",
+        *,
+        tz: str | tzinfo | None = None,
+        labels: Labels | None = None,
+        title: str | None = None,
+        width: int = 900,
+        panels: int = 12,
+    ) -> Plot:
+        """Draw the points, a panel for each series, with the band from minimum to maximum.
+
+        A missing bucket is a gap, and no line goes over it. If there are more points than pixels,
+        each column of two pixels shows its lowest and highest value.
+
+        Args:
+            values: The column to draw; the band belongs to ``"value"``.
+            tz, labels: As of ``to_pandas()``.
+            title: The title; by default the series.
+            width: Pixels, 400 to 4,000.
+            panels: The most series to draw. The picture says how many more there are.
+
+        Raises:
+            QueryError: for a wrong argument, and for tables of other kinds than points.
+        """
+        if self.kind not in ("points", "resampled"):
+            raise self._misfit("plot()")
+        from siteline import plots
+
+        return plots._points(
+            self._handle, values, self._zone(tz), self._shown(labels), title, width, panels
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows through the Arrow PyCapsule interface."""
+        return self._stream(None, None).__arrow_c_stream__()
+
+    def __arrow_c_schema__(self) -> object:
+        """Export the schema through the Arrow PyCapsule interface."""
+        return self._stream(None, None).__arrow_c_schema__()
+
+    def _ipc(self) -> Iterator[bytes]:
+        """Return an iterator of bytes, which joined are one Arrow IPC stream."""
+        return self._handle.ipc(self._tz, self._shown(None), json.dumps(self._attributes()))
+
+    def _attributes(self) -> dict[str, Any]:
+        return {**self._handle.provenance(), **self._metadata(self._tz, None)}
+
+    def __copy__(self) -> Table:
+        """Return the table itself, which is immutable."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Table:
+        """Return the table itself, which is immutable."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the rows, or of a store its path and the selection."""
+        return _restored, (type(self), self._handle.state(), self._tz, self._labels)
+
+    def __repr__(self) -> str:
+        """Count the rows, and say where they are from. No points of a store are read."""
+        from siteline._counts import counted
+
+        frame, name = self._handle, type(self).__name__
+        if (selection := frame.selection()) and not frame.is_in_memory:
+            what, read, _ = selection
+            return f"<{name} {'changes of ' if self.kind == 'changes' else ''}{what}; {read}>"
+        series = f"{len(frame.series())} series"
+        if self.kind not in ("points", "changes"):
+            period = f", {frame.every} in {self._tz}" if frame.every else ""
+            return f"<{name} {self.kind}: {counted(len(self), 'row')}, {series}{period}>"
+        points = counted(len(self), "point", grouping="")
+        source = frame.provenance()
+        if "pages" not in source:
+            return f"<{name} {points}>"
+        pages = counted(source["pages"], "page", grouping="")
+        before = source.get("resumed_after_pages", 0)
+        missing = f" after {before} that are not in it" if before else ""
+        through = f", through {source['through'][0]['store']}" if source.get("through") else ""
+        return f"<{name} {points}, {series}, {pages}{missing}{through}>"
+
+    def _repr_html_(self) -> str:
+        from siteline._display import html
+
+        return html.table(self)
+
+
+def _restored(cls: type[Table], state: tuple[Any, ...], tz: str, labels: Labels) -> Table:
+    from siteline._core import Frame
+
+    return cls(Frame.restore(*state), tz, labels)

@@ -1,0 +1,698 @@
+//! `_core.Frame`: one handle for everything tabular, in memory or streamed from a store.
+
+mod pickled;
+pub(crate) mod rows;
+pub(crate) mod shown;
+pub(crate) mod stored;
+mod verbs;
+
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use serde::Serialize;
+
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::raise;
+use crate::bridge::process::{detached, guarded};
+use crate::convert::capsule::{reader_capsule, schema_capsule};
+use crate::convert::columns::{bytes, timestamps};
+use crate::convert::ipc::IpcStream;
+use crate::convert::memory::Memory;
+use crate::convert::rows::RecordIterator;
+use crate::convert::state::dict;
+use crate::convert::values::{datetime_from_microseconds, refuse};
+use crate::convert::zone::zone;
+use crate::frame::rows::Rows;
+use crate::frame::shown::{Ids, Shown};
+use crate::frame::stored::{BatchStream, Batches, Stored, StoredPoints, capsule};
+use siteline_core::client::ListedIds;
+use siteline_core::client::table::{Provenance, StoreShare, Table, TableReport};
+use siteline_core::data::reshape::{Expected, Measure, Wide};
+use siteline_core::data::{Identity, Page, PointColumns};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::preview::Preview;
+use siteline_core::store::{ChainRange, View};
+
+/// One handle for everything tabular. The Python classes `Table` and `Page` show it.
+#[pyclass(frozen, weakref, name = "Frame", module = "siteline._core")]
+pub(crate) struct Frame {
+    /// What its rows are: `points`, `changes`, `resampled`, `pivoted`, `completeness`, `gaps`.
+    kind: &'static str,
+    data: Data,
+    pub(crate) origin: Origin,
+    /// The length of a larger bucket or of a period, in microseconds.
+    every: Option<i64>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Data {
+    Rows(Rows),
+    Wide(Arc<Wide>),
+    /// Points of a store that are read when they are needed.
+    Stream,
+}
+
+/// Where the rows are from.
+#[derive(Clone)]
+pub(crate) enum Origin {
+    /// No read: the truth of a sandbox.
+    Unread,
+    Read(Arc<Table>),
+    Page(Arc<PageSource>),
+    Stored(Stored),
+    /// Made of a read, whose points are not kept.
+    Derived(Arc<Facts>),
+}
+
+/// What is known of a read without its points.
+pub(crate) struct Facts {
+    provenance: Py<PyAny>,
+    report: Py<PyAny>,
+    listed: Option<Arc<ListedIds>>,
+    expected: Result<Expected>,
+    interval_seconds: Option<u32>,
+    bounds: Option<(i64, i64)>,
+}
+
+/// A page, and where it belongs.
+pub(crate) struct PageSource {
+    pub(crate) page: Page,
+    pub(crate) provenance: Provenance,
+    /// The feed and the chain, if a sync read it.
+    pub(crate) synced: Option<Synced>,
+}
+
+/// The feed and the chain of a page that a sync read.
+#[derive(Clone)]
+pub(crate) struct Synced {
+    pub(crate) feed: String,
+    pub(crate) chain: ChainRange,
+    /// The number of the first of the pages that were joined to this one.
+    pub(crate) batch_first: u64,
+    /// No other chain of the feed is unfinished.
+    pub(crate) is_only_chain: bool,
+}
+
+/// `frame.attrs["siteline"]` of a read.
+#[derive(Serialize)]
+struct ReadAttributes<'a> {
+    query: String,
+    host: &'a str,
+    read_at: jiff::Timestamp,
+    pages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    resumed_after_pages: u64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    through: &'a [StoreShare],
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl<'a> From<&'a Provenance> for ReadAttributes<'a> {
+    fn from(of: &'a Provenance) -> Self {
+        let queries = [&of.query].into_iter().chain(&of.further);
+        let query = queries.map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let Provenance { host, read_at, pages, resumed_after_pages, through, .. } = of;
+        let (read_at, pages, resumed_after_pages) = (*read_at, *pages, *resumed_after_pages);
+        Self { query, host, read_at, pages, resumed_after_pages, through }
+    }
+}
+
+/// `frame.attrs["siteline"]` of a store.
+#[derive(Serialize)]
+struct StoredAttributes<'a, C> {
+    store: String,
+    feed: &'a str,
+    sequence: u64,
+    coverage: C,
+}
+
+/// The report of a page, with the members of a table's.
+#[derive(Serialize)]
+struct PageCounts<'a> {
+    #[serde(flatten)]
+    own: &'a siteline_core::data::report::PageReport,
+    pages: u64,
+    points_read: u64,
+    revised: u64,
+    resumed_after_pages: u64,
+    bounds_off_grid: [String; 0],
+    not_listed: [String; 0],
+    through: [String; 0],
+}
+
+/// The report of points of a store.
+#[derive(Serialize)]
+struct StoredCounts<'a> {
+    store: String,
+    feed: &'a str,
+    sequence: u64,
+    start: Option<jiff::Timestamp>,
+    end: Option<jiff::Timestamp>,
+    #[serde(rename = "final")]
+    is_final: bool,
+    withdrawn: u64,
+    settled_through: Option<jiff::Timestamp>,
+    coverage: &'a siteline_core::sync::RangeCoverage,
+}
+
+impl Frame {
+    pub(crate) fn new(kind: &'static str, data: Data, origin: Origin) -> Self {
+        Self { kind, data, origin, every: None }
+    }
+
+    /// The table of a read.
+    pub(crate) fn of_table(table: Arc<Table>) -> Self {
+        let rows = Rows::of_points(Arc::clone(&table.merged.points));
+        Self::new("points", Data::Rows(rows), Origin::Read(table))
+    }
+
+    pub(crate) fn of_page(page: PageSource) -> Self {
+        let rows = Rows::of_points(Arc::clone(&page.page.points));
+        Self::new("points", Data::Rows(rows), Origin::Page(Arc::new(page)))
+    }
+
+    /// Points that no read gave: the truth of a sandbox.
+    pub(crate) fn unread(points: PointColumns) -> Self {
+        Self::new("points", Data::Rows(Rows::of_points(Arc::new(points))), Origin::Unread)
+    }
+
+    pub(crate) fn of_store(stored: Stored) -> Self {
+        let is_log = matches!(stored.read.spec.view, View::ChangedSince(_));
+        Self::new(if is_log { "changes" } else { "points" }, Data::Stream, Origin::Stored(stored))
+    }
+
+    /// The page that it is.
+    pub(crate) fn page(&self) -> Option<&PageSource> {
+        if let Origin::Page(page) = &self.origin { Some(page) } else { None }
+    }
+
+    fn stored(&self) -> Option<&Stored> {
+        if let Origin::Stored(stored) = &self.origin { Some(stored) } else { None }
+    }
+
+    fn source(&self) -> Option<&Provenance> {
+        match &self.origin {
+            Origin::Read(table) => Some(&table.provenance),
+            Origin::Page(page) => Some(&page.provenance),
+            _ => None,
+        }
+    }
+
+    fn listed(&self) -> Option<&Arc<ListedIds>> {
+        match &self.origin {
+            Origin::Derived(facts) => facts.listed.as_ref(),
+            _ => self.source().map(|source| &source.listed),
+        }
+    }
+
+    fn interval_seconds(&self) -> Option<u32> {
+        match &self.origin {
+            Origin::Derived(facts) => facts.interval_seconds,
+            Origin::Stored(stored) => stored.read.feed.input().interval_seconds,
+            _ => self.source().and_then(|source| source.query.interval_seconds()),
+        }
+    }
+
+    fn bounds(&self) -> Option<(i64, i64)> {
+        match &self.origin {
+            Origin::Derived(facts) => facts.bounds,
+            Origin::Stored(stored) => stored.read.spec.bounds(),
+            Origin::Page(_) => None,
+            _ => self.source().and_then(Provenance::bounds),
+        }
+    }
+
+    /// The rows, which are read if they are in a store.
+    fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
+        match (&self.data, self.stored()) {
+            (Data::Rows(rows), _) => Ok(rows.clone()),
+            (Data::Stream, Some(stored)) => stored.rows(py),
+            _ => {
+                let error = Error::new(Kind::QueryError, "a pivoted table has no rows of points");
+                Err(error.with_hint("Use the table that was pivoted.")).or_raise()
+            }
+        }
+    }
+
+    /// The pivoted table as it is shown.
+    fn wide(&self, wide: &Wide, shown: &Shown) -> Wide {
+        let labels = wide.series.iter().map(|series| shown.label(series)).collect();
+        Wide { labels: Some(labels), timestamps: shown.zoned(&wide.timestamps), ..wide.clone() }
+    }
+
+    fn shown_schema(&self, shown: &Shown) -> Result<SchemaRef> {
+        match (&self.data, self.stored()) {
+            (Data::Rows(rows), _) => Ok(rows.schema(shown)),
+            (Data::Wide(wide), _) => {
+                let schema = self.wide(wide, shown).schema()?;
+                Ok(Arc::new(shown.with_metadata(schema.as_ref().clone())))
+            }
+            (_, Some(stored)) => Ok(shown.schema(&stored.read.spec.view.schema())),
+            _ => Err(Error::new(Kind::InternalError, "a stream without a store")),
+        }
+    }
+
+    /// All rows that are in memory, as one batch.
+    fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
+        match &self.data {
+            Data::Rows(rows) => rows.batch(shown),
+            Data::Wide(wide) => {
+                let batch = self.wide(wide, shown).batch()?;
+                batch.with_schema(self.shown_schema(shown)?).map_err(|error| broken(&error))
+            }
+            Data::Stream => Err(Error::new(Kind::InternalError, "a stream has several batches")),
+        }
+    }
+
+    /// The same origin, for rows made of these.
+    fn derived_origin(&self, py: Python<'_>) -> PyResult<Origin> {
+        Ok(match &self.origin {
+            Origin::Read(_) | Origin::Page(_) => Origin::Derived(Arc::new(Facts {
+                provenance: self.provenance(py)?.unbind(),
+                report: self.report(py)?.unbind(),
+                listed: self.listed().cloned(),
+                expected: self.expected(),
+                interval_seconds: self.interval_seconds(),
+                bounds: self.bounds(),
+            })),
+            other => other.clone(),
+        })
+    }
+}
+
+/// Arrow refused data of the core.
+pub(crate) fn broken(error: &ArrowError) -> Error {
+    Error::new(Kind::InternalError, format!("Arrow refused its own data: {error}"))
+}
+
+/// The five ids of a series, as Python has them.
+pub(crate) fn ids<'py>(py: Python<'py>, series: &Identity) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, series.0.iter().map(Option::as_deref))
+}
+
+#[pymethods]
+impl Frame {
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The length of a larger bucket or of a period as text: `1d`.
+    #[getter]
+    fn every(&self) -> Option<String> {
+        let every = self.every?;
+        Some(siteline_core::data::spelled(std::time::Duration::from_micros(every.unsigned_abs())))
+    }
+
+    /// Whether it is in memory: a look at it reads no file.
+    #[getter]
+    fn is_in_memory(&self) -> bool {
+        !matches!(self.data, Data::Stream)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(match (&self.data, self.stored()) {
+            (Data::Rows(rows), _) => rows.len(),
+            (Data::Wide(wide), _) => wide.timestamps.len(),
+            (_, Some(stored)) => usize::try_from(stored.count(py)?).unwrap_or(usize::MAX),
+            _ => 0,
+        })
+    }
+
+    /// The names of its columns.
+    #[pyo3(signature = (labels=None))]
+    fn names(&self, labels: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
+        let schema = self.shown_schema(&Shown::new(None, labels, None)?).or_raise()?;
+        Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+    }
+
+    /// The five ids of each series.
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        match (&self.data, self.stored()) {
+            (Data::Rows(rows), _) => {
+                let there = rows.points.series.iter().zip(rows.points.has_points());
+                there.filter(|(_, has_points)| *has_points).map(|(one, _)| ids(py, one)).collect()
+            }
+            (Data::Wide(wide), _) => wide.series.iter().map(|one| ids(py, one)).collect(),
+            (_, Some(stored)) => {
+                guarded(|| stored.series(py))?.iter().map(|one| ids(py, one)).collect()
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The columns for `siteline.frames`, and the provenance.
+    #[pyo3(signature = (tz=None, labels=None))]
+    fn columns<'py>(
+        &self,
+        py: Python<'py>,
+        tz: Option<String>,
+        labels: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
+        let shown = Shown::new(tz, labels, None)?;
+        guarded(|| {
+            let provenance = self.provenance(py)?;
+            let Data::Wide(wide) = &self.data else {
+                return Ok((self.rows(py)?.columns(py, &shown)?, provenance));
+            };
+            let wide = self.wide(wide, &shown);
+            let list = PyList::empty(py);
+            list.append(timestamps("timestamp", &wide.timestamps, shown.zone()))?;
+            let (names, cells) = (wide.names().or_raise()?, wide.cells.clone());
+            if wide.measure == Measure::SampleCount {
+                let nulls = wide.columns.iter().flat_map(|column| {
+                    (0..column.len()).map(|row| [u8::from(column.is_null(row))])
+                });
+                let missing = bytes(py, cells.len() / 8, nulls)?;
+                list.append((names, "cells", Memory::integers(cells), Some(missing)))?;
+            } else {
+                list.append((
+                    names,
+                    "cells",
+                    Memory::doubles(cells),
+                    None::<Bound<'_, PyByteArray>>,
+                ))?;
+            }
+            Ok((list, provenance))
+        })
+    }
+
+    /// An object with an Arrow stream of its rows.
+    #[pyo3(signature = (tz=None, labels=None, metadata=None))]
+    fn stream(
+        slf: &Bound<'_, Self>,
+        tz: Option<String>,
+        labels: Option<&Bound<'_, PyDict>>,
+        metadata: Option<String>,
+    ) -> PyResult<Stream> {
+        let shown = Shown::new(tz, labels, metadata)?;
+        Ok(Stream { frame: slf.clone().unbind(), shown, failure: Arc::default() })
+    }
+
+    /// An iterator of `bytes`, which joined are one Arrow IPC stream.
+    #[pyo3(signature = (tz=None, labels=None, metadata=None))]
+    fn ipc(
+        &self,
+        py: Python<'_>,
+        tz: Option<String>,
+        labels: Option<&Bound<'_, PyDict>>,
+        metadata: Option<String>,
+    ) -> PyResult<IpcStream> {
+        let shown = Shown::new(tz, labels, metadata)?;
+        let schema = self.shown_schema(&shown).or_raise()?;
+        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
+            let mut batches = stored.batches(py, shown)?;
+            let next = move |rows| batches.next_batch(rows);
+            return IpcStream::new(&schema, Box::new(next)).or_raise();
+        }
+        let batch = detached(py, || self.batch(&shown))?.or_raise()?;
+        let mut start = 0;
+        let next = move |rows: usize| {
+            let rows = rows.min(batch.num_rows() - start);
+            let part = batch.slice(start, rows);
+            start += rows;
+            Ok((rows > 0).then_some(part))
+        };
+        IpcStream::new(&schema, Box::new(next)).or_raise()
+    }
+
+    /// The points one by one: dicts, or tuples of the ten columns.
+    fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
+        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
+            let batches = stored.batches(py, Shown::default())?;
+            return Ok(RecordIterator::reading(Box::new(StoredPoints::new(batches)), named));
+        }
+        Ok(RecordIterator::over(Arc::clone(&self.rows(py)?.points), named))
+    }
+
+    /// Some rows as dicts, of any kind of table that is in memory.
+    #[pyo3(signature = (start, count, tz=None, labels=None))]
+    fn dicts<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        count: usize,
+        tz: Option<String>,
+        labels: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let batch = self.batch(&Shown::new(tz, labels, None)?).or_raise()?;
+        let end = batch.num_rows().min(start.saturating_add(count));
+        let schema = batch.schema();
+        let row = |row: usize| {
+            let dict = PyDict::new(py);
+            for (field, column) in schema.fields().iter().zip(batch.columns()) {
+                dict.set_item(field.name(), value(py, column, row)?)?;
+            }
+            Ok(dict)
+        };
+        (start.min(end)..end).map(row).collect()
+    }
+
+    /// `frame.attrs["siteline"]`, with values of JSON.
+    fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.origin {
+            Origin::Derived(facts) => Ok(facts.provenance.bind(py).clone()),
+            Origin::Stored(Stored { store, read }) => {
+                let store = store.path().to_string_lossy().into_owned();
+                let (feed, sequence) = (read.spec.feed.as_str(), read.sequence);
+                dict(py, &StoredAttributes { store, feed, sequence, coverage: &read.coverage })
+            }
+            _ => match self.source() {
+                Some(source) => dict(py, &ReadAttributes::from(source)),
+                None => Ok(PyDict::new(py).into_any()),
+            },
+        }
+    }
+
+    /// The members of a `ReadReport` or a `StoreReport` that the core knows.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match (&self.origin, &self.data) {
+            (Origin::Derived(facts), _) => Ok(facts.report.bind(py).clone()),
+            (Origin::Stored(stored), _) => guarded(|| stored_report(py, stored)),
+            (Origin::Page(page), _) => dict(
+                py,
+                &PageCounts {
+                    own: &page.page.report,
+                    pages: page.provenance.pages,
+                    points_read: page.page.report.points,
+                    revised: 0,
+                    resumed_after_pages: page.provenance.resumed_after_pages,
+                    bounds_off_grid: [],
+                    not_listed: [],
+                    through: [],
+                },
+            ),
+            (Origin::Read(table), _) => {
+                dict(py, &TableReport::new(Some(&**table), &table.merged.points))
+            }
+            (Origin::Unread, Data::Rows(rows)) => dict(py, &TableReport::new(None, &rows.points)),
+            (Origin::Unread, _) => Ok(PyDict::new(py).into_any()),
+        }
+    }
+
+    /// The newest discovery response of the client, where there was one.
+    fn discovery<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.listed().and_then(|listed| listed.raw()).map(|body| PyBytes::new(py, &body))
+    }
+
+    /// Start and end of the range, and the width of a bucket, in microseconds where known.
+    fn grid(&self) -> (Option<i64>, Option<i64>, Option<i64>) {
+        let (start, end) = self.bounds().unzip();
+        let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
+        (start, end, self.every.or(own))
+    }
+
+    /// The host of a read, the time at which it began, and the page size of its query.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let Some(source) = self.source() else { return Ok(None) };
+        let page_size = source.query.input().page_size;
+        Ok(Some((source.read_at, page_size).into_pyobject(py)?))
+    }
+
+    /// What is read of a store, and how much of that the store has, as text.
+    fn selection(&self) -> Option<(String, String, bool)> {
+        let read = &self.stored()?.read;
+        Some((read.spec.to_string(), read.coverage.to_string(), read.coverage.complete))
+    }
+
+    /// What notebooks draw of the first points.
+    fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (bounds, interval) = (self.bounds(), self.interval_seconds());
+        let points = match &self.data {
+            Data::Rows(rows) => Arc::clone(&rows.points),
+            _ => self.rows(py)?.points,
+        };
+        dict(py, &detached(py, || Preview::from_points(&points, bounds, interval))?)
+    }
+
+    /// The points of a store between two times in microseconds.
+    #[pyo3(signature = (start=None, end=None))]
+    fn within(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<Self> {
+        let message = "only points of a store are read in parts";
+        let stored = self.stored().ok_or_else(|| refuse(py, Kind::InternalError, message))?;
+        let (store, read) = (Arc::clone(&stored.store), stored.read.within(start, end));
+        Ok(Self::of_store(Stored { store, read }))
+    }
+
+    /// A read for `siteline._lazy`.
+    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+        let message = "only points of a store are read in batches";
+        let stored = self.stored().ok_or_else(|| refuse(py, Kind::InternalError, message))?;
+        Ok(Batches::new(stored.batches(py, Shown::default())?))
+    }
+}
+
+fn stored_report<'py>(py: Python<'py>, stored: &Stored) -> PyResult<Bound<'py, PyAny>> {
+    let (spec, coverage) = (&stored.read.spec, &stored.read.coverage);
+    let state = crate::bridge::runtime::step(py, || {
+        siteline_core::sync::read_state(&stored.store, &spec.feed)
+    })?;
+    let counts = StoredCounts {
+        store: stored.store.path().to_string_lossy().into_owned(),
+        feed: &spec.feed,
+        sequence: stored.read.sequence,
+        start: spec.start,
+        end: spec.end,
+        is_final: spec.settled_only,
+        withdrawn: stored.count_withdrawn(py)?,
+        settled_through: state.or_raise()?.settled_through(),
+        coverage,
+    };
+    dict(py, &counts)
+}
+
+/// A value as a Python object.
+fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    if column.is_null(row) {
+        return Ok(py.None().into_bound(py));
+    }
+    if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
+        return Ok(numbers.value(row).into_pyobject(py)?.into_any());
+    }
+    if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
+        return Ok(numbers.value(row).into_pyobject(py)?.into_any());
+    }
+    if let Some(times) = column.as_primitive_opt::<TimestampMicrosecondType>() {
+        return datetime_from_microseconds(py, times.value(row));
+    }
+    let text = match column.as_dictionary_opt::<Int32Type>() {
+        Some(codes) => codes.key(row).map(|key| codes.values().as_string::<i32>().value(key)),
+        None => Some(column.as_string::<i32>().value(row)),
+    };
+    Ok(text.into_pyobject(py)?.into_any())
+}
+
+/// An object with an Arrow stream of a frame's rows. Each stream of a store reads it again.
+#[pyclass(frozen, name = "_Stream")]
+pub(crate) struct Stream {
+    frame: Py<Frame>,
+    shown: Shown,
+    /// The error that ended a stream.
+    failure: Arc<OnceLock<Error>>,
+}
+
+#[pymethods]
+impl Stream {
+    /// The Arrow PyCapsule interface lets a producer keep its own schema; consumers cast.
+    #[pyo3(signature = (_requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        _requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let frame = self.frame.get();
+        if let (Data::Stream, Some(stored)) = (&frame.data, frame.stored()) {
+            let batches: BatchStream = stored.batches(py, self.shown.clone())?;
+            return reader_capsule(py, Box::new(batches.failing_into(Arc::clone(&self.failure))));
+        }
+        capsule(py, detached(py, || frame.batch(&self.shown))?.or_raise()?)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.frame.get().shown_schema(&self.shown).or_raise()?)
+    }
+
+    /// Raises the error that ended a stream: its consumer raises an exception of its own.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.failure.get().map_or(Ok(()), |failure| Err(raise(py, failure)))
+    }
+}
+
+/// Series of Python as those of the core.
+pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
+    series.into_iter().map(|ids| Identity::from(ids.map(|id| id.map(Arc::from))))
+}
+
+/// The `siteline.Table` of a frame.
+pub(crate) fn table_object<'py>(
+    py: Python<'py>,
+    frame: Frame,
+    shown: &TableShown,
+) -> PyResult<Bound<'py, PyAny>> {
+    python_table(py, ("siteline.table", "Table"), frame, shown)
+}
+
+/// A page of a sync as a `siteline.Page`.
+impl<'py> IntoPyObject<'py> for PageSource {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        page_object(py, self, &TableShown::default())
+    }
+}
+
+/// The `siteline.Page` of a frame.
+pub(crate) fn page_object<'py>(
+    py: Python<'py>,
+    page: PageSource,
+    shown: &TableShown,
+) -> PyResult<Bound<'py, PyAny>> {
+    python_table(py, ("siteline.page", "Page"), Frame::of_page(page), shown)
+}
+
+fn python_table<'py>(
+    py: Python<'py>,
+    (module, class): (&str, &str),
+    frame: Frame,
+    shown: &TableShown,
+) -> PyResult<Bound<'py, PyAny>> {
+    let labels = shown.labels.as_ref().map(|labels| labels.bind(py));
+    py.import(module)?.getattr(class)?.call1((frame, shown.zone.as_deref(), labels))
+}
+
+/// `tz=` and `labels=` of a read, for its tables.
+#[derive(Default)]
+pub(crate) struct TableShown {
+    pub(crate) zone: Option<String>,
+    pub(crate) labels: Option<Py<PyAny>>,
+}
+
+impl TableShown {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        let labels = self.labels.as_ref().map(|labels| labels.clone_ref(py));
+        Self { zone: self.zone.clone(), labels }
+    }
+}
+
+/// The name of a zone of Python.
+#[pyfunction]
+pub(crate) fn zone_name(tz: &Bound<'_, PyAny>) -> PyResult<String> {
+    zone(tz).map(|(name, _)| name)
+}
+
+/// The frame of a `siteline.Table`.
+pub(crate) fn frame_of<'py>(table: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Frame>>> {
+    let Some(handle) = table.getattr_opt("_handle")? else { return Ok(None) };
+    Ok(handle.cast_into::<Frame>().ok())
+}

@@ -1,0 +1,228 @@
+//! [`Rows`]: rows in memory, sorted by series, each with its time and its columns.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array as _, ArrayRef, RecordBatch, make_array};
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::convert::capsule::fitted;
+use crate::convert::columns::{bytes, integers, of_ids, timestamps};
+use crate::convert::memory::Memory;
+use crate::frame::shown::{LABEL, Shown};
+use siteline_core::data::{Identity, PointColumns};
+use siteline_core::error::Result;
+
+/// The five ids and the time.
+const KEY: usize = 6;
+
+/// Rows in memory: five ids and a time, the columns of points if they are points, and further columns.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows {
+    pub(crate) points: Arc<PointColumns>,
+    pub(crate) is_points: bool,
+    /// The name of the column of times.
+    time: &'static str,
+    more: Vec<(FieldRef, ArrayRef)>,
+}
+
+impl Rows {
+    pub(crate) fn of_points(points: Arc<PointColumns>) -> Self {
+        Self { points, is_points: true, time: "timestamp", more: Vec::new() }
+    }
+
+    /// Rows of which only the series and the time are those of points.
+    pub(crate) fn keyed(points: PointColumns, time: &'static str) -> Self {
+        Self { points: Arc::new(points), is_points: false, time, more: Vec::new() }
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, is_nullable: bool, column: ArrayRef) -> Self {
+        let field = Field::new(name, column.data_type().clone(), is_nullable);
+        self.more.push((Arc::new(field), column));
+        self
+    }
+
+    /// Rows of a batch: `own` columns are the key or the points, the others further columns.
+    pub(crate) fn of_batch(batch: &RecordBatch, is_points: bool, time: &str, own: usize) -> Self {
+        let time = if time == "start" { "start" } else { "timestamp" };
+        let schema = batch.schema();
+        let fields = schema.fields().iter().skip(own).cloned();
+        let more = fields.zip(batch.columns().iter().skip(own).cloned()).collect();
+        let empty = RecordBatch::new_empty(siteline_core::data::schema(&[]));
+        let points = Arc::new(PointColumns::from_batch(&empty));
+        Self { points, is_points, time, more }.replaced(batch)
+    }
+
+    /// Whether they are points, the name of the times, and the number of columns before the further ones.
+    pub(crate) fn form(&self) -> (bool, &'static str, usize) {
+        let own = if self.is_points { self.points.schema().fields().len() } else { KEY };
+        (self.is_points, self.time, own)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.rows()
+    }
+
+    fn plain_schema(&self) -> Schema {
+        let own = self.points.schema();
+        let kept = if self.is_points { own.fields().len() } else { KEY };
+        let mut fields: Vec<FieldRef> = own.fields().iter().take(kept).cloned().collect();
+        fields[KEY - 1] = Arc::new(fields[KEY - 1].as_ref().clone().with_name(self.time));
+        fields.extend(self.more.iter().map(|(field, _)| Arc::clone(field)));
+        Schema::new(fields)
+    }
+
+    /// The rows without labels, in UTC.
+    pub(crate) fn plain_batch(&self) -> Result<RecordBatch> {
+        let own = self.points.batch()?;
+        let kept = if self.is_points { own.num_columns() } else { KEY };
+        let mut columns = own.columns()[..kept].to_vec();
+        columns.extend(self.more.iter().map(|(_, column)| Arc::clone(column)));
+        fitted(self.plain_schema(), columns)
+    }
+
+    pub(crate) fn schema(&self, shown: &Shown) -> SchemaRef {
+        shown.schema(&self.plain_schema())
+    }
+
+    pub(crate) fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
+        shown.batch(&self.plain_batch()?, || Arc::clone(&self.points))
+    }
+
+    /// The rows of a batch with the columns of these.
+    pub(crate) fn replaced(&self, batch: &RecordBatch) -> Self {
+        let own = if self.is_points { batch.num_columns() - self.more.len() } else { KEY };
+        let points = if self.is_points {
+            let places: Vec<usize> = (0..own).collect();
+            // These are columns of the batch.
+            batch
+                .project(&places)
+                .map_or_else(|_| (*self.points).clone(), |own| PointColumns::from_batch(&own))
+        } else {
+            keys(batch)
+        };
+        let columns = batch.columns()[own..].iter().cloned();
+        let more = self.more.iter().map(|(field, _)| Arc::clone(field)).zip(columns).collect();
+        Self { points: Arc::new(points), more, ..*self }
+    }
+
+    /// The rows of these series only.
+    pub(crate) fn of_series(&self, series: &HashSet<Identity>) -> Result<Self> {
+        let rows = self.points.identified().filter(|(ids, _)| series.contains(*ids));
+        let rows: Vec<Range<usize>> = rows.map(|(_, rows)| rows).collect();
+        let plain = self.plain_batch()?;
+        let columns = plain.columns().iter().map(|column| picked(column, &rows));
+        Ok(self.replaced(&fitted(plain.schema(), columns.collect::<Result<_>>()?)?))
+    }
+
+    /// The first rows.
+    pub(crate) fn first(&self, count: usize) -> Result<Self> {
+        Ok(self.replaced(&self.plain_batch()?.slice(0, count.min(self.len()))))
+    }
+
+    /// A numeric column, for `pivot`.
+    pub(crate) fn column(&self, name: &str) -> Option<ArrayRef> {
+        let plain = self.plain_batch().ok()?;
+        let place = plain.schema_ref().index_of(name).ok().filter(|place| *place >= KEY)?;
+        let column = plain.column(place);
+        matches!(column.data_type(), DataType::Float64 | DataType::Int64)
+            .then(|| Arc::clone(column))
+    }
+
+    /// The names of the numeric columns.
+    pub(crate) fn numeric(&self) -> Vec<String> {
+        let schema = self.plain_schema();
+        let fields = schema.fields().iter().skip(KEY);
+        let numeric = |kind: &DataType| matches!(kind, DataType::Float64 | DataType::Int64);
+        fields
+            .filter(|field| numeric(field.data_type()))
+            .map(|field| field.name().clone())
+            .collect()
+    }
+
+    /// The columns for `siteline.frames`.
+    pub(crate) fn columns<'py>(
+        &self,
+        py: Python<'py>,
+        shown: &Shown,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let points = &self.points;
+        let (list, lengths) = of_ids(py, points)?;
+        if shown.has_labels() {
+            let (texts, of_series) = shown.codes(points);
+            let codes = points.envelopes.iter().map(|one| of_series[one.series].to_ne_bytes());
+            let codes = bytes(py, points.envelopes.len(), codes)?;
+            list.append((LABEL, "runs", codes, lengths, PyList::new(py, texts)?))?;
+        }
+        list.append(timestamps(self.time, &points.timestamps, shown.zone()))?;
+        if self.is_points {
+            let schema = points.schema();
+            let names = schema.fields().iter().skip(KEY).map(|field| field.name().as_str());
+            let [value, minimum, maximum] = points.numbers.each_ref().map(|one| Memory::of(one));
+            let mut names = names;
+            for memory in [value, minimum, maximum] {
+                list.append((names.next(), "float", memory))?;
+            }
+            list.append(integers(py, names.next().unwrap_or_default(), &points.sample_counts)?)?;
+            for (name, texts) in names.zip(&points.extras) {
+                list.append((name, "text", PyList::new(py, texts.iter())?))?;
+            }
+        }
+        for (field, column) in &self.more {
+            further(py, &list, field.name(), column, shown.zone())?;
+        }
+        Ok(list)
+    }
+}
+
+fn further(
+    py: Python<'_>,
+    list: &Bound<'_, PyList>,
+    name: &str,
+    column: &ArrayRef,
+    zone: &str,
+) -> PyResult<()> {
+    if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
+        list.append((name, "float", Memory::of(numbers)))
+    } else if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
+        list.append(integers(py, name, numbers)?)
+    } else if let Some(codes) = column.as_dictionary_opt::<Int32Type>() {
+        let texts = if codes.is_empty() { None } else { Some(codes.values().as_string::<i32>()) };
+        let texts = PyList::new(py, texts.into_iter().flat_map(|texts| texts.iter()))?;
+        let rows = codes.keys().values();
+        // A change is one of four.
+        let rows = bytes(py, rows.len(), rows.iter().map(|code| [code.to_le_bytes()[0]]))?;
+        list.append((name, "codes", rows, texts))
+    } else {
+        list.append(timestamps(name, column.as_primitive(), zone))
+    }
+}
+
+/// The series and times of a batch whose other columns are not those of points.
+fn keys(batch: &RecordBatch) -> PointColumns {
+    let nothing =
+        PointColumns::from_batch(&RecordBatch::new_empty(siteline_core::data::schema(&[])));
+    let (rows, plain) = (batch.num_rows(), siteline_core::data::schema(&[]));
+    let mut columns = batch.columns()[..KEY].to_vec();
+    let nulls = plain.fields().iter().skip(KEY);
+    columns.extend(nulls.map(|field| arrow_array::new_null_array(field.data_type(), rows)));
+    RecordBatch::try_new(plain, columns).map_or(nothing, |batch| PointColumns::from_batch(&batch))
+}
+
+/// These rows of a column.
+fn picked(column: &ArrayRef, rows: &[Range<usize>]) -> Result<ArrayRef> {
+    let data = column.to_data();
+    let count = rows.iter().map(ExactSizeIterator::len).sum();
+    let mut kept = MutableArrayData::new(vec![&data], false, count);
+    for range in rows {
+        kept.try_extend(0, range.start, range.end).map_err(|error| super::broken(&error))?;
+    }
+    Ok(make_array(kept.freeze()))
+}

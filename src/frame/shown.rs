@@ -1,0 +1,151 @@
+//! How a frame is shown: the zone of its timestamps, the labels of its series, its metadata.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
+use arrow_array::{TimestampMicrosecondArray, cast::AsArray as _};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::convert::capsule::fitted;
+use siteline_core::data::{Identity, PointColumns};
+use siteline_core::error::Result;
+
+/// The place of the times in a batch. The label stands before it.
+const TIME: usize = 5;
+/// The name of the column of labels.
+pub(crate) const LABEL: &str = "label";
+
+/// The zone of timestamps, the label of each series, and a text for the metadata of the schema.
+#[derive(Clone, Default)]
+pub(crate) struct Shown {
+    zone: Option<String>,
+    labels: Option<Arc<HashMap<Identity, String>>>,
+    metadata: Option<String>,
+}
+
+impl Shown {
+    pub(crate) fn new(
+        zone: Option<String>,
+        labels: Option<&Bound<'_, PyDict>>,
+        metadata: Option<String>,
+    ) -> PyResult<Self> {
+        let labels = labels.map(|labels| -> PyResult<_> {
+            let labels = labels.iter().map(|(ids, label)| {
+                Ok((
+                    Identity::from(ids.extract::<Ids>()?.map(|id| id.map(Arc::from))),
+                    label.extract()?,
+                ))
+            });
+            Ok(Arc::new(labels.collect::<PyResult<HashMap<Identity, String>>>()?))
+        });
+        Ok(Self { zone, labels: labels.transpose()?, metadata })
+    }
+
+    pub(crate) fn zone(&self) -> &str {
+        self.zone.as_deref().unwrap_or("UTC")
+    }
+
+    pub(crate) fn has_labels(&self) -> bool {
+        self.labels.is_some()
+    }
+
+    /// The label of a series: its ids if it has none.
+    pub(crate) fn label(&self, series: &Identity) -> String {
+        let label = self.labels.as_ref().and_then(|labels| labels.get(series));
+        label.cloned().unwrap_or_else(|| joined(series))
+    }
+
+    /// The distinct labels of some points, and for each series the place of its label among them.
+    pub(crate) fn codes(&self, points: &PointColumns) -> (Vec<String>, Vec<i32>) {
+        let mut known: HashMap<String, i32> = HashMap::new();
+        let mut texts = Vec::new();
+        let mut code = |(series, has_points): (&Identity, bool)| {
+            if !has_points {
+                return 0;
+            }
+            // Cannot overflow: so many series do not fit into memory.
+            let next = i32::try_from(texts.len()).unwrap_or(i32::MAX);
+            let label = self.label(series);
+            *known.entry(label).or_insert_with_key(|label| {
+                texts.push(label.clone());
+                next
+            })
+        };
+        let codes = points.series.iter().zip(points.has_points()).map(&mut code).collect();
+        (texts, codes)
+    }
+
+    fn label_column(&self, points: &PointColumns) -> Result<ArrayRef> {
+        let (texts, of_series) = self.codes(points);
+        let mut keys = Vec::with_capacity(points.rows());
+        for envelope in &points.envelopes {
+            keys.resize(keys.len() + envelope.rows.len(), of_series[envelope.series]);
+        }
+        let texts = Arc::new(StringArray::from_iter_values(texts));
+        let column = DictionaryArray::<Int32Type>::try_new(Int32Array::from(keys), texts);
+        column.map(|column| Arc::new(column) as ArrayRef).map_err(|error| super::broken(&error))
+    }
+
+    /// The schema of a batch whose first columns are the five ids and the time.
+    pub(crate) fn schema(&self, plain: &Schema) -> SchemaRef {
+        let mut fields: Vec<FieldRef> =
+            plain.fields().iter().map(|field| self.zoned_field(field)).collect();
+        if self.labels.is_some() {
+            let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            fields.insert(TIME, Arc::new(Field::new(LABEL, text, false)));
+        }
+        Arc::new(self.with_metadata(Schema::new(fields)))
+    }
+
+    pub(crate) fn with_metadata(&self, schema: Schema) -> Schema {
+        match &self.metadata {
+            Some(text) => schema.with_metadata([("siteline".to_owned(), text.clone())]),
+            None => schema,
+        }
+    }
+
+    fn zoned_field(&self, field: &FieldRef) -> FieldRef {
+        match field.data_type() {
+            DataType::Timestamp(unit, _) => {
+                let zoned = DataType::Timestamp(*unit, Some(self.zone().into()));
+                Arc::new(field.as_ref().clone().with_data_type(zoned))
+            }
+            _ => Arc::clone(field),
+        }
+    }
+
+    pub(crate) fn zoned(&self, times: &TimestampMicrosecondArray) -> TimestampMicrosecondArray {
+        times.clone().with_timezone(self.zone())
+    }
+
+    /// A batch as it is shown. `points` gives the same rows, for their labels.
+    pub(crate) fn batch(
+        &self,
+        plain: &RecordBatch,
+        points: impl FnOnce() -> Arc<PointColumns>,
+    ) -> Result<RecordBatch> {
+        let zoned = |column: &ArrayRef| -> ArrayRef {
+            match column.data_type() {
+                DataType::Timestamp(..) => Arc::new(self.zoned(column.as_primitive())),
+                _ => Arc::clone(column),
+            }
+        };
+        let mut columns: Vec<ArrayRef> = plain.columns().iter().map(zoned).collect();
+        if self.labels.is_some() {
+            columns.insert(TIME, self.label_column(&points())?);
+        }
+        fitted(self.schema(plain.schema_ref()), columns)
+    }
+}
+
+/// The five ids of a series in Python.
+pub(crate) type Ids = [Option<String>; 5];
+
+/// The ids of a series as one text.
+fn joined(series: &Identity) -> String {
+    series.0.each_ref().map(|id| id.as_deref().unwrap_or_default()).join(" / ")
+}

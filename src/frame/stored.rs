@@ -1,0 +1,280 @@
+//! Points of a store that are read batch after batch: for frames, Arrow consumers and records.
+
+use std::collections::TryReserveError;
+use std::mem;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::process::without_fork_anywhere;
+use crate::bridge::runtime::step;
+use crate::convert::capsule::{fitted, reader_capsule};
+use crate::convert::rows::{PointSource, Taken};
+use crate::convert::values::refuse;
+use crate::frame::rows::Rows;
+use crate::frame::shown::Shown;
+use siteline_base::lock::Mutex;
+use siteline_core::data::{Identity, PointColumns, schema};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::store::{Flagged, Reader, ShownPoints, Store, change_column};
+use siteline_core::sync::PinnedRead;
+
+/// Points of a batch: a few megabytes.
+const ROWS: usize = 1 << 16;
+/// Points that records read at a time.
+const RECORDS: usize = 1 << 13;
+
+/// A pinned read of a store.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) store: Arc<Store>,
+    pub(crate) read: PinnedRead,
+}
+
+impl Stored {
+    fn open(&self, flagged: Flagged) -> Result<Reader> {
+        self.read.open(&self.store, flagged)
+    }
+
+    /// A new read of all points.
+    pub(crate) fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<BatchStream> {
+        let reader = step(py, || self.open(self.read.spec.flagged))?.or_raise()?;
+        Ok(BatchStream::new(reader, shown))
+    }
+
+    /// The series that the read picks.
+    pub(crate) fn series(&self, py: Python<'_>) -> PyResult<Vec<Identity>> {
+        let read = || -> Result<Vec<Identity>> {
+            Ok(self.open(self.read.spec.flagged)?.picked().cloned().collect())
+        };
+        step(py, read)?.or_raise()
+    }
+
+    /// How many points there are.
+    pub(crate) fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        step(py, || self.open(self.read.spec.flagged)?.count_points())?.or_raise()
+    }
+
+    /// How many of them are withdrawn.
+    pub(crate) fn count_withdrawn(&self, py: Python<'_>) -> PyResult<u64> {
+        if self.read.spec.flagged == Flagged::Drop {
+            return Ok(0);
+        }
+        step(py, || self.open(Flagged::Only)?.count_points())?.or_raise()
+    }
+
+    /// All points, each column in memory of its final size from the start: batches that are concatenated
+    /// would need twice the memory. Signals are handled between two batches.
+    pub(crate) fn rows(&self, py: Python<'_>) -> PyResult<Rows> {
+        let mut batches = self.batches(py, Shown::default())?;
+        step(py, || batches.find_blocks())?.or_raise()?;
+        let points = step(py, || batches.allocate())?;
+        let points = points.map_err(|_| PyMemoryError::new_err("no memory for so many points"))?;
+        let mut points =
+            points.ok_or_else(|| refuse(py, Kind::InternalError, "a reader was read twice"))?;
+        loop {
+            py.check_signals()?;
+            if step(py, || batches.read_into(&mut points))?.or_raise()? {
+                continue;
+            }
+            return step(py, || -> Result<Rows> {
+                let (points, changes) = points.finish()?;
+                let rows = Rows::of_points(Arc::new(points));
+                let Some(changes) = changes else { return Ok(rows) };
+                Ok(rows.with("change", false, change_column(changes)?))
+            })?
+            .or_raise();
+        }
+    }
+}
+
+/// Reads points of a store. In a process that did not begin the read, it gives a `ForkError`.
+pub(crate) struct BatchStream {
+    reader: Option<Reader>,
+    shown: Shown,
+    schema: SchemaRef,
+    /// The error that ended the stream: its consumer raises an exception of its own.
+    failure: Arc<OnceLock<Error>>,
+}
+
+impl BatchStream {
+    fn new(reader: Reader, shown: Shown) -> Self {
+        let schema = shown.schema(&reader.schema());
+        Self { reader: Some(reader), shown, schema, failure: Arc::default() }
+    }
+
+    pub(crate) fn failing_into(self, failure: Arc<OnceLock<Error>>) -> Self {
+        let mut this = self;
+        this.failure = failure;
+        this
+    }
+
+    /// The next points, `None` after the last. Called within a step of the core.
+    ///
+    /// # Errors
+    /// `StoreError`s; `ForkError` in a process that did not begin the read.
+    pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<RecordBatch>> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let batch = reader.next_batch(rows);
+        if !matches!(batch, Ok(Some(_))) {
+            // The connection is closed at once, not when the consumer drops the stream.
+            self.reader = None;
+        }
+        let Some(batch) = batch? else { return Ok(None) };
+        self.shown.batch(&batch, || Arc::new(PointColumns::from_batch(&batch))).map(Some)
+    }
+
+    /// Called within a step of the core, before [`BatchStream::allocate`].
+    fn find_blocks(&mut self) -> Result<()> {
+        self.reader.as_mut().map_or(Ok(()), Reader::find_blocks)
+    }
+
+    /// No points yet, with the capacity for all. Called within a step of the core.
+    fn allocate(&mut self) -> Result<Option<ShownPoints>, TryReserveError> {
+        self.reader.as_ref().map(Reader::allocate).transpose()
+    }
+
+    /// Adds the next points; false after the last. Called within a step of the core.
+    fn read_into(&mut self, shown: &mut ShownPoints) -> Result<bool> {
+        let read = self.reader.as_mut().map_or(Ok(false), |reader| reader.read_into(shown, ROWS));
+        if !matches!(read, Ok(true)) {
+            self.reader = None;
+        }
+        read
+    }
+}
+
+impl Drop for BatchStream {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            without_fork_anywhere(|| drop(reader));
+        }
+    }
+}
+
+impl Iterator for BatchStream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        without_fork_anywhere(|| self.next_batch(ROWS)).transpose().map(|batch| {
+            batch.map_err(|error| {
+                // After the first one the stream has ended.
+                let _ = self.failure.set(error.clone());
+                ArrowError::ExternalError(Box::new(error))
+            })
+        })
+    }
+}
+
+impl RecordBatchReader for BatchStream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The points of a store for [`RecordIterator`](crate::convert::rows::RecordIterator).
+pub(crate) struct StoredPoints {
+    batches: Mutex<BatchStream>,
+    /// What was read and not yet taken.
+    next: Mutex<Taken>,
+}
+
+impl StoredPoints {
+    pub(crate) fn new(batches: BatchStream) -> Self {
+        Self { batches: Mutex::new(batches), next: Mutex::new(Taken::Nothing) }
+    }
+}
+
+impl PointSource for StoredPoints {
+    fn take(&self) -> Taken {
+        let mut next = self.next.lock();
+        let after = if matches!(*next, Taken::Ended) { Taken::Ended } else { Taken::Nothing };
+        mem::replace(&mut *next, after)
+    }
+
+    /// With the interpreter released; no fork finds a lock held.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        step(py, || -> Result<()> {
+            let mut batches = self.batches.lock();
+            // Another thread may have been faster.
+            if matches!(*self.next.lock(), Taken::Nothing) {
+                // `next` is not locked during the read: other threads lock it with the interpreter held.
+                let read = batches.next_batch(RECORDS)?;
+                let points = read.map(|batch| Arc::new(PointColumns::from_batch(&batch)));
+                *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);
+            }
+            Ok(())
+        })?
+        .or_raise()?;
+        Ok(())
+    }
+}
+
+/// A read of some series, batch by batch, for `siteline._lazy`. The series are picked after it was opened, so
+/// that they and their points are of one state of the store.
+#[pyclass(frozen, name = "_Batches")]
+pub(crate) struct Batches(Mutex<BatchStream>);
+
+impl Batches {
+    pub(crate) fn new(batches: BatchStream) -> Self {
+        Self(Mutex::new(batches))
+    }
+}
+
+#[pymethods]
+impl Batches {
+    /// An Arrow stream of the five ids of each series of the feed.
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let read = || {
+            let batches = self.0.lock();
+            series_batch(batches.reader.as_ref().map_or(&[], Reader::identities))
+        };
+        capsule(py, step(py, read)?.or_raise()?)
+    }
+
+    /// Reads only these of the series that `series()` lists. Called before `next()`.
+    fn keep(&self, py: Python<'_>, places: Vec<usize>) -> PyResult<()> {
+        step(py, move || {
+            if let Some(reader) = &mut self.0.lock().reader {
+                reader.keep_series(&places);
+            }
+        })
+    }
+
+    /// An Arrow stream of these columns of the next points, about so many; `None` after the last.
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        rows: usize,
+        columns: Vec<usize>,
+    ) -> PyResult<Option<Bound<'py, PyCapsule>>> {
+        py.check_signals()?;
+        let batch = step(py, move || -> Result<Option<RecordBatch>> {
+            let batch = self.0.lock().next_batch(rows)?;
+            batch.map(|batch| batch.project(&columns).map_err(|e| super::broken(&e))).transpose()
+        })?
+        .or_raise()?;
+        batch.map(|batch| capsule(py, batch)).transpose()
+    }
+}
+
+/// The capsule of a stream of one batch.
+pub(crate) fn capsule(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyCapsule>> {
+    let schema = batch.schema();
+    reader_capsule(py, Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+}
+
+fn series_batch(all: &[Identity]) -> Result<RecordBatch> {
+    let ids = |place: usize| -> ArrayRef {
+        Arc::new(all.iter().map(|ids| ids.0[place].as_deref()).collect::<StringArray>())
+    };
+    let text = |field: &Arc<Field>| Field::new(field.name(), DataType::Utf8, true);
+    let fields: Vec<Field> = schema(&[]).fields()[..5].iter().map(text).collect();
+    fitted(Schema::new(fields), (0..5).map(ids).collect())
+}

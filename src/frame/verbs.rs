@@ -1,0 +1,342 @@
+//! The verbs that make frames of frames.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array as _, ArrayRef};
+use arrow_buffer::Buffer;
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, civil};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::rows::Rows;
+use super::shown::Ids;
+use super::stored::Stored;
+use super::{Data, Frame, Origin, identities};
+use crate::bridge::errors::IntoPyErr as _;
+use crate::bridge::errors::OrRaise as _;
+use crate::bridge::process::{detached, guarded};
+use crate::bridge::runtime::step;
+use crate::convert::values::{duration, refuse, text};
+use crate::convert::zone::zone;
+use siteline_core::client::table::Table;
+use siteline_core::data::reshape::{
+    Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket, with_gaps,
+};
+use siteline_core::data::{Identity, PointColumns};
+use siteline_core::error::{Error, Kind, Result, excerpt};
+use siteline_core::store::SeriesFilter;
+use siteline_core::sync::ReadSpec;
+
+const ORIGIN_HINT: &str =
+    "Give a time of the day (\"06:00\"), a date, or both, on the clock of tz=.";
+
+/// The periods of local time that a verb makes.
+struct Periods {
+    every: i64,
+    zone: (String, TimeZone),
+    origin: Option<i64>,
+}
+
+impl Periods {
+    fn new(
+        every: &Bound<'_, PyAny>,
+        tz: &Bound<'_, PyAny>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let width = i64::try_from(duration(every, "every")?.as_micros()).unwrap_or(i64::MAX);
+        if width == 0 {
+            let message = "every= is 0. A bucket is longer than that.";
+            return Err(refuse(every.py(), Kind::QueryError, message));
+        }
+        let zone = zone(tz)?;
+        let origin = origin.map(|origin| civil_origin(origin, &zone.1)).transpose()?;
+        Ok(Self { every: width, zone, origin })
+    }
+
+    fn grid(self) -> (i64, LocalGrid) {
+        (self.every, LocalGrid::new(self.zone.1, self.every, self.origin))
+    }
+}
+
+/// The start of the grid: microseconds of the zone's clock since 1970-01-01T00:00.
+fn civil_origin(given: &Bound<'_, PyAny>, zone: &TimeZone) -> PyResult<i64> {
+    let named = match given.cast::<PyString>() {
+        Ok(name) => text(name, "origin", Kind::QueryError)?,
+        Err(_) if given.hasattr("isoformat")? => given.call_method0("isoformat")?.extract()?,
+        Err(_) => given.repr()?.to_string(),
+    };
+    let civil = civil_time(named.trim(), zone)
+        .ok_or_else(|| {
+            let message = format!("origin={:?} is no local time", excerpt(&named));
+            Error::new(Kind::QueryError, message).with_hint(ORIGIN_HINT)
+        })
+        .or_raise()?;
+    let instant = civil.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp().as_microsecond());
+    instant.map_err(|_| refuse(given.py(), Kind::QueryError, "origin= is out of range."))
+}
+
+fn civil_time(text: &str, zone: &TimeZone) -> Option<DateTime> {
+    if let Ok(time) = text.parse::<Time>()
+        && text.contains(':')
+        && text.chars().all(|part| part.is_ascii_digit() || ":.".contains(part))
+    {
+        return Some(civil::date(1970, 1, 1).to_datetime(time));
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at.to_zoned(zone.clone()).datetime());
+    }
+    let is_date = text.len() == "2026-01-01".len();
+    let date = text.parse::<Date>().ok().filter(|_| is_date);
+    // jiff leaves out a zone in brackets.
+    date.map(Date::into).or_else(|| text.parse().ok().filter(|_| !text.contains('[')))
+}
+
+fn unknown_buckets(why: &str, hint: &str) -> Error {
+    let message = format!("it is not known which buckets are missing: {why}");
+    Error::new(Kind::QueryError, message).with_hint(hint.to_owned())
+}
+
+impl Frame {
+    /// The buckets that its points can have.
+    pub(super) fn expected(&self) -> Result<Expected> {
+        match &self.origin {
+            Origin::Read(table) => table.expected(),
+            Origin::Derived(facts) => facts.expected.clone(),
+            Origin::Stored(stored) => stored.read.expected().ok_or_else(|| {
+                let hint =
+                    "Use store.read(...) of their range, with withdrawn=\"keep\" or \"drop\".";
+                unknown_buckets("these are a part of the points", hint)
+            }),
+            Origin::Page(_) => Err(unknown_buckets(
+                "a page is a part of a read",
+                "Use the table of the whole read.",
+            )),
+            Origin::Unread => {
+                let hint = "Use a table that a read returned: client.scan(...).collect().";
+                Err(unknown_buckets("no read gave this table", hint))
+            }
+        }
+    }
+
+    fn made(&self, py: Python<'_>, kind: &'static str, data: Data) -> PyResult<Self> {
+        Ok(Self { every: self.every, ..Self::new(kind, data, self.derived_origin(py)?) })
+    }
+
+    fn picked(&self, series: &HashSet<Identity>) -> Result<Data> {
+        match &self.data {
+            Data::Rows(rows) => Ok(Data::Rows(rows.of_series(series)?)),
+            Data::Wide(wide) => {
+                let kept: Vec<usize> = (0..wide.series.len())
+                    .filter(|place| series.contains(&wide.series[*place]))
+                    .collect();
+                Ok(Data::Wide(Arc::new(columns_of(wide, &kept, wide.timestamps.len()))))
+            }
+            Data::Stream => Ok(Data::Stream),
+        }
+    }
+}
+
+/// Some columns of a pivoted table, and its first rows.
+fn columns_of(wide: &Wide, kept: &[usize], rows: usize) -> Wide {
+    let columns: Vec<ArrayRef> =
+        kept.iter().map(|place| wide.columns[*place].slice(0, rows)).collect();
+    let mut cells = Vec::with_capacity(columns.len() * rows * 8);
+    for place in kept {
+        let all = wide.timestamps.len() * 8;
+        cells.extend_from_slice(&wide.cells.as_slice()[place * all..place * all + rows * 8]);
+    }
+    Wide {
+        measure: wide.measure,
+        timestamps: wide.timestamps.slice(0, rows),
+        series: kept.iter().map(|place| wide.series[*place].clone()).collect(),
+        labels: None,
+        columns,
+        cells: aligned(&cells),
+    }
+}
+
+/// The same bytes, where numbers may lie.
+fn aligned(bytes: &[u8]) -> Buffer {
+    let (words, _) = bytes.as_chunks::<8>();
+    Buffer::from_vec(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+}
+
+#[pymethods]
+impl Frame {
+    /// The rows of these series only.
+    fn keep(&self, py: Python<'_>, series: Vec<Ids>) -> PyResult<Self> {
+        if let (Data::Stream, Origin::Stored(stored)) = (&self.data, &self.origin) {
+            let mut read = stored.read.clone();
+            let picked = SeriesFilter { series: Some(series), ..SeriesFilter::default() };
+            // The ids are those of series that this read picks.
+            read.spec = ReadSpec { series: picked, ..read.spec };
+            let stored = Stored { store: Arc::clone(&stored.store), read };
+            return Ok(Self::new(self.kind, Data::Stream, Origin::Stored(stored)));
+        }
+        let series: HashSet<Identity> = identities(series).collect();
+        let data = detached(py, || self.picked(&series))?.or_raise()?;
+        self.made(py, self.kind, data)
+    }
+
+    /// The first rows.
+    fn first(&self, py: Python<'_>, count: usize) -> PyResult<Self> {
+        let data = match (&self.data, &self.origin) {
+            (Data::Rows(rows), _) => Data::Rows(rows.first(count).or_raise()?),
+            (Data::Wide(wide), _) => {
+                let rows = count.min(wide.timestamps.len());
+                let all: Vec<usize> = (0..wide.series.len()).collect();
+                Data::Wide(Arc::new(columns_of(wide, &all, rows)))
+            }
+            (Data::Stream, Origin::Stored(stored)) => {
+                let mut batches = stored.batches(py, super::Shown::default())?;
+                let batch = step(py, || batches.next_batch(count.max(1)))?.or_raise()?;
+                let empty = || arrow_array::RecordBatch::new_empty(stored.read.spec.view.schema());
+                let batch = batch.unwrap_or_else(empty);
+                Data::Rows(rows_of_batch(&batch.slice(0, count.min(batch.num_rows()))))
+            }
+            (Data::Stream, _) => Data::Stream,
+        };
+        self.made(py, self.kind, data)
+    }
+
+    /// The points with a row of nulls for each bucket that was read and is missing.
+    fn with_gaps(&self, py: Python<'_>) -> PyResult<Self> {
+        let expected = self.expected().or_raise()?;
+        let rows = self.rows(py)?;
+        let points = detached(py, || with_gaps(&rows.points, &expected))?.or_raise()?;
+        self.made(py, "points", Data::Rows(Rows::of_points(Arc::new(points))))
+    }
+
+    /// The points in larger buckets.
+    #[pyo3(signature = (every, agg, tz, origin=None))]
+    fn resample(
+        &self,
+        py: Python<'_>,
+        every: &Bound<'_, PyAny>,
+        agg: &str,
+        tz: &Bound<'_, PyAny>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let reduction = Reduction::parse(agg).or_raise()?;
+        let (every, mut grid) = Periods::new(every, tz, origin)?.grid();
+        let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
+        let rows = self.rows(py)?;
+        let made = detached(py, || rebucket(&rows.points, own, &mut grid, Some(reduction)))?;
+        let made = made.or_raise()?;
+        let rows = Rows::of_points(Arc::new(made.points))
+            .with("buckets", false, Arc::new(made.buckets))
+            .with("expected", true, Arc::new(made.expected));
+        Ok(Self { every: Some(every), ..self.made(py, "resampled", Data::Rows(rows))? })
+    }
+
+    /// For each series and period how many of its buckets are there.
+    #[pyo3(signature = (every, tz, origin=None))]
+    fn completeness(
+        &self,
+        py: Python<'_>,
+        every: &Bound<'_, PyAny>,
+        tz: &Bound<'_, PyAny>,
+        origin: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (every, mut grid) = Periods::new(every, tz, origin)?.grid();
+        let expected = self.expected().or_raise()?;
+        let rows = self.rows(py)?;
+        let found =
+            detached(py, || completeness(&rows.points, &expected, &mut grid))?.or_raise()?;
+        let rows = Rows::keyed(found.rows, "timestamp")
+            .with("share", false, Arc::new(found.share))
+            .with("buckets", false, Arc::new(found.buckets))
+            .with("missing", false, Arc::new(found.missing))
+            .with("unread", false, Arc::new(found.unread))
+            .with("expected", false, Arc::new(found.expected));
+        Ok(Self { every: Some(every), ..self.made(py, "completeness", Data::Rows(rows))? })
+    }
+
+    /// The stretches of missing buckets.
+    #[pyo3(signature = (longer_than=None))]
+    fn gaps(&self, py: Python<'_>, longer_than: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let longer = longer_than.map(|given| duration(given, "longer_than")).transpose()?;
+        let longer =
+            longer.map_or(0, |longer| i64::try_from(longer.as_micros()).unwrap_or(i64::MAX));
+        let expected = self.expected().or_raise()?;
+        let rows = self.rows(py)?;
+        let found = detached(py, || gap_list(&rows.points, &expected, longer))?.or_raise()?;
+        let rows = Rows::keyed(found.rows, "start").with("end", false, Arc::new(found.ends)).with(
+            "buckets",
+            false,
+            Arc::new(found.buckets),
+        );
+        self.made(py, "gaps", Data::Rows(rows))
+    }
+
+    /// A column for each series, and a row for each bucket.
+    fn pivot(&self, py: Python<'_>, values: &str) -> PyResult<Self> {
+        guarded(|| {
+            let unknown = |names: Vec<String>| {
+                let message = format!(
+                    "values={:?} is unknown: give one of {}",
+                    excerpt(values),
+                    names.join(", ")
+                );
+                Error::new(Kind::QueryError, message).into_py_err()
+            };
+            if let (Data::Stream, false) = (&self.data, Measure::parse(values).is_ok()) {
+                return Err(unknown(
+                    siteline_core::data::COLUMN_NAMES[6..]
+                        .iter()
+                        .map(ToString::to_string)
+                        .collect(),
+                ));
+            }
+            let rows = self.rows(py)?;
+            let column = rows.column(values).ok_or_else(|| unknown(rows.numeric()))?;
+            let wide = detached(py, || {
+                let mut points: PointColumns = (*rows.points).clone();
+                let measure = match column.as_primitive_opt::<Int64Type>() {
+                    Some(counts) => {
+                        points.sample_counts = counts.clone();
+                        Measure::SampleCount
+                    }
+                    None => {
+                        points.numbers[0] = column.as_primitive::<Float64Type>().clone();
+                        Measure::Number(0)
+                    }
+                };
+                Wide::new(&points, measure, "UTC")
+            })?
+            .or_raise()?;
+            self.made(py, "pivoted", Data::Wide(Arc::new(wide)))
+        })
+    }
+
+    /// One table of several.
+    #[staticmethod]
+    fn together(py: Python<'_>, frames: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let tables = frames.iter().filter_map(|frame| match &frame.get().origin {
+            Origin::Read(table) => Some(Arc::clone(table)),
+            _ => None,
+        });
+        let tables: Vec<Arc<Table>> = tables.collect();
+        Ok(Self::of_table(Arc::new(detached(py, || Table::concat(&tables))?.or_raise()?)))
+    }
+}
+
+/// Rows of a batch of a store's points or changes.
+fn rows_of_batch(batch: &arrow_array::RecordBatch) -> Rows {
+    let schema = siteline_core::data::schema(&[]);
+    let own: Vec<usize> = (0..schema.fields().len()).collect();
+    let points = batch.project(&own).map_or_else(
+        |_| PointColumns::from_batch(&arrow_array::RecordBatch::new_empty(schema)),
+        |own| PointColumns::from_batch(&own),
+    );
+    let rows = Rows::of_points(Arc::new(points));
+    match batch.column_by_name("change") {
+        Some(change) => rows.with("change", false, Arc::clone(change)),
+        None => rows,
+    }
+}
