@@ -284,7 +284,7 @@ def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, fr
     store.check()
     with siteline.Store(target) as copied:
         copied.check()
-        assert copied.points("line-2").to_pandas().equals(frame)
+        assert copied.read("line-2").to_pandas().equals(frame)
         assert copied.coverage("line-2", NOW) == store.coverage("line-2", NOW)
     with pytest.raises(siteline.errors.StoreError, match=re.escape(str(target))):
         store.backup(target)
