@@ -28,9 +28,6 @@ const OF_STORES: [&str; 6] = [
     "siteline.lateness",
 ];
 
-/// What runs a `password_command`.
-const OF_COMMANDS: [&str; 1] = ["siteline._passphrase"];
-
 /// Imports what the calls of a client need.
 pub(crate) fn import_for_clients(py: Python<'_>) -> PyResult<()> {
     import(py, &OF_CLIENTS)
@@ -39,11 +36,6 @@ pub(crate) fn import_for_clients(py: Python<'_>) -> PyResult<()> {
 /// Imports what the calls of a store need.
 pub(crate) fn import_for_stores(py: Python<'_>) -> PyResult<()> {
     import(py, &OF_STORES)
-}
-
-/// Imports what a pickled credential needs when a call uses it first.
-pub(crate) fn import_for_commands(py: Python<'_>) -> PyResult<()> {
-    import(py, &OF_COMMANDS)
 }
 
 fn import(py: Python<'_>, names: &[&str]) -> PyResult<()> {
