@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 14_750),
-    "crates/core": (35_000, 43_150),
+    "src": (6_000, 14_250),
+    "crates/core": (35_000, 43_120),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 5_200),
     "python/siteline": (9_000, 0),

@@ -37,7 +37,9 @@ mod _core {
     #[pymodule_export]
     use super::agent::PyAgent;
     #[pymodule_export]
-    use super::auth::{CertificateHandle, CredentialHandle, KeyHandle};
+    use super::auth::{
+        _excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle,
+    };
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
@@ -80,7 +82,6 @@ mod _core {
         super::bridge::refusals::export(module)?;
         super::bridge::process::watch(module)?;
         super::agent::export(module)?;
-        super::auth::export(module)?;
         super::client::own_files::export(module)?;
         super::store::maintenance::export(module)?;
         #[cfg(debug_assertions)]

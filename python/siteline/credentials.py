@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from siteline._core import (
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     _Bytes: TypeAlias = bytes | bytearray | memoryview
     _Duration: TypeAlias = float | timedelta | str
     _Signer: TypeAlias = Callable[[bytes], bytes] | Callable[[bytes], Awaitable[bytes]]
-    # Where another process finds a key and its passphrase, or the reason why it cannot.
+    # How another process finds a key and its passphrase, or the reason why it cannot.
     _Place: TypeAlias = dict[str, Any] | str
     _Reduced: TypeAlias = tuple[Callable[..., object], tuple[type, dict[str, Any]]]
 
@@ -35,6 +34,15 @@ __all__ = ["Credential", "MutualTls", "PrivateKey"]
 
 # These classes delete the parameters that contain secrets before an exception leaves a function:
 # a traceback can show local variables.
+
+
+class _File(str):
+    """The path of a key file. Other text is the key itself."""
+
+    __slots__ = ()
+
+    def __fspath__(self) -> str:
+        return str(self)
 
 
 class _Shared(Replaceable):
@@ -49,7 +57,7 @@ class _Shared(Replaceable):
         return self
 
     def __repr__(self) -> str:
-        # A traceback may show an object whose constructor failed.
+        # A traceback may show an object after its constructor failed.
         return self._text() if hasattr(self, "_handle") else object.__repr__(self)
 
     def _text(self) -> str:
@@ -213,10 +221,10 @@ class Credential(_Shared):
     its own loop. A :class:`Client` cannot await it: without a valid token in this process it raises
     :class:`ConfigError` before any request.
 
-    A pickle contains the path of the key and ``password_command``, which must be valid where it is
-    loaded, and nothing secret. The command runs when the loaded credential is first used, so load
-    only pickles of people who may run commands as you. A credential with a ``signer``, or with a
-    key or passphrase that was passed itself, cannot be pickled: ``TypeError``.
+    A pickle contains the path of the key and ``password_command``, and nothing secret. Both must be
+    valid in the process that loads it. The command runs when the loaded credential is first used,
+    so load only pickles of people who may run commands as you. A credential with a ``signer``, or
+    with a key or passphrase that was passed itself, cannot be pickled: ``TypeError``.
 
     Args:
         subject: ``iss`` and ``sub`` of every assertion. White space around it is removed, with a
@@ -232,7 +240,8 @@ class Credential(_Shared):
         strict: Reject a key file that other users can read.
         audience: ``aud`` of the assertions. The default is the address of the token endpoint,
             ``{base_url}/api/customer/oauth/token``.
-        assertion_lifetime: Time from ``iat`` to ``exp``, at most five minutes.
+        assertion_lifetime: Time from ``iat`` to ``exp``, at most five minutes: seconds, a
+            ``timedelta``, or text such as ``"2m"``.
         clock_tolerance: Time from ``nbf`` to ``iat``, at most a minute.
         typ: Add ``"typ": "JWT"`` to the header of the assertions.
 
@@ -303,7 +312,7 @@ class Credential(_Shared):
             place: dict[str, Any] = {"strict": strict}
             if password_command is not None:
                 place["password_command"] = _words(password_command)
-            if not isinstance(found, Path):
+            if not isinstance(found, _File):
                 self._place = "its key was given itself, not as a path"
             elif passphrase is not None:
                 self._place = "its passphrase was given itself"
@@ -331,9 +340,8 @@ class Credential(_Shared):
         return self._handle.public_jwk
 
     @property
-    def _key_file(self) -> Path | None:
-        place = self._place
-        return Path(place["key"]) if isinstance(place, dict) and "key" in place else None
+    def _key_file(self) -> str | None:
+        return None if isinstance(self._place, str) else self._place.get("key")
 
     def _text(self) -> str:
         return f"<Credential subject={_quoted(self.subject)} kid={self.kid}>"
@@ -360,8 +368,8 @@ class MutualTls(_Shared):
 
     The interface does not show how the service uses the certificate, so both known forms work:
 
-    - Without ``client_id`` the certificate alone authorises discovery and data requests. No token
-      is requested, and no header ``Authorization`` is sent.
+    - Without ``client_id`` the certificate authorises discovery and data requests. No token is
+      requested, and no header ``Authorization`` is sent.
     - With ``client_id``, the id of the integration, the certificate authenticates the token request
       (RFC 8705 §2): the form has ``scope`` and ``client_id``, and no assertion. The token is bound
       to the certificate.
@@ -377,9 +385,9 @@ class MutualTls(_Shared):
     is used, before anything is sent. A refusal by the service is an :class:`AuthenticationError`
     about the client certificate, and is not retried. Plain ``http://`` is a :class:`ConfigError`.
 
-    A pickle contains the paths and ``password_command``, which must be valid where it is loaded,
-    and nothing secret. The files are read when the loaded object is first used. An object with a
-    certificate, key or passphrase that was passed itself cannot be pickled: ``TypeError``.
+    A pickle contains the paths and ``password_command``, and nothing secret. Both must be valid in
+    the process that loads it. The files are read when the loaded object is first used. An object
+    with a certificate, key or passphrase that was passed itself cannot be pickled: ``TypeError``.
 
     Args:
         certificate: A path, PEM text, or ``bytes``: the certificate and its chain in any order as
@@ -437,9 +445,9 @@ class MutualTls(_Shared):
                 place["password_command"] = _words(password_command)
             if passphrase is not None:
                 self._place = "its passphrase was given itself"
-            elif not isinstance(certificate, Path):
+            elif not isinstance(certificate, _File):
                 self._place = "its certificate was given itself, not as a path"
-            elif not isinstance(key, Path | None):
+            elif not isinstance(key, _File | None):
                 self._place = "its key was given itself, not as a path"
             else:
                 files = {"certificate": certificate, "key": key}
@@ -458,7 +466,7 @@ class MutualTls(_Shared):
 
     @property
     def client_id(self) -> str | None:
-        """The id of the integration; ``None`` if the certificate alone authorises."""
+        """The id of the integration; ``None`` if requests need no token."""
         return self._handle.client_id
 
     @property
@@ -518,7 +526,7 @@ def _restored_credential(cls: type[Credential], state: dict[str, Any]) -> Creden
     made = cls.__new__(cls)
     made._place = place = state["key"]
     if "password_command" in place:
-        # A call may sign where no module can be imported any more.
+        # A signal handler may interrupt an import, and then a call that signs needs the module.
         from siteline import _passphrase as _passphrase
 
         made._handle = CredentialHandle.deferred(
@@ -534,8 +542,8 @@ def _restored_credential(cls: type[Credential], state: dict[str, Any]) -> Creden
 def _restored_certificate(cls: type[MutualTls], state: dict[str, Any]) -> MutualTls:
     made = cls.__new__(cls)
     made._place = place = state["place"]
-    made._handle = CertificateHandle.deferred(
-        state["subject"], *_parts_at(place), _asking(place), place["client_id"], place["strict"]
+    made._handle = CertificateHandle.open(
+        *_parts_at(place), _asking(place), place["client_id"], place["strict"], state["subject"]
     )
     return made
 
@@ -553,17 +561,17 @@ def _settled(place: dict[str, Any]) -> dict[str, Any]:
 
 def _key_at(place: dict[str, Any]) -> KeyHandle:
     path = place.get("key")
-    source = _variable(place["key_variable"]) if path is None else Path(path)
+    source = _variable(place["key_variable"]) if path is None else _File(path)
     try:
         return KeyHandle.read(source, _passphrase(place), place["strict"])
     finally:
         del source
 
 
-def _parts_at(place: dict[str, Any]) -> tuple[Path, Path | str | None]:
-    certificate, key = Path(place["certificate"]), place.get("key")
+def _parts_at(place: dict[str, Any]) -> tuple[_File, str | None]:
+    certificate, key = _File(place["certificate"]), place.get("key")
     if key is not None:
-        return certificate, Path(key)
+        return certificate, _File(key)
     return certificate, _variable(place["key_variable"]) if "key_variable" in place else None
 
 
@@ -604,18 +612,18 @@ def _located(source: Any) -> Any:
 def _settled_part(source: Any) -> Any:
     try:
         found = _located(source)
-        return Path(_absolute(found)) if isinstance(found, Path) else found
+        return _File(_absolute(found)) if isinstance(found, _File) else found
     finally:
         del source
 
 
-def _path(path: Any) -> Path:
+def _path(path: Any) -> _File:
     try:
         if not isinstance(path, str | os.PathLike):
             none = "None (is an environment variable unset?)"
             found = none if path is None else f"an object of type {type(path).__name__}"
             raise TypeError(f"path= is the path of a file; this is {found}.")
-        return Path(os.path.expanduser(path))
+        return _File(os.path.expanduser(path))
     finally:
         del path
 

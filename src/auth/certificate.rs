@@ -23,36 +23,34 @@ pub(crate) struct CertificateHandle(pub(crate) MutualTls);
 
 #[pymethods]
 impl CertificateHandle {
-    /// Reads a certificate. The passphrase is text, bytes, or a function that returns it.
+    /// Reads a certificate; with a `subject` that is known, at its first use. The passphrase is text,
+    /// bytes, or a function that returns it.
     #[staticmethod]
+    #[pyo3(signature = (certificate, key, passphrase, client_id, strict, subject=None))]
     fn open(
-        py: Python<'_>,
         certificate: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
         passphrase: Option<Bound<'_, PyAny>>,
         client_id: Option<Text<'_>>,
         strict: bool,
+        subject: Option<String>,
     ) -> PyResult<Self> {
-        let source = source(certificate, key, passphrase, client_id, strict)?;
+        let py = certificate.py();
+        let source = CertificateSource {
+            certificate: part(certificate, "certificate")?,
+            key: key.map(|key| part(key, "key")).transpose()?,
+            passphrase: asking(passphrase)?,
+            client_id: client_id.map(|id| id.0.to_owned()),
+            strict,
+        };
+        if let Some(subject) = subject {
+            return Ok(Self(MutualTls::deferred(source, subject)));
+        }
         let passphrase = detached(py, || source.ask())?.or_raise()?;
         let open = move || MutualTls::open(source, passphrase.as_ref().map(|text| text.as_slice()));
         let Checked { value, warnings } = left_on_interrupt(py, open)?.or_raise()?;
         warn(py, &warnings)?;
         Ok(Self(value))
-    }
-
-    /// A certificate with this subject whose files are read at its first use.
-    #[staticmethod]
-    fn deferred(
-        subject: String,
-        certificate: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        passphrase: Option<Bound<'_, PyAny>>,
-        client_id: Option<Text<'_>>,
-        strict: bool,
-    ) -> PyResult<Self> {
-        let source = source(certificate, key, passphrase, client_id, strict)?;
-        Ok(Self(MutualTls::deferred(source, subject)))
     }
 
     #[getter]
@@ -71,30 +69,14 @@ impl CertificateHandle {
     }
 }
 
-fn source(
-    certificate: &Bound<'_, PyAny>,
-    key: Option<&Bound<'_, PyAny>>,
-    passphrase: Option<Bound<'_, PyAny>>,
-    client_id: Option<Text<'_>>,
-    strict: bool,
-) -> PyResult<CertificateSource> {
-    let passphrase: Box<AskPassphrase> = match passphrase {
-        Some(function) if function.is_callable() => {
-            let function = function.unbind();
-            Box::new(move || called(&function, |text| Ok(Some(text.extract::<Passphrase>()?.0))))
-        }
-        given => {
-            let held = given.map(|given| given.extract::<Passphrase>()).transpose()?;
-            Box::new(move || Ok(held.as_ref().map(|passphrase| passphrase.0.clone())))
-        }
-    };
-    Ok(CertificateSource {
-        certificate: part(certificate, "certificate")?,
-        key: key.map(|key| part(key, "key")).transpose()?,
-        passphrase,
-        client_id: client_id.map(|id| id.0.to_owned()),
-        strict,
-    })
+fn asking(passphrase: Option<Bound<'_, PyAny>>) -> PyResult<Box<AskPassphrase>> {
+    if let Some(function) = passphrase.as_ref().filter(|given| given.is_callable()) {
+        let function = function.clone().unbind();
+        let convert = |text: Bound<'_, PyAny>| Ok(Some(text.extract::<Passphrase>()?.0));
+        return Ok(Box::new(move || called(&function, convert)));
+    }
+    let held = passphrase.map(|given| given.extract::<Passphrase>()).transpose()?;
+    Ok(Box::new(move || Ok(held.as_ref().map(|passphrase| passphrase.0.clone()))))
 }
 
 fn part(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Part> {

@@ -33,7 +33,7 @@ impl CredentialHandle {
         subject: Text<'_>,
         key: &KeyHandle,
         kid: Option<Text<'_>>,
-        assertions: Assertions,
+        assertions: Assertions<'_>,
     ) -> PyResult<Self> {
         let kid = kid.map(|kid| kid.0);
         Self::checked(py, assertions, || Credential::with_key(subject.0, key.0.clone(), kid))
@@ -46,7 +46,7 @@ impl CredentialHandle {
         is_async: bool,
         public_jwk: &Bound<'_, PyAny>,
         kid: Option<Text<'_>>,
-        assertions: Assertions,
+        assertions: Assertions<'_>,
     ) -> PyResult<Self> {
         let (py, public) = (signer.py(), public_key(public_jwk)?);
         let (signer, kid) = (PySigner::new(signer, is_async), kid.map(|kid| kid.0));
@@ -59,7 +59,7 @@ impl CredentialHandle {
         subject: Text<'_>,
         read: Bound<'_, PyAny>,
         public_jwk: &Bound<'_, PyAny>,
-        assertions: Assertions,
+        assertions: Assertions<'_>,
     ) -> PyResult<Self> {
         let (py, public) = (read.py(), public_key(public_jwk)?);
         let kid = public.thumbprint().to_owned();
@@ -95,12 +95,12 @@ impl CredentialHandle {
 impl CredentialHandle {
     fn checked(
         py: Python<'_>,
-        assertions: Assertions,
+        assertions: Assertions<'_>,
         make: impl FnOnce() -> Result<Checked<Credential>>,
     ) -> PyResult<Self> {
         guarded(|| {
             let Checked { value, warnings } = make().or_raise()?;
-            let credential = value.with_assertions(assertions.0).or_raise()?;
+            let credential = value.with_assertions(assertions.settings()?).or_raise()?;
             warn(py, &warnings)?;
             Ok(Self(credential))
         })
@@ -108,26 +108,15 @@ impl CredentialHandle {
 }
 
 /// `audience`, `assertion_lifetime`, `clock_tolerance` and `typ`.
-struct Assertions(AssertionSettings);
+#[derive(FromPyObject)]
+struct Assertions<'py>(Option<String>, Bound<'py, PyAny>, Bound<'py, PyAny>, bool);
 
-impl<'py> FromPyObject<'_, 'py> for Assertions {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (audience, lifetime, tolerance, typ): (
-            Option<Bound<'_, PyAny>>,
-            Bound<'_, PyAny>,
-            Bound<'_, PyAny>,
-            Bound<'_, PyAny>,
-        ) = given.extract()?;
-        let audience =
-            audience.map(|text| text.extract::<Text<'_>>().map(|text| text.0.to_owned()));
-        Ok(Self(AssertionSettings {
-            audience: audience.transpose()?,
-            lifetime: duration_or(&lifetime, "assertion_lifetime", Kind::ConfigError)?,
-            tolerance: duration_or(&tolerance, "clock_tolerance", Kind::ConfigError)?,
-            typ: typ.extract()?,
-        }))
+impl Assertions<'_> {
+    fn settings(self) -> PyResult<AssertionSettings> {
+        let Self(audience, lifetime, tolerance, typ) = self;
+        let lifetime = duration_or(&lifetime, "assertion_lifetime", Kind::ConfigError)?;
+        let tolerance = duration_or(&tolerance, "clock_tolerance", Kind::ConfigError)?;
+        Ok(AssertionSettings { audience, lifetime, tolerance, typ })
     }
 }
 

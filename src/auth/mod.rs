@@ -58,26 +58,18 @@ fn called<T>(
 
 /// Whether a text is a key, and not the path of one.
 #[pyfunction]
-fn _is_key_text(text: Text<'_>) -> bool {
+pub(crate) fn _is_key_text(text: Text<'_>) -> bool {
     text.0.trim().is_empty() || is_key_text(text.0)
 }
 
 /// The value of a variable that has a key or a passphrase.
 #[pyfunction]
-fn _variable<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
+pub(crate) fn _variable<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
     Ok(PyString::new(py, &variable_of_pickle(name).or_raise()?))
 }
 
 /// Makes foreign text safe to show.
 #[pyfunction]
-fn _excerpt(text: &str) -> String {
+pub(crate) fn _excerpt(text: &str) -> String {
     excerpt(text)
-}
-
-/// Adds the functions to the module.
-pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let any = module.as_any();
-    any.setattr("_is_key_text", wrap_pyfunction!(_is_key_text, module)?)?;
-    any.setattr("_variable", wrap_pyfunction!(_variable, module)?)?;
-    any.setattr("_excerpt", wrap_pyfunction!(_excerpt, module)?)
 }

@@ -295,7 +295,7 @@ impl PyClient {
     /// variable is read. Keywords are those of :class:`Client` and override the profile. Its members are
     /// the keywords of :class:`Client` except ``credential``, ``clock`` and ``on_request``, and ``base_url``,
     /// ``subject`` or ``certificate_file`` (with ``client_id``), ``private_key_file``,
-    /// ``password_command``, ``kid``, ``strict``. A path is relative
+    /// ``password_command``, ``kid``, ``strict``, and the settings of assertions. A path is relative
     /// to the file's folder, or begins with ``~/``. A passphrase is not allowed. A :class:`ConfigError`
     /// names the members that are unknown, wrong or missing, without their values.
     ///

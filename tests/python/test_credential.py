@@ -229,6 +229,16 @@ def test_a_pickle_keeps_settings_and_subclass(key_file):
     assert loaded.thumbprint == certificate.thumbprint
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"audience": 5}, {"assertion_lifetime": None}, {"typ": "yes"}, {"strict": None}],
+    ids=str,
+)
+def test_a_setting_of_another_type_is_refused(key, wrong):
+    with pytest.raises((TypeError, siteline.errors.ConfigError)):
+        siteline.Credential("s", key, **wrong)
+
+
 def test_a_path_may_begin_with_a_tilde(key_file, monkeypatch):
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(key_file.parent))

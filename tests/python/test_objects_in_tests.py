@@ -37,6 +37,8 @@ def objects(shared_sandbox, tmp_path_factory):
             "clock": sandbox.clock,
             "agent": agent,
             "key": keys.private_key(),
+            "credential": siteline.Credential("s", keys.private_key()),
+            "certificate": siteline.MutualTls(keys.KEYS / "certificate.pem", key=keys.PEM),
             "async client": waiting,
             "async scan": waiting.scan(**HOURLY),
             "async pages": waiting.scan(**HOURLY).pages(),
