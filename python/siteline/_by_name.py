@@ -47,6 +47,7 @@ def _imports() -> None:
         plots,
         progress,
         reports,
+        sandbox,
         sync,
         targets,
         testing,
