@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import siteline
-from siteline.testing import Variant
 
 from speed.outcome import Figures
 from speed.render import START
@@ -79,7 +78,7 @@ def served(size: str) -> Iterator[tuple[siteline.Sandbox, Callable[[], None]]]:
     draw = np.random.default_rng(11).uniform(0, 1, len(last))
     old, revised = draw >= 0.01, draw > 0.99
     now = (end(size) + timedelta(minutes=10)).isoformat()
-    with siteline.Sandbox(now=now, variant=Variant(order="time")) as sandbox:
+    with siteline.Sandbox(now=now, variant=siteline.testing.Variant(order="time")) as sandbox:
         sandbox.load(last[old], bucket="1m")
         last.loc[revised, "value"] += 0.125
 

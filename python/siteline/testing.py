@@ -29,7 +29,7 @@ siteline.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline._core import ClockHandle
@@ -37,7 +37,6 @@ from siteline._handles import OfThisProcess
 from siteline._times import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime, timedelta
     from typing import Self
 
@@ -131,7 +130,7 @@ class Clock(OfThisProcess):
         return f"<Clock {iso(self.now())}>"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Variant:
     """Limits and formats of a :class:`siteline.Sandbox` that the interface does not specify.
 
@@ -187,6 +186,12 @@ class Variant:
     spaced: bool = False
     """Writes JSON with spaces and line breaks."""
 
+    def __repr__(self) -> str:
+        """Show the fields that differ from their defaults."""
+        usual = {one.name: one.default for one in fields(self)}
+        changed = (f"{name}={one!r}" for name, one in vars(self).items() if one != usual[name])
+        return f"Variant({', '.join(changed)})"
+
 
 @dataclass(frozen=True)
 class SandboxRequest:
@@ -227,11 +232,11 @@ class SandboxStats:
     tokens_issued: int
     discovery_requests: int
     data_requests: int
-    data_requests_by_day: Mapping[str, int]
+    data_requests_by_day: dict[str, int]
     """ISO date of the sandbox's clock to number of data requests."""
     points_sent: int
     """Points in data replies."""
-    requests: Mapping[str, Mapping[int, int]]
+    requests: dict[str, dict[int, int]]
     """Endpoint (``"token"``, ``"discovery"``, ``"data"``, or ``"other"``) to HTTP status to count.
 
     Status 0 is a request without a complete reply.

@@ -48,12 +48,10 @@ impl<'py> FromPyObject<'_, 'py> for GivenClock {
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let handle = given.getattr_opt(intern!(given.py(), "_handle"))?;
         let handle = handle.as_ref().map_or(given, Bound::as_borrowed);
-        match handle.cast::<PyClock>() {
-            Ok(clock) => Ok(Self(clock.get().0.clone())),
-            Err(_) => {
-                let text = format!("this is {}, not a siteline.testing.Clock", described(&given));
-                Err(PyTypeError::new_err(text))
-            }
-        }
+        let Ok(clock) = handle.cast::<PyClock>() else {
+            let text = format!("this is {}, not a siteline.testing.Clock", described(&given));
+            return Err(PyTypeError::new_err(text));
+        };
+        Ok(Self(clock.get().0.clone()))
     }
 }

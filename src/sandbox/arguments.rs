@@ -31,17 +31,12 @@ impl IntoPyErr for SandboxError {
     }
 }
 
-/// The five ids of a series: site, line, machine, device, tag.
-pub(super) struct Ids(pub(super) Identity);
+/// Site, line, machine, device, tag.
+pub(super) type Ids = [Option<String>; 5];
 
-impl<'py> FromPyObject<'_, 'py> for Ids {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let ids: [Option<String>; 5] = given.extract()?;
-        let [site, line, machine, device, tag] = ids.map(|id| id.map(Into::into));
-        Ok(Self(Identity { site, line, machine, device, tag }))
-    }
+pub(super) fn identity(ids: Ids) -> Identity {
+    let [site, line, machine, device, tag] = ids.map(|id| id.map(Into::into));
+    Identity { site, line, machine, device, tag }
 }
 
 /// The options of `Sandbox(...)` and of its `Variant(...)`.

@@ -3,9 +3,9 @@
 mod arguments;
 mod expected;
 mod frame;
-mod integration;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::bridge::errors::OrRaise as _;
@@ -18,15 +18,16 @@ use crate::convert::state::dict;
 use crate::convert::values::{Text, instant, optional};
 use crate::frame::{Frame, TableShown, table_object};
 use siteline_base::clock::Clock;
+use siteline_core::auth::PrivateKey;
 use siteline_sandbox::{AsOf, CertificateRequest, DEFAULT_SCOPES, Point, Sandbox};
 
-use arguments::{Ids, microseconds, whole_seconds};
-use integration::Integration;
+use arguments::{Ids, identity, microseconds, whole_seconds};
 
 #[pyclass(frozen, name = "SandboxHandle", module = "siteline._core")]
 pub(crate) struct PySandbox {
     sandbox: Sandbox,
-    integration: Integration,
+    key: PyOnceLock<(String, String)>,
+    certificate: PyOnceLock<String>,
 }
 
 #[pymethods]
@@ -37,7 +38,7 @@ impl PySandbox {
         let mut options = arguments::options(options)?;
         options.take_step = |step| without_fork(step);
         let sandbox = Sandbox::start(options, clock).or_raise()?;
-        Ok(Self { sandbox, integration: Integration::default() })
+        Ok(Self { sandbox, key: PyOnceLock::new(), certificate: PyOnceLock::new() })
     }
 
     #[getter]
@@ -59,14 +60,23 @@ impl PySandbox {
         self.sandbox.ca().or_raise()
     }
 
-    /// The key (PEM) and the subject of the clients of this sandbox.
-    fn key(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        self.integration.key(py, &self.sandbox)
+    /// The key (PEM) and the subject of the clients of this sandbox, enrolled at the first call.
+    fn key(&self, py: Python<'_>) -> PyResult<&(String, String)> {
+        self.key.get_or_try_init(py, || {
+            let key = step(py, PrivateKey::of_sandboxes)?.or_raise()?;
+            let subject = self.sandbox.enroll(&key.public_jwk().to_json(), &DEFAULT_SCOPES);
+            Ok((key.to_pkcs8_pem(None).or_raise()?.to_string(), subject.or_raise()?))
+        })
     }
 
-    /// The client certificate of the clients of this sandbox, with its key (PEM).
-    fn own_certificate(&self, name: &str) -> PyResult<String> {
-        self.integration.certificate(name, &self.sandbox)
+    /// The client certificate of the clients of this sandbox with its key (PEM), always valid.
+    fn own_certificate(&self, py: Python<'_>, name: &str) -> PyResult<&String> {
+        self.certificate.get_or_try_init(py, || {
+            let begins = "1971-01-01T00:00:00Z".parse().ok();
+            let usual = CertificateRequest::default();
+            let request = CertificateRequest { begins, lifetime_seconds: u32::MAX, ..usual };
+            self.sandbox.certificate(name, &request).or_raise()
+        })
     }
 
     /// The service runs as long as this client exists.
@@ -128,7 +138,7 @@ impl PySandbox {
         ids: Ids,
     ) -> PyResult<usize> {
         let bucket = optional(bucket, "bucket", whole_seconds)?;
-        let frame = frame::read(frame, ids.0)?;
+        let frame = frame::read(frame, identity(ids))?;
         step(py, || self.sandbox.load_frame(frame, bucket))?.or_raise()
     }
 
@@ -144,7 +154,7 @@ impl PySandbox {
         let timestamp = microseconds(timestamp, "timestamp")?;
         let available_at = optional(at, "at", microseconds)?;
         let point = Point { timestamp, value, minimum, maximum, sample_count, available_at };
-        self.sandbox.revise(&ids.0, point).or_raise()
+        self.sandbox.revise(&identity(ids), point).or_raise()
     }
 
     fn withdraw(
@@ -155,7 +165,7 @@ impl PySandbox {
     ) -> PyResult<()> {
         let timestamp = microseconds(timestamp, "timestamp")?;
         let at = optional(at, "at", microseconds)?;
-        self.sandbox.withdraw(&ids.0, timestamp, at).or_raise()
+        self.sandbox.withdraw(&identity(ids), timestamp, at).or_raise()
     }
 
     #[expect(clippy::too_many_arguments, reason = "the keywords of Sandbox.expected")]

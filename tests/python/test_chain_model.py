@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from kit.examples import examples
-from siteline.testing import Variant
 
 pytestmark = pytest.mark.once
 
@@ -73,7 +72,7 @@ class Chain(RuleBasedStateMachine):
             late=False,
             daily_allowance=allowance,
             token_rate=1_000,
-            variant=Variant(order=order, **counts),
+            variant=siteline.testing.Variant(order=order, **counts),
         )
         self.client = self.sandbox.client()
         # Otherwise the truth has another order than the pages.

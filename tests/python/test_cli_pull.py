@@ -26,7 +26,6 @@ RUN = """
 import json, resource, sys
 sys.modules.update(dict.fromkeys(json.loads(sys.argv[1])))
 from siteline.cli import main
-from siteline.testing import Variant
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before = peak()
@@ -158,7 +157,7 @@ def test_stdout_has_only_the_rows(shared_sandbox):
     assert done.stderr == ""
 
 
-@pytest.mark.sandbox(variant=Variant(order="time"))
+@pytest.mark.sandbox(variant=siteline.testing.Variant(order="time"))
 def test_as_read_keeps_the_order_of_pages(sandbox, tmp_path):
     path, truth = tmp_path / "out.csv", true_rows(sandbox)
     document = run_json("pull", "--as-read", "-o", path, *QUERY, env=sandbox.env())

@@ -25,11 +25,7 @@ def test_a_token_costs_one_request(sandbox):
     }
     assert document | expected == document
     stats = sandbox.stats
-    assert [getattr(stats, f"{one}_requests") for one in ("token", "discovery", "data")] == [
-        1,
-        1,
-        0,
-    ]
+    assert (stats.token_requests, stats.discovery_requests, stats.data_requests) == (1, 1, 0)
     # The token itself is never printed.
     refused = run_command("token", env=sandbox.env(), status=2)
     assert "never printed" in refused.stderr

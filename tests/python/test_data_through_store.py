@@ -26,7 +26,7 @@ def times(*days):
     return [[f"2026-11-{day:02}T00:00:00Z" for day in pair] for pair in days]
 
 
-def expected(sandbox, start, end, **options):
+def truth(sandbox, start, end, **options):
     return rows_by_key(sandbox.expected(**{**LINE, **options}, start=start, end=end))
 
 

@@ -39,7 +39,7 @@ def half_hourly(**options):
     return make_feed(interval="30m", **options)
 
 
-def expected(sandbox, end, **options):
+def truth(sandbox, end, **options):
     """The points that it would have now."""
     return true_points(sandbox, end, interval="30m", **options)
 

@@ -11,7 +11,6 @@ import pytest
 import siteline
 from kit.interpreter import run_script
 from kit.ranges import NOW
-from siteline.testing import Variant
 
 pytestmark = pytest.mark.sandbox(seed=3)
 
@@ -93,7 +92,7 @@ def test_an_unknown_value_of_ids_is_refused(scan):
 
 
 def test_named_records_have_the_ten_columns_and_no_other():
-    with siteline.Sandbox(now=NOW, variant=Variant(extra_members=True)) as sandbox:
+    with siteline.Sandbox(now=NOW, variant=siteline.testing.Variant(extra_members=True)) as sandbox:
         table = sandbox.client().scan(**QUERY, extra_columns=["quality"]).collect()
         assert "quality" in next(table.records())
         assert next(table.records(named=True))._fields == siteline.types.Record._fields

@@ -37,7 +37,7 @@ def client(sandbox, service, authority, key_file):
 
 
 @pytest.fixture
-def expected(sandbox):
+def truth(sandbox):
     return sandbox.client().scan(**RANGE).to_pandas()
 
 

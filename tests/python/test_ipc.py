@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 import siteline
 from kit.ranges import DAY
-from siteline.testing import Variant
 
 IDS = list(siteline.types.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
@@ -55,7 +54,7 @@ def assert_same(holder):
     return expected
 
 
-@pytest.mark.sandbox(variant=Variant(extra_members=True))
+@pytest.mark.sandbox(variant=siteline.testing.Variant(extra_members=True))
 def test_the_stream_of_a_table_and_of_a_page_is_their_arrow_table(sandbox):
     client = sandbox.client()
     table = client.scan(**DAY, extra_columns=["quality"]).collect()

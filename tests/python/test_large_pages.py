@@ -19,7 +19,7 @@ PAGES = 9
 
 
 @pytest.fixture(scope="module")
-def expected():
+def truth():
     with siteline.Sandbox(now=NOW) as sandbox:
         small = sandbox.client().scan(**RANGE, page_size=300)
         return small.to_pandas()

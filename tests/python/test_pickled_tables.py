@@ -5,7 +5,6 @@ import pickle
 
 import pytest
 import siteline
-from siteline.testing import Variant
 
 pd = pytest.importorskip("pandas")
 
@@ -15,7 +14,7 @@ RANGE = {"site": "S1", "start": "2026-11-05", "end": "2026-11-06", "interval": "
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with siteline.Sandbox(now=NOW, variant=Variant(extra_members=True)) as sandbox:
+    with siteline.Sandbox(now=NOW, variant=siteline.testing.Variant(extra_members=True)) as sandbox:
         yield sandbox
 
 

@@ -42,29 +42,6 @@ def read(sandbox, **query):
     return sandbox.client().scan(**{"start": START, "end": END, **query}).to_pandas()
 
 
-SHAPES = [
-    {},
-    {"array": "data", "timestamps": "epoch_ms", "order": "time", "spaced": True},
-    {"timestamps": "epoch_s", "page_counts": "envelopes", "envelope_points": 30},
-    {"timestamps": "iso_offset", "end_inclusive": True},
-    {"timestamps": "iso_fraction", "integer_ids": True, "extra_members": True, "omit_nulls": True},
-]
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: ",".join(shape) or "document")
-def test_the_client_reads_every_shape_to_the_same_truth(shape):
-    with siteline.Sandbox(now=NOW, variant=Variant(**shape)) as sandbox:
-        query = {"site": "S1", "line": "L1", "start": START, "end": END, "interval": "1m"}
-        client = sandbox.client()
-        frame = client.scan(page_size=20 if "page_counts" in shape else 500, **query).to_pandas()
-        assert len(frame) > 1_000
-        assert client.allowance.used > 1
-        pd.testing.assert_frame_equal(
-            frame, sandbox.expected(**query).to_pandas(), check_exact=True
-        )
-        assert (frame["timestamp"].max() == pd.Timestamp(END)) == ("end_inclusive" in shape)
-
-
 def test_frames_of_every_library_load_equally():
     frame = points(
         site_id=["A", "A", "B", "B", None, None],
@@ -165,6 +142,30 @@ def test_late_points_and_corrections_appear_at_their_times(sandbox):
         sandbox.revise(START, 1.0, line="no such line")
 
 
+def test_name_columns_become_the_names_of_discovery(sandbox):
+    names = {"site_name": "Bern", "line_name": "Filling", "machine_name": "Press", "unit": "bar"}
+    frame = points(4, tag_guid=["T1", "T1", "T2", "T2"], name=["old", "new", None, None], **names)
+    for load in (frame, pl.from_pandas(frame)):
+        sandbox.load(load)
+        [site] = sandbox.client().discover()["sites"]
+        [line] = site["lines"]
+        [machine] = line["machines"]
+        [device] = machine["devices"]
+        assert [one["name"] for one in (site, line, machine)] == ["Bern", "Filling", "Press"]
+        assert device == {
+            "deviceId": "D1",
+            "tags": [
+                {"tagGuid": "T1", "name": "new", "unit": "bar"},
+                {"tagGuid": "T2", "unit": "bar"},
+            ],
+        }
+    # A later load of the same series without names keeps them.
+    sandbox.load(frame.drop(columns=["name", *names]))
+    assert sandbox.client().discover()["sites"] == [site]
+    with pytest.raises(siteline.errors.ConfigError, match='"unit"'):
+        sandbox.load(frame.assign(unit=0.5))
+
+
 DISCOVERY = "/api/customer/v1/discovery"
 
 
@@ -203,23 +204,13 @@ def test_faults_apply_to_any_client(sandbox):
 
 
 WRONG_FAULTS = [
-    ({}, ""),
-    ({"on": "nowhere", "status": 500}, ""),
-    ({"nth": 1, "every": 2, "status": 500}, ""),
-    ({"nth": 0, "status": 500}, ""),
-    ({"status": 99}, ""),
-    ({"hang": False}, ""),
-    ({"chance": 5, "status": 500}, "between 0 and 1"),
+    ({}, "has no effect"),
+    ({"on": "nowhere", "status": 500}, 'on="nowhere" is none of'),
+    ({"nth": 1, "every": 2, "status": 500}, "only one of nth="),
     ({"chance": math.nan, "status": 500}, "between 0 and 1"),
-    ({"grant": ["x"]}, "token"),
-    ({"on": "token", "repeat_cursor": True}, "data"),
-    ({"on": "discovery", "empty_page": True}, "data"),
-    ({"body": "x", "error": "y"}, "one body"),
-    ({"cut": 5, "retry_after": 1}, "retry_after"),
-    ({"cycle_cursors": 0}, "from 1"),
+    ({"retry_after": "soon", "unavailable": True}, "whole seconds"),
     ({"status": 500, "times": -1}, "times=-1 is out of range"),
     ({"status": 70_000}, "status=70000 is out of range"),
-    ({"status": 500, "headers": {"a b": "x"}}, "HTTP"),
     ({"status": 500, "headers": {"A": "x\r\ny"}}, "HTTP"),
     ({"members": {"a": math.nan}}, "members= holds"),
 ]
@@ -238,16 +229,10 @@ WRONG_SETTINGS = [
     ({"daily_allowance": -1}, "daily_allowance=-1 is out of range"),
 ]
 WRONG_FORMATS = [
-    ({"timestamps": "stardate"}, ""),
-    ({"invalid_client_status": 200}, ""),
-    ({"max_page_size": 0}, ""),
-    ({"interval": "1.5s"}, ""),
-    ({"array": ""}, "array"),
+    ({"interval": "1.5s"}, "interval= is not a whole number of seconds."),
     ({"array": "nextCursor"}, "array"),
     ({"page_size": -1}, "page_size=-1 is out of range"),
-    ({"unavailable_status": 200}, "not an error status"),
     ({"order": "up"}, 'order="up" is none of "series", "time".'),
-    ({"max_range": 0.5}, "max_range= is not a whole number of seconds."),
 ]
 WRONG_SETTING_TYPES = [
     ({"colour": "red"}, "colour"),
@@ -410,7 +395,7 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
 def test_a_child_forked_during_a_reply_has_the_truth():
     script = f"""
         import itertools, os, signal, threading, siteline
-        sandbox = siteline.Sandbox(now="{NOW}", max_page_size=10_000)
+        sandbox = siteline.Sandbox(now="{NOW}")
         client, over = sandbox.client(), threading.Event()
         points = len(sandbox.expected(site="S1", start="{START}", end="{END}"))
 

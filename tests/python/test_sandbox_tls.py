@@ -267,10 +267,7 @@ def test_what_a_sandbox_does_not_have_is_said():
             sandbox.enroll(keys.private_key().public_jwk)
         with pytest.raises(siteline.errors.ConfigError, match="ASCII"):
             sandbox.certificate("Prüfstand")
-    for wrong in (
-        {"mutual_tls": "yes"},
-        {"tls": "1.1"},
-        {"variant": Variant(certificate_refusal="alert")},
-    ):
+    alert = Variant(certificate_refusal="alert")
+    for wrong in ({"mutual_tls": "yes"}, {"tls": "1.1"}, {"variant": alert}):
         with pytest.raises((siteline.errors.ConfigError, TypeError, ValueError)):
             siteline.Sandbox(**wrong)

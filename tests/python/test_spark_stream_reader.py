@@ -15,7 +15,6 @@ from siteline.spark._batches import _schema
 from siteline.spark._options import Options
 from siteline.spark._reading import Reading
 from siteline.spark._stream import PointStream
-from siteline.testing import Variant
 
 pytestmark = pytest.mark.once
 QUERY = {"site": "S1", "start": "2026-11-15T00:00:00Z", "interval": "1h", "page_size": 40}
@@ -55,7 +54,7 @@ def read(stream, before, after):
     return found, sum(part.value.pages for part in parts)
 
 
-@pytest.mark.sandbox(variant=Variant(end_inclusive=True))
+@pytest.mark.sandbox(variant=siteline.testing.Variant(end_inclusive=True))
 def test_batches_have_so_many_pages_and_lead_to_the_truth_of_what_is_settled(sandbox, make):
     stored, offset = {}, None
     for hours in (0, 5, 30, 26):

@@ -317,3 +317,5 @@ def test_the_error_for_an_unpicklable_object_names_an_alternative(client, sandbo
     ):
         with pytest.raises(TypeError, match=words):
             pickle.dumps(value)
+    for value in (sandbox, sandbox.clock):
+        assert copy.copy(value) is copy.deepcopy(value) is value

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::aggregation::{Aggregator, Row, Sample, floor};
 use super::error::SandboxError;
-use super::identity::{Identity, Names};
+use super::identity::{Identity, Names, add_names};
 use super::query::PointQuery;
 
 const SECOND: i64 = 1_000_000;
@@ -83,7 +83,9 @@ impl Dataset {
     }
 
     pub(super) fn add_names(&mut self, names: BTreeMap<Identity, Names>) {
-        self.names.extend(names);
+        for (identity, names) in names {
+            add_names(self.names.entry(identity).or_default(), names);
+        }
     }
 
     pub(super) fn default_interval_seconds(&self) -> Option<u32> {

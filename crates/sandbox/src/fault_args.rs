@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::error::SandboxError;
@@ -28,7 +28,7 @@ pub struct FaultArgs {
     pub error: Option<String>,
     pub body: Option<TextOrBytes>,
     pub headers: BTreeMap<String, Option<String>>,
-    pub retry_after: Option<RetryAfter>,
+    pub retry_after: Option<String>,
     pub unavailable: bool,
     pub members: Map<String, Value>,
     pub drop: Vec<String>,
@@ -49,16 +49,6 @@ pub struct FaultArgs {
 /// A body, given as text or as bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextOrBytes(pub Bytes);
-
-/// `Retry-After`: seconds, or any text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum RetryAfter {
-    /// Whole seconds.
-    Seconds(u64),
-    /// The header's value as it is sent.
-    Text(String),
-}
 
 impl FaultArgs {
     /// One fault for each effect, all at the same requests.
@@ -167,7 +157,7 @@ impl FaultArgs {
             return Ok(None);
         }
         if self.unavailable && self.status.is_none() {
-            let seconds = self.retry_after.map(RetryAfter::seconds).transpose();
+            let seconds = self.retry_after.map(|seconds| seconds.parse()).transpose();
             let seconds =
                 seconds.map_err(|_| SandboxError::new("retry_after= is not whole seconds."))?;
             return Ok(Some(Effect::Unavailable { retry_after: seconds }));
@@ -182,24 +172,8 @@ impl FaultArgs {
             }
             (None, None) => Bytes::new(),
         };
-        headers.extend(self.retry_after.map(|wait| ("Retry-After".to_owned(), wait.text())));
+        headers.extend(self.retry_after.map(|wait| ("Retry-After".to_owned(), wait)));
         Ok(Some(Effect::Reply { status: self.status.unwrap_or(200), headers, body }))
-    }
-}
-
-impl RetryAfter {
-    fn seconds(self) -> Result<u64, std::num::ParseIntError> {
-        match self {
-            Self::Seconds(seconds) => Ok(seconds),
-            Self::Text(text) => text.parse(),
-        }
-    }
-
-    fn text(self) -> String {
-        match self {
-            Self::Seconds(seconds) => seconds.to_string(),
-            Self::Text(text) => text,
-        }
     }
 }
 
@@ -241,7 +215,7 @@ mod tests {
 
     #[test]
     fn keywords_become_one_fault_for_each_effect() {
-        let keywords = json!({"nth": 2, "error": "teapot", "status": 418, "retry_after": 7,
+        let keywords = json!({"nth": 2, "error": "teapot", "status": 418, "retry_after": "7",
             "headers": {"X-Pot": "1", "Date": null}, "delay": 0.2, "drop": ["a"],
             "members": {"b": null}});
         let faults = faults(Endpoint::Data, keywords).expect("faults");
@@ -285,7 +259,7 @@ mod tests {
             (json!({"chance": 1.5, "hang": true}), "between 0 and 1"),
             (json!({"status": 99}), "status=99"),
             (json!({"body": "x", "error": "y"}), "one body"),
-            (json!({"retry_after": 3, "hang": true}), "retry_after= needs"),
+            (json!({"retry_after": "3", "hang": true}), "retry_after= needs"),
             (json!({"headers": {"a b": "c"}}), "\"a b\""),
             (json!({"cycle_cursors": 0}), "cycle_cursors= counts from 1"),
             (json!({"empty_page": true}), "only \"data\" has pages"),

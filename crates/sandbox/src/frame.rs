@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 
 use super::dataset::{Point, Reading};
 use super::error::SandboxError;
-use super::identity::{Identity, Names};
+use super::identity::{Identity, Names, add_names};
 use siteline_base::arrow::{self, Column, WrongColumn, doubles, integers, times};
 
 const DAY: i64 = 86_400_000_000;
@@ -51,11 +51,8 @@ impl Frame {
         self.rows
     }
 
-    /// Adds the rows of a batch. Its columns: `timestamp` and `value`; optionally `minimum`,
-    /// `maximum`, `sample_count`, `available_at` and the ids `site_id`, `line_id`, `machine_id`,
-    /// `device_id`, `tag_guid`, and for discovery `name` and `unit` of the tag and the names of what
-    /// contains it: `site_name`, `line_name`, `machine_name`, `device_name`. Of several names of a
-    /// series the last one counts.
+    /// Adds the rows of a batch. It has `timestamp` and `value`, and optionally `minimum`, `maximum`,
+    /// `sample_count`, `available_at`, ids, names and `unit`. The last name of a series counts.
     ///
     /// # Errors
     /// For a column that is missing or of a wrong type, and for a timestamp that is null.
@@ -90,15 +87,10 @@ impl Frame {
             let new = || (ids(), Vec::new(), Names::default());
             let (_, points, known) = series.entry(key).or_insert_with(new);
             points.push(point);
-            for (known, column) in known.iter_mut().zip(&names) {
-                *known = at(column.as_ref(), row).or(known.take());
-            }
+            add_names(known, names.each_ref().map(|column| at(column.as_ref(), row)));
         }
         for (identity, points, new) in series.into_values() {
-            let known = self.names.entry(identity.clone()).or_default();
-            for (known, new) in known.iter_mut().zip(new) {
-                *known = new.or(known.take());
-            }
+            add_names(self.names.entry(identity.clone()).or_default(), new);
             self.series.entry(identity).or_default().extend(points);
         }
         Ok(())

@@ -42,6 +42,13 @@ impl Identity {
 /// What discovery shows of a series: the names of its site, line, machine, device and tag, and the unit.
 pub(crate) type Names = [Option<Arc<str>>; 6];
 
+/// Replaces the names of `known` that `new` has too.
+pub(crate) fn add_names(known: &mut Names, new: Names) {
+    for (known, new) in known.iter_mut().zip(new) {
+        *known = new.or(known.take());
+    }
+}
+
 /// A selection of series: each list has the accepted ids; an empty list accepts all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selection {

@@ -14,8 +14,8 @@ def duration_of(option: str, text: str) -> timedelta:
     """Read a duration as siteline reads all of them; an error names the option."""
     from datetime import UTC, datetime
 
-    from siteline import Clock
     from siteline.errors import QueryError
+    from siteline.testing import Clock
 
     begin = datetime(2000, 1, 1, tzinfo=UTC)
     clock = Clock(begin)

@@ -17,7 +17,7 @@ from siteline.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from siteline._core import Agent
+    from siteline.agent import Agent
 
 # What proves a client to an agent over a network, and a sandbox's clock. They travel with the
 # class, because the environment of the driver is not that of an executor.

@@ -6,8 +6,9 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import Agent, Client, Shape
+from siteline._core import Client, Shape
 from siteline._warn import warn
+from siteline.agent import Agent
 from siteline.errors import ClosedError, ConfigError
 from siteline.frames import missing
 from siteline.spark._access import Access
@@ -152,7 +153,7 @@ def _is_served(client: Client) -> bool:
 
 def _check(client: Client, agent: Agent) -> None:
     state = agent.state
-    if (state["base_url"], state["subject"]) != (client.base_url, client.subject):
+    if (state.base_url, state.subject) != (client.base_url, client.subject):
         raise ConfigError("The agent is of another service or subject than the client.")
 
 
