@@ -5,15 +5,15 @@ Prints its figures; with ``--summary`` also a summary of its result, for compari
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
+from pkgutil import resolve_name
 
 from speed.outcome import Outcome
 
 if __name__ == "__main__":
     module, function, *arguments = sys.argv[-1].split(":")
-    outcome = getattr(importlib.import_module(f"speed.{module}"), function)(*arguments)
+    outcome = resolve_name(f"speed.{module}:{function}")(*arguments)
     figures, product = outcome if isinstance(outcome, Outcome) else (outcome, dict)
     summary = {}
     if "--summary" in sys.argv:

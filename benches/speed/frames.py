@@ -52,34 +52,6 @@ def normalize(pages: str) -> Outcome:
     return framed(work)
 
 
-def dlt(pages: str) -> Outcome:
-    """dlt: its RESTClient follows the cursor; a frame from each page."""
-    from dlt.sources.helpers.rest_client.auth import BearerTokenAuth
-    from dlt.sources.helpers.rest_client.client import RESTClient
-    from dlt.sources.helpers.rest_client.paginators import JSONResponseCursorPaginator
-
-    client = RESTClient(
-        base_url(),
-        headers={"Accept-Encoding": "identity"},
-        auth=BearerTokenAuth(HEADERS["Authorization"].removeprefix("Bearer ")),
-        paginator=JSONResponseCursorPaginator(cursor_path="nextCursor", cursor_param="cursor"),
-        data_selector="series",
-    )
-    list(client.paginate(PATH, params=parameters("tiny")))
-
-    def work() -> pd.DataFrame:
-        read = []
-        for envelopes in client.paginate(PATH, params=parameters(pages)):
-            rows = []
-            for one in envelopes:
-                ids = {name: one[name] for name in IDS}
-                rows += [{**ids, **point} for point in one["points"]]
-            read.append(pd.DataFrame(rows))
-        return _normalized(pd.concat(read, ignore_index=True))
-
-    return framed(work)
-
-
 def polars(pages: str) -> Outcome:
     """The JSON reader of polars, page by page (all pages as lines is slower), then to pandas."""
     import polars as pl

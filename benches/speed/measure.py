@@ -16,16 +16,7 @@ from speed.service import output
 from speed.summary import Summary, difference
 
 FEW = 3
-SLOW = (
-    "arrow:alone",
-    "store:plan",
-    "store:sqlite",
-    "store:duckdb",
-    "store:siteline_load:wide",
-    "store:overlap",
-    "store:many",
-    "targets:",
-)
+SLOW = ("arrow:alone", "store:", "targets:")
 """Candidates that run only :data:`FEW` times."""
 Samples = dict[str, list[Figures]]
 """The measurements: candidate -> the figures of each run."""

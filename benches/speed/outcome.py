@@ -32,11 +32,11 @@ def timing() -> Iterator[Figures]:
     gc.collect()
     # Reset the peak; only Linux supports this.
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    start = _kilobytes("VmRSS")
+    start = of_process("status", "VmRSS")
     started, busy = time.perf_counter(), time.process_time()
     yield figures
     figures["seconds"], figures["cpu"] = time.perf_counter() - started, time.process_time() - busy
-    figures["megabytes"] = (_kilobytes("VmHWM") - start) * 1024 / 1e6
+    figures["megabytes"] = (of_process("status", "VmHWM") - start) * 1024 / 1e6
 
 
 def timed(work: Callable[[], Product]) -> tuple[Product, Figures]:
@@ -53,6 +53,7 @@ def framed(work: Callable[[], Any]) -> Outcome:
     return Outcome(figures | {"frames": float(figures["megabytes"] / size)}, lambda: frame)
 
 
-def _kilobytes(what: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+def of_process(file: str, what: str) -> int:
+    """A number in a file of ``/proc/self``."""
+    lines = Path("/proc/self", file).read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(what))

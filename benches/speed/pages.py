@@ -7,9 +7,9 @@ hundred revised and one in a hundred new.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -27,28 +27,19 @@ Pages = list[tuple[Any, bytes]]
 """Pages, each with the state to store."""
 
 
-def end(size: str) -> datetime:
-    """The end of the data."""
-    return START + timedelta(minutes=SIZES[size][1])
-
-
 def frame(size: str) -> pd.DataFrame:
     """The original points: doubles of many digits, one in a hundred is null."""
     generator = np.random.default_rng(7)
-    series, minutes = SIZES[size]
-    values, spreads, counts = [], [], []
-    for _ in range(series):
-        value = 50 + np.cumsum(generator.normal(0, 0.1, minutes))
-        spreads.append(generator.uniform(0, 1, minutes))
-        value[generator.uniform(0, 1, minutes) < 0.01] = np.nan
-        values.append(value)
-        counts.append(generator.integers(1, 61, minutes))
-    value, spread = np.concatenate(values), np.concatenate(spreads)
+    series, minutes = shape = SIZES[size]
+    value = 50 + np.cumsum(generator.normal(0, 0.1, shape), axis=1)
+    spread = generator.uniform(0, 1, shape)
+    value[generator.uniform(0, 1, shape) < 0.01] = np.nan
     times = pd.date_range(START, periods=minutes, freq="min", unit="us")
-    every = times.take(np.tile(np.arange(minutes), series))
-    points = pd.DataFrame({"timestamp": every, "value": value})
-    points["minimum"], points["maximum"] = value - spread, value + spread
-    points["sample_count"] = pd.array(np.concatenate(counts), dtype="Int64")
+    points = pd.DataFrame({"timestamp": times.take(np.tile(np.arange(minutes), series))})
+    columns = {"value": value, "minimum": value - spread, "maximum": value + spread}
+    for name, numbers in columns.items():
+        points[name] = numbers.ravel()
+    points["sample_count"] = pd.array(generator.integers(1, 61, series * minutes), dtype="Int64")
     ids = [("S1", "L1", f"M{n // 4}", f"D{n}", f"tag-{n:032d}") for n in range(series)]
     for column, names in zip(KEY[:5], zip(*ids, strict=True), strict=True):
         points[column] = np.repeat(np.array(names, dtype=object), minutes)
@@ -71,37 +62,26 @@ class _Capture:
         return (0, 0, 0)
 
 
-@contextmanager
-def served(size: str) -> Iterator[tuple[siteline.Sandbox, Callable[[], None]]]:
-    """A sandbox with the data of the first read, and a function that loads the rest."""
-    last = frame(size)
-    draw = np.random.default_rng(11).uniform(0, 1, len(last))
-    old, revised = draw >= 0.01, draw > 0.99
-    now = (end(size) + timedelta(minutes=10)).isoformat()
-    with siteline.Sandbox(now=now, variant=siteline.testing.Variant(order="time")) as sandbox:
-        sandbox.load(last[old], bucket="1m")
-        last.loc[revised, "value"] += 0.125
-
-        def revise() -> None:
-            sandbox.load(last[~old], bucket="1m")
-            sandbox.load(last[revised & last["value"].notna()], bucket="1m")
-
-        yield sandbox, revise
-
-
 def captured(size: str = "narrow", page: int = 10_000, batch: Any = None) -> tuple[Pages, Pages]:
     """The pages of the first and of the second read, with their states."""
     capture = _Capture()
+    stop = START + timedelta(minutes=SIZES[size][1])
     # One window for all data, so that one chain reads it.
     feed = siteline.Feed(
         FEED, site="S1", interval="1m", since=START, page_size=page, window="70d", lateness="1d"
     )
-    with served(size) as (sandbox, revise):
+    last = frame(size)
+    draw = np.random.default_rng(11).uniform(0, 1, len(last))
+    old, revised = draw >= 0.01, draw > 0.99
+    with siteline.Sandbox(now=stop + timedelta(minutes=10), order="time") as sandbox:
+        sandbox.load(last[old], bucket="1m")
         client = sandbox.client()
         client.sync(feed, capture, batch=batch)
         before, capture.pages = capture.pages, []
-        revise()
-        client.sync(feed, capture, reread=(START, end(size)), batch=batch)
+        last.loc[revised, "value"] += 0.125
+        sandbox.load(last[~old], bucket="1m")
+        sandbox.load(last[revised & last["value"].notna()], bucket="1m")
+        client.sync(feed, capture, reread=(START, stop), batch=batch)
     return before, capture.pages
 
 

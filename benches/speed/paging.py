@@ -4,75 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import socket
 import tempfile
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+import siteline
 
 from speed.outcome import Figures, Outcome, timed, timing
 from speed.render import START
 from speed.service import HEADERS, base_url, credential, ours, query, target
 
-PARTS, SCANS, FEEDS = 8, 1_000, 40
+SCANS, FEEDS = 1_000, 40
 STOP = START + timedelta(hours=100)
 """The end of a hundred pages of 50 ms each."""
 
 
-def chain() -> Outcome:
-    """siteline, one chain."""
-    _, scan = ours()
-    table, figures = timed(lambda: scan("slow", STOP).collect())
-    return Outcome(figures, table.to_pandas)
-
-
-def split() -> Outcome:
-    """siteline, the range in eight parts that are read concurrently, and merged."""
+def chain(parts: str = "1") -> Outcome:
+    """siteline: one chain, or the range in parts that are read concurrently, and merged."""
     client, scan = ours()
-    parts = scan("slow", STOP).split(PARTS)
-    gathered, figures = timed(lambda: client.gather(parts, concurrency=PARTS))
-    return Outcome(figures, gathered.to_pandas)
-
-
-def bare() -> Outcome:
-    """A socket in a loop: it searches for the cursor, and decodes nothing."""
-    place = urlsplit(base_url())
-    connection = socket.create_connection((place.hostname, place.port))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    headers = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
-    rest = f" HTTP/1.1\r\nHost: {place.netloc}\r\n{headers}\r\n".encode()
-    wire = connection.makefile("rb")
-
-    def get(path: str) -> bytes:
-        connection.sendall(b"GET " + path.encode() + rest)
-        length = 0
-        while (line := wire.readline()) != b"\r\n":
-            if line.lower().startswith(b"content-length:"):
-                length = int(line[15:])
-        return wire.read(length)
-
-    def work() -> int:
-        first = path = target("slow", STOP)
-        points = 0
-        while True:
-            body = get(path)
-            points += body.count(b'"timestamp"')
-            cursor = re.search(rb'"nextCursor":"([^"]*)"', body)
-            if cursor is None:
-                return points
-            path = f"{first}&cursor={cursor[1].decode()}"
-
-    get(target("tiny"))
-    points, figures = timed(work)
-    return Outcome(figures, lambda: {"rows": points})
+    scans = scan("slow", STOP).split(int(parts))
+    table, figures = timed(lambda: client.gather(scans, concurrency=len(scans)))
+    return Outcome(figures, table.to_pandas)
 
 
 def scans() -> Outcome:
     """siteline in asyncio: each scan a chain of one page, counted, decoded and checked."""
-    import siteline
 
     async def work() -> Outcome:
         async with siteline.AsyncClient(base_url(), credential=credential()) as client:
@@ -112,8 +70,6 @@ async def _at_once(points: Callable[[], Awaitable[int]]) -> Outcome:
 
 def feeds(concurrency: str) -> Figures:
     """A sync of forty feeds, each a chain of two pages that are answered after 50 ms."""
-    import siteline
-
     client, _ = ours()
     feeds = [
         siteline.Feed(f"feed {number}", site="slow", line=f"L{number}", interval="1m", since=START)
@@ -131,7 +87,7 @@ def feeds(concurrency: str) -> Figures:
     return figures
 
 
-def memory(pages: str) -> Figures:
-    """A chain of any length page by page, without keeping a page."""
+def memory() -> Figures:
+    """A chain page by page, without keeping a page."""
     _, scan = ours()
-    return timed(lambda: sum(len(page) for page in scan(pages).pages()))[1]
+    return timed(lambda: sum(len(page) for page in scan("a").pages()))[1]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 3
+VERSION = 4
 PAGES, SERIES, SLICE = 100, 20, 500
 """Pages, series, and minutes of a page."""
 WIDE_SERIES, WIDE_SLICE = 5_000, 2
@@ -56,24 +56,19 @@ def series(minutes: int, count: int = SERIES) -> list[Series]:
     times = [f"{START + timedelta(minutes=at):%Y-%m-%dT%H:%M:%SZ}" for at in range(minutes)]
 
     def numbers(exact: Any) -> list[str]:
-        decimals = generator.integers(1, 16, len(exact))
-        # The nearest double to an integer below 2**53 over a power of ten has a shortest text of
-        # no more digits; beyond 13 decimals all digits are kept.
-        power = 10.0 ** np.minimum(decimals, 13)
-        rounded = np.where(decimals > 13, exact, np.rint(exact * power) / power)
-        return with_nulls(list(map(repr, rounded.tolist())))
+        digits = generator.integers(1, 16, minutes).tolist()
+        return with_nulls(map(round, exact.tolist(), digits))
 
-    def with_nulls(texts: list[str]) -> list[str]:
-        for at in np.flatnonzero(generator.uniform(0, 1, len(texts)) < 0.01).tolist():
-            texts[at] = "null"
-        return texts
+    def with_nulls(values: Iterable[float]) -> list[str]:
+        nulls = generator.uniform(0, 1, minutes) < 0.01
+        return ["null" if null else repr(each) for each, null in zip(values, nulls, strict=True)]
 
     rendered: list[Series] = []
     for number in range(count):
         value = 50 + np.cumsum(generator.normal(0, 0.02, minutes))
         spread = generator.uniform(0, 1, minutes)
         columns = [numbers(each) for each in (value, value - spread, value + spread)]
-        columns.append(with_nulls(list(map(str, generator.integers(1, 61, minutes).tolist()))))
+        columns.append(with_nulls(generator.integers(1, 61, minutes).tolist()))
         ids = ("S1", "L1", f"M{number // 4}", f"D{number}", f"tag-{number:032d}")
         rendered.append((ids, list(zip(times, *columns, strict=True))))
     return rendered

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+import siteline
+
 from speed.render import START, end
 
 IDS = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
@@ -54,17 +56,13 @@ def query(pages: str, stop: datetime | None = None) -> dict[str, Any]:
     return {"site": pages, "start": start, "end": stop, "interval": 60, "page_size": 10_000}
 
 
-def credential() -> Any:
+def credential() -> siteline.Credential:
     """The credential of siteline's clients."""
-    import siteline
-
     return siteline.Credential("bench", built() / "bench-pages" / "key.pem")
 
 
 def ours() -> tuple[Any, Callable[..., Any]]:
     """A client with a token and an open connection, and a function that scans a set of pages."""
-    import siteline
-
     client = siteline.Client(base_url(), credential=credential())
 
     def scan(pages: str, stop: datetime | None = None) -> Any:

@@ -6,17 +6,17 @@ import os
 import sqlite3
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import siteline
 
 from speed.measure import run
-from speed.outcome import Figures, framed, timed, timing
+from speed.outcome import Figures, framed, of_process, timed, timing
 from speed.pages import FEED, captured, load_ours, load_theirs
 from speed.render import PAGES, START, WIDE_SLICE
 from speed.render import end as end_of_pages
@@ -30,7 +30,7 @@ SCHEMA = """
     CREATE TABLE checkpoint (feed TEXT PRIMARY KEY, state BLOB);
 """
 UPSERT = f"""
-    INSERT INTO points {{}} ON CONFLICT (series, ts) DO UPDATE SET
+    INSERT INTO points VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (series, ts) DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in VALUES)}
     WHERE {" OR ".join(f"excluded.{name} IS DISTINCT FROM points.{name}" for name in VALUES)}
 """
@@ -41,23 +41,13 @@ CHECKPOINT = "INSERT OR REPLACE INTO checkpoint VALUES ('bench', ?)"
 def _folder() -> Iterator[tuple[Path, Callable[[int], Figures]]]:
     """The path of a store, and a function that returns its size and the bytes written."""
 
-    def written() -> int:
-        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
-
     def figures(points: int) -> Figures:
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
-        return {"sizes": (written() - before) / size, "megabytes": size / points}
+        return {"sizes": (of_process("io", "wchar") - before) / size, "megabytes": size / points}
 
     with tempfile.TemporaryDirectory() as folder:
-        before = written()
+        before = of_process("io", "wchar")
         yield Path(folder) / "plant.siteline", figures
-
-
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    started = time.perf_counter()
-    done = work()
-    return time.perf_counter() - started, done
 
 
 def siteline_load(size: str) -> Figures:
@@ -66,74 +56,37 @@ def siteline_load(size: str) -> Figures:
     with _folder() as (path, figures):
         with siteline.Store(path) as store:
             loaded = load_ours(store, pages)
-            seconds, table = _timed(lambda: store.read(FEED).to_arrow())
+            table, scan = timed(lambda: store.read(FEED).to_arrow())
         if table.num_rows != sum(len(page) for page, _ in pages[1]):
             raise RuntimeError(f"{table.num_rows} points are in the store")
-        scanned = {"scanned": table.num_rows / seconds / 1e6}
-        return loaded | scanned | figures(table.num_rows)
-
-
-def _numbered() -> Callable[[Any], list[tuple[Any, ...]]]:
-    """Converts pages to rows of a table, with a number for each series."""
-    numbers: dict[tuple[Any, ...], int] = {}
-
-    def rows(page: Any) -> list[tuple[Any, ...]]:
-        converted = []
-        for record in page.records(named=True):
-            series = numbers.setdefault(tuple(record[:5]), len(numbers))
-            micros = int(record.timestamp.timestamp()) * 1_000_000
-            converted.append((series, micros, *record[6:]))
-        return converted
-
-    return rows
+        scanned = table.num_rows / scan["seconds"] / 1e6
+        return loaded | figures(table.num_rows) | {"scanned": scanned}
 
 
 def sqlite(size: str) -> Figures:
     """sqlite3: executemany and a checkpoint, one transaction per page."""
+    numbers: dict[tuple[Any, ...], int] = {}
+
+    def rows(page: Any) -> Iterator[tuple[Any, ...]]:
+        for record in page.records(named=True):
+            series = numbers.setdefault(tuple(record[:5]), len(numbers))
+            yield series, int(record.timestamp.timestamp()) * 1_000_000, *record[6:]
+
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(Path(folder) / "plant.db", isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.executescript(SCHEMA)
-        upsert = UPSERT.format("VALUES (?, ?, ?, ?, ?, ?)")
 
         def apply(rows: list[tuple[Any, ...]], state: bytes) -> None:
             connection.execute("BEGIN")
-            connection.executemany(upsert, rows)
+            connection.executemany(UPSERT, rows)
             connection.execute(CHECKPOINT, [state])
             connection.execute("COMMIT")
 
-        figures = load_theirs(captured(size), _numbered(), apply)
+        figures = load_theirs(captured(size), lambda page: list(rows(page)), apply)
         connection.close()
     return figures
-
-
-def duckdb() -> Figures:
-    """DuckDB: each page as an Arrow table, upserted with its checkpoint in one transaction."""
-    import duckdb as driver
-    import pyarrow as pa
-
-    names = ["series", "ts", *VALUES]
-    kinds = [pa.int32(), pa.int64(), pa.float64(), pa.float64(), pa.float64(), pa.int64()]
-    numbered = _numbered()
-
-    def convert(page: Any) -> Any:
-        columns = zip(*numbered(page), strict=True)
-        return pa.table([pa.array(*each) for each in zip(columns, kinds, strict=True)], names=names)
-
-    with tempfile.TemporaryDirectory() as folder:
-        connection = driver.connect(str(Path(folder) / "plant.duckdb"))
-        for statement in SCHEMA.replace("WITHOUT ROWID", "").split(";")[:2]:
-            connection.execute(statement)
-
-        def apply(page: Any, state: bytes) -> None:
-            connection.execute("BEGIN")
-            connection.register("page", page)
-            connection.execute(UPSERT.format("SELECT * FROM page"))
-            connection.execute(CHECKPOINT, [state])
-            connection.execute("COMMIT")
-
-        return load_theirs(captured(), convert, apply)
 
 
 def synced(size: str) -> Figures:
@@ -173,8 +126,8 @@ def overlap(days: str) -> Figures:
         seconds = []
         for _ in range(5):
             sandbox.clock.advance("1h")
-            each, report = _timed(lambda: client.sync(feed, store))
-            seconds.append(each)
+            report, figures = timed(lambda: client.sync(feed, store))
+            seconds.append(figures["seconds"])
             if not report.complete:
                 raise RuntimeError("the run is not complete")
     return {"seconds": statistics.median(seconds)}
@@ -183,17 +136,8 @@ def overlap(days: str) -> Figures:
 def plan() -> Figures:
     """Processor seconds of a plan of two thousand feeds that have been read once."""
     with _sandbox(hours=1) as (sandbox, client, feed, path), siteline.Store(path) as store:
-        feeds = [
-            siteline.Feed(
-                f"feed {number}",
-                site="S1",
-                line="L2",
-                interval="1h",
-                since=feed.since,
-                overlap="0s",
-            )
-            for number in range(2_000)
-        ]
+        hourly = partial(siteline.Feed, site="S1", line="L2", interval="1h", overlap="0s")
+        feeds = [hourly(f"feed {number}", since=feed.since) for number in range(2_000)]
         first = client.sync(feeds, store)
         sandbox.clock.advance("1h")
         plan, figures = timed(lambda: client.plan(feeds, store))
@@ -218,11 +162,12 @@ def many(millions: str) -> Figures:
 def read(path: str, sequence: str, early: str, points: str) -> Figures:
     """The early points, the number of points, the lateness, and all points as a frame."""
     with siteline.Store(path, read_only=True) as store:
-        as_of, first = _timed(lambda: store.read(FEED, as_of=int(sequence)).to_arrow().num_rows)
-        length, rows = _timed(lambda: len(store.read(FEED)))
-        lateness, _ = _timed(lambda: store.lateness(FEED))
+        first, as_of = timed(lambda: store.read(FEED, as_of=int(sequence)).to_arrow().num_rows)
+        rows, length = timed(lambda: len(store.read(FEED)))
+        _, lateness = timed(lambda: store.lateness(FEED))
         outcome = framed(lambda: store.read(FEED).to_pandas(ids="category"))
     if not rows == len(outcome.product()) == int(points) or first != int(early):
         raise RuntimeError(f"{first} and {rows} points, not {early} and {points}")
-    frames = outcome.figures["frames"]
-    return {"as_of": as_of, "length": length, "lateness": lateness, "frames": frames}
+    each = {"as_of": as_of, "length": length, "lateness": lateness}
+    seconds = {name: figures["seconds"] for name, figures in each.items()}
+    return seconds | {"frames": outcome.figures["frames"]}

