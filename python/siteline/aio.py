@@ -32,9 +32,9 @@ from typing import (
 )
 
 from siteline._awaiting import KnownStates, async_target
+from siteline._core import Client, Feed, Page
 from siteline._patching import Replaceable
 from siteline._reads import Reads
-from siteline._core import Client, Feed, Page
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
 
@@ -261,7 +261,7 @@ class AsyncClient(Replaceable):
         return self._client.plan(given, known, **options)
 
     def close(self) -> None:
-        """Close, without waiting: open and later calls raise :class:`siteline.errors.ClosedError`."""
+        """Close, without waiting: open and later calls raise :class:`ClosedError`."""
         self._client.close()
 
     async def __aenter__(self) -> Self:

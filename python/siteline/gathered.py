@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from siteline._counts import counted
 from siteline._core import Table
+from siteline._counts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

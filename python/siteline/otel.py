@@ -84,7 +84,7 @@ def instrument(
     if client is None:
         _core._instrument(made)
     else:
-        _core(client)._instrument(made)
+        _synchronous(client)._instrument(made)
 
 
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
@@ -92,10 +92,10 @@ def uninstrument(client: Client | AsyncClient | None = None) -> None:
     if client is None:
         _core._instrument(None)
     else:
-        _core(client)._instrument(None)
+        _synchronous(client)._instrument(None)
 
 
-def _core(client: Client | AsyncClient) -> Client:
+def _synchronous(client: Client | AsyncClient) -> Client:
     return client if isinstance(client, Client) else client._client
 
 

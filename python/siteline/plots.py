@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from siteline._core import _PlotLabels
     from siteline._display.protocols import Allowance, Columns, Coverage, Lateness, Plan
     from siteline._plots.allowance import PagesRead
     from siteline._plots.drawing import Drawing
-    from siteline._core import _PlotLabels
 
 __all__ = ["Plot", "allowance", "coverage", "lateness"]
 

@@ -148,7 +148,9 @@ def test_an_async_client_presents_the_certificate(platform, put, mode):
             assert (await client.discover())["subject"] == "plant-7"
             assert counter.connections >= 2
             sandbox.unregister("plant-7")
-            with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
+            with pytest.raises(
+                siteline.errors.AuthenticationError, match="client certificate"
+            ) as caught:
                 await client.discover()
             assert len(caught.value.attempts) == (2 if mode == "token" else 1)
 

@@ -51,7 +51,7 @@ def test_help_shows_the_defaults_of_a_client(client, key):
 
 
 def test_the_methods_of_both_clients_have_the_same_signatures():
-    for name in ("data", "sync", "plan"):
+    for name in ("scan", "sync", "plan"):
         signature, other = (
             inspect.signature(getattr(one, name)) for one in (siteline.AsyncClient, siteline.Client)
         )

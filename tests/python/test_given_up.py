@@ -47,7 +47,9 @@ def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endle
             json.loads(json.dumps(report.to_dict()))["feeds"][0]["set_aside"][0]["pages"] == 1_024
         )
         assert pickle.loads(pickle.dumps(report)) == report
-        with pytest.raises(siteline.errors.UnreadRange, match=r"line-1: .* set aside until") as left:
+        with pytest.raises(
+            siteline.errors.UnreadRange, match=r"line-1: .* set aside until"
+        ) as left:
             report.raise_for_incomplete()
         assert (left.value.spans, left.value.retry_at) == (((aside.start, aside.end),), aside.until)
 

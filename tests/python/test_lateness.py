@@ -84,7 +84,9 @@ def test_a_verdict_claims_only_what_was_looked_at(points, revisions, suggested, 
 
 @pytest.mark.parametrize("pages", [-1, 10**10, 1.5, "2"])
 def test_a_number_of_audit_pages_is_a_whole_number(pages):
-    with pytest.raises(siteline.errors.QueryError, match=r"audit_pages=.* is not a whole number of 0"):
+    with pytest.raises(
+        siteline.errors.QueryError, match=r"audit_pages=.* is not a whole number of 0"
+    ):
         make_feed(audit_pages=pages)
 
 

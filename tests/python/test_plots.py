@@ -95,7 +95,9 @@ def test_counts_and_extremes_are_drawn_without_a_band(sandbox):
     table = table_of(sandbox, series([1.0] * 10))
     for value in ("minimum", "maximum", "sample_count"):
         assert drawn(table.plot(value)) == {"line": 1, "dot": 0, "band": 0, "lone": 0}
-    with pytest.raises(siteline.errors.QueryError, match="value='mean' is unknown: give one of \"value\""):
+    with pytest.raises(
+        siteline.errors.QueryError, match="value='mean' is unknown: give one of \"value\""
+    ):
         table.plot("mean")
 
 

@@ -193,7 +193,9 @@ def test_a_pace_needs_a_time_of_the_day_and_some_of_it(sandbox, store):
     assert "the day has hardly begun: it has no pace yet" in texts(early)
     assert "pace" not in early.to_pandas()["kind"].tolist()
     for now in ("2026-11-19T23:59Z", "2026-11-21T00:01Z"):
-        with pytest.raises(siteline.errors.QueryError, match="is not in the day that ends 2026-11-21"):
+        with pytest.raises(
+            siteline.errors.QueryError, match="is not in the day that ends 2026-11-21"
+        ):
             siteline.plots.allowance(known, now=now)
     for now in ("2026-11-20T12:00", "noon", 12):
         with pytest.raises(siteline.errors.QueryError, match="is no time with a zone"):

@@ -84,7 +84,9 @@ def test_no_sync_buys_again_what_was_forgotten(plant):
 def test_a_read_of_what_was_forgotten_says_so(plant):
     _, _, store, _ = plant
     store.forget("line-2", before=BEFORE)
-    with pytest.raises(siteline.errors.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to") as caught:
+    with pytest.raises(
+        siteline.errors.UnreadRange, match="forgotten: 2026-11-16T00:00:00Z to"
+    ) as caught:
         store.points("line-2", "2026-11-16T00:00Z", "2026-11-18T00:00Z").to_pandas()
     assert "another name" in caught.value.hint
     assert [[str(at) for at in span] for span in caught.value.spans] == [

@@ -183,7 +183,9 @@ def test_a_store_is_made_for_its_owner_alone_whatever_the_umask(tmp_path):
                 assert stat.S_IMODE(path.stat().st_mode) == expected
         finally:
             os.umask(before)
-    with pytest.raises(siteline.errors.ConfigError, match=r'share="everybody" is not known') as caught:
+    with pytest.raises(
+        siteline.errors.ConfigError, match=r'share="everybody" is not known'
+    ) as caught:
         siteline.Store(tmp_path / "new", share="everybody")
     assert 'share="group-read" or share="group"' in caught.value.hint
     assert not (tmp_path / "new").exists()

@@ -201,7 +201,10 @@ def test_duckdb_refuses_before_any_request(sandbox, tmp_path, statement):
         for view in ("points_settled", "points_settled_ranges"):
             connection.execute(f"DROP VIEW {view}")
         connection.execute(statement)
-    with DuckDB(path) as target, pytest.raises((siteline.errors.StoreError, siteline.errors.ConfigError)):
+    with (
+        DuckDB(path) as target,
+        pytest.raises((siteline.errors.StoreError, siteline.errors.ConfigError)),
+    ):
         sandbox.client().sync(FEEDS, target)
     assert sandbox.stats["data_requests"] == spent
 
@@ -259,7 +262,8 @@ def test_delta_refuses_other_columns_before_any_request(sandbox, tmp_path, what)
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"), [(errno.EROFS, siteline.errors.StoreError), (errno.ENOSPC, siteline.errors.StoreFull)]
+    ("number", "kind"),
+    [(errno.EROFS, siteline.errors.StoreError), (errno.ENOSPC, siteline.errors.StoreFull)],
 )
 def test_delta_tries_its_folder_before_any_request(sandbox, tmp_path, monkeypatch, number, kind):
     pytest.importorskip("deltalake")

@@ -105,7 +105,9 @@ def test_no_named_range_gives_fewer_points_than_the_service_has(partial):
     ],
 )
 def test_an_unread_day_is_an_error_however_it_is_read(store, read):
-    with pytest.raises(siteline.errors.UnreadRange, match='feed "line-2": unread: 2026-11-17') as caught:
+    with pytest.raises(
+        siteline.errors.UnreadRange, match='feed "line-2": unread: 2026-11-17'
+    ) as caught:
         read(store.points("line-2", *day(17)))
     assert caught.value.spans == (day(17),)
     assert isinstance(caught.value, siteline.errors.StoreError)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.seen import Seen, fail, ok, warn
 from siteline._core import Client, Credential, PrivateKey, _paths, _sources
+from siteline._doctor.seen import Seen, fail, ok, warn
 from siteline.errors import AgentUnavailable, ConfigError, CredentialError, SitelineWarning
 
 if TYPE_CHECKING:

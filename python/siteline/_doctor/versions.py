@@ -7,8 +7,8 @@ import re
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from siteline._doctor.seen import Seen, ok, warn
 from siteline._core import __version__
+from siteline._doctor.seen import Seen, ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
