@@ -44,6 +44,8 @@ class Joined(griffe.Extension):
         }
         public = public_paths(pkg)
         unresolved = []
+        errors = pkg.members["errors"]
+        assert isinstance(errors, griffe.Module)
         own = [*_own(pkg), *_own(fixtures)]
         for thing in own:
             if isinstance(thing, griffe.Class):
@@ -53,7 +55,7 @@ class Joined(griffe.Extension):
         for thing in own:
             _write_out(thing, aliases, compiled)
             if thing.docstring:
-                scopes = [*_scopes(thing), pkg, pkg.members["errors"]]
+                scopes = [*_scopes(thing), pkg, errors]
                 resolve = partial(_resolve, scopes=scopes, public=public)
                 try:
                     thing.docstring.value = markdown(
