@@ -44,6 +44,8 @@ class Joined(griffe.Extension):
         }
         public = public_paths(pkg)
         unresolved = []
+        errors = pkg.members["errors"]
+        assert isinstance(errors, griffe.Module)
         own = [*_own(pkg), *_own(fixtures)]
         for thing in own:
             if isinstance(thing, griffe.Class):

@@ -161,8 +161,10 @@ def service_of(job, metrics=None, stop=None, notifier=None):
         (siteline.errors.UnreadRange("aside", retry_at=IN_TEN_MINUTES), Ended(6)),
         (siteline.errors.StoreBusy("busy"), Ended(75)),
         *((kind("lasts"), None) for kind in (
-            siteline.errors.ScopeError, siteline.errors.ConfigError, siteline.errors.StoreError, siteline.errors.StoreCorrupt,
-            siteline.errors.ProtocolError, siteline.errors.TlsError, siteline.errors.InternalError, BrokenPipeError,
+            siteline.errors.ScopeError,
+            siteline.errors.ConfigError, siteline.errors.StoreError,
+            siteline.errors.StoreCorrupt, siteline.errors.ProtocolError,
+            siteline.errors.TlsError, siteline.errors.InternalError, BrokenPipeError,
             FileNotFoundError, RuntimeError,
         )),
     ],

@@ -83,7 +83,7 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
     sandbox, tmp_path, kind, given, problem, readings
 ):
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        data = getattr(sandbox, kind)().data
+        data = getattr(sandbox, kind)().scan
         for call in (
             lambda: data(**LINE, start=given, tz=BERLIN),
             lambda: data(**LINE, start="2026-01-01", end=given, tz=BERLIN),

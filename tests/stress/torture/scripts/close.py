@@ -17,7 +17,7 @@ def wait(reader: Any, api: str) -> None:
             asyncio.run(reader.read_async())
         else:
             reader.read()
-    except reader.module.ClosedError:
+    except reader.module.errors.ClosedError:
         report("ended")
 
 

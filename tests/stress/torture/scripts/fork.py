@@ -35,7 +35,7 @@ def in_child(reader: Any, pages: Any, number: int) -> None:
     if pages is not None:
         try:
             next(pages)
-        except reader.module.ForkError:
+        except reader.module.errors.ForkError:
             return
         raise AssertionError("the parent's iterator can be used in the child")
 
