@@ -64,7 +64,7 @@ def write_csv(
     target: str | os.PathLike[str] | TextIO, columns: list[str], rows: Iterable[dict[str, Any]]
 ) -> None:
     """Write rows as CSV."""
-    if hasattr(target, "write"):
+    if not isinstance(target, (str, os.PathLike)):
         _write_rows(target, columns, rows)
         return
     with whole(target) as part, open(part, "x", encoding="utf-8", newline="") as file:

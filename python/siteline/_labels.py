@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakSet
 
-from siteline.catalogue import Catalogue
+from siteline.catalogue import Catalogue, joined
 from siteline.errors import QueryError, SitelineError, SitelineWarning
 
 if TYPE_CHECKING:
@@ -124,7 +124,3 @@ def _label(ids: Ids, row: SeriesInfo | None, first: int, given: Mapping[Any, str
     name = f"{row.name} [{row.unit}]" if row.unit else row.name
     return " / ".join([*filter(None, parts), name])
 
-
-def joined(ids: Ids) -> str:
-    """Return the five ids as one text."""
-    return " / ".join(id or "" for id in ids)

@@ -186,7 +186,7 @@ class Catalogue(Sequence[SeriesInfo]):
             catalogue._rows, catalogue._report = [], names._report
             catalogue._index()
             known = ((ids, names._row(ids)) for ids in series)
-            catalogue._rows = [row._replace(**ids_of(ids)) for ids, row in known if row is not None]
+            catalogue._rows = [SeriesInfo(*ids, *row[5:]) for ids, row in known if row is not None]
             catalogue._index()
         catalogue._add(series)
         order = {tuple(ids): place for place, ids in enumerate(series)}
@@ -309,8 +309,8 @@ class Catalogue(Sequence[SeriesInfo]):
 
 
 def joined(ids: Iterable[str | None]) -> str:
-    """Return the ids of a series as one name, that of its column in a wide frame."""
-    return "/".join(id or "" for id in ids)
+    """Return the ids of a series as one text."""
+    return " / ".join(id or "" for id in ids)
 
 
 def _labelled(rows: list[SeriesInfo], paths: Mapping[Ids, tuple[str, ...]]) -> list[SeriesInfo]:
@@ -340,11 +340,6 @@ def _searched(row: SeriesInfo) -> str:
 
 def _texts(given: str | Iterable[str]) -> set[str | None]:
     return {given} if isinstance(given, str) else set(given)
-
-
-def ids_of(ids: Ids) -> dict[str, str | None]:
-    """Return the five ids by the names of their columns."""
-    return dict(zip(SeriesIds._fields, ids, strict=True))
 
 
 def _warn(text: str) -> None:

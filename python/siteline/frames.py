@@ -43,14 +43,14 @@ def to_pandas(
         raise missing(error, "pandas", "to_pandas()") from error.__cause__
     given, provenance = frame.columns(tz, labels)
     shared = can_share(pd)
-    made = _pivoted(pd, given, shared) if frame.kind == "pivoted" else _long(pd, given, ids, shared)
+    made: pd.DataFrame = _pivoted(pd, given, shared) if frame.kind == "pivoted" else _long(pd, given, ids, shared)
     if shared:
         share(made)
     made.attrs["siteline"] = {**provenance, **about}
     return made
 
 
-def _long(pd: Any, given: list[tuple[Any, ...]], ids: _Ids, shared: bool) -> pd.DataFrame:
+def _long(pd: Any, given: list[tuple[Any, ...]], ids: _Ids, shared: bool) -> Any:
     import numpy as np
 
     columns = {}
@@ -66,7 +66,7 @@ def _long(pd: Any, given: list[tuple[Any, ...]], ids: _Ids, shared: bool) -> pd.
     return pd.DataFrame(columns, copy=False)
 
 
-def _pivoted(pd: Any, given: list[tuple[Any, ...]], shared: bool) -> pd.DataFrame:
+def _pivoted(pd: Any, given: list[tuple[Any, ...]], shared: bool) -> Any:
     import numpy as np
 
     (_, _, times, zone), (names, _, cells, missing_cells) = given
@@ -143,7 +143,7 @@ def to_polars(stream: _Stream, ids: _Ids) -> pl.DataFrame:
     import_polars("to_polars()")
     import polars as pl
 
-    frame = _consumed(stream, pl.DataFrame)
+    frame: pl.DataFrame = _consumed(stream, pl.DataFrame)
     given = [name for name in Record._fields[:5] if name in frame.columns]
     text = pl.String if ids == "str" else pl.Categorical
     casts = [pl.col(name).cast(text) for name in given]
@@ -185,7 +185,10 @@ def to_arrow(stream: _Stream) -> pa.Table:
         raise missing(error, "pyarrow", "to_arrow()") from error.__cause__
 
     # pa.table() would import pandas, to check for a frame.
-    return _consumed(stream, lambda one: pa.RecordBatchReader.from_stream(one).read_all())
+    table: pa.Table = _consumed(
+        stream, lambda one: pa.RecordBatchReader.from_stream(one).read_all()
+    )
+    return table
 
 
 def zone_name(tz: str | tzinfo) -> str:

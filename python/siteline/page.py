@@ -8,7 +8,8 @@ from siteline.errors import QueryError
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from siteline._core import Bookmark
+    from siteline._core import Bookmark, Query
+    from siteline.types import ReadReport
 
 __all__ = ["Page", "PageDiff"]
 
@@ -22,6 +23,19 @@ class Page(Table):
     """
 
     __slots__ = ()
+
+    @property
+    def report(self) -> ReadReport:
+        """What was detected and counted on this page."""
+        report: ReadReport = super().report
+        return report
+
+    @property
+    def query(self) -> Query:
+        """The query of its chain, with the complete range."""
+        query = self._handle.query()
+        assert query is not None
+        return query
 
     @property
     def bookmark(self) -> Bookmark | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _names
 from siteline._patching import Replaceable
+from siteline.catalogue import joined
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from siteline.catalogue import Catalogue
     from siteline.frames import Record
     from siteline.plots import Plot
-    from siteline.types import ReadReport, StoreReport
-
     _Texts = str | Iterable[str] | None
     _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
     _Agg = Literal["mean", "sum", "first", "last"]
@@ -86,7 +85,8 @@ class Table(Replaceable):
     @property
     def kind(self) -> _Kind:
         """What the rows are."""
-        return self._handle.kind
+        kind: _Kind = self._handle.kind
+        return kind
 
     @property
     def columns(self) -> list[str]:
@@ -107,10 +107,12 @@ class Table(Replaceable):
         return Catalogue._of_table(names, self._handle.series())
 
     @property
-    def report(self) -> ReadReport | StoreReport:
-        """What was assumed, seen and counted: a ``ReadReport``, or a ``StoreReport`` of a store.
+    def report(self) -> Any:
+        """What was assumed, seen and counted.
 
-        A table that was made of another one has the report of that one.
+        It is a :class:`siteline.types.ReadReport`, or of a store a
+        :class:`siteline.types.StoreReport`. A table that was made of another one has the report of
+        that one.
         """
         from siteline.types import ReadReport, StoreReport
 
@@ -272,7 +274,7 @@ class Table(Replaceable):
                 continue
             items = list(row.items())
             ids: Any = tuple(one for _, one in items[:5])
-            items.insert(5, ("label", shown.get(ids, _names.joined(ids))))
+            items.insert(5, ("label", shown.get(ids, joined(ids))))
             yield dict(items)
 
     @overload
@@ -334,10 +336,10 @@ class Table(Replaceable):
         found = self.series.find(
             None, site=site, line=line, machine=machine, device=device, tag=tag, unit=unit
         )
-        kept = [tuple(row.ids) for row in found]
+        kept: list[Ids] = [row.ids for row in found]
         if text:
             wanted = text.casefold()
-            with_text = {tuple(row.ids) for row in found.find(text)}
+            with_text = {row.ids for row in found.find(text)}
             kept = [
                 ids for ids in kept if ids in with_text or wanted in labels.get(ids, "").casefold()
             ]

@@ -121,7 +121,10 @@ impl<'a> From<&'a Provenance> for ReadAttributes<'a> {
         let queries = [&of.query].into_iter().chain(&of.further);
         let query = queries.map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let Provenance { host, read_at, pages, resumed_after_pages, through, .. } = of;
-        let (read_at, pages, resumed_after_pages) = (*read_at, *pages, *resumed_after_pages);
+        let (pages, resumed_after_pages) = (*pages, *resumed_after_pages);
+        // Python has no finer times.
+        let micro = jiff::Timestamp::from_microsecond(read_at.as_microsecond());
+        let read_at = micro.unwrap_or(*read_at);
         Self { query, host, read_at, pages, resumed_after_pages, through }
     }
 }

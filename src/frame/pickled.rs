@@ -311,8 +311,12 @@ fn points_of(batch: &RecordBatch) -> Result<PointColumns> {
 /// Refuses a batch whose first columns have other types than those of points.
 fn check_first(batch: &RecordBatch, count: usize) -> Result<()> {
     let known = schema(&[]);
-    let kinds = |of: &Schema| -> Vec<DataType> {
-        of.fields().iter().take(count).map(|field| field.data_type().clone()).collect()
+    // Only the time may have another name.
+    let name =
+        |place: usize, field: &Field| if place == 5 { String::new() } else { field.name().clone() };
+    let kinds = |of: &Schema| -> Vec<(String, DataType)> {
+        let fields = of.fields().iter().take(count).enumerate();
+        fields.map(|(place, field)| (name(place, field), field.data_type().clone())).collect()
     };
     if kinds(&known) == kinds(batch.schema_ref()) {
         Ok(())

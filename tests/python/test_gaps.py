@@ -1,6 +1,5 @@
-"""``gaps="explicit"`` and `completeness()`: what is missing, and what was never read."""
+"""`with_gaps()`, `gaps()` and `completeness()`: what is missing, and what was never read."""
 
-import asyncio
 import json
 
 import pytest
@@ -63,11 +62,10 @@ def test_each_missing_bucket_is_a_row_of_nulls(table):
     assert len(frame) == 6 * 3 * 144
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
     assert (frame.dtypes == table.to_pandas().dtypes).all()
-    assert len(table.to_pandas(gaps=None)) == len(table)
 
 
-def test_polars_arrow_and_wide_frames_have_the_same_rows(table):
-    frame = table.with_gaps().to_pandas(ids="category", labels=lambda ids: ids.tag_guid[:4])
+def test_polars_arrow_and_pivots_have_the_same_rows(table):
+    frame = table.with_gaps().to_pandas(ids="category")
     polars = table.with_gaps().to_polars(tz="Europe/Berlin")
     arrow = table.with_gaps().to_arrow()
     assert polars["timestamp"].dt.timestamp("us").to_list() == [
@@ -78,38 +76,55 @@ def test_polars_arrow_and_wide_frames_have_the_same_rows(table):
     wide = table.with_gaps().pivot("minimum")
     assert len(wide) == 3 * 144
     assert wide.to_pandas().notna().sum().sum() == frame["minimum"].notna().sum()
-    with pytest.raises(QueryError, match="is unknown: give"):
-        table.pivot(gaps="fill")
 
 
-def test_scans_gathered_tables_and_an_async_scan_have_gaps_too(sandbox, client, table):
+def test_a_gathered_table_has_gaps_too(client, table):
     expected = table.with_gaps().to_pandas()
     scan = client.scan(site="S1", line="L1", **RANGE)
-    pd.testing.assert_frame_equal(scan.with_gaps().to_pandas(), expected)
     gathered = client.gather(scan.split(3))
-    pd.testing.assert_frame_equal(gathered.with_gaps().to_pandas(), expected)
+    pd.testing.assert_frame_equal(gathered.table.with_gaps().to_pandas(), expected)
     # What was not asked for between two scans is no gap.
     apart = client.gather([scan.split(3)[0], scan.split(3)[2]])
-    assert len(apart.with_gaps().to_pandas()) == 6 * 2 * 144
-
-    async def main():
-        async with sandbox.async_client() as client:
-            return await client.scan(site="S1", line="L1", **RANGE).with_gaps().to_pandas()
-
-    pd.testing.assert_frame_equal(asyncio.run(main()), expected)
+    assert len(apart.table.with_gaps()) == 6 * 2 * 144
 
 
-def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, client, table):
-    unknown = "which buckets are missing is not known"
+def test_each_gap_is_one_row(table):
+    frame = table.gaps().to_pandas()
+    assert list(frame.columns) == [*IDS, "start", "end", "buckets"]
+    missing = table.with_gaps().to_pandas()
+    points = table.to_pandas().set_index([*IDS, "timestamp"]).index
+    missing = missing[~missing.set_index([*IDS, "timestamp"]).index.isin(points)]
+    bucket = pd.Timedelta("10min")
+    listed = [
+        (*row[:5], at)
+        for row in frame.itertuples(index=False, name=None)
+        for at in pd.date_range(row[5], row[6], freq=bucket, inclusive="left")
+    ]
+    assert listed == list(missing[[*IDS, "timestamp"]].itertuples(index=False, name=None))
+    assert ((frame["end"] - frame["start"]) / bucket == frame["buckets"]).all()
+    long = table.gaps(longer_than="30m").to_pandas()
+    assert 0 < len(long) < len(frame)
+    pd.testing.assert_frame_equal(long, frame[frame["buckets"] > 3].reset_index(drop=True))
+    assert pl.DataFrame(table.gaps())["buckets"].to_list() == frame["buckets"].tolist()
+
+
+def test_time_that_was_not_read_is_no_gap(store):
+    points = store.read("l1", "2026-11-17", "2026-11-19", unread="keep")
+    assert points.completeness().to_pandas()["unread"].sum() == 6 * 144
+    assert len(points.gaps()) == 0
+
+
+def test_unknown_gaps_are_refused(sandbox, client, table):
+    unknown = "it is not known which buckets are missing"
     page = next(client.scan(site="S1", page_size=100, **RANGE).pages())
-    with pytest.raises(QueryError, match=f"{unknown}: a page"):
+    with pytest.raises(QueryError, match="with_gaps.. does not fit: a page"):
         page.with_gaps().to_pandas()
     rest = client.scan(site="S1", page_size=5_000, **RANGE)
     first = next(rest.pages())
     resumed = rest.resume(first.bookmark).collect()
-    for convert in (resumed.to_pandas, resumed.wide):
+    for convert in (resumed.with_gaps, resumed.gaps, resumed.completeness):
         with pytest.raises(QueryError, match=f"{unknown}: this table is a part of a read"):
-            convert(gaps="explicit")
+            convert()
     sandbox.fault(on="data", status=503, skip=1, times=9)
     with pytest.raises(siteline.errors.ServiceUnavailable) as failed:
         client.scan(site="S1", page_size=1_000, **RANGE).collect()
@@ -118,8 +133,8 @@ def test_where_it_is_not_known_what_is_missing_nothing_is_made_up(sandbox, clien
         failed.value.partial.completeness()
     lines = [client.scan(site="S1", line=line, **RANGE) for line in ("L1", "L2")]
     with pytest.raises(QueryError, match="the scans ask for different series"):
-        client.gather(lines).with_gaps().to_pandas()
-    with pytest.raises(QueryError, match="for the buckets that were read"):
+        client.gather(lines).table.with_gaps()
+    with pytest.raises(QueryError, match="the points are resampled already"):
         table.resample("1d", "mean").with_gaps().to_pandas()
     truth = sandbox.expected(site="S1", **RANGE)
     with pytest.raises(QueryError, match="no read gave this table"):
@@ -145,11 +160,11 @@ def test_a_store_has_no_rows_for_what_was_never_read(store):
     frame = points.with_gaps().to_pandas()
     expected = reindexed(points.to_pandas(), "2026-11-18", "2026-11-19")
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
-    early = store.read("l1", "2026-11-17", "2026-11-19", unread="warn")
     with pytest.warns(siteline.SitelineWarning, match="unread"):
-        assert len(early.with_gaps().to_polars()) == len(frame)
+        early = store.read("l1", "2026-11-17", "2026-11-19", unread="warn")
+    assert len(early.with_gaps().to_polars()) == len(frame)
     assert len(points.with_gaps().pivot()) == 144
-    with pytest.raises(QueryError, match="these are a part of the points"):
+    with pytest.raises(QueryError, match="changes are a part of the points"):
         store.changes("l1", 0).with_gaps().to_pandas()
 
 
@@ -174,21 +189,20 @@ def test_completeness_counts_what_is_there_by_series_and_day(table):
 def test_days_keep_to_a_local_clock_and_may_be_asked_for_in_part(client):
     whole = {"site": "S1", "line": "L1", "interval": "1h"}
     table = client.scan(start="2026-10-24T22:00Z", end="2026-10-26T17:00Z", **whole).collect()
-    days = table.completeness("1d", tz="Europe/Berlin").to_pandas(labels=lambda ids: ids.tag_guid)
-    assert days.columns[-1] == "label"
-    one = days[days["label"] == days["label"].iloc[0]]
+    days = table.completeness("1d", tz="Europe/Berlin").to_pandas()
+    one = days[days["tag_guid"] == days["tag_guid"].iloc[0]]
     assert one["expected"].tolist() == [25, 24]
     # Eighteen hours of a day are not a day.
     assert one["unread"].tolist() == [0, 6]
     assert one["share"].iloc[1] <= 18 / 24
     assert str(one["timestamp"].iloc[0]) == "2026-10-25 00:00:00+02:00"
     day = client.scan(start="2026-11-02T05:00Z", end="2026-11-03T05:00Z", **whole)
-    shifts = client.gather([day]).completeness("8h", tz="Europe/Berlin", origin="06:00")
+    shifts = day.collect().completeness("8h", tz="Europe/Berlin", origin="06:00")
     assert shifts.to_pandas()["expected"].unique().tolist() == [8]
-    assert repr(shifts).startswith("<Completeness 6 series, 8h in Europe/Berlin, ")
+    assert repr(shifts).endswith("6 series, 8h in Europe/Berlin>")
     with pytest.raises(QueryError, match="would be in two"):
         table.completeness("1d", tz="Asia/Kolkata")
-    with pytest.raises(QueryError, match="by= is 0"):
+    with pytest.raises(QueryError, match="every= is 0"):
         table.completeness(0)
 
 
@@ -211,4 +225,4 @@ def test_no_points_are_no_rows_and_no_claim(client):
     nothing = client.scan(site="S9", **RANGE).collect()
     assert len(nothing.with_gaps().to_pandas()) == 0
     assert len(nothing.completeness()) == 0
-    assert repr(nothing.completeness()) == "<Completeness 0 series, 1d in UTC, 0 missing, 0 unread>"
+    assert repr(nothing.completeness()) == "<Table completeness: 0 rows, 0 series, 1d in UTC>"

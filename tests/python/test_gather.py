@@ -70,11 +70,11 @@ def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
         parts = scan.split(8)
         gathered = client.gather(parts, concurrency=3)
         assert [len(table) for table in gathered] == [36 + 12 * end_inclusive] * 8
-        assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
+        assert_frame_equal(gathered.table.to_pandas(), scan.to_pandas())
         report = gathered.table.report
         assert report["repeated"] == 12 * 7 * end_inclusive
         assert report["revised"] == 0
-        attrs = gathered.to_pandas().attrs["siteline"]
+        attrs = gathered.table.to_pandas().attrs["siteline"]
         assert attrs["query"] == scan.to_pandas().attrs["siteline"]["query"]
         assert attrs["pages"] == 8
         spent = sandbox.stats.data_requests
@@ -96,16 +96,16 @@ def test_gathered_has_the_interface_of_a_table(client):
     assert repr(gathered) == "<Gathered 3 tables, 288 points, 3 pages>"
     assert gathered.table is gathered.table
     assert pl.DataFrame(gathered).equals(pl.DataFrame(whole))
-    assert gathered.to_polars().equals(whole.to_polars())
-    assert gathered.to_arrow().equals(whole.to_arrow())
+    assert gathered.table.to_polars().equals(whole.to_polars())
+    assert gathered.table.to_arrow().equals(whole.to_arrow())
     assert pa.schema(gathered) == pa.schema(whole)
-    assert list(gathered.records()) == list(whole.records())
-    assert next(gathered.records(named=True)) == next(whole.records(named=True))
+    assert list(gathered.table.records()) == list(whole.records())
+    assert next(gathered.table.records(named=True)) == next(whole.records(named=True))
     assert "Gathered" in gathered._repr_html_()
     assert "3 tables" in gathered._repr_html_()
     assert copy.copy(gathered)[0] is gathered[0]
     again = pickle.loads(pickle.dumps(gathered))
-    assert again.to_polars().equals(gathered.to_polars())
+    assert again.to_polars().equals(gathered.table.to_polars())
     assert repr(again) == repr(gathered)
 
 
@@ -172,7 +172,7 @@ def test_the_first_error_has_all_scans_and_gathering_them_continues(client, sand
         assert bookmark is None or bookmark.pages == partial.report.pages
     sandbox.clear_faults()
     gathered = client.gather(error.scans)
-    assert_frame_equal(gathered.to_pandas(), scan.to_pandas())
+    assert_frame_equal(gathered.table.to_pandas(), scan.to_pandas())
     assert gathered.table.report.resumed_after_pages == 0
 
 
@@ -213,7 +213,7 @@ def test_an_exception_of_a_callback_ends_the_gather_and_loses_nothing(client, sa
         except Stop:
             continue
         break
-    assert_frame_equal(gathered.to_pandas(), client.scan(**HOURLY).to_pandas())
+    assert_frame_equal(gathered.table.to_pandas(), client.scan(**HOURLY).to_pandas())
 
 
 @systems.FORK
@@ -249,7 +249,7 @@ def test_async_scans_are_split_and_gathered(sandbox):
             for refused in (scan, [scan, scan], []):
                 with pytest.raises(siteline.errors.QueryError):
                     await client.gather(refused)
-            return gathered.to_pandas(), await scan.to_pandas()
+            return gathered.table.to_pandas(), await scan.to_pandas()
 
     assert_frame_equal(*asyncio.run(read()))
 

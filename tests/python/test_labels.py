@@ -1,4 +1,4 @@
-"""``labels=``: names of series beside their ids, or as names of columns."""
+"""``labels=``: names of series in a column of their own, or as names of columns."""
 
 import asyncio
 
@@ -53,139 +53,131 @@ def labels_of(frame):
     return found
 
 
+def label(row, first):
+    """The label of a row of the catalogue, beginning with this level."""
+    parts = [row.names[level] or row.ids[level] for level in range(first, 4)]
+    return " / ".join([*parts, f"{row.name} [{row.unit}]"])
+
+
 @pytest.fixture(scope="module")
 def expected(catalogue):
-    return {tuple(one.ids): one.label for one in catalogue if one.site_id == "S1"}
+    return {tuple(one.ids): label(one, 2) for one in catalogue if one.site_id == "S1"}
 
 
 @pytest.mark.parametrize("ids", ["str", "category"])
 def test_each_row_has_the_label_of_its_series(table, catalogue, expected, ids):
     plain = table.to_pandas(ids=ids)
-    for labels in (True, catalogue, expected, {ids[-1]: one for ids, one in expected.items()}):
+    by_tag = {ids[-1]: one for ids, one in expected.items()}
+    for labels in ("machine", catalogue, expected, by_tag):
         frame = table.to_pandas(ids=ids, labels=labels)
         assert labels_of(frame) == expected
-        assert frame["label"].dtype == frame["tag_guid"].dtype or ids == "category"
+        assert list(frame.columns).index("label") == 5
+        assert isinstance(frame["label"].dtype, pd.CategoricalDtype)
         pd.testing.assert_frame_equal(frame.drop(columns="label"), plain)
-    assert list(table.to_pandas(labels=False).columns) == list(table.to_pandas().columns)
+    assert table.to_pandas(ids=ids, labels=False).equals(plain)
 
 
-def test_polars_and_arrow_have_the_same_rows(table, expected):
-    wanted = table.to_pandas(labels=True)["label"].tolist()
-    polars = table.to_polars(labels=True)
-    assert polars.columns[-1] == "label"
+@pytest.mark.parametrize(("word", "first"), [("site", 0), ("line", 1), ("machine", 2)])
+def test_the_word_gives_the_first_part(table, catalogue, word, first):
+    frame = table.to_pandas(labels=word)
+    rows = {tuple(one.ids): one for one in catalogue}
+    assert labels_of(frame) == {ids: label(rows[ids], first) for ids in labels_of(frame)}
+
+
+def test_equal_labels_use_the_next_depth(table, catalogue, expected):
+    shared = {ids: "same" for ids in expected}
+    rows = {tuple(one.ids): one for one in catalogue}
+    # "name" is shared by machines, so the whole table has the device too.
+    frame = table.to_pandas(labels="name")
+    assert labels_of(frame) == {ids: label(rows[ids], 3) for ids in expected}
+    frame = table.to_pandas(labels=shared)
+    assert labels_of(frame) == {ids: " / ".join(ids) for ids in expected}
+    assert table.to_pandas(labels=dict(list(shared.items())[:1]))["label"].nunique() == 12
+
+
+def test_polars_and_arrow_have_the_same_labels(table):
+    wanted = table.to_pandas(labels="machine")["label"].tolist()
+    polars = table.to_polars(labels="machine")
+    assert polars.columns[5] == "label"
     assert polars["label"].cast(pl.String).to_list() == wanted
-    arrow = table.to_arrow(labels=True, tz="Europe/Berlin")
+    arrow = table.to_arrow(labels="machine", tz="Europe/Berlin")
     assert arrow["label"].to_pylist() == wanted
     assert not arrow.schema.field("label").nullable
 
 
-def test_a_callable_gets_the_five_ids_once_for_each_series(table):
-    seen = []
+def test_labels_of_the_read_are_in_every_derived_table(client, catalogue, expected):
+    scan = client.scan(site="S1", labels="machine", tz="Europe/Berlin", **RANGE)
+    table = scan.collect()
+    assert (table.report.labels, table.report.names) == ("machine", None)
+    for made in (table, table.find(line="L1"), table.with_gaps(), table.resample("1d", "mean")):
+        frame = made.to_pandas()
+        assert labels_of(frame).items() <= expected.items()
+        assert frame["timestamp"].dtype == pd.DatetimeTZDtype("us", "Europe/Berlin")
+    pivot = table.pivot()
+    assert pivot.to_pandas().columns.tolist() == list(expected.values())
+    assert pivot.columns == ["timestamp", *expected.values()]
+    page = next(client.scan(site="S1", labels=catalogue, **RANGE).pages())
+    assert labels_of(page.to_pandas()).items() <= expected.items()
 
-    def label(ids):
-        seen.append(ids)
-        return f"{ids.machine_id}-{ids.tag_guid[:8]}" if ids.line_id == "L1" else None
 
-    frame = table.to_pandas(labels=label)
-    assert len(seen) == len(set(seen)) == 12
-    named = frame[frame["line_id"] == "L1"]
-    assert (named["label"] == named["machine_id"] + "-" + named["tag_guid"].str[:8]).all()
-    # What has no name has its ids, as a column of a wide frame has.
-    other = frame[frame["line_id"] == "L2"]
-    assert set(other["label"]) == {"/".join(ids) for ids in labels_of(other)}
-
-
-def test_gathered_rebucketed_pages_and_stored_points_take_labels_too(
-    client, store, table, catalogue
-):
-    expected = labels_of(table.to_pandas(labels=catalogue))
-    scan = client.scan(site="S1", **RANGE)
-    page = next(client.scan(site="S1", page_size=10_000, **RANGE).pages())
-    gathered = client.gather(scan.split(2))
-    for data in (scan, page, gathered, gathered.resample("1d", "mean", tz="Europe/Berlin")):
-        assert labels_of(data.to_pandas(labels=True)) == expected
-        assert data.to_polars(labels=True)["label"].n_unique() == 12
-    points = store.read("s1", "2026-11-18", "2026-11-19")
-    assert labels_of(points.to_pandas(labels=catalogue)) == expected
-    assert labels_of(points.resample("1d", "mean").to_pandas(labels=catalogue)) == expected
-    days = gathered.resample("1d", "mean")
-    assert days.to_arrow(labels=True).column_names[-3:] == ["label", "buckets", "expected"]
-    assert list(days.to_pandas(labels=True).columns[-3:]) == ["label", "buckets", "expected"]
+def test_points_of_a_store_take_labels_batch_by_batch(store, catalogue, expected):
+    points = store.read("s1", "2026-11-18", "2026-11-19", labels=catalogue)
+    assert labels_of(points.to_pandas()) == expected
+    assert labels_of(points.to_polars().to_pandas()) == expected
+    assert labels_of(points.to_arrow().to_pandas()) == expected
+    assert points.pivot().columns == ["timestamp", *expected.values()]
 
 
 def test_changes_keep_their_column(store, catalogue):
     changes = store.changes("s1", 0)
     frame = changes.to_pandas(labels=catalogue)
-    assert list(frame.columns[-2:]) == ["label", "change"]
+    assert frame.columns[-1] == "change"
     pd.testing.assert_frame_equal(frame.drop(columns="label"), changes.to_pandas())
     arrow = changes.to_arrow(labels=catalogue)
-    assert arrow.column_names[-2:] == ["label", "change"]
+    assert arrow.column_names[-1] == "change"
     assert arrow["change"].to_pylist() == frame["change"].tolist()
     assert arrow["label"].to_pylist() == frame["label"].tolist()
 
 
-def test_wide_columns_are_named_by_labels(table, catalogue, store, expected):
-    wide = table.pivot(labels=True)
-    assert wide.labels == [expected[ids] for ids in wide.series]
-    assert wide.to_polars().columns == ["timestamp", *wide.labels]
-    assert wide.to_arrow().column_names == ["timestamp", *wide.labels]
-    assert list(wide.to_pandas(flat=True).columns) == wide.labels
-    # Beside the ids, where there are levels.
-    frame = wide.to_pandas()
-    assert frame.columns.names == [*IDS, "label"]
-    assert [tuple(column[:5]) for column in frame.columns] == wide.series
-    pd.testing.assert_frame_equal(frame.droplevel("label", axis=1), table.pivot().to_pandas())
-    points = store.read("s1", "2026-11-18", "2026-11-19")
-    assert points.pivot("maximum", labels=catalogue).labels == wide.labels
-    assert table.resample("1d", "mean").pivot("maximum", labels=catalogue).labels == wide.labels
-    assert table.pivot().labels is None
+def test_unknown_labels_are_refused_before_anything_is_sent(sandbox, client, table):
+    before = sandbox.stats["data_requests"]
+    for labels in ("plant", 7, lambda ids: "x"):
+        with pytest.raises(QueryError, match="labels=.* is unknown"):
+            client.scan(site="S1", labels=labels, **RANGE)
+        with pytest.raises(QueryError, match="labels=.* is unknown"):
+            table.to_pandas(labels=labels)
+    assert sandbox.stats["data_requests"] == before
 
 
-def test_two_series_with_one_label_are_told_and_never_merged(table):
-    def label(ids):
-        return "same" if ids.machine_id in ("M1", "M2") else None
-
-    with pytest.warns(SitelineWarning, match="Two series have the label 'same': S1/L1/M1/D11/"):
-        frame = table.to_pandas(labels=label)
-    assert len(frame[frame["label"] == "same"].drop_duplicates(IDS)) == 6
-    wide = table.pivot(labels=label)
-    assert wide.to_pandas().shape[1] == 12
-    for convert in (wide.to_polars, wide.to_arrow, lambda: wide.to_pandas(flat=True)):
-        with pytest.raises(QueryError, match='two series would have the column "same"'):
-            convert()
-
-
-def test_labels_that_are_none_are_refused_before_anything_is_read(sandbox, client, table):
-    with pytest.raises(QueryError, match="labels= is a str"):
-        table.to_pandas(labels="name")
-    with pytest.raises(QueryError, match="labels= gave a int; a label is text"):
-        table.to_polars(labels=lambda ids: 7)
-    with pytest.raises(ZeroDivisionError):
-        table.pivot(labels=lambda ids: 1 / 0)
-
-
-def test_without_a_discovery_response_there_are_no_names_and_that_is_said(sandbox, store):
+def test_a_read_asks_discovery_once_for_names(sandbox):
     client = sandbox.client()
-    unnamed = client.scan(site="S1", **RANGE).collect()
-    for convert in (unnamed.to_pandas, unnamed.wide, store.read("s1", "2026-11-18").to_arrow):
-        with pytest.raises(QueryError, match="labels=True has no names") as refused:
-            convert(labels=True)
-        assert "client.series()" in refused.value.hint
-    sandbox.fault(on="discovery", status=200, body='{"plants": ["S1"]}')
-    client.discover()
-    with pytest.raises(QueryError, match="discovery lists no series that siteline recognises"):
-        unnamed.to_polars(labels=True)
-    # The newest response counts, also of what was read before.
-    client.series()
-    assert "D11 / speed [1/min]" in set(unnamed.to_pandas(labels=True)["label"])
+    before = sandbox.stats["discovery_requests"]
+    for _ in range(2):
+        table = client.scan(site="S1", labels="machine", **RANGE).collect()
+        assert "M1 / D11 / speed [1/min]" in set(table.to_pandas()["label"])
+    assert sandbox.stats["discovery_requests"] == before + 1
 
 
-def test_an_async_scan_takes_labels(sandbox, catalogue, expected):
+def test_a_refused_discovery_is_a_warning(sandbox):
+    client = sandbox.client()
+    before = sandbox.stats["discovery_requests"]
+    sandbox.fault(on="discovery", status=403, times=1)
+    scan = client.scan(site="S1", labels="machine", **RANGE)
+    with pytest.warns(SitelineWarning, match="Discovery was refused, so labels are ids"):
+        table = scan.collect()
+    assert table.report.labels == "ids"
+    assert "discovery was not read" in table.report.names
+    frame = table.to_pandas()
+    assert labels_of(frame) == {ids: " / ".join(ids) for ids in labels_of(frame)}
+    client.scan(site="S1", labels="machine", **RANGE).collect()
+    assert sandbox.stats["discovery_requests"] == before + 1, "it is not asked again"
+
+
+def test_an_async_scan_asks_for_names_too(sandbox, expected):
     async def main():
         async with sandbox.async_client() as client:
-            await client.series()
-            scan = client.scan(site="S1", **RANGE)
-            return await scan.to_pandas(labels=True), await scan.to_polars(labels=catalogue)
+            scan = client.scan(site="S1", labels="machine", **RANGE)
+            return await scan.to_pandas(), await scan.to_polars()
 
     pandas, polars = asyncio.run(main())
     assert labels_of(pandas) == expected

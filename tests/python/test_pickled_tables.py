@@ -44,12 +44,12 @@ def test_what_is_made_of_it_is_the_same(table, sandbox):
         lambda table: table.pivot("maximum").to_pandas(),
         lambda table: table.resample("1h", "mean").to_pandas(),
         lambda table: table.completeness().to_pandas(),
-        lambda table: table.with_gaps().to_pandas(labels=lambda ids: ids.tag_guid),
+        lambda table: table.with_gaps().to_pandas(labels={}),
     ):
         pd.testing.assert_frame_equal(make(again), make(table))
     client = sandbox.client()
     gathered = client.gather([client.scan(**RANGE)])
-    assert repickled(gathered).to_pandas().equals(gathered.to_pandas())
+    assert repickled(gathered).table.to_pandas().equals(gathered.table.to_pandas())
 
 
 def test_empty_tables_and_the_truth_are_kept_too(sandbox):
@@ -74,14 +74,42 @@ def test_a_part_of_a_read_stays_a_part_and_has_no_secret(sandbox):
         client.scan(**RANGE, page_size=100).resume(bookmark, onto=again)
     # The position is a secret to its holder: the pickle of a table has none.
     assert len(pickle.dumps(bookmark)) > 100
-    with pytest.raises(siteline.errors.QueryError, match="labels=True has no names"):
-        again.to_pandas(labels=True)
+    assert set(again.to_pandas(labels="machine")["label"]) == {
+        " / ".join(ids) for ids in again._handle.series()
+    }
+
+
+def test_derived_tables_are_kept_too(table):
+    for made in (
+        table.find(line="L1"),
+        table.with_gaps(),
+        table.resample("1h", "mean"),
+        table.resample("1h", "mean").pivot("sample_count"),
+        table.completeness(),
+        table.gaps(),
+    ):
+        again = repickled(made)
+        pd.testing.assert_frame_equal(again.to_pandas(), made.to_pandas())
+        assert (repr(again), again.report) == (repr(made), made.report)
+    found = repickled(table.find(line="L1"))
+    pd.testing.assert_frame_equal(
+        found.gaps().to_pandas(), table.find(line="L1").gaps().to_pandas()
+    )
+
+
+def test_a_subclass_is_kept(table):
+    class Mine(siteline.Table):
+        pass
+
+    globals()["Mine"] = Mine
+    Mine.__qualname__ = "Mine"
+    assert type(repickled(Mine(table._handle, "UTC", False))) is Mine
 
 
 def test_what_is_no_pickle_of_a_table_is_refused(table):
-    restore, (points, state) = table.__reduce__()
+    restore, (cls, (kept, points, *more), *rest) = table.__reduce__()
     for damaged in (b"", points[:100], points.replace(b"maximum", b"minimax")):
         with pytest.raises(siteline.errors.QueryError, match="this is no pickled table"):
-            restore(damaged, state)
+            restore(cls, (kept, damaged, *more), *rest)
     with pytest.raises((TypeError, ValueError)):
-        restore(points, {"query": 7})
+        restore(cls, ({"kind": 7}, points, *more), *rest)

