@@ -73,7 +73,9 @@ def captured(size: str = "narrow", page: int = 10_000, batch: Any = None) -> tup
     last = frame(size)
     draw = np.random.default_rng(11).uniform(0, 1, len(last))
     old, revised = draw >= 0.01, draw > 0.99
-    with siteline.Sandbox(now=stop + timedelta(minutes=10), variant=siteline.testing.Variant(order="time")) as sandbox:
+    with siteline.Sandbox(
+        now=stop + timedelta(minutes=10), variant=siteline.testing.Variant(order="time")
+    ) as sandbox:
         sandbox.load(last[old], bucket="1m")
         client = sandbox.client()
         client.sync(feed, capture, batch=batch)

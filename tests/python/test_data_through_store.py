@@ -350,7 +350,9 @@ def test_any_reads_give_what_the_service_has(tmp_path_factory, reads):
             start = datetime(2026, 11, 16, tzinfo=UTC).timestamp() + first * 3_600
             start, end = (datetime.fromtimestamp(at, UTC) for at in (start, start + length * 3_600))
             table = client.scan(**query, start=start, end=end, store=store).collect()
-            assert rows_by_key(table) == rows_by_key(sandbox.expected(**query, start=start, end=end))
+            assert rows_by_key(table) == rows_by_key(
+                sandbox.expected(**query, start=start, end=end)
+            )
             [one] = table.report.through
             assert len(one["from_store"]) + len(one["from_service"]) > 0
             assert (table.report.pages == 0) == (one["from_service"] == [])

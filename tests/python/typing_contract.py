@@ -71,7 +71,7 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(gathered[1:], tuple[siteline.Table, ...])
     assert_type(gathered.table, siteline.Table)
     assert_type(gathered.table.to_pandas(ids="category"), pd.DataFrame)
-    assert_type(next(gathered.table.records(named=True)), siteline.Record)
+    assert_type(next(gathered.table.records(named=True)), siteline.types.Record)
     assert_type(client.plan(parts).pages, int | None)
 
 

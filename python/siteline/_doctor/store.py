@@ -6,7 +6,6 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from siteline._core import Store
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, ok, skipped, warn
 from siteline._store_files import free_bytes, permissions_of, size

@@ -102,7 +102,7 @@ class StoreReport(FrozenRecord):
     feed: str
     """The name of the feed."""
     sequence: int
-    """The number of the newest page in it. ``store.read(as_of=...)`` gives the same points again."""
+    """The number of the newest page. ``store.read(as_of=...)`` returns the same points again."""
     start: datetime | None
     """The start of the range that was named."""
     end: datetime | None
