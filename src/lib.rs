@@ -41,6 +41,8 @@ mod _core {
     #[pymodule_export]
     use super::auth::private_key::PyPrivateKey;
     #[pymodule_export]
+    use super::bridge::call::Call;
+    #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;

@@ -26,7 +26,6 @@ from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
     Agent,
     Bookmark,
-    Client,
     Clock,
     Completeness,
     Credential,
@@ -51,12 +50,13 @@ from siteline._core import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siteline import errors
+    from siteline import errors, types
     from siteline._doctor import Check, Diagnosis, doctor
     from siteline._core import Sandbox
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo
+    from siteline.client import Client
     from siteline.coverage import Coverage, CoverageWindow
     from siteline.discovery import Differences, Discovery
     from siteline.errors import SitelineError, SitelineWarning
@@ -185,6 +185,7 @@ _MODULES = {
     "aio": ("AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"),
     "allowance": ("Allowance",),
     "catalogue": ("Catalogue", "DiscoveryShape", "SeriesIds", "SeriesInfo"),
+    "client": ("Client",),
     "coverage": ("Coverage", "CoverageWindow"),
     "discovery": ("Differences", "Discovery"),
     "frames": ("Record",),
@@ -219,6 +220,7 @@ _MODULES = {
     "sync": ("FeedReport", "Plan", "SetAside", "SyncReport", "Task"),
     "targets": ("AsyncStoreTarget", "StoreTarget"),
     "errors": (),
+    "types": (),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

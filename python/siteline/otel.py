@@ -84,7 +84,7 @@ def instrument(
     if client is None:
         _core._instrument(made)
     else:
-        _core(client)._instrument(made)
+        client._handle.instrument(made)
 
 
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
@@ -92,11 +92,7 @@ def uninstrument(client: Client | AsyncClient | None = None) -> None:
     if client is None:
         _core._instrument(None)
     else:
-        _core(client)._instrument(None)
-
-
-def _core(client: Client | AsyncClient) -> Client:
-    return client if isinstance(client, Client) else client._client
+        client._handle.instrument(None)
 
 
 def _trace_headers() -> Mapping[str, str]:

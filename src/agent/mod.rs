@@ -13,7 +13,7 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::process::{attached, detached, guarded, without_fork};
 use crate::bridge::runtime::{block_on, step};
-use crate::client::PyClient;
+use crate::client::ClientArg;
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::dict;
 use siteline_base::clock::Clock;
@@ -74,7 +74,7 @@ impl PyAgent {
     #[expect(clippy::too_many_arguments, reason = "they are keywords of Python")]
     fn new(
         py: Python<'_>,
-        client: &PyClient,
+        client: ClientArg<'_>,
         listen: Option<&str>,
         allow_uids: Vec<u32>,
         tls_certificate: Option<PathBuf>,
@@ -103,7 +103,7 @@ impl PyAgent {
             secret,
             take_step: Arc::new(move |step| without_fork(|| records.run(step))),
         };
-        let client = client.client.clone();
+        let client = client.0.get().client.clone();
         let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
             .or_raise()?;
         let address = agent.address().to_string();

@@ -22,4 +22,4 @@ pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod values;
 pub(crate) mod wide;
-mod zone;
+pub(crate) mod zone;

@@ -11,9 +11,31 @@ use crate::auth::mutual_tls::PyMutualTls;
 use crate::auth::private_key::PyPrivateKey;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::runtime::step;
-use crate::client::PyClient;
+use crate::client::ClientArg;
 use crate::convert::values::{Text, instant, optional};
 use siteline_sandbox::{CertificateRequest, DEFAULT_SCOPES, MutualMode};
+
+impl PySandbox {
+    fn client_of_class<'py>(
+        slf: &Bound<'py, Self>,
+        (module, class): (&str, &str),
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let settings = PyDict::new(py);
+        settings.set_item("credential", this.credential(py)?)?;
+        settings.set_item("clock", this.clock.bind(py))?;
+        if let Ok(ca) = this.sandbox.ca() {
+            settings.set_item("ca_bundle", PyBytes::new(py, ca.as_bytes()))?;
+        }
+        settings.update(options.unwrap_or(&PyDict::new(py)).as_mapping())?;
+        let class = py.import(module)?.getattr(class)?;
+        let client = class.call((this.base_url(),), Some(&settings))?;
+        let handle: ClientArg<'py> = client.extract()?;
+        handle.0.get().sandbox.get_or_init(py, || slf.clone().into_any().unbind());
+        Ok(client)
+    }
+}
 
 #[pymethods]
 impl PySandbox {
@@ -32,19 +54,8 @@ impl PySandbox {
     fn client<'py>(
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyClient>> {
-        let (py, this) = (slf.py(), slf.get());
-        let settings = PyDict::new(py);
-        settings.set_item("credential", this.credential(py)?)?;
-        settings.set_item("clock", this.clock.bind(py))?;
-        if let Ok(ca) = this.sandbox.ca() {
-            settings.set_item("ca_bundle", PyBytes::new(py, ca.as_bytes()))?;
-        }
-        settings.update(options.unwrap_or(&PyDict::new(py)).as_mapping())?;
-        let client = py.get_type::<PyClient>().call((this.base_url(),), Some(&settings))?;
-        let client = client.cast_into::<PyClient>()?;
-        client.get().sandbox.get_or_init(py, || slf.clone().into_any().unbind());
-        Ok(client)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::client_of_class(slf, ("siteline.client", "Client"), options)
     }
 
     /// An :class:`AsyncClient` of the same integration, with the keywords of :meth:`client`.
@@ -60,8 +71,7 @@ impl PySandbox {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let class = slf.py().import("siteline.aio")?.getattr("AsyncClient")?;
-        class.call_method1("_over", (Self::client(slf, options)?,))
+        Self::client_of_class(slf, ("siteline.aio", "AsyncClient"), options)
     }
 
     /// The variables for code that makes its own client, in this process or another:

@@ -94,11 +94,11 @@ impl PySyncPages {
         client: &Bound<'_, PyClient>,
         feeds: &Bound<'_, PyAny>,
         states: Option<&Bound<'_, PyAny>>,
-        options: Option<&Bound<'_, PyDict>>,
+        options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let (py, core) = (feeds.py(), &client.get().client);
         let RunArgs { feeds, settings, callback, wait } =
-            RunArgs::new("sync_pages", core, feeds, options)?;
+            RunArgs::new("sync_pages", core, client.get().shape(py)?, feeds, options)?;
         if wait.is_some() {
             let message = "wait= is for a siteline.Store: sync_pages() locks nothing.";
             return Err(Error::new(Kind::ConfigError, message).into_py_err());

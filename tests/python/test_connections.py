@@ -38,7 +38,7 @@ def service(tenant, authority, monkeypatch):
 def client_of(service, url=None, **options):
     url = url or f"https://127.0.0.1:{service.port}"
     return siteline.Client(
-        url, credential=service.tenant.credential, audience=service.audience, **options
+        url, credential=service.tenant.credential, _assertion=dict(audience=service.audience), **options
     )
 
 
@@ -171,7 +171,8 @@ certifi, authority = Path(sys.argv[1]), Path(sys.argv[2])
 def told():
     credential = siteline.Credential(os.environ["SUBJECT"], os.environ["KEY"])
     client = siteline.Client(
-        os.environ["URL"], credential=credential, audience=os.environ["AUDIENCE"], ledger="memory"
+        os.environ["URL"], credential=credential, ledger="memory",
+        _assertion=dict(audience=os.environ["AUDIENCE"])
     )
     try:
         print(sorted(client.discover()))

@@ -294,7 +294,7 @@ def test_a_scan_and_its_table_are_pickled_with_their_store(sandbox, client, stor
     with monkeypatch.context() as patch:
         for name, value in sandbox.env().items():
             patch.setenv(name, value)
-        taken = pickle.loads(pickle.dumps(siteline.Client.from_env().scan(**ask)))
+        taken = pickle.loads(pickle.dumps(siteline.Client().scan(**ask)))
     assert repr(taken) == repr(scan)
     assert taken.collect().report["pages"] == 0
 

@@ -118,7 +118,7 @@ HOLDING = f"""
             client = siteline.Client(
                 f"http://127.0.0.1:{{relay.port}}",
                 credential=siteline.Credential(sandbox.enroll(key.public_jwk), key),
-                audience=sandbox.base_url + "/api/customer/oauth/token",
+                _assertion=dict(audience=sandbox.base_url + "/api/customer/oauth/token"),
                 clock=sandbox.clock,
             )
             points = len(sandbox.truth(**{DAY!r}))

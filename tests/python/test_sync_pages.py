@@ -14,6 +14,8 @@ from kit.feeds import load_series, make_feed, stored_points, true_points, withdr
 from kit.flagging_store import FlaggingStore
 from torture.server import Server
 
+CLOCK = siteline.Clock("2026-11-20T00:00:00Z")
+
 
 class Pulled:
     """What a caller keeps: points and states, both or neither."""
@@ -106,7 +108,7 @@ def test_a_state_without_a_page_is_handed_over_too(sandbox):
 
 
 def test_an_error_of_a_read_loses_nothing(sandbox):
-    client, feed, kept = sandbox.client(tries=1), make_feed(page_size=300), FlaggingStore()
+    client, feed, kept = sandbox.client(http=siteline.types.Http(tries=1)), make_feed(page_size=300), FlaggingStore()
     sandbox.fault(on="data", nth=3, status=503)
     pages, errors = client.sync_pages(feed), 0
     while True:
@@ -148,9 +150,9 @@ def closing_soon(server, pages):
 
 def test_closing_from_another_thread_ends_the_wait_and_its_request(key):
     credential = siteline.Credential("C1", key)
-    with Server() as server, siteline.Client(server.url("two"), credential=credential) as client:
+    with Server() as server, siteline.Client(server.url("two"), credential=credential, clock=CLOCK) as client:
         feed = make_feed(since="2026-11-15T00:00Z")
-        pages = client.sync_pages(feed, now="2026-11-20T00:00Z")
+        pages = client.sync_pages(feed)
         next(pages), next(pages)
         closing = threading.Thread(target=closing_soon, args=(server, pages))
         closing.start()
@@ -187,9 +189,9 @@ def test_in_asyncio_a_cancelled_wait_loses_no_page(key):
     credential = siteline.Credential("C1", key)
 
     async def main(server):
-        async with siteline.AsyncClient(server.url("two"), credential=credential) as client:
+        async with siteline.AsyncClient(server.url("two"), credential=credential, clock=CLOCK) as client:
             feed = make_feed(since="2026-11-15T00:00Z")
-            pages = client.sync_pages(feed, now="2026-11-20T00:00Z")
+            pages = client.sync_pages(feed)
             numbers = [(await anext(pages))[0].sequence for _ in range(2)]
             waiting = asyncio.create_task(anext(pages))
             while sum("/data" in path for path in server.requests) < 3:

@@ -15,7 +15,7 @@ feed = siteline.Feed(
     page_size=int(page),
     window="70d",
 )
-with siteline.Client.from_env() as client, Delta(folder) as target:
+with siteline.Client() as client, Delta(folder) as target:
     report = client.sync(
         feed, target, batch="chain", reread=(reread[0], reread[1]) if reread else None
     )

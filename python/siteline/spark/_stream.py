@@ -140,8 +140,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._client
 
     def _scan(self, start: datetime, end: datetime) -> Scan:
-        shape = self._reading.access.shape
-        return self._open().scan(**self._reading.options.between(start, end).query, shape=shape)
+        return self._open().scan(**self._reading.options.between(start, end).query)
 
     def _now(self) -> datetime:
         """Return the service's time, which a page tells, where one is left."""
@@ -217,7 +216,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _measure(self, read: list[Range], most: int, *, is_careful: bool = False) -> Density:
         """Return the density of the densest range."""
-        query = {**self._reading.options.query, "shape": self._reading.access.shape}
+        query = self._reading.options.query
         # What has twice the pages of a batch is not looked at any longer.
         enough = 2 * most * (self._width / length(read)) if is_careful else None
         scans, most = [self._scan(*one) for one in read], max(1, most)

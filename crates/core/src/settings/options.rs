@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub const OPTIONS: [(&str, Form); 21] = [
+pub const OPTIONS: [(&str, Form); 23] = [
     ("scopes", Form::Words),
     ("audience", Form::Text),
     ("daily_allowance", Form::Whole),
@@ -26,6 +26,8 @@ pub const OPTIONS: [(&str, Form); 21] = [
     ("allow_http", Form::Flag),
     ("ca_bundle", Form::Certificates),
     ("proxy", Form::Text),
+    ("tz", Form::Text),
+    ("shape", Form::Table),
 ];
 
 /// The values of options, by their names in [`OPTIONS`], without duplicates.
@@ -52,6 +54,8 @@ pub enum Form {
     TimeOfDay,
     /// The path of a PEM file; as an argument, also its bytes.
     Certificates,
+    /// A table of the file.
+    Table,
 }
 
 /// The value of an option.
@@ -69,4 +73,6 @@ pub enum Value {
     Flag(bool),
     /// A path, resolved.
     Path(PathBuf),
+    /// A table.
+    Table(toml::Table),
 }
