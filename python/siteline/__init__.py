@@ -50,7 +50,8 @@ from siteline._core import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siteline import errors, types
+    from siteline import errors
+    from siteline import types as types
     from siteline._doctor import Check, Diagnosis, doctor
     from siteline._core import Sandbox
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages

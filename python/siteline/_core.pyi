@@ -32,7 +32,6 @@ from siteline.client import Client as PublicClient
 from siteline.coverage import Coverage
 from siteline.discovery import Discovery
 from siteline.frames import Record
-from siteline.gathered import Gathered
 from siteline.lateness import Lateness
 from siteline.maintenance import Freed
 from siteline.notes import RequestNote

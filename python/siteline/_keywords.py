@@ -1,4 +1,4 @@
-"""Functions that say which keyword was meant, and methods that take the parameters of another one."""
+"""Methods that say which keyword was meant, and methods with the parameters of another one."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ _CREDENTIAL = {
     name: f"it belongs to the credential: Credential(..., {name}=...)"
     for name in ("audience", "assertion_lifetime", "clock_tolerance", "typ")
 }
-_CLIENT = "it belongs to the client: siteline.Client(..., shape=...)"
 _GONE = {
     **_CREDENTIAL,
     **{name: f"write http=Http({name}=...) of the client, from siteline.types" for name in _HTTP},
-    "shape": _CLIENT,
+    "shape": "it belongs to the client: siteline.Client(..., shape=...)",
+    "wait": "only sync() waits for a store",
+    "batch": "store as many pages as you like in one transaction, with the last state of each feed",
     "now": "the service's time decides; in tests, pass clock= to the client",
 }
 _COLUMNS = {
@@ -61,14 +62,14 @@ _COLUMNS = {
 }
 _START = (
     "start= is left out: without it the service decides where the points begin.",
-    'That may be years ago, and each page costs a request of the daily allowance. Write '
+    "That may be years ago, and each page costs a request of the daily allowance. Write "
     'start="2026-11-01" (a day in UTC) or a time, or start=None to let the service decide.',
 )
 
 
 def explained(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let a method say which keyword was meant by a wrong one."""
-    code: Any = function.__code__  # type: ignore[attr-defined]
+    code: Any = function.__code__  # type: ignore[attr-defined, unused-ignore]
     positional = code.co_argcount
     known = code.co_varnames[: positional + code.co_kwonlyargcount]
     of_class = function.__qualname__.endswith(".__init__")

@@ -28,10 +28,10 @@ from typing import (
 )
 
 from siteline._awaiting import KnownStates, async_target
-from siteline._patching import Replaceable
-from siteline._reads import Reads
 from siteline._core import Feed, Page
 from siteline._keywords import check, like
+from siteline._patching import Replaceable
+from siteline._reads import Reads
 from siteline.client import Client, _Settings
 from siteline.errors import SitelineError
 from siteline.progress import Progress, finish
@@ -97,14 +97,17 @@ class AsyncClient(_Settings):
 
     @like(Client.discover)
     async def discover(self) -> Discovery:
+        """Request the list of readable resources: see :meth:`Client.discover`."""
         return await self._handle.discover()
 
     @like(Client.series)
     async def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
+        """Request the catalogue of series: see :meth:`Client.series`."""
         return await self._handle.series(shape)
 
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:
+        """Make a lazy :class:`AsyncScan`. The parameters are those of :meth:`Client.scan`."""
         return AsyncScan(_CLIENT.scan(self, **query))
 
     @like(Client.scan)
@@ -179,12 +182,14 @@ class AsyncClient(_Settings):
 
     @like(Client.plan)
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
+        """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
         given = _core(what)
         known = store
         if (target := async_target(store)) is not None:
             named = [one for one in _listed(given) if isinstance(one, Feed)]
             known = KnownStates({feed.name: await target.state(feed.name) for feed in named})
-        return _CLIENT.plan(self, given, known, **options)
+        plan: Plan = _CLIENT.plan(self, given, known, **options)
+        return plan
 
     async def gather(self, scans: Iterable[AsyncScan], *, concurrency: int | None = 8) -> Gathered:
         """Read several scans of this client concurrently: see :meth:`Client.gather`.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from siteline._discovered import LEVELS, Ids
 from siteline._discovery_shape import DiscoveryShape, read
-from siteline.errors import QueryError, SitelineWarning
+from siteline._warn import warn
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -386,4 +386,4 @@ def _series_of(data: Any) -> Iterable[Ids]:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, SitelineWarning, stacklevel=3)
+    warn([text])

@@ -109,8 +109,8 @@ class _Settings(Replaceable):
                 ``SITELINE_SANDBOX_CLOCK``, otherwise the machine's.
 
         Raises:
-            ConfigError: A setting is wrong or missing. Missing settings are one error that lists all
-                places that were searched.
+            ConfigError: A setting is wrong or missing. Missing settings are one error that lists
+                all places that were searched.
             AgentUnavailable: The agent does not answer.
         """
         given = {
@@ -223,19 +223,19 @@ class Client(_Settings):
 
     Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
     subject, shared by all clients, threads and processes. The count is exact; a process that is
-    killed may count one request too many. The ledger also counts token requests and keeps the pauses
-    that the service demanded (§5.4), but no token. By default it is in ``siteline`` in
-    ``$XDG_STATE_HOME`` or ``~/.local/state``. If that file cannot be made, the client warns once and
-    counts in memory; with a ``daily_allowance``, which it could not keep, that is a
+    killed may count one request too many. The ledger also counts token requests and keeps the
+    pauses that the service demanded (§5.4), but no token. By default it is in ``siteline`` in
+    ``$XDG_STATE_HOME`` or ``~/.local/state``. If that file cannot be made, the client warns once
+    and counts in memory; with a ``daily_allowance``, which it could not keep, that is a
     :class:`ConfigError` unless ``ledger="memory"``. It also counts in memory, without a warning, if
     the service is on loopback or a ``clock`` is given. If a named file cannot be made, that is a
     :class:`StoreError`; a damaged one is a :class:`StoreCorrupt`.
 
-    An agent signs and counts for all clients of its ``base_url`` and subject. No key and no ledger is
-    read then, and settings that the agent decides are a :class:`ConfigError`, as is a ``credential``
-    for the same. Pages are counted in batches of up to 16; a client that is closed gives back the
-    rest. If the agent does not answer, that is :class:`AgentUnavailable`: no client continues without
-    it.
+    An agent signs and counts for all clients of its ``base_url`` and subject. No key and no ledger
+    is read then, and settings that the agent decides are a :class:`ConfigError`, as is a
+    ``credential`` for the same. Pages are counted in batches of up to 16; a client that is closed
+    gives back the rest. If the agent does not answer, that is :class:`AgentUnavailable`: no client
+    continues without it.
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
     'S1'
@@ -304,8 +304,8 @@ class Client(_Settings):
             end: End of the range, exclusive. By default now minus ``settle_lag``. It is rounded
                 down to a bucket and fixed by this call, as are relative times.
             interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the service
-                decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a bound
-                is inside a bucket.
+                decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
+                bound is inside a bucket.
             site: The filter ``siteId``.
             line: The filter ``lineId``.
             filters: Further query parameters by name. A list repeats the parameter.
@@ -314,17 +314,17 @@ class Client(_Settings):
                 clocks skip or repeat is a :class:`QueryError` that says how to write each. Frames
                 stay in UTC.
             page_size: Items per page. By default the service decides.
-            store: A :class:`Store`. What its feeds with the same ``site``, ``line``, ``filters`` and
-                ``interval`` have settled is read from it (§4.5.5), the rest from the service, and
-                kept there. The points are those of buckets that begin from ``start`` on and before
-                ``end``. What is missing is read by a feed that it continues, in pages of its size;
-                otherwise by a new feed named after the parameters. A feed that another read or sync
-                uses is waited for, until the ``deadline``, or for a minute: then it is a
+            store: A :class:`Store`. What its feeds with the same ``site``, ``line``, ``filters``
+                and ``interval`` have settled is read from it (§4.5.5), the rest from the service,
+                and kept there. The points are those of buckets that begin from ``start`` on and
+                before ``end``. What is missing is read by a feed that it continues, in pages of its
+                size; otherwise by a new feed named after the parameters. A feed that another read
+                or sync uses is waited for, until the ``deadline``, or for a minute: then it is a
                 :class:`StoreBusy`. A range of which a sync has set a part aside is an
                 :class:`UnreadRange` before any request.
             deadline: The longest time of one read, waits and token exchange included.
-            max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store`` it
-                limits the requested pages.
+            max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
+                it limits the requested pages.
             progress: ``True`` for a bar in terminals and notebooks, or a callable that gets a
                 :class:`Progress` after each page.
             settle_lag: Limits ``end`` to now minus this duration. By default a given ``end`` stays.
@@ -408,8 +408,8 @@ class Client(_Settings):
             until: Limits the run to data before this time. By default now minus the settle lag.
             reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
                 feed's ``since`` or within its ``settle_lag`` of now are left out.
-            wait: How long to wait for feeds that another run writes to (``"5m"``). By default not at
-                all. Only for a :class:`Store`.
+            wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
+                at all. Only for a :class:`Store`.
             deadline: The longest time of the whole run.
             max_pages: Most pages to request, of all feeds together. The sync then returns, with
                 ``complete`` False, and the next run continues. Repeats of a page are not counted.
@@ -461,15 +461,15 @@ class Client(_Settings):
         the next sync (§4.5.2). A request for the next page means that the one before is stored.
 
         ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
-        ``query``, or ``None`` if only the state changes. ``state`` has one item: the feed's name and
-        the bytes. If a point comes twice, the page with the higher ``sequence`` counts, then the
-        later row (§4.5.3). Nothing locks the feed: two syncs of it at a time would spend the
+        ``query``, or ``None`` if only the state changes. ``state`` has one item: the feed's name
+        and the bytes. If a point comes twice, the page with the higher ``sequence`` counts, then
+        the later row (§4.5.3). Nothing locks the feed: two syncs of it at a time would spend the
         allowance twice.
 
         Args:
             feeds: One :class:`Feed` or several, planned together.
-            states: The bytes that were kept last, by feed name. A feed that is not in it starts from
-                the beginning. They are as secret as a bookmark.
+            states: The bytes that were kept last, by feed name. A feed that is not in it starts
+                from the beginning. They are as secret as a bookmark.
             until: As of :meth:`sync`, as are the following.
             reread: Ranges to read again.
             deadline: The longest time of the whole run.

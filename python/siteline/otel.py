@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from siteline import _core
-from siteline._core import Client
+from siteline.client import Client
 
 try:
     from opentelemetry import metrics, trace

@@ -15,15 +15,16 @@ __all__ = ["Http"]
 class Http:
     """The limits of requests and connections, for the parameter ``http`` of a client.
 
-    Durations are seconds, a ``timedelta`` or text such as ``"5s"``. A field that has its default value
-    leaves the value of a profile as it is.
+    Durations are seconds, a ``timedelta`` or text such as ``"5s"``. A field that has its default
+    value leaves the value of a profile as it is.
 
     Args:
-        tries: Attempts of one page, discovery or token request. Retries that fail also use up a quota
-            of the client: after about ten of them, one a minute is left, and the error says so.
+        tries: Attempts of one page, discovery or token request. Retries that fail also use up a
+            quota of the client: after about ten of them, one a minute is left, and the error says
+            so.
         connect_timeout: The limit for opening a connection.
-        response_timeout: The longest wait for the first byte of a reply. An attempt of a token request
-            ends after 15 seconds, all of them after 60, unless this is longer.
+        response_timeout: The longest wait for the first byte of a reply. An attempt of a token
+            request ends after 15 seconds, all of them after 60, unless this is longer.
         idle_timeout: The longest pause within a reply.
         max_connections: Most data and discovery requests in flight. Further ones wait. Requests of
             other processes are not counted.

@@ -244,7 +244,9 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         sandbox.forget_tokens()
         before = token_requests(sandbox)
         for one in (*users, make(agent)):
-            with pytest.raises(siteline.errors.AllowanceExhausted, match="told by the agent") as caught:
+            with pytest.raises(
+                siteline.errors.AllowanceExhausted, match="told by the agent"
+            ) as caught:
                 one.scan(**one_page).collect()
             assert caught.value.retry_at.isoformat() == "2026-11-21T00:00:00+00:00"
         assert (token_requests(sandbox), sandbox.stats["data_requests"]) == (before, 10)

@@ -15,7 +15,7 @@ def is_trusted(authority, tenant, **options):
         client = siteline.Client(
             f"https://127.0.0.1:{relay.port}",
             credential=tenant.credential,
-            _assertion=dict(audience=f"{tenant.base_url}/api/customer/oauth/token"),
+            _assertion={"audience": f"{tenant.base_url}/api/customer/oauth/token"},
             clock=tenant.clock,
             http=siteline.types.Http(tries=1),
             **options,

@@ -33,7 +33,7 @@ STATUSES = {
     4: "AgentUnavailable DeadlineExceeded RateLimited ServiceUnavailable StoreFull TransportError "
     "TransportTimeout TruncatedBody",
     5: "AllowanceExhausted",
-    6: "CursorLoop CursorRejected EndlessChain UnreadRange",
+    6: "CursorLoop CursorRejected EndlessChain PageLimitReached UnreadRange",
     7: "BodyTooLarge ProtocolError StoreCorrupt",
     75: "StoreBusy",
 }
@@ -59,7 +59,7 @@ def test_other_errors_have_their_status():
     for name in ("ENOENT", "EACCES", "EROFS"):
         assert status_of(OSError(getattr(errno, name), "failed", "plant.csv")) == 2
     for kind in ("ProxyError", "StoreError", "CredentialError", "ConfigError"):
-        assert status_of(getattr(siteline, kind)("may pass", retryable=True)) == 4
+        assert status_of(getattr(siteline.errors, kind)("may pass", retryable=True)) == 4
 
 
 def test_help_and_documentation_list_statuses_and_commands():

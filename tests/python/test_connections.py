@@ -38,7 +38,10 @@ def service(tenant, authority, monkeypatch):
 def client_of(service, url=None, **options):
     url = url or f"https://127.0.0.1:{service.port}"
     return siteline.Client(
-        url, credential=service.tenant.credential, _assertion=dict(audience=service.audience), **options
+        url,
+        credential=service.tenant.credential,
+        _assertion={"audience": service.audience},
+        **options,
     )
 
 
@@ -120,7 +123,9 @@ def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
 
 
 def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
-    with pytest.raises(siteline.errors.TlsError, match="speaks TLS, and plain HTTP was sent") as caught:
+    with pytest.raises(
+        siteline.errors.TlsError, match="speaks TLS, and plain HTTP was sent"
+    ) as caught:
         client_of(service, f"http://127.0.0.1:{service.port}").discover()
     assert "https://" in caught.value.hint
     assert len(caught.value.attempts) <= 1

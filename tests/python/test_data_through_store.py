@@ -108,7 +108,7 @@ def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
         calls += 1
         assert calls < 12
         sandbox.clock.advance("1h")
-        with contextlib.suppress(siteline.errors.QueryError):
+        with contextlib.suppress(siteline.errors.PageLimitReached):
             table = scan.collect()
     assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
     chains = 12

@@ -47,7 +47,7 @@ def test_every_parameter_of_a_client_is_documented(client, key):
 def test_the_defaults_of_http_are_those_of_a_client(sandbox):
     assert {one.name: one.default for one in dataclasses.fields(siteline.types.Http)} == HTTP
     settings = sandbox.client()._handle.settings()
-    http = siteline.types.Http(**{name: value for name, value in HTTP.items()})
+    http = siteline.types.Http(**HTTP)
     assert sandbox.client(http=http)._handle.settings()["given"] == settings["given"]
 
 

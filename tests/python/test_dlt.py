@@ -180,7 +180,7 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_pa
     else:
         pipelines = duckdb
     feed = make_feed(page_size=100, since="2026-11-19T00:00Z")
-    points = siteline.dlt.points(sandbox.client(), feed, progress=revise)
+    points = siteline.dlt.points(sandbox.client(), feed, progress=revise, concurrency=1)
     if where == "upsert":
         points.apply_hints(write_disposition=UPSERT)
     options = {"table_format": "delta"} if where == "delta" else {}

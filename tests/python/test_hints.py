@@ -86,7 +86,9 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
 @pytest.mark.parametrize("name", ["site", "line"])
 def test_a_list_leads_to_gather(client, name):
     for given in (["L1", "L2"], ("L1",), {"L1"}):
-        with pytest.raises(siteline.errors.QueryError, match=f"{name}= is an object of type") as caught:
+        with pytest.raises(
+            siteline.errors.QueryError, match=f"{name}= is an object of type"
+        ) as caught:
             client.scan(**{**DAY, name: given})
         hint = 'client.gather([client.scan(line=line, ...) for line in ["L1", "L2"]])'
         assert hint in str(caught.value)

@@ -134,7 +134,7 @@ def away(monkeypatch, tmp_path):
     key = private_key()
 
     def client(**options):
-        options = {"tries": 1, "allow_http": True, **options}
+        options = {"http": siteline.types.Http(tries=1, allow_http=True), **options}
         return siteline.Client(
             "http://customer.example.invalid",
             credential=siteline.Credential("subject", key),
@@ -166,7 +166,9 @@ def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
 @systems.XDG
 def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
     (tmp_path / "state").write_text("in the way")
-    with pytest.raises(siteline.errors.ConfigError, match="daily_allowance= cannot be kept") as caught:
+    with pytest.raises(
+        siteline.errors.ConfigError, match="daily_allowance= cannot be kept"
+    ) as caught:
         away(daily_allowance=25)
     assert str(tmp_path / "state" / "siteline") in str(caught.value)
     assert 'ledger="memory"' in caught.value.hint

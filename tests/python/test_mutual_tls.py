@@ -157,7 +157,9 @@ def test_m2_a_certificate_that_is_refused_is_told_and_not_tried_again(
         with service.client(
             siteline.MutualTls(issued.both, client_id=client_id), **options
         ) as client:
-            with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
+            with pytest.raises(
+                siteline.errors.AuthenticationError, match="client certificate"
+            ) as caught:
                 client.scan(**HOUR).collect()
             assert (caught.value.status, len(caught.value.attempts)) == (status, 1)
             assert "refused the client certificate" in str(caught.value)
@@ -283,7 +285,9 @@ def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
                 return "another certificate"
 
         service.tokens = Forgetful()
-        with pytest.raises(siteline.errors.AuthenticationError, match="client certificate") as caught:
+        with pytest.raises(
+            siteline.errors.AuthenticationError, match="client certificate"
+        ) as caught:
             client.discover()
         assert (caught.value.status, len(caught.value.attempts)) == (401, 2)
         assert (service.sent("/token"), service.sent("/discovery")) == (3, 5)

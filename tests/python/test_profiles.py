@@ -87,9 +87,7 @@ def test_a_named_profile_is_read_and_keywords_win(config, members, monkeypatch):
     assert siteline.Client(profile="plant-a", daily_allowance=9).allowance.limit == 9
     monkeypatch.setenv("SITELINE_DAILY_ALLOWANCE", "11")
     assert siteline.Client(profile="plant-a").allowance.limit == 7
-    assert siteline.Client("https://h.example", profile="plant-a").base_url == (
-        "https://h.example"
-    )
+    assert siteline.Client("https://h.example", profile="plant-a").base_url == ("https://h.example")
 
 
 def test_variables_go_before_the_default_profile_and_arguments_before_both(
@@ -181,7 +179,9 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
     assert f"{config} (not found)" in text
     assert "hunter2" not in text
     write(config, other=members)
-    with pytest.raises(siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'):
+    with pytest.raises(
+        siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'
+    ):
         siteline.Client()
 
 
@@ -285,7 +285,9 @@ def test_a_command_that_cannot_run_or_prints_no_line_is_an_error(
     with pytest.raises(siteline.errors.CredentialError, match="could not be started"):
         siteline.Credential("s", locked, password_command=[str(tmp_path / "absent")])
     endless = prints("import sys\nwhile True: sys.stdout.write('secret' * 1_000)")
-    with pytest.raises(siteline.errors.CredentialError, match="printed 65,536 bytes without the end"):
+    with pytest.raises(
+        siteline.errors.CredentialError, match="printed 65,536 bytes without the end"
+    ):
         siteline.Credential("s", locked, password_command=endless)
     run = _passphrase.run
     monkeypatch.setattr(_passphrase, "run", lambda words, limit: run(words, 0.5))
@@ -327,7 +329,9 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     mark.unlink()
     write(config, default={**members, "strict": True})
     config.chmod(0o606)
-    with pytest.raises(siteline.errors.CredentialError, match=r"Other users can write to .mode 606."):
+    with pytest.raises(
+        siteline.errors.CredentialError, match=r"Other users can write to .mode 606."
+    ):
         siteline.Client(profile="default")
     assert not mark.exists(), "the command has run all the same"
     # A command of a variable, or none: whoever writes to the file chooses nothing that runs.

@@ -390,7 +390,9 @@ def test_subclasses_and_object_columns_of_pandas_are_loaded():
         (ORIGIN + pd.Timedelta("2min"), 2.5),
     }
     naive = frame.assign(timestamp=pd.Series([START, ORIGIN.tz_localize(None), START]))
-    with pytest.raises(siteline.errors.ConfigError, match="holds a Timestamp, not a time with a zone"):
+    with pytest.raises(
+        siteline.errors.ConfigError, match="holds a Timestamp, not a time with a zone"
+    ):
         sandbox.load(naive, bucket="1m")
 
 

@@ -121,7 +121,7 @@ def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path):
         credential = siteline.Credential({subject!r}, {str(keys.FILE)!r})
         for client in (
             siteline.Client(url, credential=credential),
-            siteline.AsyncClient(url, credential=credential)._client,
+            siteline.Client._over(siteline.AsyncClient(url, credential=credential)._handle),
             siteline.Client(profile="default"),
         ):
             print(len(client.scan(**{DAY}).collect()))

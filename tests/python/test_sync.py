@@ -107,7 +107,9 @@ def test_a_sync_of_so_many_pages_says_what_ended_it_and_the_next_one_continues(s
     assert "still to do, as max_pages= ended the sync: " in str(report)
     again = pickle.loads(pickle.dumps(report))
     assert (again, hash(again), again.to_dict()["ended_by"]) == (report, hash(report), "max_pages")
-    with pytest.raises(siteline.errors.UnreadRange, match="as many pages as max_pages= allows") as caught:
+    with pytest.raises(
+        siteline.errors.UnreadRange, match="as many pages as max_pages= allows"
+    ) as caught:
         report.raise_for_incomplete()
     assert (caught.value.retryable, caught.value.retry_at) == (True, None)
     assert caught.value.spans == tuple((task.start, task.end) for task in report.todo)

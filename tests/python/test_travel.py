@@ -95,7 +95,9 @@ def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
     again = repickled(client, key_file)
     assert again is not client
     assert (again.base_url, again.subject) == (client.base_url, client.subject)
-    assert again._handle.__getnewargs_ex__()[1].keys() == client._handle.__getnewargs_ex__()[1].keys()
+    assert (
+        again._handle.__getnewargs_ex__()[1].keys() == client._handle.__getnewargs_ex__()[1].keys()
+    )
     for name, value in client._handle.__getnewargs_ex__()[1].items():
         if name != "credential":
             assert again._handle.__getnewargs_ex__()[1][name] == value, name
@@ -227,7 +229,9 @@ def test_a_clock_and_the_password_of_a_proxy_are_not_pickled(sandbox, subject, k
 
 def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_file):
     credential = siteline.Credential(subject, key_file)
-    client = siteline.AsyncClient(sandbox.base_url, credential=credential, http=siteline.types.Http(tries=2))
+    client = siteline.AsyncClient(
+        sandbox.base_url, credential=credential, http=siteline.types.Http(tries=2)
+    )
 
     async def read(client):
         async with client:
@@ -243,7 +247,6 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
 
 
 def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
-
     scan = client.scan(
         **QUERY, filters={"machineId": ["M1", "M2"]}, max_pages=9, deadline="1m",
         extra_columns=["quality"], keep_raw=True, page_size=7,

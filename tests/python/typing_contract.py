@@ -30,7 +30,9 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan.records(named=True, fresh=True), siteline.RecordIterator[siteline.Record])
     assert_type(scan.collect().records(named=True), siteline.RecordIterator[siteline.Record])
     client.scan(site=7, start=None, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
-    assert_type(siteline.Client(settle_lag="5m", http=siteline.types.Http(tries=2)), siteline.Client)
+    assert_type(
+        siteline.Client(settle_lag="5m", http=siteline.types.Http(tries=2)), siteline.Client
+    )
     assert_type(siteline.Client(profile="plant-a", ca_bundle="ca.pem"), siteline.Client)
     assert_type(siteline.AsyncClient(profile="plant-a"), siteline.AsyncClient)
     siteline.Credential("s", "key.pem", password_command=["pass", "show", "plant"])

@@ -51,7 +51,9 @@ class Look:
     ) -> None:
         """Look at nothing yet."""
         # An AsyncClient has one inside.
-        self.given: Client | None = client if isinstance(client, Client | None) else Client._over(client._handle)
+        self.given: Client | None = (
+            client if isinstance(client, Client | None) else Client._over(client._handle)
+        )
         self.profile, self.offline = profile, offline
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
         self.key_error: Exception | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.seen import Seen, fail, ok, warn
 from siteline import _core
 from siteline._core import Credential, PrivateKey, _paths, _sources
+from siteline._doctor.seen import Seen, fail, ok, warn
 from siteline.client import Client
 from siteline.errors import AgentUnavailable, ConfigError, CredentialError, SitelineWarning
 

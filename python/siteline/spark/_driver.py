@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from siteline._core import Agent
-from siteline.client import Client
 from siteline._warn import warn
+from siteline.client import Client
 from siteline.errors import ClosedError, ConfigError
 from siteline.frames import missing
 from siteline.spark._access import Access

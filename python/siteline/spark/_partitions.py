@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from siteline._core import Client, Page, Scan
+    from siteline._core import Page, Scan
+    from siteline.client import Client
 
 LEAST_PAGES = 10
 """Of a partition. The last page of each is partly filled, so that this costs a tenth at most."""

@@ -15,7 +15,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from siteline._core import Client, Feed
+from siteline._core import Feed
+from siteline.client import Client
 from siteline._times import iso
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
 from siteline.spark import _batches
