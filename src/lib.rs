@@ -41,6 +41,8 @@ mod _core {
         _excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle,
     };
     #[pymodule_export]
+    use super::bridge::call::Call;
+    #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;

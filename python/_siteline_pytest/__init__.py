@@ -30,7 +30,7 @@ def siteline_sandbox(request: pytest.FixtureRequest) -> Iterator[siteline.Sandbo
     """Give the test its own :class:`siteline.Sandbox`, which is closed when the test ends.
 
     Its clock stays at :data:`siteline.testing.NOW` until ``siteline_sandbox.clock.advance(...)``.
-    Code under test that makes its own client (``Client.from_env()``) needs the variables of
+    Code under test that makes its own client (``Client()``) needs the variables of
     ``siteline_sandbox.env()``, in this process or another, and has this clock too. What it reads
     itself, such as ``datetime.now()``, is the machine's time: pass it the time, or mark the test
     with ``@pytest.mark.siteline_sandbox(now=None)``; the sandbox then has the machine's clock.

@@ -24,7 +24,6 @@ from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
-    Client,
     Feed,
     Scan,
     __version__,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
     from siteline.catalogue import Catalogue, SeriesInfo
+    from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
     from siteline.gathered import Gathered
@@ -77,6 +77,7 @@ _MODULES = {
     "agent": ("Agent",),
     "aio": ("AsyncClient",),
     "catalogue": ("Catalogue", "SeriesInfo"),
+    "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
     "gathered": ("Gathered",),
     "page": ("Page",),

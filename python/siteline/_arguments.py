@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Any
 
 __all__: list[str] = []
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-# Other names of the keywords of scan(), without underscores and in small letters.
-_NAMES = {
-    "site": ("siteid", "sites"),
-    "line": ("lineid", "lines"),
-    "start": ("from", "since", "begin"),
-    "end": ("to", "until"),
-    "tz": ("timezone", "zone"),
-    "interval": ("aggregationintervalseconds", "intervalseconds", "bucket"),
-    "page_size": ("pagesize", "limit"),
-}
-_COLUMNS = {
-    "machine_id": ("machine", "machines", "machineid"),
-    "device_id": ("device", "devices", "deviceid"),
-    "tag_guid": ("tag", "tags", "tagid", "tagguid"),
-}
 
 
 def nanoseconds(at: Any) -> int:
@@ -75,22 +56,3 @@ def time_of_day(at: time) -> tuple[int, int]:
         # A zone whose offset depends on the date has none either.
         raise ValueError("has no fixed offset from UTC.")
     return (at.hour * 60 + at.minute) * 60 + at.second, offset.days * 86_400 + offset.seconds
-
-
-def unknown_in_data(names: Iterable[str]) -> NoReturn:
-    """Say what to write in place of a keyword that ``Client.scan`` does not have."""
-    name = next(iter(names))
-    plain = name.replace("_", "").lower()
-    meant = [known for known, others in _NAMES.items() if plain in others]
-    columns = [column for column, others in _COLUMNS.items() if plain in others]
-    if meant:
-        instead = f"write {meant[0]}="
-    elif columns:
-        instead = (
-            "it is a column of the result, not a filter that the interface shows (§4.3). Keep the "
-            f'rows that you want, frame[frame["{columns[0]}"] == ...]. A filter of your service '
-            'goes into filters= under its name there, such as filters={"machineId": ["M1", "M2"]}'
-        )
-    else:
-        instead = "help(siteline.Client.scan) lists its arguments; others go into filters={...}"
-    raise TypeError(f"scan() has no argument {name!r}: {instead}.")

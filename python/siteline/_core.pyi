@@ -1,7 +1,7 @@
 """The Rust core of siteline. Everything public is exported by the package ``siteline``."""
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from os import PathLike
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import (
     Generic,
     Literal,
     Protocol,
-    Required,
     Self,
     TypeAlias,
     TypedDict,
@@ -25,7 +24,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from siteline._awaiting import AsyncTarget
 from siteline._display.protocols import FeedOverview, Preview
 from siteline._labels import Labels
 from siteline._records.allowance import Allowance
@@ -39,14 +37,15 @@ from siteline._records.series import Record
 from siteline._records.store import Freed, StoreProgress
 from siteline._records.sync import SyncReport
 from siteline._reports import ScanReport
+from siteline.aio import AsyncClient
 from siteline.catalogue import Catalogue
+from siteline.client import Client as PublicClient
 from siteline.credentials import Credential, MutualTls
-from siteline.gathered import Gathered
 from siteline.page import Page
 from siteline.shapes import DiscoveryShape
 from siteline.table import Table
-from siteline.targets import AsyncStoreTarget, StoreTarget
 from siteline.testing import Clock
+from siteline.types import Http
 
 __version__: str
 """The version of this package."""
@@ -55,6 +54,7 @@ HAS_SANDBOX: bool
 __all__ = [
     "HAS_SANDBOX",
     "Bookmark",
+    "Call",
     "CertificateHandle",
     "Client",
     "CredentialHandle",
@@ -81,10 +81,10 @@ _Bytes: TypeAlias = bytes | bytearray | memoryview
 _Filter: TypeAlias = str | int | Sequence[str | int]
 _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
 _StoreProgressArg: TypeAlias = bool | Callable[[StoreProgress], object] | None
-_Feeds: TypeAlias = Feed | Iterable[Feed]
 _Range: TypeAlias = tuple[_Instant, _Instant]
 _GivenIds: TypeAlias = tuple[str | None, ...]
 _SeriesIds: TypeAlias = tuple[str | None, str | None, str | None, str | None, str | None]
+_T = TypeVar("_T")
 _Row_co = TypeVar("_Row_co", covariant=True)
 
 def _instrument(instrument: _Instrument | None) -> None: ...
@@ -320,14 +320,13 @@ class Scan:
     @overload
     def records(self, *, named: Literal[True], fresh: bool = False) -> RecordIterator[Record]: ...
     def collect(self) -> Table: ...
-    def _collect(self) -> Awaitable[Table]: ...
+    def _collect(self) -> Call[Table]: ...
     def _is_told(self) -> bool: ...
     def _wanted_names(self) -> tuple[Client, Any] | None: ...
     def _is_collected_first(self) -> bool: ...
     def _progress_callback(self) -> Callable[[Progress], object] | None: ...
     def _collecting(self) -> _Collecting: ...
-    def _wait(self, collecting: _Collecting) -> Progress | Table: ...
-    def _step(self, collecting: _Collecting) -> Awaitable[Progress | Table]: ...
+    def _step(self, collecting: _Collecting) -> Call[Progress | Table]: ...
     def _end(self, collecting: _Collecting) -> None: ...
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Scan: ...
     def split(self, by: int | str | timedelta, /) -> list[Scan]: ...
@@ -462,12 +461,13 @@ class _Batches:
     def next(self, rows: int, columns: Sequence[int]) -> object | None: ...
 
 class _Run:
-    def _progress_callback(self) -> Callable[[Progress], object] | None: ...
-    def _fetch(self) -> Awaitable[bool]: ...
-    def _tell(self) -> None: ...
-    def _apply(self) -> Future[Progress]: ...
-    def _report(self) -> Future[SyncReport]: ...
-    def _end(self) -> Future[None] | None: ...
+    def finish(self) -> SyncReport: ...
+    def progress_callback(self) -> Callable[[Progress], object] | None: ...
+    def fetch(self) -> Call[bool]: ...
+    def tell(self) -> None: ...
+    def apply(self) -> Call[Progress]: ...
+    def report(self) -> Call[SyncReport]: ...
+    def end(self) -> Future[None] | None: ...
 
 _Handed: TypeAlias = tuple[Page | None, dict[str, bytes]]
 
@@ -513,66 +513,22 @@ class _Handshake(TypedDict):
     issuer: str | None
     not_after: str | None
 
-class _PlanOptions(TypedDict, total=False):
-    until: _Instant | None
-    now: _Instant | None
-    reread: _Range | Iterable[_Range] | None
-
-class _PullOptions(_PlanOptions, total=False):
-    shape: Shape | None
-    progress: _ProgressArg
-    deadline: _Duration | None
-    concurrency: int | None
-    max_pages: int | None
-
-class _SyncOptions(_PullOptions, total=False):
-    wait: _Duration | None
-    batch: int | Literal["chain"] | None
-
-class _BaseOptions(TypedDict, total=False):
-    scopes: str | Sequence[str] | None
+class _ClientOptions(TypedDict, total=False):
+    credential: Credential | MutualTls | None
+    profile: str | None
+    agent: str | None
     daily_allowance: int | None
     allowance_resets: str | time | None
     ledger: str | PathLike[str] | None
-    agent: str | None
+    tz: _Zone
     settle_lag: _Duration | None
-    max_retry_after: _Duration | None
-    tries: int | None
-    connect_timeout: _Duration | None
-    response_timeout: _Duration | None
-    idle_timeout: _Duration | None
-    max_connections: int | None
-    max_body_bytes: int | None
-    application: str | None
-    allow_http: bool
+    scopes: str | Sequence[str] | None
     ca_bundle: str | PathLike[str] | _Bytes | None
     proxy: str | None
-    clock: Clock | None
     on_request: Callable[[RequestEvent], object] | None
-
-class _ClientOptions(_BaseOptions, total=False):
-    credential: Credential | MutualTls | None
-
-class _OutsideOptions(_ClientOptions, total=False):
-    base_url: str
-
-class _DataOptions(TypedDict, total=False):
-    start: Required[_Instant | None]
-    site: str | int | None
-    line: str | int | None
-    end: _Instant | None
-    tz: _Zone
-    interval: _Duration | None
-    page_size: int | None
-    filters: Mapping[str, _Filter] | None
-    lag: _Duration | None
     shape: Shape | None
-    extra_columns: Iterable[str] | None
-    max_pages: int | None
-    deadline: _Duration | None
-    keep_raw: bool
-    progress: _ProgressArg
-    store: Store | None
+    http: Http | None
+    clock: Clock | None
 
 def _forbid_core_dumps() -> None: ...
 def _give_all_back() -> None: ...
@@ -582,145 +538,57 @@ class _Instrument(Protocol):
     def revised(self, feeds: Sequence[tuple[str, int]], /) -> None: ...
 
 @final
+class Call(Generic[_T]):
+    def wait(self) -> _T: ...
+    def start(self) -> Future[_T]: ...
+    def __await__(self) -> Generator[Any, None, _T]: ...
+
+@final
 class Client:
     def __new__(
         cls,
-        base_url: str,
+        base_url: str | None = None,
         *,
+        profile: str | None = None,
         credential: Credential | MutualTls | None = None,
-        scopes: str | Sequence[str] | None = ("customer.discovery.read", "customer.data.read"),
-        daily_allowance: int | None = None,
-        allowance_resets: str | time | None = None,
-        ledger: str | PathLike[str] | None = None,
-        agent: str | None = None,
-        settle_lag: _Duration | None = "5m",
-        max_retry_after: _Duration | None = "1m",
-        tries: int | None = 4,
-        connect_timeout: _Duration | None = "5s",
-        response_timeout: _Duration | None = "30s",
-        idle_timeout: _Duration | None = "15s",
-        max_connections: int | None = 64,
-        max_body_bytes: int | None = 67108864,
-        application: str | None = None,
-        allow_http: bool = False,
-        ca_bundle: str | PathLike[str] | _Bytes | None = None,
-        proxy: str | None = None,
         clock: Clock | None = None,
         on_request: Callable[[RequestEvent], object] | None = None,
+        sends_once: bool = False,
+        **options: Any,
     ) -> Self: ...
-    @classmethod
-    def from_env(cls, **options: Unpack[_OutsideOptions]) -> Client: ...
-    @classmethod
-    def from_profile(cls, name: str, **options: Unpack[_OutsideOptions]) -> Client: ...
     @property
     def base_url(self) -> str: ...
     @property
     def subject(self) -> str: ...
     @property
-    def allowance(self) -> Allowance: ...
+    def tz(self) -> str | tzinfo | None: ...
+    @property
+    def credential(self) -> Credential | MutualTls: ...
+    @property
+    def is_closed(self) -> bool: ...
     @property
     def clock_skew(self) -> float | None: ...
-    def discover(self) -> Discovery: ...
+    def allowance(self) -> Allowance: ...
+    def discover(self) -> Call[Discovery]: ...
+    def series(self, shape: DiscoveryShape | None) -> Call[Catalogue]: ...
+    def scan(self, **query: Any) -> Scan: ...
+    def sync(self, feeds: Any, store: Any, options: dict[str, Any]) -> Call[_Run]: ...
+    def sync_pages(self, feeds: Any, states: Any, options: dict[str, Any]) -> SyncPages: ...
+    def plan(self, feeds: Any, store: Any, options: dict[str, Any]) -> Plan: ...
+    def gathering(self, given: Any, concurrency: int | None) -> _Gathering: ...
     def replace_credential(self, credential: Credential | MutualTls) -> None: ...
-    def _discover(self) -> Awaitable[Discovery]: ...
-    def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue: ...
-    def _series(self, shape: DiscoveryShape | None) -> Awaitable[Catalogue]: ...
-    def scan(
-        self,
-        *,
-        start: _Instant | None,
-        site: str | int | None = None,
-        line: str | int | None = None,
-        end: _Instant | None = None,
-        tz: _Zone = None,
-        interval: _Duration | None = None,
-        page_size: int | None = None,
-        filters: Mapping[str, _Filter] | None = None,
-        lag: _Duration | None = None,
-        shape: Shape | None = None,
-        extra_columns: Iterable[str] | None = (),
-        max_pages: int | None = None,
-        deadline: _Duration | None = None,
-        keep_raw: bool = False,
-        progress: _ProgressArg = None,
-        store: Store | None = None,
-    ) -> Scan: ...
-    def sync(
-        self,
-        feeds: _Feeds,
-        store: Store | StoreTarget,
-        *,
-        until: _Instant | None = None,
-        now: _Instant | None = None,
-        reread: _Range | Iterable[_Range] | None = None,
-        shape: Shape | None = None,
-        progress: _ProgressArg = None,
-        deadline: _Duration | None = None,
-        wait: _Duration | None = None,
-        concurrency: int | None = 1,
-        max_pages: int | None = None,
-        batch: int | Literal["chain"] | None = None,
-    ) -> SyncReport: ...
-    def sync_pages(
-        self,
-        feeds: _Feeds,
-        states: Mapping[str, bytes] | None = None,
-        *,
-        until: _Instant | None = None,
-        now: _Instant | None = None,
-        reread: _Range | Iterable[_Range] | None = None,
-        shape: Shape | None = None,
-        progress: _ProgressArg = None,
-        deadline: _Duration | None = None,
-        concurrency: int | None = 1,
-        max_pages: int | None = None,
-    ) -> SyncPages: ...
-    def _begin(
-        self,
-        feeds: _Feeds,
-        store: Store | StoreTarget | AsyncStoreTarget | AsyncTarget,
-        options: dict[str, Any],
-    ) -> Future[_Run]: ...
-    def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered: ...
-    def _gathering(self, given: Iterable[Scan], concurrency: int | None) -> _Gathering: ...
-    def plan(
-        self,
-        feeds: _Feeds | Scan | Iterable[Scan],
-        store: Store | StoreTarget | None = None,
-        *,
-        until: _Instant | None = None,
-        now: _Instant | None = None,
-        reread: _Range | Iterable[_Range] | None = None,
-    ) -> Plan: ...
     def close(self) -> None: ...
+    def instrument(self, instrument: _Instrument | None) -> None: ...
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]: ...
-    def __copy__(self) -> Client: ...
-    def __deepcopy__(self, memo: Any) -> Client: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None = None,
-        exception: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None: ...
-    def _repr_html_(self) -> str: ...
-    def _instrument(self, instrument: _Instrument | None) -> None: ...
-    def _is_closed(self) -> bool: ...
-    @staticmethod
-    def _once(base_url: str, **options: Unpack[_ClientOptions]) -> Client: ...
-    @staticmethod
-    def _once_from(profile: str | None = None, **options: Unpack[_OutsideOptions]) -> Client: ...
-    def _sending_once(self) -> Client: ...
-    @property
-    def _credential(self) -> Credential | MutualTls: ...
-    def _settings(self) -> dict[str, Any]: ...
-    def _agent_state(self) -> dict[str, Any]: ...
-    def _own_assertion(self) -> dict[str, Any] | None: ...
-    def _token_once(self) -> dict[str, Any] | None: ...
-    def _skew_error(self) -> float | None: ...
-    def _planned_path(self) -> _Way: ...
-    def _walk_path(self) -> tuple[_Way, Exception | None]: ...
-    def _look_at_ledger(self) -> bool | None: ...
+    def sending_once(self) -> Client: ...
+    def settings(self) -> dict[str, Any]: ...
+    def agent_state(self) -> dict[str, Any]: ...
+    def own_assertion(self) -> Call[dict[str, Any] | None]: ...
+    def token_once(self) -> Call[dict[str, Any] | None]: ...
+    def skew_error(self) -> float | None: ...
+    def planned_path(self) -> _Way: ...
+    def walk_path(self) -> Call[tuple[_Way, Exception | None]]: ...
+    def look_at_ledger(self) -> bool | None: ...
 
 @final
 class ClockHandle:
@@ -755,7 +623,10 @@ class SandboxHandle:
     @property
     def base_url(self) -> str: ...
     @property
-    def clock(self) -> ClockHandle: ...
+    def clock(self) -> Clock: ...
+    def client(self, **options: Unpack[_ClientOptions]) -> PublicClient: ...
+    def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient: ...
+    def env(self) -> dict[str, str]: ...
     @property
     def is_closed(self) -> bool: ...
     def ca(self) -> str: ...

@@ -68,7 +68,7 @@ def fetch(client: Client, labels: Any) -> None:
     """Ask discovery once for names; a refusal is a warning, and the read goes on."""
     if needs_names(labels) and client not in _refused:
         try:
-            client.discover()
+            client.discover().wait()
         except SitelineError as error:
             not_fetched(client, error)
 

@@ -20,7 +20,7 @@ def collect(scan: Scan, callback: Callable[[Progress], object]) -> Table:
     """Read all pages of a scan. An exception of the callback leaves the read where it is."""
     collecting = scan._collecting()
     try:
-        while isinstance(step := scan._wait(collecting), Progress):
+        while isinstance(step := scan._step(collecting).wait(), Progress):
             callback(step)
         return step
     finally:
@@ -43,7 +43,7 @@ class Reads:
 
     def __init__(self, client: Client, scans: Any, concurrency: Any) -> None:
         """Begin; nothing is sent before the first step of ``core``."""
-        self.core = client._gathering(scans, concurrency)
+        self.core = client.gathering(scans, concurrency)
         self._callbacks = reporters(self.core._wanted())
         self.reported = [callback is not None for callback in self._callbacks]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from siteline._core import AgentHandle
 from siteline._escape import escaped
-from siteline._handles import OfThisProcess, explains_keywords
+from siteline._handles import OfThisProcess
+from siteline._keywords import explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +61,7 @@ class Agent(OfThisProcess):
     __slots__ = ("_handle",)
     _instead = "another process uses it by its address"
 
-    @explains_keywords()
+    @explained
     def __init__(
         self,
         client: Client,

@@ -15,35 +15,31 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-import inspect
 from collections.abc import Iterable
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Generic,
     Literal,
-    Never,
     Protocol,
     Self,
     TypeVar,
-    Unpack,
     overload,
 )
 
 from siteline._awaiting import KnownStates, async_target
-from siteline._core import Client, Feed
+from siteline._core import Feed
+from siteline._keywords import check, like
 from siteline._patching import Replaceable
 from siteline._reads import Reads
-from siteline._records.progress import Progress
+from siteline.client import Client, _Settings
 from siteline.errors import SitelineError
 from siteline.page import Page
 from siteline.progress import finish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
     from datetime import timedelta, tzinfo
-    from types import TracebackType
 
     import pandas as pd
     import polars as pl
@@ -54,33 +50,26 @@ if TYPE_CHECKING:
         Query,
         Scan,
         SyncPages,
-        _ClientOptions,
-        _DataOptions,
-        _Feeds,
-        _OutsideOptions,
-        _PlanOptions,
-        _PullOptions,
-        _SyncOptions,
     )
     from siteline._labels import Labels
-    from siteline._records.allowance import Allowance
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
+    from siteline._records.progress import Progress
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
     from siteline._reports import ScanReport
     from siteline.catalogue import Catalogue
-    from siteline.credentials import Credential, MutualTls
     from siteline.gathered import Gathered
     from siteline.shapes import DiscoveryShape
-    from siteline.store import Store
     from siteline.table import Table
-    from siteline.targets import AsyncStoreTarget, StoreTarget
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
 
 _T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
+
+# Its methods that do not wait serve both clients.
+_CLIENT: Any = Client
 
 # An iterator lets the loop work after so many items: about a millisecond of points.
 _ITEMS_AT_A_TIME = 1_000
@@ -93,8 +82,10 @@ class _Source(Protocol[_Item_co]):
     def _end(self) -> None: ...
 
 
-class AsyncClient(Replaceable):
-    """:class:`siteline.Client` for asyncio: the same arguments, the same names, awaitable.
+class AsyncClient(_Settings):
+    """:class:`siteline.Client` for asyncio: the same parameters and names, awaitable.
+
+    ``read``, ``series``, ``discover``, ``sync``, ``plan`` and ``gather`` are awaited.
 
     >>> import asyncio
     >>> async def main():
@@ -106,106 +97,79 @@ class AsyncClient(Replaceable):
     True
     """
 
-    __slots__ = ("_client",)
-    __signature__: ClassVar[inspect.Signature]
+    __slots__ = ()
 
-    def __init__(self, base_url: str, *surplus: Never, **options: Unpack[_ClientOptions]) -> None:
-        """Make a client; costs no request. The arguments are those of :class:`siteline.Client`."""
-        self._client = Client(base_url, *surplus, **options)
-
-    @classmethod
-    def from_env(cls, **options: Unpack[_OutsideOptions]) -> Self:
-        """Make a client from the ``SITELINE_*`` variables: see :meth:`siteline.Client.from_env`."""
-        return cls._over(Client.from_env(**options))
-
-    @classmethod
-    def from_profile(cls, name: str, **options: Unpack[_OutsideOptions]) -> Self:
-        """Make a client from a profile: see :meth:`siteline.Client.from_profile`."""
-        return cls._over(Client.from_profile(name, **options))
-
-    @classmethod
-    def _over(cls, client: Client) -> Self:
-        made = cls.__new__(cls)
-        made._client = client
-        return made
-
-    @property
-    def base_url(self) -> str:
-        """The address of the service."""
-        return self._client.base_url
-
-    @property
-    def subject(self) -> str:
-        """The credential subject."""
-        return self._client.subject
-
-    @property
-    def allowance(self) -> Allowance:
-        """The daily request allowance, as the ledger has counted it."""
-        return self._client.allowance
-
-    @property
-    def clock_skew(self) -> float | None:
-        """Service clock minus this machine's, in seconds; ``None`` until a reply showed it."""
-        return self._client.clock_skew
-
+    @like(Client.discover)
     async def discover(self) -> Discovery:
-        """Request the resources that may be read (§4.2)."""
-        return await self._client._discover()
+        """Request the list of readable resources: see :meth:`Client.discover`."""
+        return await self._handle.discover()
 
+    @like(Client.series)
     async def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
-        """Request the catalogue of series: see :meth:`siteline.Client.series`."""
-        return await self._client._series(shape)
+        """Request the catalogue of series: see :meth:`Client.series`."""
+        return await self._handle.series(shape)
 
-    def replace_credential(self, credential: Credential | MutualTls) -> None:
-        """Sign with another credential: see :meth:`siteline.Client.replace_credential`."""
-        self._client.replace_credential(credential)
+    @like(Client.scan)
+    def scan(self, **query: Any) -> AsyncScan:
+        """Make a lazy :class:`AsyncScan`. The parameters are those of :meth:`Client.scan`."""
+        return AsyncScan(_CLIENT.scan(self, **query))
 
-    def scan(self, **query: Unpack[_DataOptions]) -> AsyncScan:
-        """Make a lazy :class:`AsyncScan`: see :meth:`siteline.Client.scan` for the arguments."""
-        return AsyncScan(self._client.scan(**query))
+    @like(Client.scan)
+    async def read(self, **query: Any) -> Table:
+        """Read every page, and merge them. The parameters are those of :meth:`Client.scan`.
 
-    async def sync(
-        self,
-        feeds: _Feeds,
-        store: Store | StoreTarget | AsyncStoreTarget,
-        **options: Unpack[_SyncOptions],
-    ) -> SyncReport:
-        """Bring feeds up to date in a store: see :meth:`siteline.Client.sync`.
+        Every exception, ``CancelledError`` included, has the attribute ``scan``:
+        ``await error.scan.collect()`` continues with the pages that were kept.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with sandbox.async_client() as client:
+        ...         return await client.read(site="S1", start="2026-11-01T00:00Z",
+        ...                                  end="2026-11-01T06:00Z", interval="1h")
+        >>> asyncio.run(main())
+        <Table 72 points, 12 series, 1 page>
+        """
+        scan = self.scan(**query)
+        try:
+            return await scan.collect()
+        except BaseException as error:
+            error.scan = scan  # type: ignore[attr-defined]
+            raise
+
+    @like(Client.sync)
+    async def sync(self, feeds: Any, store: Any, **options: Any) -> SyncReport:
+        """Bring feeds up to date in a store: see :meth:`Client.sync`.
 
         A :class:`siteline.Store` is written on a separate thread; a target of yours may have
         ``async`` methods: :class:`siteline.targets.AsyncStoreTarget`. A cancelled sync first
         completes the page that is being written; committed pages stay.
         """
+        check(Client.sync, options)
         target = async_target(store)
         run = await _completed(
-            self._client._begin(feeds, target or store, dict(options)),
-            lambda run: run._end(),
+            self._handle.sync(feeds, target or store, options).start(),
+            lambda run: run.end(),
             None if target is None else target.stop,
         )
-        callback = run._progress_callback()
+        callback = run.progress_callback()
         try:
             while True:
                 try:
-                    if not await run._fetch():
+                    if not await run.fetch():
                         break
-                    progress = await _completed(run._apply())
+                    progress = await _completed(run.apply().start())
                 finally:
-                    run._tell()
+                    run.tell()
                 if callback is not None:
                     callback(progress)
-            return await _completed(run._report())
+            return await _completed(run.report().start())
         finally:
-            if (ended := run._end()) is not None:
+            if (ended := run.end()) is not None:
                 await _completed(ended)
 
-    def sync_pages(
-        self,
-        feeds: _Feeds,
-        states: Mapping[str, bytes] | None = None,
-        **options: Unpack[_PullOptions],
-    ) -> AsyncSyncPages:
-        """Sync in the pull form, ``async for``: see :meth:`siteline.Client.sync_pages`.
+    @like(Client.sync_pages)
+    def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
+        """Sync in the pull form, ``async for``: see :meth:`Client.sync_pages`.
 
         >>> import asyncio
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -218,10 +182,21 @@ class AsyncClient(Replaceable):
         >>> asyncio.run(main({}))
         ['line-2']
         """
-        return AsyncSyncPages(self._client.sync_pages(feeds, states, **options))
+        return AsyncSyncPages(_CLIENT.sync_pages(self, feeds, states, **options))
+
+    @like(Client.plan)
+    async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
+        """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
+        given = _core(what)
+        known = store
+        if (target := async_target(store)) is not None:
+            named = [one for one in _listed(given) if isinstance(one, Feed)]
+            known = KnownStates({feed.name: await target.state(feed.name) for feed in named})
+        plan: Plan = _CLIENT.plan(self, given, known, **options)
+        return plan
 
     async def gather(self, scans: Iterable[AsyncScan], *, concurrency: int | None = 8) -> Gathered:
-        """Read several scans of this client concurrently: see :meth:`siteline.Client.gather`.
+        """Read several scans of this client concurrently: see :meth:`Client.gather`.
 
         The ``.scans`` of an error are those to gather again. Cancelling drops the open requests;
         the scans keep the pages that were read.
@@ -239,7 +214,7 @@ class AsyncClient(Replaceable):
         if isinstance(scans, Iterable):
             scans = list(scans)
             known = {id(one._scan): one for one in scans if isinstance(one, AsyncScan)}
-        reads = Reads(self._client, _core(scans), concurrency)
+        reads = Reads(self._handle, _core(scans), concurrency)
         try:
             with reads:
                 while (page := await reads.core._step(reads.reported)) is not None:
@@ -249,69 +224,13 @@ class AsyncClient(Replaceable):
             error.scans = [known.get(id(one)) or AsyncScan(one) for one in error.scans]
             raise
 
-    async def plan(
-        self,
-        feeds: _Feeds | AsyncScan | Iterable[AsyncScan],
-        store: Store | StoreTarget | AsyncStoreTarget | None = None,
-        **options: Unpack[_PlanOptions],
-    ) -> Plan:
-        """Plan what the next sync would read and cost: see :meth:`siteline.Client.plan`."""
-        given: Any = _core(feeds)
-        known: Any = store
-        if (target := async_target(store)) is not None:
-            named = [one for one in _listed(given) if isinstance(one, Feed)]
-            known = KnownStates({feed.name: await target.state(feed.name) for feed in named})
-        return self._client.plan(given, known, **options)
-
-    def close(self) -> None:
-        """Close, without waiting: open and later calls raise :class:`ClosedError`."""
-        self._client.close()
-
     async def __aenter__(self) -> Self:
         """Enter; leaving closes the client."""
         return self
 
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None = None,
-        exception: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         """Close the client."""
         self.close()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the settings: see :class:`siteline.Client`."""
-        return (type(self)._over, (self._client,))
-
-    def __copy__(self) -> Self:
-        """Return the client itself."""
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        """Return the client itself."""
-        return self
-
-    def __repr__(self) -> str:
-        """Name the service and the subject."""
-        return repr(self._client).replace("<Client", "<AsyncClient", 1)
-
-    def _repr_html_(self) -> str:
-        """What notebooks show."""
-        from siteline._display import html
-
-        return html.client(self._client, "AsyncClient")
-
-
-def _show_arguments() -> None:
-    """Let ``help()`` show the arguments of :class:`siteline.Client`, with their defaults."""
-    for name in ("scan", "sync", "sync_pages", "plan"):
-        shown = inspect.signature(getattr(Client, name))
-        getattr(AsyncClient, name).__signature__ = shown
-    AsyncClient.__signature__ = inspect.signature(Client)
-
-
-_show_arguments()
 
 
 def _core(given: Any) -> Any:

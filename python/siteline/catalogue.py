@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from siteline._discovered import LEVELS, Ids
 from siteline._discovery_shape import DiscoveryShape, read
 from siteline._records.series import SeriesIds
-from siteline.errors import QueryError, SitelineWarning
+from siteline._warn import warn
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -343,4 +343,4 @@ def _texts(given: str | Iterable[str]) -> set[str | None]:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, SitelineWarning, stacklevel=3)
+    warn([text])

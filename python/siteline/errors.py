@@ -27,6 +27,7 @@
     │   │   └── AllowanceExhausted            none left today
     │   └── ServiceUnavailable                failed at every attempt
     ├── DeadlineExceeded (TimeoutError)       the caller's deadline passed
+    ├── PageLimitReached                      the read has more pages than max_pages=
     ├── StoreError                            the store: opening, reading or writing it
     │   ├── StoreBusy                         another sync or write has locked it
     │   ├── StoreFull (OSError)               no space left
@@ -74,6 +75,7 @@ __all__ = [
     "FeedChanged",
     "ForkError",
     "InternalError",
+    "PageLimitReached",
     "ProtocolError",
     "ProxyError",
     "QueryError",
@@ -149,6 +151,7 @@ class SitelineError(Exception):
     - ``.attempts``, ``.elapsed``: each :class:`Attempt`, and the total time in seconds
     - ``.request_id``: the service's identifier of the request, where its reply had one
     - ``.bookmark``, ``.partial``: where a failed read continues, and the table of the pages it read
+    - ``.scan``: of an error of :meth:`Client.read`, the scan whose ``collect()`` continues
 
     An error of :meth:`Client.gather` has these for each scan, in the order given:
 
@@ -188,6 +191,8 @@ class SitelineError(Exception):
     """Where a failed read can continue."""
     partial: Table | None = None
     """The table of the pages that a failed read had read."""
+    scan: Any = None
+    """The scan of a failed :meth:`Client.read`: its ``collect()`` continues."""
     bookmarks: Sequence[Bookmark | None] = ()
     """Where each gathered scan continues."""
     partials: Sequence[Table | None] = ()
@@ -216,7 +221,7 @@ class SitelineError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message and the attributes, without the tables and scans."""
-        left_out = ("partial", "partials", "scans")
+        left_out = ("partial", "partials", "scan", "scans")
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return (type(self), self.args, state)
 
@@ -224,7 +229,7 @@ class SitelineError(Exception):
 class ConfigError(SitelineError, ValueError):
     """A setting is wrong: correct it. No request was made.
 
-    >>> sandbox.client(tries=0)
+    >>> sandbox.client(http=siteline.types.Http(tries=0))
     Traceback (most recent call last):
         ...
     siteline.errors.ConfigError: tries=0 is not a whole number of 1 or more.
@@ -555,6 +560,17 @@ class DeadlineExceeded(SitelineError, TimeoutError):
         "scan.resume(error.bookmark, onto=error.partial), a sync when it is called again."
     )
     """What to do."""
+
+
+class PageLimitReached(SitelineError):
+    """The read has more pages than ``max_pages``. The pages that were read are kept.
+
+    >>> try:
+    ...     client.read(site="S1", start="2026-11-01", end="2026-11-02", interval="1m", max_pages=2)
+    ... except siteline.errors.PageLimitReached as error:
+    ...     print(error.partial)
+    <Table 2000 points, 2 series, 2 pages>
+    """
 
 
 class StoreError(SitelineError):

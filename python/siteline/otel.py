@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from siteline import _core
-from siteline._core import Client
+from siteline.client import Client
 
 try:
     from opentelemetry import metrics, trace
@@ -84,7 +84,7 @@ def instrument(
     if client is None:
         _core._instrument(made)
     else:
-        _core_client(client)._instrument(made)
+        client._handle.instrument(made)
 
 
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
@@ -92,11 +92,7 @@ def uninstrument(client: Client | AsyncClient | None = None) -> None:
     if client is None:
         _core._instrument(None)
     else:
-        _core_client(client)._instrument(None)
-
-
-def _core_client(client: Client | AsyncClient) -> Client:
-    return client if isinstance(client, Client) else client._client
+        client._handle.instrument(None)
 
 
 def _trace_headers() -> Mapping[str, str]:

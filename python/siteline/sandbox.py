@@ -14,7 +14,8 @@ if not HAS_SANDBOX:
     )
 
 from siteline._core import SandboxHandle
-from siteline._handles import OfThisProcess, explains_keywords
+from siteline._handles import OfThisProcess
+from siteline._keywords import explained
 from siteline._times import iso
 from siteline.testing import Clock, SandboxStats, Variant
 
@@ -79,7 +80,7 @@ class Sandbox(OfThisProcess):
     __slots__ = ("_clock", "_credential", "_handle", "_mutual_tls", "_uses_tls")
     _instead = "another process needs its base_url and an enrolled key to make a client"
 
-    @explains_keywords(_MOVED)
+    @explained(**_MOVED)
     def __init__(
         self,
         *,
@@ -226,7 +227,7 @@ class Sandbox(OfThisProcess):
             variables["SITELINE_CLIENT_ID"] = _CLIENT
         return variables
 
-    @explains_keywords()
+    @explained
     def load(
         self,
         frame: pd.DataFrame | _ArrowStream,
@@ -280,7 +281,7 @@ class Sandbox(OfThisProcess):
         """
         return self._handle.load(frame, bucket, _ids(site, line, machine, device, tag))
 
-    @explains_keywords()
+    @explained
     def revise(
         self,
         timestamp: _Instant,
@@ -324,7 +325,7 @@ class Sandbox(OfThisProcess):
         ids = _ids(site, line, machine, device, tag)
         self._handle.revise(timestamp, numbers, sample_count, at, ids)
 
-    @explains_keywords()
+    @explained
     def withdraw(
         self,
         timestamp: _Instant,
@@ -349,7 +350,7 @@ class Sandbox(OfThisProcess):
         """
         self._handle.withdraw(timestamp, at, _ids(site, line, machine, device, tag))
 
-    @explains_keywords()
+    @explained
     def expected(
         self,
         *,
@@ -393,7 +394,7 @@ class Sandbox(OfThisProcess):
         """
         return self._handle.wire()
 
-    @explains_keywords()
+    @explained
     def fault(
         self,
         *,
@@ -491,7 +492,7 @@ class Sandbox(OfThisProcess):
         """Makes every cursor invalid, as after a restart of the service."""
         self._handle.forget_cursors()
 
-    @explains_keywords()
+    @explained
     def certificate(
         self,
         name: str = "plant",

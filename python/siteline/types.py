@@ -16,6 +16,7 @@ from siteline._records.coverage import Coverage, CoverageWindow
 from siteline._records.diagnosis import Check, Diagnosis
 from siteline._records.differences import DiscoveryDiff
 from siteline._records.discovery import Discovery
+from siteline._records.http import Http
 from siteline._records.lateness import Delays, Lateness
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
@@ -49,6 +50,7 @@ __all__ = [
     "DiscoveryDiff",
     "FeedReport",
     "Freed",
+    "Http",
     "Lateness",
     "PageDiff",
     "PageIterator",

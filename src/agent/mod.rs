@@ -11,7 +11,7 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::LogBuffer;
 use crate::bridge::process::{attached, detached, guarded, without_fork};
 use crate::bridge::runtime::{block_on, step};
-use crate::client::PyClient;
+use crate::client::ClientArg;
 use crate::convert::state::dict;
 use siteline_base::clock::Clock;
 use siteline_base::lock::Mutex;
@@ -41,7 +41,7 @@ impl PyAgent {
     #[new]
     fn new(
         py: Python<'_>,
-        client: &PyClient,
+        client: ClientArg<'_>,
         listen: &str,
         allow_uids: Vec<u32>,
         tls_files: TlsFiles,
@@ -58,7 +58,7 @@ impl PyAgent {
             secret,
             take_step: Arc::new(move |step| without_fork(|| records.run(step))),
         };
-        let client = client.client.clone();
+        let client = client.0.get().client.clone();
         let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
             .or_raise()?;
         let address = agent.address().to_string();

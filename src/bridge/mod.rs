@@ -2,6 +2,7 @@
 //! the end of the process.
 
 pub(crate) mod awaitable;
+pub(crate) mod call;
 pub(crate) mod coroutine;
 mod delivery;
 pub(crate) mod errors;

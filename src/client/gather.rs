@@ -103,34 +103,8 @@ fn left_off(py: Python<'_>, scan: &Py<PyScan>, read: Partial) -> PyResult<LeftOf
 
 #[pymethods]
 impl PyClient {
-    /// Read several scans of this client concurrently: a :class:`Gathered`.
-    ///
-    /// They share the token, the allowance and the connections; at most ``concurrency`` are read at a
-    /// time, started in the given order. A scan that has been read costs nothing, and each scan
-    /// remembers its table as after its own ``collect()``. Its deadline begins when it is started.
-    ///
-    /// The first error cancels the other reads; if the allowance is used up, requests that are already
-    /// counted are finished first. :class:`SitelineError` says how to continue. After an interrupt,
-    /// gather the same scans again.
-    ///
-    /// ``scans=`` that is empty, or has a scan twice or one of another client, is a
-    /// :class:`QueryError`. A ``progress=`` callback must not read one of the other scans.
-    ///
-    /// >>> days = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
-    /// ...                    interval="1h").split("1d")
-    /// >>> client.gather(days)
-    /// <Gathered 7 tables, 2007 points, 7 pages>
-    #[pyo3(signature = (scans, *, concurrency=None), text_signature = "($self, scans, *, concurrency=8)")]
-    fn gather<'py>(
-        slf: &Bound<'py, Self>,
-        scans: &Bound<'py, PyAny>,
-        concurrency: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| reads(slf.py())?.call_method1("gather", (slf, scans, concurrency)))
-    }
-
     /// Makes the gathering; sends nothing.
-    fn _gathering(
+    fn gathering(
         &self,
         given: &Bound<'_, PyAny>,
         concurrency: Option<&Bound<'_, PyAny>>,

@@ -100,20 +100,6 @@ impl PyQuery {
 /// An optional argument of a Python method.
 pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The argument `start` of `client.data`: `None` is not the same as none.
-pub(crate) enum Start<'py> {
-    LeftOut,
-    Given(Option<Bound<'py, PyAny>>),
-}
-
-impl<'py> FromPyObject<'_, 'py> for Start<'py> {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self::Given((!given.is_none()).then(|| given.to_owned())))
-    }
-}
-
 /// The input of a query without its range, from the arguments of `client.data` and `Feed`.
 pub(crate) fn query_input(
     [site, line, interval, page_size, filters]: [Argument<'_, '_>; 5],

@@ -9,11 +9,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyString};
 
+use crate::bridge::call::Call;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::process::guarded;
-use crate::bridge::runtime::{block_on, spawn, step_in_runtime};
+use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
 use crate::client::failure::read_failure;
@@ -379,19 +380,19 @@ impl PyScan {
                 let table = reads(py)?.call_method1("collect", (slf, callback.0))?;
                 return Ok(table.unbind());
             }
-            let (collect, buffer) = (Arc::clone(&scan.collect), SharedLogBuffer::default());
-            if scan.is_told() {
-                scan.client.get().notes.told_by(buffer.get().notes());
-            }
-            let read = block_on(py, &buffer.get(), async move { collect.table().await })?;
-            scan.remembered(py, read.map_err(|failure| read_failure(py, failure, &scan.shown))?)
+            Ok(Self::_collect(slf).wait(py)?.cast_bound(py)?.clone().unbind())
         })
     }
 
-    /// As ``collect()``, an awaitable of the running asyncio loop.
-    fn _collect<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    /// Gives the table, without `progress=`.
+    fn _collect(slf: &Bound<'_, Self>) -> Call {
         let (collect, this) = (Arc::clone(&slf.get().collect), slf.clone().unbind());
-        spawn(slf.py(), Arc::default(), async move { collect.table().await }, move |py, read| {
+        let buffer = SharedLogBuffer::default();
+        if slf.get().is_told() {
+            slf.get().client.get().notes.told_by(buffer.get().notes());
+        }
+        Call::new(buffer.get(), async move { collect.table().await }, move |py, read| {
+            drop(buffer);
             this.get().stepped(py, read.map(Step::Whole))
         })
     }
@@ -419,28 +420,15 @@ impl PyScan {
         self.client.get().notes.is_told()
     }
 
-    /// A read that begins now, for ``_wait()`` and ``_step()``.
+    /// A read that begins now, for ``_step()``.
     fn _collecting(&self) -> PyCollecting {
         PyCollecting { deadline: self.scan().deadline(), buffer: SharedLogBuffer::default() }
     }
 
-    /// Reads one more page: its ``Progress``, or the table if it was the last one.
-    fn _wait(&self, py: Python<'_>, collecting: &PyCollecting) -> PyResult<Py<PyAny>> {
-        guarded(|| {
-            let step = self.step(collecting.deadline);
-            let step = block_on(py, &collecting.buffer.get(), step)?;
-            self.stepped(py, step)
-        })
-    }
-
-    /// As ``_wait()``, an awaitable of the running asyncio loop.
-    fn _step<'py>(
-        slf: &Bound<'py, Self>,
-        collecting: &PyCollecting,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    /// Reads one more page; gives its `Progress`, or the table after the last one.
+    fn _step(slf: &Bound<'_, Self>, collecting: &PyCollecting) -> Call {
         let (step, this) = (slf.get().step(collecting.deadline), slf.clone().unbind());
-        let buffer = collecting.buffer.get();
-        spawn(slf.py(), buffer, step, move |py, step| this.get().stepped(py, step))
+        Call::new(collecting.buffer.get(), step, move |py, step| this.get().stepped(py, step))
     }
 
     /// After the last step: drops the request for the page that is prefetched.

@@ -1,4 +1,4 @@
-//! The settings of a client: from its keywords, from variables and profiles, and for `pickle`.
+//! The settings of a client: its keywords, variables and profiles, in the form that is pickled.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,9 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
+use crate::client::shape::PyShape;
 use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
+use crate::convert::zone::zone_or;
 use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
 use siteline_core::error::Kind;
@@ -22,68 +24,98 @@ use siteline_core::settings::{
     ASSERTION_OPTIONS, Environment, Given, OPTIONS, Settings, Value, read_certificates,
 };
 
-/// What `make` makes of the settings that `read` finds, a client; keywords override them.
-pub(crate) fn from_outside<'py>(
-    make: &Bound<'py, PyAny>,
-    options: Option<&Bound<'py, PyDict>>,
-    read: impl Fn(&Environment<'_>, Given) -> siteline_core::Result<Settings>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = make.py();
-    let options = options.cloned().unwrap_or_else(|| PyDict::new(py));
-    let given = Given {
-        base_url: options.contains("base_url")?,
-        credential: options.contains("credential")?,
-    };
-    let file = ProfileFile::new(py);
-    let read = |given| file.used(|environment| guarded(|| Ok(read(environment, given)))).flatten();
-    let settings = read(given)?;
-    // Where an agent has them, neither credential nor address need be there.
-    let unneeded = Given { base_url: true, credential: true };
-    let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
-    let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
-    let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
-    let address = options.get_item("base_url")?.map(|text| text.extract::<String>()).transpose()?;
-    let agent = agent
-        .filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), address.as_deref()));
-    let mut settings = match &agent {
-        None => settings.or_raise()?,
-        // Without its key.
-        Some(agent) => {
-            let mut settings = read(unneeded)?.or_raise()?;
-            settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
-            settings.options.retain(|(name, _)| !is_of_the_agent(name));
-            settings
-        }
-    };
-    if given.base_url {
-        settings.base_url = None;
+/// What a client is made of: its arguments, and the settings of variables and of a profile.
+pub(crate) struct Found<'py> {
+    pub(crate) base_url: String,
+    pub(crate) credential: Option<Bound<'py, PyAny>>,
+    pub(crate) options: Bound<'py, PyDict>,
+    profile: Option<(PathBuf, String)>,
+}
+
+/// The settings of this profile, or of the variables.
+///
+/// # Errors
+/// As [`Settings::from_profile`] and [`Settings::from_variables`].
+pub(crate) fn read_settings(
+    profile: Option<&str>,
+    environment: &Environment<'_>,
+    given: Given,
+) -> siteline_core::Result<Settings> {
+    match profile {
+        Some(name) => Settings::from_profile(name, environment, given),
+        None => Settings::from_variables(environment, given),
     }
-    let call = || {
-        let keywords = PyDict::new(py);
-        if let Some(base_url) = settings.base_url {
-            keywords.set_item("base_url", base_url)?;
+}
+
+impl<'py> Found<'py> {
+    /// Reads variables and profiles only without a `base_url`, or with the name of a profile: a stored key is
+    /// never used at another address. The arguments override both.
+    ///
+    /// # Errors
+    /// `ConfigError`; `AgentUnavailable`; `KeyboardInterrupt` while a file is read.
+    pub(crate) fn find(
+        base_url: Option<&str>,
+        profile: Option<&str>,
+        credential: Option<Bound<'py, PyAny>>,
+        options: Bound<'py, PyDict>,
+    ) -> PyResult<Self> {
+        if let (Some(address), None) = (base_url, profile) {
+            return Ok(Self { base_url: address.to_owned(), credential, options, profile: None });
         }
-        if let Some(credential) = settings.credential {
-            keywords.set_item("credential", from_settings(py, credential)?)?;
-        }
+        let py = options.py();
+        let given = Given { base_url: base_url.is_some(), credential: credential.is_some() };
+        let file = ProfileFile::new(py);
+        let read = |given| {
+            file.used(|environment| guarded(|| Ok(read_settings(profile, environment, given))))
+                .flatten()
+        };
+        let settings = read(given)?;
+        // If an agent has the credential and the address, neither has to be set.
+        let unneeded = Given { base_url: true, credential: true };
+        let lenient = if settings.is_err() { read(unneeded)?.ok() } else { None };
+        let named = agent_of(&options, settings.as_ref().ok().or(lenient.as_ref()))?;
+        let agent = if given.credential { None } else { FoundAgent::find(py, named, None)? };
+        let agent =
+            agent.filter(|agent| agent.serves(settings.as_ref().ok(), lenient.as_ref(), base_url));
+        let mut settings = match &agent {
+            None => settings.or_raise()?,
+            Some(agent) => {
+                // Its key is not read.
+                let mut settings = read(unneeded)?.or_raise()?;
+                settings.base_url.get_or_insert_with(|| agent.holder.base_url.clone());
+                settings.options.retain(|(name, _)| !is_of_the_agent(name));
+                settings
+            }
+        };
+        let address = base_url.map(ToOwned::to_owned).or(settings.base_url.take());
+        let all = PyDict::new(py);
         for (name, value) in &settings.options {
-            keywords.set_item(name, value_of(py, value)?)?;
+            all.set_item(name, value_of(py, value)?)?;
         }
-        keywords.update(options.as_mapping())?;
-        make.call((), Some(&keywords))
-    };
-    call().inspect_err(|error| {
-        if let Some((file, name)) = &settings.profile
+        all.update(options.as_mapping())?;
+        let base_url = address.unwrap_or_default();
+        let mut found = Self { base_url, credential, options: all, profile: settings.profile };
+        if let (None, Some(named)) = (&found.credential, settings.credential) {
+            let opened = from_settings(py, named).inspect_err(|error| found.explain(error))?;
+            found.credential = Some(opened);
+        }
+        Ok(found)
+    }
+
+    /// Adds the profile that was read to an error about a value.
+    pub(crate) fn explain(&self, error: &PyErr) {
+        let py = self.options.py();
+        if let Some((file, name)) = &self.profile
             && error.is_instance_of::<PyValueError>(py)
         {
             add_note(py, error, &format!("The profile {name:?} of {} was read.", file.display()));
         }
-    })
+    }
 }
 
 /// The agent that a keyword names, else the profile.
 fn agent_of(options: &Bound<'_, PyDict>, settings: Option<&Settings>) -> PyResult<Option<String>> {
-    match options.get_item("agent")?.filter(|given| !given.is_none()) {
+    match options.get_item("agent")? {
         Some(given) => given.extract().map(Some),
         None => Ok(settings.and_then(|settings| {
             settings.options.iter().find_map(|(name, value)| match (*name, value) {
@@ -108,10 +140,10 @@ pub(crate) fn settings_with<'py>(
     py: Python<'py>,
     base_url: &str,
     credential: Authentication,
-    options: Option<&Bound<'py, PyDict>>,
+    options: &Bound<'py, PyDict>,
 ) -> PyResult<(ClientSettings, Bound<'py, PyDict>)> {
     let mut given = Vec::new();
-    for (name, value) in options.into_iter().flatten() {
+    for (name, value) in options {
         let Some((name, _)) = OPTIONS.iter().find(|(known, _)| name.eq(known).unwrap_or(false))
         else {
             let is_moved = |known: &str| name.eq(known).unwrap_or(false);
@@ -124,9 +156,7 @@ pub(crate) fn settings_with<'py>(
             };
             return Err(PyTypeError::new_err(message));
         };
-        if !value.is_none() {
-            given.push((*name, value));
-        }
+        given.push((*name, value));
     }
     let allow_http = given.iter().find(|(name, _)| *name == "allow_http");
     let allow_http = allow_http.is_some_and(|(_, value)| value.is_truthy().unwrap_or(false));
@@ -208,6 +238,12 @@ fn set<'py>(
         "proxy" => keep(py, &mut transport.proxy, Some(given.extract()?)),
         "ca_bundle" => set_bundle(&mut transport.trust, given),
         "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
+        "tz" => zone_or(given, Kind::ConfigError).map(|_| given.clone()),
+        "shape" => match given.cast::<PyDict>() {
+            // That of a profile.
+            Ok(members) => py.get_type::<PyShape>().call((), Some(members)),
+            Err(_) => Ok(given.cast::<PyShape>()?.clone().into_any()),
+        },
         "agent" => given.extract::<String>()?.into_bound_py_any(py),
         // `allow_http` is a setting of the address.
         _ => given.extract::<bool>()?.into_bound_py_any(py),

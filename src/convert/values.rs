@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::raise;
+use crate::convert::state::dict;
 use siteline_core::data::{OUT_OF_RANGE, parse_instant};
 use siteline_core::duration::parse_duration;
 use siteline_core::error::{Error, Kind};
@@ -271,6 +272,7 @@ pub(crate) fn value_of<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
         Value::Number(number) => number.into_pyobject(py)?.into_any(),
         Value::Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
         Value::Path(path) => path.as_os_str().into_pyobject(py)?.into_any(),
+        Value::Table(table) => dict(py, table)?,
     })
 }
 

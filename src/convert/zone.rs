@@ -13,14 +13,19 @@ use siteline_core::error::{Error, Kind, excerpt};
 /// # Errors
 /// `QueryError` for anything else.
 pub(crate) fn zone(given: &Bound<'_, PyAny>) -> PyResult<(String, TimeZone)> {
+    zone_or(given, Kind::QueryError)
+}
+
+/// As [`zone`], with an error of this kind.
+pub(crate) fn zone_or(given: &Bound<'_, PyAny>, kind: Kind) -> PyResult<(String, TimeZone)> {
     let named = match given.cast::<PyString>() {
-        Ok(name) => text(name, "tz", Kind::QueryError)?,
+        Ok(name) => text(name, "tz", kind)?,
         Err(_) => given.str()?.to_string(),
     };
     let zone = TimeZone::get(&named)
         .map_err(|_| {
             let message = format!("tz={:?} is no time zone", excerpt(&named));
-            Error::new(Kind::QueryError, message).with_hint(
+            Error::new(kind, message).with_hint(
                 "Give a name of the IANA database, such as \"Europe/Berlin\", or a ZoneInfo.",
             )
         })

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{attached, detached, without_fork};
 use crate::bridge::runtime::step;
-use crate::client::PyClient;
+use crate::client::ClientArg;
 use crate::convert::clock::PyClock;
 use crate::convert::keywords::{keywords, record};
 use crate::convert::state::dict;
@@ -80,8 +80,8 @@ impl PySandbox {
     }
 
     /// The service runs as long as this client exists.
-    fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: &PyClient) {
-        client.sandbox.get_or_init(py, || slf.into_any());
+    fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: ClientArg<'_>) {
+        client.0.get().sandbox.get_or_init(py, || slf.into_any());
     }
 
     fn shared_clock(&self) -> PyResult<String> {

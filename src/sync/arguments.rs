@@ -10,35 +10,29 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::bridge::awaitable;
+use crate::bridge::call::{Call, Work};
 use crate::bridge::coroutine::{Caller, serving};
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{spawn, spawn_step, step};
 use crate::client::progress::{ProgressArg, ProgressCallback};
-use crate::client::shape::PyShape;
 use crate::convert::values::{count, duration, instant, items, optional, refuse};
 use crate::store::PyStore;
 use crate::store::feed::PyFeed;
 use crate::sync::target::PyTarget;
 use siteline_core::client::Client;
+use siteline_core::data::Shape;
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::Target;
 use siteline_core::sync::{Batch, Feed, Run, SyncSettings};
 
 /// The keywords of `client.sync`.
-const KEYWORDS: [&str; 10] = [
-    "until",
-    "now",
-    "reread",
-    "shape",
-    "progress",
-    "deadline",
-    "wait",
-    "concurrency",
-    "max_pages",
-    "batch",
-];
+const KEYWORDS: [&str; 8] =
+    ["until", "reread", "progress", "deadline", "wait", "concurrency", "max_pages", "batch"];
+
+/// Most pages that are requested and not yet stored, unless `concurrency` says otherwise.
+const CONCURRENCY: usize = 4;
 
 /// The checked arguments of `client.sync`.
 pub(crate) struct SyncArgs {
@@ -101,6 +95,15 @@ impl SyncTarget {
         }
     }
 
+    /// As [`SyncTarget::spawn`] in asyncio, otherwise as [`SyncTarget::step`].
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Call {
+        Call::of_work(TargetWork { target: self.clone(), work, finish })
+    }
+
     /// As [`SyncTarget::step`], as an awaitable of the running asyncio loop, which neither a
     /// `siteline.Store` nor an async target blocks. Once begun it completes.
     pub(crate) fn spawn<'py, T: Send + 'static>(
@@ -126,6 +129,31 @@ impl SyncTarget {
     }
 }
 
+/// A step that reads or writes the store, and has not begun.
+struct TargetWork<W, M> {
+    target: SyncTarget,
+    work: W,
+    finish: M,
+}
+
+impl<T, W, M> Work for TargetWork<W, M>
+where
+    T: Send + 'static,
+    W: FnOnce() -> Result<T> + Send + 'static,
+    M: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+{
+    fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Self { target, work, finish } = *self;
+        let done = target.step(py, work)?;
+        finish(py, done)
+    }
+
+    fn start<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Self { target, work, finish } = *self;
+        target.spawn(py, work, finish)
+    }
+}
+
 impl RunArgs {
     /// # Errors
     /// `QueryError` for wrong arguments, `TypeError` for a keyword that `method` does not know.
@@ -134,30 +162,30 @@ impl RunArgs {
     pub(crate) fn new<'py>(
         method: &str,
         client: &Client,
+        shape: Shape,
         given: &Bound<'py, PyAny>,
-        options: Option<&Bound<'py, PyDict>>,
+        options: &Bound<'py, PyDict>,
     ) -> PyResult<Self> {
         let py = given.py();
-        let [until, now, again, shape, progress, deadline, wait, most, max_pages, pages] =
+        let [until, again, progress, deadline, wait, most, max_pages, pages] =
             keywords(method, KEYWORDS, options)?;
         let counted = |given: Option<Bound<'_, PyAny>>, name| {
             given.map(|given| count(&given, name, Kind::QueryError)).transpose()
         };
         let most = counted(most, "concurrency")?;
         let wait = optional(wait.as_ref(), "wait", duration)?;
-        let shape = shape.map(Bound::cast_into::<PyShape>).transpose()?;
         if client.is_closed() {
             return Err(Error::new(Kind::ClosedError, "the client is closed").into_py_err());
         }
         let feeds = feeds(given, "a siteline.Feed, or a list of them")?;
         let progress = ProgressArg::from_argument(progress.as_ref())?;
         let settings = SyncSettings {
-            shape: shape.map(|shape| shape.get().0.clone()).unwrap_or_default(),
+            shape,
             deadline: optional(deadline.as_ref(), "deadline", duration)?,
             max_pages: counted(max_pages, "max_pages")?,
             batch: pages.as_ref().map(batch).transpose()?,
-            concurrency: most.map_or(1, |most| most.try_into().unwrap_or(usize::MAX)),
-            ..plan_settings([until, now, again])?
+            concurrency: most.map_or(CONCURRENCY, |most| most.try_into().unwrap_or(usize::MAX)),
+            ..plan_settings([until, again])?
         };
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
@@ -170,13 +198,14 @@ impl SyncArgs {
     /// As [`RunArgs::new`], and as [`SyncTarget::new`].
     pub(crate) fn new<'py>(
         client: &Client,
+        shape: Shape,
         given: &Bound<'py, PyAny>,
         store: &Bound<'py, PyAny>,
-        options: Option<&Bound<'py, PyDict>>,
+        options: &Bound<'py, PyDict>,
     ) -> PyResult<Self> {
         let py = given.py();
         let RunArgs { feeds, settings, callback, wait } =
-            RunArgs::new("sync", client, given, options)?;
+            RunArgs::new("sync", client, shape, given, options)?;
         let target = SyncTarget::new(store, &feeds, client)?;
         let (client, shared) = (client.clone(), Arc::clone(&target.target));
         let begin = match wait {
@@ -205,13 +234,12 @@ fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
     Ok(Batch::Pages(count(given, "batch", Kind::QueryError)?.try_into().unwrap_or(usize::MAX)))
 }
 
-/// The settings that a plan takes: `until`, `now` and `reread`.
+/// The settings that a plan takes: `until` and `reread`.
 pub(crate) fn plan_settings(
-    [until, now, again]: [Option<Bound<'_, PyAny>>; 3],
+    [until, again]: [Option<Bound<'_, PyAny>>; 2],
 ) -> PyResult<SyncSettings> {
     Ok(SyncSettings {
         until: optional(until.as_ref(), "until", instant)?,
-        now: optional(now.as_ref(), "now", instant)?,
         reread: again.map_or_else(|| Ok(Vec::new()), |ranges| reread(&ranges))?,
         ..SyncSettings::default()
     })
@@ -224,10 +252,10 @@ pub(crate) fn plan_settings(
 pub(crate) fn keywords<'py, const COUNT: usize>(
     method: &str,
     names: [&str; COUNT],
-    given: Option<&Bound<'py, PyDict>>,
+    given: &Bound<'py, PyDict>,
 ) -> PyResult<[Option<Bound<'py, PyAny>>; COUNT]> {
     let mut values = [const { None }; COUNT];
-    for (name, value) in given.into_iter().flatten() {
+    for (name, value) in given {
         let Some(place) = names.iter().position(|known| name.eq(known).unwrap_or(false)) else {
             return Err(PyTypeError::new_err(format!(
                 "{method}() got an unexpected keyword argument {}: it takes {}.",

@@ -51,25 +51,16 @@ fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
 
 #[pymethods]
 impl PyClient {
-    /// What the next sync, or a scan, would read and cost: a :class:`Plan`. Costs no request.
-    ///
-    /// - ``feeds``: as of :meth:`sync`, with the ``store``; or a :class:`Scan`, or a list of them:
-    ///   their pages are known where this client has read the same query over another range, or a
-    ///   feed of the ``store`` has that query. What a scan remembers costs nothing; of one that is read
-    ///   through a store, what is not settled there has a task for each chain
-    /// - ``until``, ``now``, ``reread``: as of :meth:`sync`; only with feeds
-    ///
-    /// Raises :class:`QueryError`; with feeds also :class:`FeedChanged` and the errors of the store.
-    #[pyo3(signature = (feeds, store=None, **options),
-        text_signature = "($self, feeds, store=None, *, until=None, now=None, reread=None)")]
+    /// A `siteline.Plan`.
+    #[pyo3(signature = (feeds, store, options))]
     fn plan<'py>(
         &self,
         py: Python<'py>,
         feeds: &Bound<'py, PyAny>,
         store: Option<&Bound<'py, PyAny>>,
-        options: Option<&Bound<'py, PyDict>>,
+        options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = keywords("plan", ["until", "now", "reread"], options)?;
+        let options = keywords("plan", ["until", "reread"], options)?;
         guarded(|| {
             // The items of an iterator are kept: they are read twice.
             let is_iterator = feeds.hasattr("__next__")?;
@@ -82,8 +73,7 @@ impl PyClient {
             }
             let refused = |message| refuse(py, Kind::QueryError, message);
             if options.iter().any(Option::is_some) {
-                let message =
-                    "until=, now= and reread= belong to plans of feeds: a scan has a range.";
+                let message = "until= and reread= belong to plans of feeds: a scan has a range.";
                 return Err(refused(message));
             }
             let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";

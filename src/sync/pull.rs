@@ -94,20 +94,11 @@ impl PySyncPages {
         client: &Bound<'_, PyClient>,
         feeds: &Bound<'_, PyAny>,
         states: Option<&Bound<'_, PyAny>>,
-        options: Option<&Bound<'_, PyDict>>,
+        options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let (py, core) = (feeds.py(), &client.get().client);
-        let RunArgs { feeds, settings, callback, wait } =
-            RunArgs::new("sync_pages", core, feeds, options)?;
-        if wait.is_some() {
-            let message = "wait= is for a siteline.Store: sync_pages() locks nothing.";
-            return Err(Error::new(Kind::ConfigError, message).into_py_err());
-        }
-        if settings.batch.is_some() {
-            let message = "batch= is for a store: of sync_pages() you store as many pages as you like in \
-                           one transaction, each feed's state with its last.";
-            return Err(Error::new(Kind::ConfigError, message).into_py_err());
-        }
+        let RunArgs { feeds, settings, callback, .. } =
+            RunArgs::new("sync_pages", core, client.get().shape(py)?, feeds, options)?;
         let names = feeds.iter().map(siteline_core::sync::Feed::name);
         let known = states.map_or_else(|| Ok(HashMap::new()), |states| known(states, names))?;
         let begin = || Run::begin(core, Arc::new(KnownStates(known)), &feeds, settings);

@@ -38,9 +38,9 @@ class Program:
         self.feeds.write_text(
             f'[feeds.plant]\nsite = "S1"\ninterval = "1h"\nsince = "{START}"\n', encoding="utf-8"
         )
-        with siteline.Client.from_env(ledger="memory") as client:
+        with siteline.Client(ledger="memory") as client:
             client.sync(self.feed(), siteline.Store(self.store))
-            self.kept = siteline.Client.from_env(ledger="memory")
+            self.kept = siteline.Client(ledger="memory")
 
     def new(self, name):
         """Returns an unused path."""
@@ -65,21 +65,21 @@ class Program:
 
     def ledger(self):
         """Counts requests in a given ledger file."""
-        with siteline.Client.from_env(ledger=self.new("ledger")) as client:
+        with siteline.Client(ledger=self.new("ledger")) as client:
             return len(client.scan(**DAY).collect())
 
     def default_ledger(self):
         """Counts requests in the default ledger file."""
-        with siteline.Client.from_env() as client:
+        with siteline.Client() as client:
             return client.allowance.used, len(client.scan(**DAY).collect())
 
     def profile(self):
         """Reads a profile file."""
-        return siteline.Client.from_profile("plant").subject
+        return siteline.Client(profile="plant").subject
 
     def authorities(self):
         """Reads the trusted certificates."""
-        siteline.Client.from_env(ca_bundle=self.bundle, ledger="memory").close()
+        siteline.Client(ca_bundle=self.bundle, ledger="memory").close()
 
     def new_store(self):
         """Creates a store and syncs into it."""
@@ -152,7 +152,7 @@ def outcome(call):
 def limited(program, call, left):
     """Calls with only this many free descriptors."""
     # A client that has no connection yet.
-    program.kept = siteline.Client.from_env(ledger="memory")
+    program.kept = siteline.Client(ledger="memory")
     opened = []
     for _ in range(20):
         with contextlib.suppress(OSError):

@@ -54,7 +54,9 @@ PROXY = f"http://user:{PROXY_PASSWORD}@127.0.0.1:9"
 
 def through_proxy(base_url):
     credential = siteline.Credential("subject", folder / "key.pem", passphrase=PASSPHRASE)
-    return siteline.Client(base_url, credential=credential, proxy=PROXY, tries=1)
+    return siteline.Client(
+        base_url, credential=credential, proxy=PROXY, http=siteline.types.Http(tries=1)
+    )
 
 
 def settings(base_url):

@@ -24,10 +24,11 @@ SERVICE = """
     def client_at(outside, **options):
         key = private_key()
         return siteline.Client(
-            f"http://customer.test:{outside}", allow_http=True, ledger="memory",
+            f"http://customer.test:{outside}", ledger="memory",
+            http=siteline.types.Http(allow_http=True, **options),
             credential=siteline.Credential(
                 sandbox.enroll(key.public_jwk), key,
-                audience=f"{sandbox.base_url}/api/customer/oauth/token"), **options)
+                audience=f"{sandbox.base_url}/api/customer/oauth/token"))
 """
 
 

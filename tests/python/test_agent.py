@@ -72,15 +72,15 @@ def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, mo
     for name, value in agent.env().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SITELINE_SANDBOX_CLOCK", sandbox.env()["SITELINE_SANDBOX_CLOCK"])
-    made = siteline.Client.from_env(), siteline.Client(sandbox.base_url)
+    made = siteline.Client(), siteline.Client(sandbox.base_url)
     for one in made:
         assert "sites" in one.discover()
     # As a systemd unit has it: without what the tokens are for, which is asked then.
     place, base_url, subject = agent.address.split("#")
     monkeypatch.setenv("SITELINE_AGENT", place)
-    assert siteline.Client.from_env().subject == made[0].subject
+    assert siteline.Client().subject == made[0].subject
     monkeypatch.setenv("SITELINE_AGENT", f"{place}# {base_url.upper()}/ # {subject} ")
-    assert siteline.Client.from_env().subject == made[0].subject
+    assert siteline.Client().subject == made[0].subject
     with pytest.raises(siteline.errors.ConfigError):
         siteline.Client(base_url, agent=f"{place}#no address")
     assert token_requests(sandbox) == 1
@@ -98,21 +98,21 @@ def test_a_profile_or_variables_of_the_agents_subject_use_it_and_read_no_key(
     )
     monkeypatch.setenv("SITELINE_CONFIG", str(profile))
     monkeypatch.setenv("SITELINE_AGENT", agent.address)
-    used = siteline.Client.from_profile("plant", clock=sandbox.clock)
+    used = siteline.Client(profile="plant", clock=sandbox.clock)
     assert "sites" in used.discover()
     named = f'[named]\nbase_url = "{sandbox.base_url}"\nagent = "{agent.address}"\n'
     profile.write_text(profile.read_text() + named)
     with monkeypatch.context() as patch:
         patch.delenv("SITELINE_AGENT")
-        assert "sites" in siteline.Client.from_profile("named", clock=sandbox.clock).discover()
+        assert "sites" in siteline.Client(profile="named", clock=sandbox.clock).discover()
     assert used.allowance.limit is None, "the agent's own"
     with pytest.raises(siteline.errors.CredentialError, match=r"absent\.pem"):
-        siteline.Client.from_profile("other")
+        siteline.Client(profile="other")
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SITELINE_SUBJECT", client.subject)
     monkeypatch.setenv("SITELINE_PRIVATE_KEY", "no key at all")
-    assert "sites" in siteline.Client.from_env().discover()
+    assert "sites" in siteline.Client().discover()
     assert token_requests(sandbox) == 1
     # Another service or subject ignores the variable.
     leases = agent.state.leases
@@ -326,7 +326,7 @@ def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are
 def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
     script = """
         import os, siteline
-        client = siteline.Client.from_env()
+        client = siteline.Client()
         def read():
             return len(client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                                    interval="1h", page_size=10).collect())
@@ -344,7 +344,7 @@ def test_a_forked_child_has_none_of_its_parents_pages(sandbox, agent):
         client.close()
         # A child that closes its parent's agent leaves it open for the parent.
         os.environ.pop("SITELINE_AGENT")
-        with siteline.Agent(siteline.Client.from_env()) as agent:
+        with siteline.Agent(siteline.Client()) as agent:
             if (child := os.fork()) == 0:
                 agent.close()
                 os._exit(0)

@@ -139,7 +139,7 @@ def test_results_for_the_loops_of_two_threads_go_each_to_their_own(sandbox):
     answers = {}
 
     async def ask(subject):
-        async with sandbox.async_client(max_connections=32) as client:
+        async with sandbox.async_client(http=siteline.types.Http(max_connections=32)) as client:
             await client.discover()
             scan = client.scan(**HOURLY, page_size=subject)
             pages = await asyncio.gather(*(anext(scan.pages()) for _ in range(32)))

@@ -16,7 +16,7 @@ def is_trusted(authority, tenant, **options):
             f"https://127.0.0.1:{relay.port}",
             credential=tenant.credential_over(),
             clock=tenant.clock,
-            tries=1,
+            http=siteline.types.Http(tries=1),
             **options,
         )
         try:

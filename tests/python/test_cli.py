@@ -33,7 +33,7 @@ STATUSES = {
     4: "AgentUnavailable DeadlineExceeded RateLimited ServiceUnavailable StoreFull TransportError "
     "TransportTimeout TruncatedBody",
     5: "AllowanceExhausted",
-    6: "CursorLoop CursorRejected EndlessChain UnreadRange",
+    6: "CursorLoop CursorRejected EndlessChain PageLimitReached UnreadRange",
     7: "BodyTooLarge ProtocolError StoreCorrupt",
     75: "StoreBusy",
 }

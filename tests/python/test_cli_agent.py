@@ -54,7 +54,7 @@ def counted(sandbox, env):
 FORKS = """
 import os, siteline
 def read():
-    with siteline.Client.from_env() as client:
+    with siteline.Client() as client:
         scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                            interval="1h", page_size=30)
         assert len(scan.collect()) == 72
@@ -130,7 +130,7 @@ def test_deadline_and_ctrl_c_end_waits(env):
     script = """
 import os, pathlib, signal, threading, time
 import siteline
-client = siteline.Client.from_env()
+client = siteline.Client()
 client.discover()
 agent = int(os.environ["AGENT_PID"])
 os.kill(agent, signal.SIGSTOP)

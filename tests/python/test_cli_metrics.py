@@ -120,7 +120,7 @@ def test_a_failed_run_keeps_earlier_values(sandbox, sync, feeds, path):
     first = read_metrics(path)
     sandbox.clock.advance("1h")
     sandbox.fault(**FAILURE)
-    sync(status=4)
+    sync("--concurrency", 1, status=4)
     second = read_metrics(path)
     success, run = (f"sync_last_{name}_timestamp_seconds" for name in ("success", "run"))
     assert second[success, None] == first[success, None]
@@ -146,7 +146,7 @@ def test_a_failed_run_keeps_earlier_values(sandbox, sync, feeds, path):
     assert third[through, "line-1"] == first[through, "line-1"] + 3_600
     # The values of another store are not kept.
     sandbox.fault(**FAILURE)
-    sync(store="other", status=4)
+    sync("--concurrency", 1, store="other", status=4)
     assert not [name for name, _ in read_metrics(path) if "success" in name]
 
 
@@ -227,7 +227,7 @@ def test_only_metrics_are_replaced(sandbox, feeds, tmp_path):
 def test_ctrl_c_is_recorded(sandbox, feeds, tmp_path, path):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
     process = subprocess.Popen(
-        [*COMMAND, "sync", feeds, tmp_path / "plant", "--metrics", path],
+        [*COMMAND, "sync", feeds, tmp_path / "plant", "--metrics", path, "--concurrency=1"],
         env=environment(sandbox.env()), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     wait_until(lambda: sandbox.stats.data_requests == 3)

@@ -87,7 +87,7 @@ def test_a_signal_always_ends_the_wait(signals):
 def test_the_env_file_connects_a_shell():
     script = """
 import siteline
-client = siteline.Client.from_env()
+client = siteline.Client()
 print(client.base_url, client.allowance.resets_at.date())
 scan = client.scan(site="S1", start="2026-11-01", end="2026-11-02", interval="1h")
 print(next(scan.records())["value"])
@@ -205,7 +205,7 @@ def readings(tmp_path):
 def test_a_csv_file_replaces_the_plant(readings):
     script = """
 import siteline
-client = siteline.Client.from_env()
+client = siteline.Client()
 for one in client.scan(site="S9", line="L7", start="2026-11-01", end="2026-11-02").records():
     print(one["timestamp"].isoformat(), one["machine_id"], one["value"], one["tag_guid"])
 """

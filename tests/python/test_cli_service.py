@@ -62,6 +62,7 @@ def test_a_signal_ends_the_wait_for_an_allowance(sandbox, words):
 def test_only_a_lasting_failure_ends_it(sandbox, words, tmp_path):
     metrics = tmp_path / "siteline.prom"
     sandbox.fault(on="data", times=4, status=503)
+    words = [*words, "--concurrency", "1"]
     with running("sync", *words, "--json", "--metrics", metrics, env=sandbox.env()) as process:
         failed = json.loads(process.stdout.readline())
         assert 'siteline_sync_exit_status{store="' in metrics.read_text()
@@ -116,7 +117,7 @@ def test_a_busy_feed_is_waited_for(sandbox, words):
 
 def test_a_second_signal_ends_a_hanging_run(sandbox, words):
     sandbox.fault(on="data", skip=2, times=99, hang=True)
-    with running("sync", *words, "--json", env=sandbox.env()) as process:
+    with running("sync", *words, "--json", "--concurrency", "1", env=sandbox.env()) as process:
         wait_until(lambda: sandbox.stats.data_requests == 3)
 
         def ended():
@@ -193,7 +194,7 @@ def test_a_signal_ends_a_run_after_its_page(sandbox, words, tmp_path, capsys):
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with sandbox.client() as client, Stop() as stop:
-        job = Job(client, feeds, ("line-1", "line-2"), store_path, {})
+        job = Job(client, feeds, ("line-1", "line-2"), store_path, {"concurrency": 1})
         with pytest.raises(Stopped), stop.after_a_page():
             service_of(job, metrics, stop, Ending({})).run()
     assert sandbox.stats.data_requests == 2

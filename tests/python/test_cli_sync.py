@@ -79,7 +79,7 @@ def test_status_3_the_service_refuses(sandbox, sync):
 def test_status_4_the_next_run_goes_on(sandbox, store_path, sync):
     sandbox.fault(on="data", skip=2, times=4, status=503)
     # A skip code is only for status 5.
-    error = sync("--skip-code", "99", status=4)["error"]
+    error = sync("--skip-code", "99", "--concurrency", "1", status=4)["error"]
     assert (error["type"], error["retryable"]) == ("ServiceUnavailable", True)
     before = sandbox.stats.data_requests
     rest = sync()

@@ -108,7 +108,7 @@ def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
         calls += 1
         assert calls < 12
         sandbox.clock.advance("1h")
-        with contextlib.suppress(siteline.errors.QueryError):
+        with contextlib.suppress(siteline.errors.PageLimitReached):
             table = scan.collect()
     assert rows_by_key(table) == truth(sandbox, "2026-11-10", "2026-11-19")
     chains = 12
@@ -294,7 +294,7 @@ def test_a_scan_and_its_table_are_pickled_with_their_store(sandbox, client, stor
     with monkeypatch.context() as patch:
         for name, value in sandbox.env().items():
             patch.setenv(name, value)
-        taken = pickle.loads(pickle.dumps(siteline.Client.from_env().scan(**ask)))
+        taken = pickle.loads(pickle.dumps(siteline.Client().scan(**ask)))
     assert repr(taken) == repr(scan)
     assert taken.collect().report.pages == 0
 

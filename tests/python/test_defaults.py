@@ -1,64 +1,68 @@
 """The defaults that help() shows, and what tries=, deadline= and the timeouts apply to."""
 
 import asyncio
+import dataclasses
 import inspect
 import pickle
+import re
 import socket
 import traceback
 from datetime import timedelta
 
 import pytest
 import siteline
+from kit.grouped import grouped
 from kit.ranges import SIX_HOURS
 
 URL = "https://customer.example.com"
-SHOWN = {
-    "scopes": ("customer.discovery.read", "customer.data.read"),
-    "settle_lag": "5m",
-    "max_retry_after": "1m",
+HTTP = {
     "tries": 4,
     "connect_timeout": "5s",
     "response_timeout": "30s",
     "idle_timeout": "15s",
     "max_connections": 64,
+    "max_retry_after": "1m",
     "max_body_bytes": 64 * 1024 * 1024,
+    "application": None,
     "allow_http": False,
 }
 
 
-def documents_none(thing, name):
-    """Whether the docstring's entry of a parameter explains None."""
-    entries = [part for part in thing.__doc__.split("\n- ") if part.startswith(f"``{name}``")]
-    return len(entries) == 1 and "``None``" in entries[0]
+def documented(method):
+    """Returns the parameters that the docstring of a method describes."""
+    entries = method.__doc__.partition("Args:")[2].partition("Raises:")[0]
+    return set(re.findall(r"^ {12}(\w+): ", entries, re.MULTILINE))
 
 
 @pytest.mark.parametrize("client", [siteline.Client, siteline.AsyncClient])
-def test_help_shows_the_defaults_of_a_client(client, key):
-    parameters = inspect.signature(client).parameters.values()
-    assert [one.name for one in parameters if one.default is one.empty] == ["base_url"]
-    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
-    assert {name: given for name, given in defaults.items() if given is not None} == SHOWN
-    undocumented = [
-        name for name, given in defaults.items()
-        if given is None and not documents_none(siteline.Client, name)
-    ]  # fmt: skip
-    assert undocumented == []
-    defaults["credential"] = siteline.Credential("subject", key)
-    assert client(URL, **defaults).base_url == URL
+def test_every_parameter_of_a_client_is_documented(client, key):
+    parameters = inspect.signature(client).parameters
+    assert {one.default for one in parameters.values()} == {None}
+    assert documented(client.__init__) == {name for name in parameters if name[0] != "_"}
+    given = dict.fromkeys(parameters)
+    given |= {"base_url": URL, "credential": siteline.Credential("subject", key)}
+    assert client(**given).base_url == URL
+
+
+def test_the_defaults_of_http_are_those_of_a_client(sandbox):
+    assert {one.name: one.default for one in dataclasses.fields(siteline.types.Http)} == HTTP
+    settings = sandbox.client()._handle.settings()
+    http = siteline.types.Http(**HTTP)
+    assert sandbox.client(http=http)._handle.settings()["given"] == settings["given"]
 
 
 def test_the_methods_of_both_clients_have_the_same_signatures():
-    for name in ("scan", "sync", "plan"):
+    for name in ("scan", "read", "sync", "sync_pages", "plan", "series", "discover"):
         signature, other = (
             inspect.signature(getattr(one, name)) for one in (siteline.AsyncClient, siteline.Client)
         )
-        assert signature == other
+        assert signature.parameters == other.parameters, name
         assert "**" not in str(signature)
+        given = {one for one in signature.parameters if one not in ("self", "shape")}
+        assert given <= documented(getattr(siteline.Client, name)) or name == "read"
     parameters = inspect.signature(siteline.Client.scan).parameters
     assert parameters["start"].default is inspect.Parameter.empty
-    for name in ("interval", "page_size", "lag", "shape", "max_pages", "deadline", "progress"):
-        assert parameters[name].default is None
-        assert documents_none(siteline.Client.scan, name), name
+    assert parameters == inspect.signature(siteline.Client.read).parameters
 
 
 @pytest.mark.parametrize("tries", [1, 2])
@@ -70,7 +74,7 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
         credential = siteline.Credential("subject", key)
         clock = siteline.testing.Clock("2026-11-20")
         client = siteline.Client(f"http://{address}", credential=credential, clock=clock,
-                                 tries=tries)  # fmt: skip
+                                 http=siteline.types.Http(tries=tries))  # fmt: skip
         with pytest.raises(siteline.errors.TransportError) as caught:
             client.discover()
     assert caught.value.message == f"no connection to {address}: connection refused"
@@ -81,14 +85,14 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
 def test_a_token_has_as_many_attempts_as_tries(sandbox, options, attempts):
     sandbox.fault(on="token", status=503, times=9)
     with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        sandbox.client(**options).discover()
+        sandbox.client(**grouped(options)).discover()
     assert len(caught.value.attempts) == sandbox.stats.token_requests == attempts
 
 
 def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     sandbox.fault(on="token", hang=True, times=2)
     with pytest.raises(siteline.errors.TransportTimeout) as caught:
-        sandbox.client(tries=1, response_timeout=0.01).discover()
+        sandbox.client(http=siteline.types.Http(tries=1, response_timeout=0.01)).discover()
     assert caught.value.phase == "response"
     assert len(caught.value.attempts) == 1
     sandbox.clock.advance("1m")  # the error is remembered for half a minute
@@ -98,7 +102,7 @@ def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     sandbox.clock.advance("1m")
     sandbox.fault(on="token", status=429, retry_after=50)
     with pytest.raises(siteline.errors.RateLimited) as limited:
-        sandbox.client(max_retry_after="10s").discover()
+        sandbox.client(http=siteline.types.Http(max_retry_after="10s")).discover()
     assert limited.value.retry_at - sandbox.clock.now() == timedelta(seconds=50)
 
 
@@ -127,7 +131,7 @@ def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
         client.discover,
         client.scan(**SIX_HOURS).collect,
         lambda: client.gather([client.scan(**SIX_HOURS)]),
-        lambda: asyncio.run(siteline.AsyncClient._over(client).discover()),
+        lambda: asyncio.run(siteline.AsyncClient._over(client._handle).discover()),
     ):
         with pytest.raises(siteline.errors.AuthenticationError, match="remembered") as remembered:
             call()

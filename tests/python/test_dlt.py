@@ -108,7 +108,7 @@ def kill_in_load(pipelines, points, sandbox):
     pipeline = dlt.pipeline("plant", destination=dlt.destinations.duckdb({pipelines.database!r}),
         dataset_name={pipelines.dataset!r}, pipelines_dir={pipelines.pipeline.pipelines_dir!r})
     feed = siteline.Feed("line-2", site="S1", line="L2", interval="30m", since="2026-11-15T00:00Z")
-    pipeline.run(siteline.dlt.points(siteline.Client.from_env(), feed))
+    pipeline.run(siteline.dlt.points(siteline.Client(), feed))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, env={**os.environ, **sandbox.env()}, check=False)
@@ -180,7 +180,7 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_pa
     else:
         pipelines = duckdb
     feed = make_feed(page_size=100, since="2026-11-19T00:00Z")
-    points = siteline.dlt.points(sandbox.client(), feed, progress=revise)
+    points = siteline.dlt.points(sandbox.client(), feed, progress=revise, concurrency=1)
     if where == "upsert":
         points.apply_hints(write_disposition=UPSERT)
     options = {"table_format": "delta"} if where == "delta" else {}

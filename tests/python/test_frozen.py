@@ -54,7 +54,7 @@ with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
     asyncio.run(read_async(sandbox))
     str(siteline.doctor(sandbox.client()))
     try:
-        sandbox.client(tries=0)
+        sandbox.client(http=siteline.types.Http(tries=0))
     except siteline.errors.ConfigError as error:
         pickle.loads(pickle.dumps(error))
 main(["completion", "bash"])

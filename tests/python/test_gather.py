@@ -323,7 +323,6 @@ def test_a_client_plans_by_the_pages_it_has_read(sandbox):
         client.plan([week, "S1"])
     for option in (
         {"until": HOURLY["end"]},
-        {"now": HOURLY["end"]},
         {"reread": [(HOURLY["start"], HOURLY["end"])]},
     ):
         with pytest.raises(siteline.errors.QueryError, match="of feeds"):

@@ -93,7 +93,7 @@ def test_a_cycle_through_a_client_and_its_sandbox_is_collected():
 
 def test_close_and_the_end_of_a_with_block_stop_it_although_clients_exist():
     with siteline.Sandbox(now=NOW) as sandbox:
-        client = sandbox.client(tries=1)
+        client = sandbox.client(http=siteline.types.Http(tries=1))
         client.discover()
     assert not is_served(client.base_url)
     # The end of its connection may not have arrived yet.

@@ -19,7 +19,7 @@ def credential(key):
 
 @CLIENTS
 def test_a_credential_is_given_by_name(make, credential):
-    for wrong in ((URL, credential), (URL,), (URL, None)):
+    for wrong in ((URL, credential), (URL, None)):
         with pytest.raises(TypeError, match=re.escape("Client(base_url, credential=siteline.")):
             make(*wrong)
     with pytest.raises(TypeError, match="credential by name"):
@@ -28,10 +28,12 @@ def test_a_credential_is_given_by_name(make, credential):
 
 
 @CLIENTS
-def test_none_for_an_address_is_explained(make, credential):
-    with pytest.raises(TypeError, match=NONE) as caught:
+def test_missing_settings_list_the_places_searched(make, credential):
+    with pytest.raises(siteline.errors.ConfigError, match="base_url is missing"):
         make(None, credential=credential)
-    assert caught.value.__notes__ == ["while processing 'base_url'"]
+    with pytest.raises(siteline.errors.ConfigError, match="credential is missing") as caught:
+        make(URL)
+    assert "SITELINE_AGENT" in caught.value.hint
     with pytest.raises(TypeError, match="this is an object of type int, not text"):
         make(7, credential=credential)
 
@@ -39,7 +41,6 @@ def test_none_for_an_address_is_explained(make, credential):
 def test_none_for_a_text_is_explained(sandbox, client, store, key):
     for wrong in (
         lambda: siteline.Credential(None, key),
-        lambda: siteline.Client.from_profile(None),
         lambda: siteline.Feed(None, since="2026-11-18"),
         lambda: siteline.Store(None),
         lambda: siteline.PrivateKey.load(None),
@@ -68,7 +69,10 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
         ("to", "write end="),
         ("siteId", "write site="),
         ("pageSize", "write page_size="),
-        ("colour", "help(siteline.Client.scan)"),
+        ("colour", "it takes start, end, interval, "),
+        ("tries", "http=Http(tries=...)"),
+        ("sites", "write site="),
+        ("intervall", "write interval="),
     ],
 )
 def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
@@ -130,7 +134,7 @@ def test_an_empty_range_has_a_hint(client, start, end, hint):
 def test_the_last_repeat_is_a_warning(sandbox, caplog, tries):
     caplog.set_level(logging.INFO, "siteline.http")
     sandbox.fault(on="data", status=503, times=tries - 1)
-    sandbox.client(tries=tries).scan(**SIX_HOURS).collect()
+    sandbox.client(http=siteline.types.Http(tries=tries)).scan(**SIX_HOURS).collect()
     repeats = [one for one in caplog.records if one.getMessage().startswith("try ")]
     assert [one.levelname for one in repeats] == ["INFO"] * (tries - 2) + ["WARNING"]
     assert f"try {tries - 1} of {tries} ended with 503" in repeats[-1].getMessage()

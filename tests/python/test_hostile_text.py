@@ -125,7 +125,7 @@ def test_tables_and_catalogues_of_hostile_names(evil):
 
 def read(sandbox):
     """Sends each kind of request, then raises an error as another program may do."""
-    with sandbox.client(tries=1) as client:
+    with sandbox.client(http=siteline.types.Http(tries=1)) as client:
         client.discover()
         client.scan(site="S1", interval="1h", **DAY).collect()
     # siteline writes hints itself, so it does not escape their line breaks.
@@ -152,7 +152,7 @@ def test_replies_with_hostile_members(sandbox, on):
 def test_arguments_that_are_quoted(sandbox, tmp_path):
     wrong = [
         lambda: siteline.Client(EVIL, credential=None),
-        lambda: siteline.Client.from_profile(EVIL),
+        lambda: siteline.Client(profile=EVIL),
         lambda: siteline.Store(tmp_path / "no" / FILE),
         lambda: siteline.Store(tmp_path / FILE, read_only=True),
         lambda: siteline.Credential("subject", FILE),

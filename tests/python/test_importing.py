@@ -53,7 +53,7 @@ def test_importing_siteline_reads_no_certificates():
 
         if not is_read_by(file.read_bytes):
             pytest.skip("the filesystem does not note when a file is read")
-        reading = "import siteline; siteline.Client.from_env().discover()"
+        reading = "import siteline; siteline.Client().discover()"
         assert is_read_by(lambda: run_script(reading, environment=environment))
         assert not is_read_by(lambda: run_script("import siteline", environment=environment))
 

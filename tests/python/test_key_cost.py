@@ -91,7 +91,7 @@ def test_ctrl_c_ends_the_wait_for_a_pipe_without_a_writer(tmp_path, monkeypatch,
     for read in (
         lambda: siteline.PrivateKey.load(pipe),
         lambda: siteline.MutualTls(pipe),
-        lambda: siteline.Client.from_profile("plant"),
+        lambda: siteline.Client(profile="plant"),
         lambda: siteline.Client("https://plant.example", credential=credential, ca_bundle=pipe),
     ):
         assert interrupted(read, otherwise=write)
@@ -110,7 +110,7 @@ def test_a_key_and_a_profile_are_read_from_a_pipe(tmp_path, monkeypatch, key_fil
     )
     monkeypatch.setenv("SITELINE_CONFIG", str(pipe))
     with subprocess.Popen(["cp", config, pipe]):
-        assert siteline.Client.from_profile("plant").subject == "p"
+        assert siteline.Client(profile="plant").subject == "p"
 
 
 @systems.MODES

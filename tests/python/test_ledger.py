@@ -24,7 +24,7 @@ READER = """
 import sys
 import siteline
 path, pages = sys.argv[1], int(sys.argv[2])
-client = siteline.Client.from_env(ledger=path)
+client = siteline.Client(ledger=path)
 client.discover()
 print("begun", flush=True)
 done = 0
@@ -134,7 +134,7 @@ def away(monkeypatch, tmp_path):
     key = private_key()
 
     def client(**options):
-        options = {"tries": 1, "allow_http": True, **options}
+        options = {"http": siteline.types.Http(tries=1, allow_http=True), **options}
         return siteline.Client(
             "http://customer.example.invalid",
             credential=siteline.Credential("subject", key),
@@ -192,10 +192,10 @@ def test_a_ledger_in_memory_is_named_by_keyword_variable_profile_and_pickle(
     profiles.write_text('[default]\nledger = "memory"\n')
     monkeypatch.setenv("SITELINE_CONFIG", str(profiles))
     loopback(sandbox, ledger="memory")
-    first = siteline.Client.from_env()
+    first = siteline.Client()
     first.scan(**DAY, page_size=10_000).collect()
     monkeypatch.delenv("SITELINE_LEDGER")
-    second = siteline.Client.from_env()
+    second = siteline.Client()
     again = pickle.loads(pickle.dumps(second))
     for client, used in ((first, 1), (second, 0), (again, 0)):
         assert client.allowance.used == used

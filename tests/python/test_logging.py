@@ -174,7 +174,7 @@ def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbo
             begun()
             thread = threading.Thread(target=wait, args=(items,))
         else:
-            over = siteline.AsyncClient._over(client)
+            over = siteline.AsyncClient._over(client._handle)
             thread = threading.Thread(target=lambda: asyncio.run(await_it(over)))
         thread.start()
         try:
@@ -193,7 +193,7 @@ def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
 
     async def read():
         client = sandbox.client()
-        got, raised, over = 0, 0, siteline.AsyncClient._over(client)
+        got, raised, over = 0, 0, siteline.AsyncClient._over(client._handle)
         items = getattr((client if door == "sync" else over).scan(**DAY, page_size=SIZE), way)()
         while True:
             try:

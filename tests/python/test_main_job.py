@@ -46,13 +46,13 @@ def test_parameters_that_are_not_set_are_not_sent():
 def test_from_env_runs_unmodified_code_against_the_sandbox(sandbox, monkeypatch):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
-    client = siteline.Client.from_env(clock=sandbox.clock)
+    client = siteline.Client(clock=sandbox.clock)
     assert len(client.scan(site="S1", start=START, end=END, interval="1h").to_pandas()) > 0
 
 
 def test_the_user_agent_names_siteline_and_the_application():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        sandbox.client(application="plant-report/2.1").discover()
+        sandbox.client(http=siteline.types.Http(application="plant-report/2.1")).discover()
         agents = [
             line
             for text in sandbox.wire

@@ -16,7 +16,7 @@ pytestmark = systems.SIGNALS
 BEGIN = """
     import os, signal, sys, siteline
     from kit.feeds import make_feed
-    client, store = siteline.Client.from_env(), siteline.Store({path!r})
+    client, store = siteline.Client(), siteline.Store({path!r})
 """
 
 

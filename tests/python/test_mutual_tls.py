@@ -340,8 +340,8 @@ CHILD = """
 import os, pickle, sys, siteline
 for client in (
     pickle.load(sys.stdin.buffer),
-    siteline.Client.from_env(ca_bundle=os.environ["CA"]),
-    siteline.Client.from_profile("plant"),
+    siteline.Client(ca_bundle=os.environ["CA"]),
+    siteline.Client(profile="plant"),
 ):
     print(client.subject, dict(client.discover()))
 """

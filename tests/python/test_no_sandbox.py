@@ -66,7 +66,7 @@ def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
         import siteline
 
         feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-18")
-        with siteline.Client.from_env() as client, siteline.Store({str(tmp_path / "s")!r}) as store:
+        with siteline.Client() as client, siteline.Store({str(tmp_path / "s")!r}) as store:
             print(len(client.scan(**{day}, interval="1h").collect()))
             print(client.sync(feed, store).complete)
             print(len(store.read("line-2", {day["start"]!r}, {day["end"]!r}).to_pandas()))

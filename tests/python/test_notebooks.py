@@ -134,7 +134,7 @@ def test_the_size_of_the_html_does_not_grow_with_the_points(sandbox):
     for points in (1_000, 20_000):
         sandbox.load(one_series(points))
         scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z",
-                                     end="2026-12-10T00:00Z", lag="1m")  # fmt: skip
+                                     end="2026-12-10T00:00Z", settle_lag="1m")  # fmt: skip
         sizes.append(len(scan.collect()._repr_html_()))
     assert max(sizes) < 30_000
 

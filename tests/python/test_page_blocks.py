@@ -46,7 +46,7 @@ def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypa
     (tmp_path / "config.toml").write_text("".join(kept), encoding="utf-8")
     keys.private_key().save(tmp_path / "plant-a.pem")
     monkeypatch.setenv("SITELINE_CONFIG", str(tmp_path / "config.toml"))
-    client = siteline.Client.from_profile("plant-a", ledger=tmp_path / "ledger")
+    client = siteline.Client(profile="plant-a", ledger=tmp_path / "ledger")
     assert client.subject == "subject-from-enrollment"
     assert client.allowance.limit == 5_000
 

@@ -94,7 +94,7 @@ def test_an_agent_on_a_network_serves_the_tasks(page, programs, sandbox, tmp_pat
     (tmp_path / "agent.pem").write_text(certificate)
     (tmp_path / "agent-key.pem").write_text(begin + key)
     monkeypatch.setenv("SITELINE_AGENT_CA", str(authority.file))
-    names["client"] = siteline.Client.from_profile("plant-a")
+    names["client"] = siteline.Client(profile="plant-a")
     run(
         programs["network"],
         {

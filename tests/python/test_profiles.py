@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -80,41 +81,39 @@ def test_a_named_profile_is_read_and_keywords_win(config, members, monkeypatch):
     write(
         config, **{"plant-a": {**members, "daily_allowance": 7, "settle_lag": "1h", "strict": True}}
     )
-    client = siteline.Client.from_profile("plant-a")
+    client = siteline.Client(profile="plant-a")
     assert sorted(client.discover()) == ["sites", "subject"]
     assert client.allowance.limit == 7
-    assert siteline.Client.from_profile("plant-a", daily_allowance=9).allowance.limit == 9
+    assert siteline.Client(profile="plant-a", daily_allowance=9).allowance.limit == 9
     monkeypatch.setenv("SITELINE_DAILY_ALLOWANCE", "11")
-    assert siteline.Client.from_profile("plant-a").allowance.limit == 7
-    assert siteline.Client.from_profile("plant-a", base_url="https://h.example").base_url == (
-        "https://h.example"
-    )
+    assert siteline.Client(profile="plant-a").allowance.limit == 7
+    assert siteline.Client("https://h.example", profile="plant-a").base_url == ("https://h.example")
 
 
 def test_variables_go_before_the_default_profile_and_arguments_before_both(
     config, members, monkeypatch
 ):
     write(config, default={**members, "daily_allowance": 7, "application": "profile/1"})
-    assert siteline.Client.from_env().allowance.limit == 7
+    assert siteline.Client().allowance.limit == 7
     monkeypatch.setenv("SITELINE_DAILY_ALLOWANCE", "11")
-    assert siteline.Client.from_env().allowance.limit == 11
-    assert siteline.Client.from_env(daily_allowance=13).allowance.limit == 13
-    siteline.Client.from_env().discover()
+    assert siteline.Client().allowance.limit == 11
+    assert siteline.Client(daily_allowance=13).allowance.limit == 13
+    siteline.Client().discover()
 
 
 def test_the_audience_of_a_profile_or_variable_reaches_assertions(config, members, monkeypatch):
     write(config, default={**members, "audience": "https://elsewhere.example.com"})
     with pytest.raises(siteline.errors.AuthenticationError, match="aud https://elsewhere"):
-        siteline.Client.from_profile("default").discover()
+        siteline.Client(profile="default").discover()
     usual = f"{members['base_url']}/api/customer/oauth/token"
     monkeypatch.setenv("SITELINE_AUDIENCE", usual)
-    siteline.Client.from_env().discover()
+    siteline.Client().discover()
 
 
 def test_a_wrong_assertion_setting_names_the_profile(config, members):
     write(config, a={**members, "assertion_lifetime": "6m"})
     with pytest.raises(siteline.errors.ConfigError, match="lifetime") as caught:
-        siteline.Client.from_profile("a")
+        siteline.Client(profile="a")
     assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
 
 
@@ -124,8 +123,8 @@ def test_the_file_and_the_profile_are_named_by_variables(config, members, monkey
     write(other, a={**members, "daily_allowance": 1}, b={**members, "daily_allowance": 2})
     monkeypatch.setenv("SITELINE_CONFIG", str(other))
     monkeypatch.setenv("SITELINE_PROFILE", "b")
-    assert siteline.Client.from_env().allowance.limit == 2
-    assert siteline.Client.from_profile("a").allowance.limit == 1
+    assert siteline.Client().allowance.limit == 2
+    assert siteline.Client(profile="a").allowance.limit == 1
 
 
 def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, members):
@@ -153,17 +152,21 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
         "allow_http": False,
         "ca_bundle": "ca.pem",
         "proxy": "http://proxy.example.com:3128",
+        "tz": "Europe/Berlin",
     }
-    keywords = set(inspect.signature(siteline.Client).parameters) - {
-        "credential",
-        "clock",
-        "on_request",
-    }
+    of_program = {"credential", "profile", "clock", "on_request", "http"}
+    keywords = set(inspect.signature(siteline.Client).parameters) - of_program
+    keywords |= {one.name for one in fields(siteline.types.Http)}
     # With an agent, key and ledger are not used: tests/python/test_agent.py has such a profile.
-    assert keywords - {"agent"} <= full.keys()
+    assert keywords - {"agent", "shape"} <= full.keys()
     shutil.copy(CERTIFICATE, config.parent / "ca.pem")
     write(config, full=full)
-    assert sorted(siteline.Client.from_profile("full").discover()) == ["sites", "subject"]
+    with config.open("a") as file:
+        file.write('\n[full.shape]\narray = "series"\n')
+    client = siteline.Client(profile="full")
+    assert sorted(client.discover()) == ["sites", "subject"]
+    assert client.tz == "Europe/Berlin"
+    assert client._handle.__getnewargs_ex__()[1]["shape"] == siteline.shapes.Shape(array="series")
     assert (config.parent / "plant.ledger").exists()
 
 
@@ -172,8 +175,8 @@ def test_the_async_client_has_both_constructors_too(config, members, monkeypatch
 
     async def main():
         async with (
-            siteline.AsyncClient.from_profile("default") as one,
-            siteline.AsyncClient.from_env(tries=2) as other,
+            siteline.AsyncClient(profile="default") as one,
+            siteline.AsyncClient(http=siteline.types.Http(tries=2)) as other,
         ):
             return sorted(await one.discover()), sorted(await other.discover())
 
@@ -183,7 +186,7 @@ def test_the_async_client_has_both_constructors_too(config, members, monkeypatch
 def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):
     monkeypatch.setenv("SITELINE_SUBJECT", "hunter2")
     with pytest.raises(siteline.errors.ConfigError) as caught:
-        siteline.Client.from_env()
+        siteline.Client()
     text = str(caught.value)
     assert "base_url and the private key are missing" in text
     for name in VARIABLES:
@@ -195,24 +198,24 @@ def test_the_error_for_missing_settings_names_every_place_searched(config, membe
     with pytest.raises(
         siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'
     ):
-        siteline.Client.from_env()
+        siteline.Client()
 
 
 def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
     write(config, a={**members, "dayly_allowance": 7})
     with pytest.raises(siteline.errors.ConfigError, match="Is daily_allowance meant") as caught:
-        siteline.Client.from_profile("a")
+        siteline.Client(profile="a")
     assert "dayly_allowance" in str(caught.value)
     write(config, a={**members, "passphrase": "hunter2"})
     with pytest.raises(siteline.errors.ConfigError, match="password_command") as caught:
-        siteline.Client.from_profile("a")
+        siteline.Client(profile="a")
     assert "hunter2" not in str(caught.value)
     write(config, a={**members, "tries": 0})
     with pytest.raises(siteline.errors.ConfigError, match="tries") as caught:
-        siteline.Client.from_profile("a")
+        siteline.Client(profile="a")
     assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
     with pytest.raises(siteline.errors.ConfigError, match='There are: "a"'):
-        siteline.Client.from_profile("b")
+        siteline.Client(profile="b")
 
 
 # Passphrase commands.
@@ -257,12 +260,12 @@ def test_a_command_is_read_from_a_profile_and_from_a_variable(
     command = prints(f"print({PASSPHRASE!r})")
     members["private_key_file"] = "~/locked.pem"
     write(config, default={**members, "password_command": command})
-    siteline.Client.from_profile("default").discover()
+    siteline.Client(profile="default").discover()
     write(config, default=members)
     with pytest.raises(siteline.errors.CredentialError, match="passphrase"):
-        siteline.Client.from_env()
+        siteline.Client()
     monkeypatch.setenv("SITELINE_PASSWORD_COMMAND", as_text(command))
-    siteline.Client.from_env().discover()
+    siteline.Client().discover()
 
 
 @pytest.mark.parametrize(
@@ -338,20 +341,20 @@ def test_a_profile_that_others_may_write_to_does_not_name_a_command_unnoticed(
     write(config, default=members)
     config.chmod(0o664)
     with pytest.warns(siteline.SitelineWarning, match=r"mode 664.*password_command runs.*go-w"):
-        siteline.Client.from_profile("default")
+        siteline.Client(profile="default")
     mark.unlink()
     write(config, default={**members, "strict": True})
     config.chmod(0o606)
     with pytest.raises(
         siteline.errors.CredentialError, match=r"Other users can write to .mode 606."
     ):
-        siteline.Client.from_profile("default")
+        siteline.Client(profile="default")
     assert not mark.exists(), "the command has run all the same"
     # A command of a variable, or none: whoever writes to the file chooses nothing that runs.
     del members["password_command"]
     write(config, default={**members, "private_key_file": str(locked)})
     with pytest.raises(siteline.errors.CredentialError, match="passphrase"):
-        siteline.Client.from_profile("default")
+        siteline.Client(profile="default")
 
 
 def test_an_invalid_command_is_refused(locked):

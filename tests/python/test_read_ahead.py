@@ -90,7 +90,7 @@ def test_a_failure_ahead_is_raised_once_when_that_page_is_taken(sandbox, totals,
 @pytest.mark.parametrize("way", WAYS)
 def test_asyncio_costs_the_same_requests(sandbox, totals, way):
     requests, reported = RequestCount(sandbox), []
-    client = siteline.AsyncClient._over(requests.client)
+    client = siteline.AsyncClient._over(requests.client._handle)
     scan = client.scan(**DAY, page_size=SIZE, progress=reported.append)
 
     async def read():

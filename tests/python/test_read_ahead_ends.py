@@ -73,7 +73,7 @@ def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_reques
 @pytest.mark.parametrize("steps", [1, 100])
 def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent, way, steps):
     server, client = silent
-    client = siteline.AsyncClient._over(client)
+    client = siteline.AsyncClient._over(client._handle)
 
     async def read():
         items = getattr(client.scan(site="S1", start=None), way)()

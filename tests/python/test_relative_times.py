@@ -48,7 +48,7 @@ def test_times_before_now_are_whole_buckets_and_fixed_when_the_scan_is_made(sand
         "2026-11-18T23:00:00Z",
         "2026-11-19T23:00:00Z",
     )
-    assert asked("-1d", "now", lag="1h", interval="1h")[1] == "2026-11-19T23:00:00Z"
+    assert asked("-1d", "now", settle_lag="1h", interval="1h")[1] == "2026-11-19T23:00:00Z"
 
     scan = client.scan(start="-7d", **LINE)
     query = scan.query
@@ -125,7 +125,7 @@ def test_times_before_now_of_a_store_count_from_the_newest_instant_that_was_read
 def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
     sandbox.fault(on="data", status=503)
     with pytest.raises(siteline.errors.ServiceUnavailable):
-        sandbox.client(tries=1).sync(make_feed(), store)
+        sandbox.client(http=siteline.types.Http(tries=1)).sync(make_feed(), store)
     for call in (store.points, lambda *range_: store.changes(range_[0], 0, *range_[1:])):
         with pytest.raises((siteline.errors.UnreadRange, siteline.errors.StoreError)):
             call("line-2", "-7d")

@@ -62,7 +62,9 @@ def test_a_secret_in_an_unexpected_reply_is_not_shown(tenant, caplog, on, name, 
     for status in (first, 400, 401, 500):
         tenant.sandbox.clear_faults()
         tenant.fault(on=on, status=status, body=body, headers=headers, times=20)
-        with tenant.client(tries=1, on_request=lambda note: logging.info(note)) as client:
+        with tenant.client(
+            http=siteline.types.Http(tries=1), on_request=lambda note: logging.info(note)
+        ) as client:
             for call in (client.discover, client.scan(site="S1", **HOUR).collect):
                 text = shown_by(call, caplog)
                 pieces = {SECRET[at : at + 8] for at in range(len(SECRET) - 7)}
@@ -79,7 +81,7 @@ def bomb():
 def test_a_reply_that_inflates_takes_little_memory(sandbox, on, bomb):
     resource = pytest.importorskip("resource")
     sandbox.fault(on=on, status=200, body=bomb, headers={"Content-Encoding": "gzip"}, times=20)
-    with sandbox.client(tries=1) as client:
+    with sandbox.client(http=siteline.types.Http(tries=1)) as client:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         with pytest.raises((siteline.errors.BodyTooLarge, siteline.errors.ProtocolError)):
             client.scan(site="S1", **HOUR).collect() if on == "data" else client.discover()

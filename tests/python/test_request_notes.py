@@ -273,13 +273,13 @@ def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
 
 
 def sync_now(sandbox, feed, store, on_request):
-    sandbox.client(on_request=on_request).sync(feed, store)
+    sandbox.client(on_request=on_request).sync(feed, store, concurrency=1)
 
 
 def sync_in_asyncio(sandbox, feed, store, on_request):
     async def main():
         async with sandbox.async_client(on_request=on_request) as client:
-            await client.sync(feed, store)
+            await client.sync(feed, store, concurrency=1)
 
     asyncio.run(main())
 

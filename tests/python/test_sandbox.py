@@ -340,7 +340,7 @@ def test_a_client_works_only_while_its_key_is_approved():
 
 
 def test_a_closed_sandbox_keeps_its_stats_and_serves_no_more(sandbox):
-    client = sandbox.client(tries=1)
+    client = sandbox.client(http=siteline.types.Http(tries=1))
     client.discover()
     assert sandbox.base_url in repr(sandbox)
     sandbox.close()
@@ -366,7 +366,7 @@ def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_clien
 def test_code_that_makes_its_own_client_runs_unmodified(siteline_sandbox, monkeypatch):
     for name, value in siteline_sandbox.env().items():
         monkeypatch.setenv(name, value)
-    with siteline.Client.from_env() as client:
+    with siteline.Client() as client:
         assert len(client.scan(site="S1", start=START, end=END, interval="1h").collect()) > 0
 
 

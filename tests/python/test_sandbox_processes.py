@@ -29,13 +29,13 @@ DAY = {
 }
 READ = f"""
     import siteline
-    with siteline.Client.from_env() as client:
+    with siteline.Client() as client:
         print(len(client.scan(**{DAY}).collect()), client.allowance.resets_at.date())
 """
 SERVE = """
     import os, sys
     import siteline
-    with siteline.Client.from_env() as client:
+    with siteline.Client() as client:
         for line in sys.stdin:
             client.discover()
             print(client.allowance.resets_at.isoformat(), flush=True)
@@ -98,7 +98,7 @@ def test_r19_unmodified_code_in_another_process_reads_a_sandbox(siteline_sandbox
 def test_r19_unmodified_code_in_this_process_has_the_clock(now, set_variables):
     with siteline.Sandbox(now=now) as sandbox:
         set_variables(sandbox.env())
-        with siteline.Client.from_env(max_retry_after="1h") as client:
+        with siteline.Client(http=siteline.types.Http(max_retry_after="1h")) as client:
             begin = sandbox.clock.now()
             sandbox.fault(on="data", status=503, retry_after=3_000)
             assert len(client.scan(**DAY).collect()) == 144
@@ -121,8 +121,8 @@ def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path):
         credential = siteline.Credential({subject!r}, {str(keys.FILE)!r})
         for client in (
             siteline.Client(url, credential=credential),
-            siteline.AsyncClient(url, credential=credential)._client,
-            siteline.Client.from_profile("default"),
+            siteline.Client._over(siteline.AsyncClient(url, credential=credential)._handle),
+            siteline.Client(profile="default"),
         ):
             print(len(client.scan(**{DAY}).collect()))
     """
@@ -145,7 +145,7 @@ def test_r19_a_forked_process_shares_the_clock_and_leaves_its_file():
         import builtins, os, sys, siteline
         builtins.kept = sandbox = siteline.Sandbox(now="{NOW}")
         os.environ.update(sandbox.env())
-        client = siteline.Client.from_env()
+        client = siteline.Client()
         client.discover()
         file = os.environ["{CLOCK}"].partition("#")[2]
         print(file)
@@ -183,7 +183,7 @@ def test_r19_where_the_sandbox_was_killed_its_clients_go_on_and_find_no_service(
     with start(script) as parent:
         environment = json.loads(parent.stdout.readline())
         set_variables(environment)
-        client = siteline.Client.from_env(tries=2)
+        client = siteline.Client(http=siteline.types.Http(tries=2))
         client.discover()
         parent.send_signal(signal.SIGKILL)
     for gone in (False, True):
@@ -209,7 +209,7 @@ def test_r19_the_file_of_the_clock_ends_with_the_sandbox(sandbox, set_variables)
     assert sandbox.clock.now() == datetime(2026, 11, 22, tzinfo=UTC)
     set_variables(environment)
     with pytest.raises(siteline.errors.ConfigError, match="cannot be read") as caught:
-        siteline.Client.from_env()
+        siteline.Client()
     assert "sandbox.env()" in caught.value.hint
     dropped = siteline.Sandbox()
     file = clock_file(dropped.env())
@@ -224,7 +224,7 @@ def test_r20_a_client_with_the_clock_of_a_sandbox_counts_in_memory_and_says_so_o
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     set_variables(sandbox.env())
     with caplog.at_level(logging.INFO, "siteline.ledger"):
-        client = siteline.Client.from_env()
+        client = siteline.Client()
         client.scan(**DAY).collect()
         client.scan(**DAY).collect()
     records = [record for record in caplog.records if record.name == "siteline.ledger"]
@@ -241,15 +241,15 @@ def test_r20_a_ledger_does_not_count_by_the_clock_of_a_sandbox(
     ledger = tmp_path / "ledger.txt"
     set_variables(sandbox.env())
     with pytest.raises(siteline.errors.ConfigError, match="cannot count by the clock of a sandbox"):
-        siteline.Client.from_env(ledger=ledger)
+        siteline.Client(ledger=ledger)
     monkeypatch.setenv("SITELINE_LEDGER", str(ledger))
     with pytest.raises(siteline.errors.ConfigError, match="SITELINE_LEDGER"):
-        siteline.Client.from_env()
+        siteline.Client()
     assert not ledger.exists()
     with siteline.Sandbox() as running:
         set_variables(running.env())
-        siteline.Client.from_env().discover()
+        siteline.Client().discover()
         assert ledger.exists(), "such a sandbox shows the machine's time"
         running.clock.advance("1s")
         with pytest.raises(siteline.errors.ConfigError):
-            siteline.Client.from_env()
+            siteline.Client()

@@ -218,7 +218,7 @@ def test_a_certificate_is_judged_at_each_request_by_the_clock_of_the_sandbox(bro
 @pytest.mark.parametrize("mode", ["data", "token"])
 @systems.MODES
 def test_its_clients_and_its_variables_have_the_certificate(mode, browse):
-    program = "import siteline; print(dict(siteline.Client.from_env().discover())['subject'])"
+    program = "import siteline; print(dict(siteline.Client().discover())['subject'])"
     with siteline.Sandbox(now=NOW, mutual_tls=mode) as sandbox:
         with sandbox.client(daily_allowance=5) as client:
             assert len(client.scan(**HOUR).collect()) == len(sandbox.expected(**HOUR))

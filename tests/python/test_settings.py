@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 import pytest
 import siteline
+from kit.grouped import grouped
 
 URL = "https://customer.example.com"
 INVALID = [
@@ -44,7 +45,9 @@ OF_ASSERTIONS = [
 def test_an_invalid_setting_is_a_config_error_that_names_it(key, setting):
     (name,) = setting
     with pytest.raises(siteline.errors.ConfigError, match=WORDS.get(name, name)) as caught:
-        siteline.Client(**{"base_url": URL, **setting}, credential=siteline.Credential("s", key))
+        siteline.Client(
+            **grouped({"base_url": URL, **setting}), credential=siteline.Credential("s", key)
+        )
     assert type(caught.value) is siteline.errors.ConfigError
     assert "hunter2" not in str(caught.value)
 
@@ -65,6 +68,10 @@ def test_a_client_with_an_assertion_setting_names_credential(key, client, name):
 
 def test_addresses_on_loopback_with_a_prefix_or_allowed_are_accepted(key):
     credential = siteline.Credential("s", key)
-    siteline.Client("http://customer.example.com", credential=credential, allow_http=True)
+    siteline.Client(
+        "http://customer.example.com",
+        credential=credential,
+        http=siteline.types.Http(allow_http=True),
+    )
     for url in ("http://127.0.0.1:8080", f"{URL}/prefix", "https://[::1]", f"{URL}:443/"):
         assert siteline.Client(url, credential=credential).base_url == url.rstrip("/")

@@ -31,9 +31,9 @@ def test_a_dask_frame_reads_what_one_scan_does_in_processes_that_share_an_agent(
 ):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
-    client = siteline.Client.from_env(daily_allowance=100)
+    client = siteline.Client(daily_allowance=100)
     with siteline.Agent(client) as agent:
-        scan = siteline.Client.from_env(agent=agent.address).scan(**WEEK)
+        scan = siteline.Client(agent=agent.address).scan(**WEEK)
         frame = runpy.run_path(str(RECIPE))["points"](scan)
         assert (frame.npartitions, sandbox.stats.data_requests) == (7, 0)
         found = frame.compute(scheduler="processes", num_workers=2)

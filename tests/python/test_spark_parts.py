@@ -138,7 +138,7 @@ def test_points_are_unique_over_partitions_in_every_shape_of_the_service(client,
 def test_more_pages_than_allowed_are_refused_with_both_numbers_and_no_request(
     sandbox, client, reading, most, error
 ):
-    client = siteline.Client.from_env(daily_allowance=60)
+    client = siteline.Client(daily_allowance=60)
     one = replace(reading(by="7"), density=Density(12, 40))
     plan, found, _ = one.planned(client)
     with pytest.raises(error or siteline.errors.AllowanceExhausted) as caught:
@@ -253,7 +253,7 @@ def test_a_denser_part_may_have_the_pages_that_others_are_not_expected_to_need(
     batches = [batch for part in found for batch in one.read(part, True, is_bounded=True)]
     assert sum(map(len, batches)) == 14 * 24 + 3 * 24 * 4
     assert plan.pages < sandbox.stats.data_requests - before <= 75
-    with pytest.raises(siteline.errors.QueryError, match="max_pages=40 was reached"):
+    with pytest.raises(siteline.errors.PageLimitReached, match="max_pages=40 was reached"):
         list(one.read(replace(found[-1], most=40), True, is_bounded=True))
 
 
@@ -261,7 +261,7 @@ def test_a_denser_part_may_have_the_pages_that_others_are_not_expected_to_need(
 def test_without_an_agent_a_task_that_no_ledger_counts_has_its_share(
     sandbox, client, reading, ledger
 ):
-    own = siteline.Client.from_env(daily_allowance=60, ledger=ledger)
+    own = siteline.Client(daily_allowance=60, ledger=ledger)
     one = replace(reading(by="2"), access=Access.of(own, None), density=Density(6, 40))
     plan, found, _ = one.planned(own)
     [first, second] = shared(plan, found, None)
@@ -277,7 +277,7 @@ def test_without_an_agent_tasks_of_the_drivers_host_count_in_its_ledger(tmp_path
     with siteline.Sandbox() as sandbox:
         for name, value in sandbox.env().items():
             monkeypatch.setenv(name, value)
-        own = siteline.Client.from_env(daily_allowance=60, ledger=tmp_path / "ledger")
+        own = siteline.Client(daily_allowance=60, ledger=tmp_path / "ledger")
         access = pickle.loads(pickle.dumps(Access.of(own, None)))
         assert access.is_shared
         with access.client(5) as task:

@@ -28,7 +28,7 @@ def make(sandbox, monkeypatch):
     agents = []
 
     def make(left=10_000, agent=None, **options):
-        client = siteline.Client.from_env(daily_allowance=left)
+        client = siteline.Client(daily_allowance=left)
         if agent is None:
             agents.append(agent := siteline.Agent(client))
         given = Options.parse({**QUERY, **options})
@@ -142,7 +142,7 @@ def test_where_data_becomes_denser_a_batch_still_fits_into_a_day(sandbox, make):
     load(sandbox, "2026-11-01", "2026-11-20")
     load(sandbox, "2026-11-16", "2026-11-20", tags=31)
     stored, offset, planned, days = {}, None, None, 0
-    client = siteline.Client.from_env(daily_allowance=60)
+    client = siteline.Client(daily_allowance=60)
     with siteline.Agent(client) as agent:
         while offset is None or offset["read"] < "2026-11-19T23:00:00Z":
             days += 1

@@ -23,7 +23,7 @@ QUERY = {"site": "S1", "start": "2026-11-18T00:00:00Z", "interval": "1h", "page_
 def agent(spark, sandbox, monkeypatch):
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
-    agent = siteline.spark.register(spark, siteline.Client.from_env(daily_allowance=10_000))
+    agent = siteline.spark.register(spark, siteline.Client(daily_allowance=10_000))
     yield agent
     agent.close()
 
@@ -104,7 +104,7 @@ def test_a_stream_that_is_killed_in_each_batch_has_the_truth_in_delta(
 def test_a_stream_with_an_end_or_without_an_allowance_says_so(spark, sandbox, agent, tmp_path):
     with pytest.raises(Exception, match="A stream has no end"):
         Stream(spark, tmp_path, end="2026-11-19T00:00:00Z").run(print)
-    few = siteline.Client.from_env(daily_allowance=2)
+    few = siteline.Client(daily_allowance=2)
     spent = siteline.spark.register(spark, few, agent=siteline.Agent(few))
     with pytest.raises(Exception, match="allowance is used up, and the stream has not read all"):
         Stream(spark, tmp_path).run(lambda batch, number: batch.count())

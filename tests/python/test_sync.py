@@ -173,7 +173,7 @@ def test_the_time_of_a_report_is_accepted_as_it_is_written(sandbox, store):
     written = report.to_dict()["now"]
     assert repr(store.read(feed, as_of=written)) == repr(store.read(feed, as_of=report))
     assert store.coverage(feed, written) == store.coverage(feed, report.now)
-    assert client.plan(feed, store, now=written, until=written).tasks == ()
+    assert client.plan(feed, store, until=written).tasks == ()
     with pytest.raises(siteline.errors.QueryError, match=r"start .*finer than a second"):
         client.scan(start=written)
     with pytest.raises(siteline.errors.QueryError, match=r"since=.*whole second"):

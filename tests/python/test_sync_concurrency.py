@@ -118,7 +118,7 @@ def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox,
         import siteline
         from kit.feeds import make_feed
         feeds = [make_feed(name, page_size=300, since="2026-11-18T00:00Z") for name in {NAMES!r}]
-        siteline.Client.from_env().sync(feeds, siteline.Store({str(path)!r}), concurrency=8)
+        siteline.Client().sync(feeds, siteline.Store({str(path)!r}), concurrency=8)
     """
     environment = {**os.environ, **sandbox.env(), "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(

@@ -49,8 +49,7 @@ def client(sandbox, subject, key_file):
         sandbox.base_url,
         credential=siteline.Credential(subject, key_file),
         settle_lag="7m",
-        tries=2,
-        application="travel/1",
+        http=siteline.types.Http(tries=2, application="travel/1"),
     )
 
 
@@ -96,10 +95,12 @@ def test_a_client_is_pickled_as_its_settings_and_the_path_of_its_key(
     again = repickled(client, key_file)
     assert again is not client
     assert (again.base_url, again.subject) == (client.base_url, client.subject)
-    assert again.__getnewargs_ex__()[1].keys() == client.__getnewargs_ex__()[1].keys()
-    for name, value in client.__getnewargs_ex__()[1].items():
+    assert (
+        again._handle.__getnewargs_ex__()[1].keys() == client._handle.__getnewargs_ex__()[1].keys()
+    )
+    for name, value in client._handle.__getnewargs_ex__()[1].items():
         if name != "credential":
-            assert again.__getnewargs_ex__()[1][name] == value, name
+            assert again._handle.__getnewargs_ex__()[1][name] == value, name
     again.discover()
 
 
@@ -164,7 +165,7 @@ def test_a_client_from_variables_is_pickled_as_their_names(sandbox, monkeypatch)
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
     pem = sandbox.env()["SITELINE_PRIVATE_KEY"]
-    client = siteline.Client.from_env(tries=3)
+    client = siteline.Client(http=siteline.types.Http(tries=3))
     pickled = pickle.dumps(client)
     assert not any(line.encode() in pickled for line in pem.splitlines()[1:-1])
     pickle.loads(pickled).discover()
@@ -183,7 +184,7 @@ def test_a_client_from_a_profile_is_pickled_as_its_settings(
         f"password_command = {command}\n"
     )
     monkeypatch.setenv("SITELINE_CONFIG", str(config))
-    repickled(siteline.Client.from_profile("plant-a"), key_file).discover()
+    repickled(siteline.Client(profile="plant-a"), key_file).discover()
 
 
 def refusals(subject, key, key_file, locked_file):
@@ -228,7 +229,9 @@ def test_a_clock_and_the_password_of_a_proxy_are_not_pickled(sandbox, subject, k
 
 def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_file):
     credential = siteline.Credential(subject, key_file)
-    client = siteline.AsyncClient(sandbox.base_url, credential=credential, tries=2)
+    client = siteline.AsyncClient(
+        sandbox.base_url, credential=credential, http=siteline.types.Http(tries=2)
+    )
 
     async def read(client):
         async with client:
@@ -244,9 +247,8 @@ def test_an_async_client_and_its_scans_can_be_pickled_too(sandbox, subject, key_
 
 
 def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
-    shape = siteline.shapes.Shape(array="series", missing_cursor="end")
     scan = client.scan(
-        **QUERY, filters={"machineId": ["M1", "M2"]}, shape=shape, max_pages=9, deadline="1m",
+        **QUERY, filters={"machineId": ["M1", "M2"]}, max_pages=9, deadline="1m",
         extra_columns=["quality"], keep_raw=True, page_size=7,
     )  # fmt: skip
     again = repickled(scan, key_file)
@@ -256,7 +258,7 @@ def test_a_scan_is_pickled_as_its_query_and_settings(client, key_file):
     assert next(again.pages()).raw[:500] == next(scan.pages()).raw[:500]
     assert again.collect().to_pandas().equals(scan.collect().to_pandas())
     again = repickled(client.scan(**QUERY, page_size=7, max_pages=1), key_file)
-    with pytest.raises(siteline.errors.QueryError, match="max_pages"):
+    with pytest.raises(siteline.errors.PageLimitReached, match="max_pages"):
         again.collect()
 
 

@@ -26,13 +26,14 @@ def serve(shared_sandbox):
     client = shared_sandbox.client()
     headers = {"Content-Type": "application/json"}
 
-    def read(body, **options):
+    def read(body, shape=None, **options):
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
         shared_sandbox.clear_faults()
         shared_sandbox.fault(on="data", status=200, body=body, headers=headers)
         try:
-            return client.scan(**QUERY, **options).collect()
+            reader = client if shape is None else shared_sandbox.client(shape=shape)
+            return reader.scan(**QUERY, **options).collect()
         finally:
             shared_sandbox.clear_faults()
 

@@ -32,9 +32,11 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan.records(named=True, fresh=True), RecordIterator[Record])
     assert_type(scan.collect().records(named=True), RecordIterator[Record])
     client.scan(site=7, start=None, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
-    assert_type(siteline.Client.from_env(settle_lag="5m", tries=2), siteline.Client)
-    assert_type(siteline.Client.from_profile("plant-a", ca_bundle="ca.pem"), siteline.Client)
-    assert_type(siteline.AsyncClient.from_profile("plant-a"), siteline.AsyncClient)
+    assert_type(
+        siteline.Client(settle_lag="5m", http=siteline.types.Http(tries=2)), siteline.Client
+    )
+    assert_type(siteline.Client(profile="plant-a", ca_bundle="ca.pem"), siteline.Client)
+    assert_type(siteline.AsyncClient(profile="plant-a"), siteline.AsyncClient)
     siteline.Credential("s", "key.pem", password_command=["pass", "show", "plant"])
     client.scan(site="S1", start=None, progress=True)
     client.scan(site="S1", start=None, progress=on_progress)

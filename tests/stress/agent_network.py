@@ -61,7 +61,7 @@ with siteline.Sandbox() as sandbox:
 """
 CLIENT = """
 import siteline
-with siteline.Client.from_env() as client:
+with siteline.Client() as client:
     scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
                        interval="1h", page_size=30)
     print(len(scan.collect()))

@@ -72,6 +72,8 @@ pub enum Kind {
     ServiceUnavailable,
     /// The caller's deadline passed.
     DeadlineExceeded,
+    /// The read has more pages than `max_pages`.
+    PageLimitReached,
     /// A store could not be opened, read or written.
     StoreError,
     /// Another process or thread is writing to the store.

@@ -73,7 +73,7 @@ def client(shown: Client, name: str = "Client") -> str:
         ("requests today", _requests_today(shown)),
         ("clocks", _skew(shown.clock_skew)),
     ]
-    state = ["closed"] if shown._is_closed() else []
+    state = ["closed"] if repr(shown).endswith(", closed>") else []
     return card(name, [text(shown.base_url, 200), *state], pairs(rows))
 
 

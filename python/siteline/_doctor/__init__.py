@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from siteline._records.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
-    from siteline._core import Client
     from siteline.aio import AsyncClient
+    from siteline.client import Client
 
 __all__ = ["doctor"]
 
@@ -37,7 +37,7 @@ def doctor(
     beside the ledger that a request is counted in, and changes none.
 
     - ``client``: whose settings, ledger and token are looked at; ``None`` takes those of
-      ``profile``, else those that :meth:`Client.from_env` would take
+      ``profile``, else those of :class:`Client` without arguments
     - ``offline``: open no connection
     - ``enrolled_jwk``: the public key that was enrolled, as a ``dict`` or the path of its file; it
       is compared with the key

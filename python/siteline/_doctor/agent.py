@@ -19,10 +19,10 @@ def agent(look: Look) -> Seen:
         return fail(look.agent_error)
     if not look.has_agent:
         return skipped("no agent is set")
-    place = look.client._settings()["agent"].partition("#")[0]
+    place = look.handle.settings()["agent"].partition("#")[0]
     if look.offline and place.startswith("https:"):
         return skipped("offline")
-    state = look.client._agent_state()
+    state = look.handle.agent_state()
     own, its = (
         f"{subject} of {base_url}"
         for base_url, subject in (

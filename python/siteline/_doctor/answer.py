@@ -78,7 +78,7 @@ def clock(look: Look) -> Seen:
 
 def _error(look: Look) -> float:
     """Returns the measurement error of the clock difference, in seconds."""
-    return look.client._skew_error() or 0.0
+    return look.handle.skew_error() or 0.0
 
 
 def token(look: Look) -> Seen:
@@ -122,7 +122,7 @@ def _causes(look: Look) -> Iterator[str]:
 
 def scopes(look: Look) -> Seen:
     """Whether all scopes that are asked for are granted."""
-    asked = " ".join(look.client._settings()["scopes"])
+    asked = " ".join(look.handle.settings()["scopes"])
     facts, error = look.exchange()
     if isinstance(error, ScopeError):
         return fail(error)

@@ -28,7 +28,7 @@ def assertion(look: Look) -> Seen:
     if isinstance(look.credential, MutualTls):
         return skipped("a client certificate proves who we are")
     try:
-        made = look.client._own_assertion()
+        made = look.handle.own_assertion().wait()
     except CredentialError:
         raise
     except ConfigError:
@@ -52,7 +52,7 @@ def assertion(look: Look) -> Seen:
 
 def overridden(look: Look) -> str | None:
     """Return the ``aud`` that was set in the place of the usual one, if one was."""
-    audience: str | None = look.client._settings()["audience"]
+    audience: str | None = look.handle.settings()["audience"]
     return audience if audience != look.client.base_url + _TOKEN_PATH else None
 
 

@@ -96,7 +96,7 @@ def _certificate(look: Look, certificate: MutualTls) -> Seen:
     """Whether it is within its time. That its key belongs to it was checked when it was read."""
     if look.enrolled_jwk is not None:
         return fail(ConfigError("enrolled_jwk belongs to a credential, not to a certificate."))
-    now = look.client._settings()["now"]
+    now = look.handle.settings()["now"]
     begins, ends = certificate.not_before, certificate.not_after
     seen = f"{certificate.subject}, with its key, until {to_second(ends)} UTC"
     if now >= ends:

@@ -25,12 +25,12 @@ def ledger(look: Look) -> Seen:
         return skipped("the subject is not known: key failed")
     if look.has_agent:
         return skipped("the agent counts")
-    facts = look.client._settings()
+    facts = look.handle.settings()
     file = facts["ledger"]
     if file is None:
         return ok("in memory: requests are counted by this process alone")
     try:
-        is_there = look.client._look_at_ledger()
+        is_there = look.handle.look_at_ledger()
         if not is_there:
             _require_folder(Path(file), is_named="ledger" in facts["given"])
     except StoreCorrupt:

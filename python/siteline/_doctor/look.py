@@ -7,7 +7,8 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from siteline._core import Client
+from siteline import _core
+from siteline.client import Client
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,7 +53,9 @@ class Look:
     ) -> None:
         """Look at nothing yet."""
         # An AsyncClient has one inside.
-        self.given: Client | None = client if isinstance(client, Client | None) else client._client
+        self.given: Client | None = (
+            client if isinstance(client, Client | None) else Client._over(client._handle)
+        )
         self.profile, self.offline = profile, offline
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
         self.key_error: Exception | None = None
@@ -87,6 +90,11 @@ class Look:
         return self._client is not None
 
     @property
+    def handle(self) -> _core.Client:
+        """The core's side of the client."""
+        return self.client._handle
+
+    @property
     def client(self) -> Client:
         """The client of the settings, whose check comes before all that ask for it."""
         assert self._client is not None
@@ -95,12 +103,12 @@ class Look:
     @property
     def has_agent(self) -> bool:
         """Whether an agent has the key and the count."""
-        return self._client is not None and bool(self._client._settings()["agent"])
+        return self._client is not None and bool(self.handle.settings()["agent"])
 
     @property
     def credential(self) -> Credential | MutualTls:
         """Its credential."""
-        return self.client._credential
+        return self.handle.credential
 
     @property
     def sends(self) -> str:
@@ -112,14 +120,14 @@ class Look:
     def way(self) -> tuple[_Way, Exception | None]:
         """Go the way to the service; how far it went, and why not further."""
         if self._way is None:
-            self._way = self.client._walk_path()
+            self._way = self.handle.walk_path().wait()
         return self._way
 
     def exchange(self) -> Exchange:
         """Take the token that is there, or ask for one."""
         if self._exchange is None:
             try:
-                self._exchange = Exchange(self.client._token_once(), None)
+                self._exchange = Exchange(self.handle.token_once().wait(), None)
             except Exception as error:
                 self._exchange = Exchange(None, error)
         return self._exchange

@@ -20,7 +20,7 @@ _BY_PROXY = "the proxy does it"
 
 def proxy(look: Look) -> Seen:
     """Which proxy is used, and whether it connects to the service."""
-    planned = look.client._planned_path()
+    planned = look.handle.planned_path()
     used = planned["proxy"]
     if used is None:
         return ok("none")
@@ -70,7 +70,7 @@ def tls(look: Look) -> Seen:
         return ok(seen)
     ends = datetime.fromisoformat(shake["not_after"])
     seen += f"; the certificate is of {shake['issuer']}, until {to_minute(ends)} UTC"
-    if ends - look.client._settings()["now"] < SOON:
+    if ends - look.handle.settings()["now"] < SOON:
         return warn(seen, "Whoever runs the service must renew it.")
     return ok(seen)
 

@@ -34,7 +34,7 @@ _UNUSUAL = {
 def discovery(look: Look) -> Seen:
     """Whether the service lists what may be read (§4.2)."""
     listed, error = look.discovery()
-    if isinstance(error, ScopeError) and _SCOPE not in look.client._settings()["scopes"]:
+    if isinstance(error, ScopeError) and _SCOPE not in look.handle.settings()["scopes"]:
         return warn(told(error), f"The scope {_SCOPE} is not asked for.")
     if error is not None:
         return fail(error)

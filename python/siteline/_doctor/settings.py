@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import Client, _paths, _sources
+from siteline import _core
+from siteline._core import _paths, _sources
 from siteline._doctor.seen import Seen, fail, ok, warn
+from siteline.client import Client
 from siteline.credentials import Credential, PrivateKey
 from siteline.errors import AgentUnavailable, ConfigError, CredentialError, SitelineWarning
 
@@ -19,8 +21,8 @@ __all__: list[str] = []
 def settings(look: Look) -> Seen:
     """Make the client, or take the one that was given."""
     if look.given is not None:
-        look.use(look.given._sending_once())
-        names = ["base_url", "credential", *look.client._settings()["given"]]
+        look.use(Client._over(look.given._handle.sending_once()))
+        names = ["base_url", "credential", *look.handle.settings()["given"]]
         return ok(f"{_whose(look)}; given in the program: {', '.join(names)}")
     told = _told(look)
     try:
@@ -47,17 +49,23 @@ def _make(look: Look, told: dict[str, Any] | None) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SitelineWarning)
         try:
-            look.use(Client._once_from(look.profile))
+            look.use(_once(look.profile))
         except CredentialError as error:
             look.key_error = error
             subject = told["subject"] if told else None
             look.is_subject_known = subject is not None
             nothing = Credential(subject or "unknown", PrivateKey.generate(2048))
-            look.use(Client._once_from(look.profile, credential=nothing))
+            look.use(_once(look.profile, credential=nothing))
     file = None if look.has_agent else getattr(look.credential, "_key_file", None)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key looks at its file by itself.
     look.warnings = [text for text in texts if file is None or str(file) not in text]
+
+
+def _once(profile: str | None, **options: Any) -> Client:
+    """Make a client that sends each request once."""
+    handle = _core.Client(profile=profile, sends_once=True, **options)
+    return Client._over(handle)
 
 
 def _whose(look: Look) -> str:

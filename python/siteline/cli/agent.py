@@ -148,10 +148,7 @@ def _started(options: argparse.Namespace, listen: str | None) -> Agent:
             'python -c "import secrets; print(secrets.token_urlsafe(32))"',
         )
     # Whatever agent the profile or the variable names for others.
-    if options.profile is None:
-        client = Client.from_env(agent="")
-    else:
-        client = Client.from_profile(options.profile, agent="")
+    client = Client(profile=options.profile, agent="")
     agent = Agent(
         client,
         listen=listen,

@@ -19,9 +19,7 @@ def client_of(
     """Make the client of ``--profile``, else of the ``SITELINE_*`` variables. Sends nothing."""
     from siteline import Client
 
-    if options.profile is not None:
-        return Client.from_profile(options.profile, on_request=on_request)
-    return Client.from_env(on_request=on_request)
+    return Client(profile=options.profile, on_request=on_request)
 
 
 def progress_of(options: argparse.Namespace) -> bool:

@@ -55,6 +55,7 @@ _OF_CLASSES = {
     "RedirectRefused": Exit.USAGE,
     "TransportError": Exit.TEMPORARY,
     "DeadlineExceeded": Exit.TEMPORARY,
+    "PageLimitReached": Exit.INCOMPLETE,
     "ProtocolError": Exit.DAMAGED,
     "CursorLoop": Exit.INCOMPLETE,
     "EndlessChain": Exit.INCOMPLETE,

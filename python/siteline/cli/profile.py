@@ -73,7 +73,8 @@ def _check(members: dict[str, Any]) -> None:
     """
     import os
 
-    from siteline import Client, Credential
+    from siteline import Credential
+    from siteline._core import Client
 
     of_credential = {
         *("base_url", "subject", "private_key_file", "password_command", "kid"),
@@ -99,7 +100,7 @@ def _missing(name: str) -> SitelineError | None:
     from siteline.errors import SitelineError
 
     try:
-        Client.from_profile(name).close()
+        Client(profile=name).close()
     except SitelineError as error:
         return error
     return None

@@ -63,7 +63,7 @@ def scan_of(
     if end is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            now = client.scan(start=None, lag=0, **query_of(options)).query.end
+            now = client.scan(start=None, settle_lag=0, **query_of(options)).query.end
         assert now is not None
         if now < end:
             warnings.warn(

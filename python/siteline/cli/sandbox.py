@@ -32,7 +32,7 @@ def add(commands: _Commands) -> None:
         _run,
         SUMMARIES["sandbox"],
         "Serves until Ctrl-C or SIGTERM, which end it with status 0. It prints its address "
-        "first. The env file has the variables for siteline and Client.from_env(): "
+        "first. The env file has the variables for siteline and Client(): "
         "`set -a; . FILE; set +a` sets them in a shell. It is removed at the end.",
     )
     made.add_argument("--port", metavar="N", type=int, help="the port; without it any free one")

@@ -54,7 +54,7 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
         "--wait", metavar="DURATION", help="wait so long for another run of the same feed"
     )
     limits.add_argument(
-        "--concurrency", metavar="N", type=_number, help="requests under way at once (1)"
+        "--concurrency", metavar="N", type=_number, help="requests under way at once (4)"
     )
     limits.add_argument("--deadline", metavar="DURATION", help="give a run so much time")
     add_skip_code(limits)

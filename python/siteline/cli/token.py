@@ -84,16 +84,10 @@ def _check(client: Client) -> _Check:
     return _Check(scopes, log.lifetime, log.names_scopes, refusal, spent)
 
 
-def _scopes_of(client: Client) -> list[str] | None:
-    """Return the scopes that the client asks for; ``None`` where it does not say."""
-    import inspect
-
-    try:
-        scopes = client.__getnewargs_ex__()[1].get("scopes")
-    except TypeError:  # it has a setting that is not pickled, such as a proxy's password
-        return None
-    scopes = scopes or inspect.signature(type(client)).parameters["scopes"].default
-    return scopes.split() if isinstance(scopes, str) else list(scopes)
+def _scopes_of(client: Client) -> list[str]:
+    """Return the scopes that the client asks for."""
+    scopes: list[str] = client._handle.settings()["scopes"]
+    return scopes
 
 
 def _members(check: _Check) -> dict[str, Any]:

@@ -27,9 +27,8 @@ from siteline.dlt._kept import KeptStates
 from siteline.dlt._rows import COLUMNS, KEY, newest, rows_of
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from siteline._core import Client, SyncPages, _PullOptions
+    from siteline._core import SyncPages
+    from siteline.client import Client
     from siteline.types import SyncReport
 
     _Step: TypeAlias = tuple[pa.Table | None, dict[str, bytes]]
@@ -73,7 +72,7 @@ def points(
     feeds: Feed | Iterable[Feed],
     *,
     name: str = "points",
-    **options: Unpack[_PullOptions],
+    **options: Any,
 ) -> Points:
     """Make a resource of dlt that brings the points of feeds up to date.
 
@@ -114,7 +113,7 @@ def points(
 class _Run:
     """What a resource and its copies read, and how their last run ended."""
 
-    def __init__(self, client: Client, feeds: list[Feed], options: _PullOptions) -> None:
+    def __init__(self, client: Client, feeds: list[Feed], options: dict[str, Any]) -> None:
         self._client, self._feeds, self._options = client, feeds, options
         self.report: SyncReport | None = None
         self.error: SitelineError | None = None

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import Client, Shape
+from siteline import _core
+from siteline.client import Client
 from siteline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _OWN = (
     "allow_http",
     "ca_bundle",
     "proxy",
+    "tz",
+    "shape",
 )
 _environment = threading.Lock()
 
@@ -73,17 +76,16 @@ class Access:
     variables: dict[str, str] = field(default_factory=dict, repr=False)
     host: str = field(default_factory=this_host)
     """The driver's."""
-    shape: Shape | None = None
     has_file: bool = True
     """Whether the ledger is a file, in which all processes of a host count, and not in memory."""
 
     @classmethod
-    def of(cls, client: Client, agent: Agent | None, shape: Shape | None = None) -> Access:
+    def of(cls, client: Client, agent: Agent | None) -> Access:
         """What workers need to read what this client reads."""
         given: dict[str, Any] = {}
         own = None
         try:
-            given = client.__getnewargs_ex__()[1]
+            given = client._handle.__getnewargs_ex__()[1]
             own = pickle.dumps(given)
         except TypeError as error:  # a key or passphrase that was given itself stays here
             _check_given(client, error)
@@ -95,8 +97,7 @@ class Access:
             settings,
             address,
             _variables(address, agent),
-            shape=shape,
-            has_file=client._settings()["ledger"] is not None,
+            has_file=client._handle.settings()["ledger"] is not None,
         )
 
     @property
@@ -125,7 +126,8 @@ class Access:
         elif self.own is not None:
             settings = pickle.loads(self.own)
             if not self._is_here:
-                settings = {**settings, "agent": "", "ledger": None}
+                settings = {**settings, "agent": ""}
+                settings.pop("ledger", None)
             if share is not None and not self.is_shared:
                 settings = {**settings, "ledger": "memory", "daily_allowance": share}
         else:
@@ -135,7 +137,7 @@ class Access:
                 "siteline.Agent(client, listen='https://...'), or name a profile.",
             )
         with self._with_variables():
-            return Client(self.base_url, **settings)
+            return Client._over(_core.Client(self.base_url, **settings))
 
     @contextmanager
     def _with_variables(self) -> Iterator[None]:
@@ -166,7 +168,7 @@ def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:
 
 def _check_given(client: Client, error: TypeError) -> None:
     """Refuse a client whose settings would be others in its tasks, and say why."""
-    lost = [name for name in client._settings()["given"] if name in _OWN]
+    lost = [name for name in client._handle.settings()["given"] if name in _OWN]
     if lost:
         raise ConfigError(
             f"{', '.join(lost)} of the client cannot travel to tasks: {error}"
@@ -175,6 +177,5 @@ def _check_given(client: Client, error: TypeError) -> None:
 
 def own_access(profile: str | None) -> Access:
     """Return the access of a profile that was not registered, or of the environment."""
-    client = Client.from_env() if profile is None else Client.from_profile(profile)
-    with client:
+    with Client(profile=profile) as client:
         return Access.of(client, None)

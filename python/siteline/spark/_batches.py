@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._core import Client, Shape
+    from siteline.client import Client
     from siteline.spark._partitions import Part
 
 DDL = (
@@ -49,7 +49,6 @@ def read(
     client: Client,
     query: dict[str, Any],
     part: Part,
-    shape: Shape | None,
     zone: bool,
     max_pages: int | None,
 ) -> Iterator[pa.RecordBatch]:
@@ -64,7 +63,6 @@ def read(
 
     scan = client.scan(
         **{**query, "start": part.start, "end": part.end},
-        shape=shape,
         max_pages=max_pages,
     )
     points = scan.to_arrow()

@@ -6,9 +6,9 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import Client, Shape
 from siteline._warn import warn
 from siteline.agent import Agent
+from siteline.client import Client
 from siteline.errors import ClosedError, ConfigError
 from siteline.frames import missing
 from siteline.spark._access import Access
@@ -33,18 +33,16 @@ def register(
     client: Client | str | None = None,
     *,
     agent: Agent | bool = True,
-    shape: Shape | None = None,
 ) -> Agent | None:
     """Let a session read ``format("siteline")``, and return the agent that its tasks use.
 
     - ``client``: the name of a profile; a :class:`siteline.Client`; ``None`` for the variables of
-      :meth:`Client.from_env`. Call it for each profile that is read: ``option("profile", name)``
+      :class:`Client`. Call it for each profile that is read: ``option("profile", name)``
       chooses between several
     - ``agent``: ``True`` starts one in this process, once for a service and subject, which serves
       the tasks on this machine until the process ends. For executors on others pass an
       :class:`siteline.Agent` that listens on a network: its address and secret travel to them.
       ``False`` for none: each task signs for itself, with the key that its host has
-    - ``shape``: as of :meth:`Client.scan`
 
     The key stays in the driver. Where the driver is itself a client of an agent
     (``SITELINE_AGENT``), its tasks are too, and the result is ``None``.
@@ -56,11 +54,11 @@ def register(
     source = _source()
     name = client if isinstance(client, str) else None
     if not isinstance(client, Client):
-        client = Client.from_env() if client is None else Client.from_profile(client)
+        client = Client(profile=client)
     started = _agent(client) if agent is True else agent or None
     if started is not None:
         _check(client, started)
-    access = Access.of(client, started, shape)
+    access = Access.of(client, started)
     if not access.is_for_all_hosts and not _is_local(spark):
         warn(
             [
@@ -146,7 +144,7 @@ def _is_closed(agent: Agent) -> bool:
 
 def _is_served(client: Client) -> bool:
     try:
-        return bool(client.__getnewargs_ex__()[1].get("agent"))
+        return bool(client._handle.__getnewargs_ex__()[1].get("agent"))
     except TypeError:  # a key that was given itself
         return False
 

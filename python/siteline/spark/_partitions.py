@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from siteline._core import Client, Scan
+    from siteline._core import Scan
+    from siteline.client import Client
     from siteline.page import Page
 
 LEAST_PAGES = 10

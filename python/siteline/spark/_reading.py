@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._core import Client, Scan
+    from siteline._core import Scan
+    from siteline.client import Client
     from siteline.spark._options import Options
     from siteline.types import Plan
 
@@ -58,21 +59,21 @@ class Reading:
 
     def scan(self, client: Client) -> Scan:
         """Return the whole of it as a scan."""
-        return client.scan(**self.options.query, shape=self.access.shape)
+        return client.scan(**self.options.query)
 
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
         """Plan it, reading a page where the density is not known."""
         scan, query = self.scan(client), self.options.query
         density, most = self.density, self.options.max_pages or MOST_PAGES
         if density is None:
-            density, _ = measure(client, scan, {**query, "shape": self.access.shape}, most)
+            density, _ = measure(client, scan, query, most)
         found = parts(scan, density, self.options.by)
         return plan_of(client, scan, found), found, density
 
     def read(self, part: Part, zone: bool, *, is_bounded: bool) -> Iterator[pa.RecordBatch]:
         """Read a part within a task, as :func:`siteline.spark._batches.read`."""
-        query, shape = self.options.query, self.access.shape
+        query = self.options.query
         most = part.most if is_bounded else None
         # Closing it gives back what the agent lent and the task did not use.
         with self.access.client(part.share) as client:
-            yield from _batches.read(client, query, part, shape, zone, most)
+            yield from _batches.read(client, query, part, zone, most)

@@ -15,8 +15,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from siteline._core import Client, Feed
+from siteline._core import Feed
 from siteline._times import iso
+from siteline.client import Client
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
 from siteline.spark import _batches
 from siteline.spark._partitions import (
@@ -140,8 +141,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._client
 
     def _scan(self, start: datetime, end: datetime) -> Scan:
-        shape = self._reading.access.shape
-        return self._open().scan(**self._reading.options.between(start, end).query, shape=shape)
+        return self._open().scan(**self._reading.options.between(start, end).query)
 
     def _now(self) -> datetime:
         """Return the service's time, which a page tells, where one is left."""
@@ -217,7 +217,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _measure(self, read: list[Range], most: int, *, is_careful: bool = False) -> Density:
         """Return the density of the densest range."""
-        query = {**self._reading.options.query, "shape": self._reading.access.shape}
+        query = self._reading.options.query
         # What has twice the pages of a batch is not looked at any longer.
         enough = 2 * most * (self._width / length(read)) if is_careful else None
         scans, most = [self._scan(*one) for one in read], max(1, most)

@@ -15,7 +15,7 @@ from .command import COMMAND, environment
 READER = """
 import sys
 import siteline
-client = siteline.Client.from_env()
+client = siteline.Client()
 scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z", interval="1h",
                    page_size=30)
 print(len(scan.collect()))

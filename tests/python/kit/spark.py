@@ -43,7 +43,7 @@ def client_by_variables(sandbox: Any, monkeypatch: Any) -> siteline.Client:
     """Returns a client that has its key from a variable, so that tasks can use its settings."""
     for name, value in sandbox.env().items():
         monkeypatch.setenv(name, value)
-    return siteline.Client.from_env(daily_allowance=1000)
+    return siteline.Client(daily_allowance=1000)
 
 
 @contextlib.contextmanager

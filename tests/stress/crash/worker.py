@@ -46,7 +46,7 @@ def main() -> int:
             raise Enough
 
     try:
-        client = siteline.Client.from_env(clock=clock, ledger=job["ledger"])
+        client = siteline.Client(clock=clock, ledger=job["ledger"])
         with siteline.Store(job["store"]) as store:
             report("begin")
             maintain(store, job)

@@ -106,7 +106,7 @@ class Oracle:
         if not (new or outcome.done):
             return None
         with self.client() as client:
-            report = client.sync(feed, self.store, now=self.harness.now, max_pages=new or None)
+            report = client.sync(feed, self.store, max_pages=new or None)
         self.own += report.requests
         self.own_pages += report.pages
         self.revised, self.flagged = self.revised + report.revised, self.flagged + report.flagged

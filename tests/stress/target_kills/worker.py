@@ -30,7 +30,7 @@ def sync(target: Any, job: dict[str, Any], pipe: Connection) -> dict[str, tuple[
         target.compact()
     feeds = [siteline.Feed(**feed) for feed in job.pop("feeds")]
     clock = siteline.testing.Clock(job["now"])
-    with siteline.Client.from_env(clock=clock, ledger=job.pop("ledger")) as client:
+    with siteline.Client(clock=clock, ledger=job.pop("ledger")) as client:
         report = client.sync(
             feeds, target, progress=lambda progress: pipe.send(("ack", progress.pages)), **job
         )

@@ -200,7 +200,7 @@ impl Gathering {
             self.collects.iter().map(|collect| collect.partial().unwrap_or_default()).collect();
         // A scan that begins again has dropped its pages; the failure has them.
         for (number, ReadFailure { bookmark, partial: table, error }) in failures {
-            let at_limit = error.kind() == Kind::QueryError;
+            let at_limit = error.kind() == Kind::PageLimitReached;
             scans[number] = Partial { bookmark, table, is_whole: false, at_limit };
         }
         GatherFailure { index, error, scans }

@@ -55,7 +55,7 @@ pub mod table;
 pub use self::end::End;
 pub use self::lessor::ClientLessor;
 pub use self::listed::ListedIds;
-pub use self::scan_input::{ScanInput, start_left_out};
+pub use self::scan_input::ScanInput;
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;
 pub use self::settings::ReadSettings;

@@ -9,7 +9,7 @@ use super::send::Client;
 use super::settings::ReadSettings;
 use crate::auth::Checked;
 use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, Shape};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
                         (§4.5.1). Give an earlier start, a smaller interval or lag, or an end.";
@@ -65,16 +65,6 @@ impl ScanInput {
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
         Ok(Scan::new(client.clone(), query, decode, self.settings))
     }
-}
-
-/// The error of a scan whose start was left out (K16): `None` must be written on purpose.
-#[must_use]
-pub fn start_left_out() -> Error {
-    let message = "start= is left out: without it the service decides where the points begin.";
-    Error::new(Kind::QueryError, message).with_hint(
-        "That may be years ago, and each page costs a request of the daily allowance. Write \
-         start=\"2026-11-01\" (a day in UTC) or a time, or start=None to let the service decide.",
-    )
 }
 
 impl From<&Scan> for ScanInput {

@@ -196,7 +196,7 @@ impl Chain {
     /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
     ///
     /// # Errors
-    /// `Kind::QueryError` at `max_pages` (P2); without it `Kind::EndlessChain` (P14).
+    /// `Kind::PageLimitReached` at `max_pages` (P2); without it `Kind::EndlessChain` (P14).
     pub fn wire(&self) -> Result<Option<String>> {
         if self.pages == 0 {
             log::debug!(target: "siteline::data", "reading {}", self.query);
@@ -210,7 +210,7 @@ impl Chain {
             Some(limit) if self.pages_of_this_chain() >= limit => {
                 let message =
                     format!("max_pages={limit} was reached and the chain is not at its end");
-                Err(Error::new(Kind::QueryError, message)
+                Err(Error::new(Kind::PageLimitReached, message)
                     .with_hint("Continue with scan.resume(error.bookmark), or raise max_pages."))
             }
             None if self.novelty.is_endless(self.pages) => Err(self.endless()),

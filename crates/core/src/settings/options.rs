@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub const OPTIONS: [(&str, Form); 17] = [
+pub const OPTIONS: [(&str, Form); 19] = [
     ("scopes", Form::Words),
     ("daily_allowance", Form::Whole),
     ("allowance_resets", Form::TimeOfDay),
@@ -22,6 +22,8 @@ pub const OPTIONS: [(&str, Form); 17] = [
     ("allow_http", Form::Flag),
     ("ca_bundle", Form::Certificates),
     ("proxy", Form::Text),
+    ("tz", Form::Text),
+    ("shape", Form::Table),
 ];
 
 /// The options of a credential's assertions, shared by the keywords of `siteline.Credential` and the
@@ -57,6 +59,8 @@ pub enum Form {
     TimeOfDay,
     /// The path of a PEM file; as an argument, also its bytes.
     Certificates,
+    /// A table of the file.
+    Table,
 }
 
 /// The value of an option.
@@ -74,4 +78,6 @@ pub enum Value {
     Flag(bool),
     /// A path, resolved.
     Path(PathBuf),
+    /// A table.
+    Table(toml::Table),
 }

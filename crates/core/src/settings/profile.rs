@@ -320,6 +320,7 @@ impl Form {
                 let list = list.and_then(|words: Option<Vec<String>>| words.map(Value::Words));
                 text.map(Value::Text).or(list).ok_or("text or a list of texts")
             }
+            Self::Table => given.as_table().cloned().map(Value::Table).ok_or("a table"),
             Self::Whole => given.as_integer().map(Value::Whole).ok_or("a whole number"),
             Self::Flag => given.as_bool().map(Value::Flag).ok_or("true or false"),
             Self::Duration => {

@@ -327,7 +327,7 @@ impl ThroughStore {
     /// Refuses a read that has not brought all.
     ///
     /// # Errors
-    /// `AllowanceExhausted`; `QueryError` for `max_pages`; `UnreadRange` for what is set aside.
+    /// `AllowanceExhausted`; `PageLimitReached`; `UnreadRange` for what is set aside.
     fn check_complete(&self, run: &Run) -> Result<()> {
         let report = run.report()?;
         if report.complete {
@@ -340,7 +340,7 @@ impl ThroughStore {
             Some(EndedBy::MaxPages) => {
                 let limit = self.scan.read_settings().max_pages.unwrap_or_default();
                 let message = format!("max_pages={limit} was reached: {left}");
-                Error::new(Kind::QueryError, message)
+                Error::new(Kind::PageLimitReached, message)
                     .with_hint(format!("{} Or raise max_pages.", self.kept_hint()))
             }
             Some(EndedBy::Allowance) => {

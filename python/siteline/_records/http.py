@@ -1,0 +1,57 @@
+"""The limits of requests and connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """The limits of requests and connections, for the parameter ``http`` of a client.
+
+    Durations are seconds, a ``timedelta`` or text such as ``"5s"``. A field that has its default
+    value leaves the value of a profile as it is.
+
+    Args:
+        tries: Attempts of one page, discovery or token request. Retries that fail also use up a
+            quota of the client: after about ten of them, one a minute is left, and the error says
+            so.
+        connect_timeout: The limit for opening a connection.
+        response_timeout: The longest wait for the first byte of a reply. An attempt of a token
+            request ends after 15 seconds, all of them after 60, unless this is longer.
+        idle_timeout: The longest pause within a reply.
+        max_connections: Most data and discovery requests in flight. Further ones wait. Requests of
+            other processes are not counted.
+        max_retry_after: A longer ``Retry-After`` raises the error at once.
+        max_body_bytes: The largest decoded body.
+        application: Your name, after ``siteline/VERSION`` in ``User-Agent``.
+        allow_http: Allows plain HTTP to hosts other than loopback.
+
+    >>> from siteline.types import Http
+    >>> sandbox.client(http=Http(tries=1, response_timeout="5s")).subject == client.subject
+    True
+    """
+
+    tries: int = 4
+    connect_timeout: float | timedelta | str = "5s"
+    response_timeout: float | timedelta | str = "30s"
+    idle_timeout: float | timedelta | str = "15s"
+    max_connections: int = 64
+    max_retry_after: float | timedelta | str = "1m"
+    max_body_bytes: int = 67_108_864
+    application: str | None = None
+    allow_http: bool = False
+
+    def _given(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults."""
+        values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        return {name: value for name, value, default in values if value != default}
+
+
+Http.__module__ = "siteline.types"

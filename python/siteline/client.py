@@ -1,0 +1,551 @@
+"""The client: it signs, counts and retries requests, and reads pages to their end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from siteline import _core
+from siteline._escape import escaped
+from siteline._keywords import explained, like
+from siteline._patching import Replaceable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import time, tzinfo
+    from os import PathLike
+
+    from siteline._core import (
+        Feed,
+        Scan,
+        Shape,
+        SyncPages,
+        _Duration,
+        _Filter,
+        _Instant,
+        _ProgressArg,
+        _Range,
+        _Zone,
+    )
+    from siteline.aio import AsyncScan
+    from siteline.catalogue import Catalogue
+    from siteline.credentials import Credential, MutualTls
+    from siteline.gathered import Gathered
+    from siteline.shapes import DiscoveryShape
+    from siteline.store import Store
+    from siteline.table import Table
+    from siteline.targets import AsyncStoreTarget, StoreTarget
+    from siteline.testing import Clock
+    from siteline.types import Allowance, Discovery, Http, Plan, RequestEvent, SyncReport
+
+__all__ = ["Client"]
+
+
+class _Settings(Replaceable):
+    """The settings of a client, and the methods that do not wait. Base of both clients."""
+
+    __slots__ = ("_handle",)
+
+    @explained
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        credential: Credential | MutualTls | None = None,
+        profile: str | None = None,
+        agent: str | None = None,
+        daily_allowance: int | None = None,
+        allowance_resets: str | time | None = None,
+        ledger: str | PathLike[str] | None = None,
+        tz: str | tzinfo | None = None,
+        settle_lag: _Duration | None = None,
+        scopes: str | Sequence[str] | None = None,
+        ca_bundle: str | PathLike[str] | bytes | bytearray | memoryview | None = None,
+        proxy: str | None = None,
+        on_request: Callable[[RequestEvent], object] | None = None,
+        shape: Shape | None = None,
+        http: Http | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Make a client. Sends nothing.
+
+        Without arguments the settings are those of the ``SITELINE_*`` variables, and of the default
+        profile for settings that the variables do not give. With ``profile`` they are those of this
+        profile. A ``base_url`` without ``profile`` reads no profile and no variable except
+        ``SITELINE_AGENT``: a stored key is never used at another address. Keywords override both.
+        ``None`` means "not given".
+
+        Args:
+            base_url: The address of the service, such as ``"https://customer.example.com"``.
+            credential: A :class:`Credential`, or a :class:`MutualTls` for a platform-managed
+                integration. A client of an agent needs none.
+            profile: The name of a profile in the file of ``SITELINE_CONFIG``, otherwise
+                ``siteline/config.toml`` in ``$XDG_CONFIG_HOME`` or ``~/.config``.
+            agent: The address of an :class:`Agent` that signs and counts; ``""`` for none. By
+                default that of ``SITELINE_AGENT``, if it has this service and subject.
+            daily_allowance: Requests a day. A request that would exceed it is not sent. By default
+                the service sets the limit (§8).
+            allowance_resets: When the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an
+                aware ``datetime.time``. By default midnight UTC. A long ``Retry-After`` that shows
+                another time wins.
+            ledger: The file in which all processes count requests, or ``"memory"`` for this client
+                only. By default one file for each service and subject.
+            tz: The zone of dates and of times without an offset. By default ``"UTC"``.
+            settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
+            scopes: The scopes of the token (§5.5). By default discovery and data.
+            ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default those of
+                ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, of the machine's store, or of certifi.
+            proxy: The address of a proxy. By default that of ``HTTPS_PROXY``, ``HTTP_PROXY`` or
+                ``ALL_PROXY``, unless ``NO_PROXY`` names the host. Never used for loopback.
+            on_request: Called with a :class:`RequestEvent` once for each finished attempt, on the
+                thread that waits.
+            shape: The member names of the service's replies. By default they are detected.
+            http: Timeouts, attempts and limits: :class:`siteline.types.Http`.
+            clock: A :class:`Clock`, for tests. By default that of a sandbox named by
+                ``SITELINE_SANDBOX_CLOCK``, otherwise the machine's.
+
+        Raises:
+            ConfigError: A setting is wrong or missing. Missing settings are one error that lists
+                all places that were searched.
+            AgentUnavailable: The agent does not answer.
+        """
+        given = {
+            "profile": profile,
+            "credential": credential,
+            "agent": agent,
+            "daily_allowance": daily_allowance,
+            "allowance_resets": allowance_resets,
+            "ledger": ledger,
+            "tz": tz,
+            "settle_lag": settle_lag,
+            "scopes": scopes,
+            "ca_bundle": ca_bundle,
+            "proxy": proxy,
+            "on_request": on_request,
+            "shape": shape,
+            "clock": clock,
+            **(http._given() if http is not None else {}),
+        }
+        options = {name: value for name, value in given.items() if value is not None}
+        self._handle = _core.Client(base_url, **options)
+
+    @classmethod
+    def _over(cls, handle: _core.Client) -> Self:
+        made = cls.__new__(cls)
+        made._handle = handle
+        return made
+
+    @property
+    def base_url(self) -> str:
+        """The address of the service."""
+        return self._handle.base_url
+
+    @property
+    def subject(self) -> str:
+        """The credential subject, or that of the client certificate."""
+        return self._handle.subject
+
+    @property
+    def tz(self) -> str | tzinfo:
+        """The zone of dates and of times without an offset."""
+        return self._handle.tz or "UTC"
+
+    @property
+    def allowance(self) -> Allowance:
+        """The daily request allowance, as the ledger counts it."""
+        return self._handle.allowance()
+
+    @property
+    def clock_skew(self) -> float | None:
+        """The service's clock minus this machine's, in seconds; ``None`` before the first reply."""
+        return self._handle.clock_skew
+
+    def replace_credential(self, credential: Credential | MutualTls) -> None:
+        """Sign with another credential of the same subject from the next token request on.
+
+        This is for a key that is replaced while the program runs. The current access token is used
+        until it expires. The new key must be enrolled by then. A pickle of the client has the new
+        credential.
+
+        Raises:
+            ConfigError: The credential has another subject, which needs another client.
+
+        >>> key = siteline.PrivateKey.generate(2048)
+        >>> sandbox.replace_key(client.subject, key.public_jwk)
+        >>> client.replace_credential(siteline.Credential(client.subject, key))
+        """
+        self._handle.replace_credential(credential)
+
+    def close(self) -> None:
+        """Close the client. Later calls, and calls that wait, raise :class:`ClosedError`.
+
+        ``on_request`` is called for the remaining requests.
+        """
+        self._handle.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the settings, the path of the ledger and where the key is; no secret.
+
+        A client that would need a secret raises ``TypeError`` and says what to do. ``on_request``
+        is left out. The process that loads the pickle requests its own token.
+        """
+        return (type(self)._over, (self._handle,))
+
+    def __copy__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __repr__(self) -> str:
+        """Name the service and the subject."""
+        closed = ", closed" if self._handle.is_closed else ""
+        return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
+
+    def _repr_html_(self) -> str:
+        from siteline._display import html
+
+        return html.client(self, type(self).__name__)
+
+
+class Client(_Settings):
+    """A client of the Customer Data Service, for one integration (§1).
+
+    It signs assertions, keeps one access token for the whole process, counts requests, retries
+    transient failures and reads pages to their end. Threads may share it. Making one sends nothing.
+
+    Each request is counted in a ledger before it is sent: a small file for each ``base_url`` and
+    subject, shared by all clients, threads and processes. The count is exact; a process that is
+    killed may count one request too many. The ledger also counts token requests and keeps the
+    pauses that the service demanded (§5.4), but no token. By default it is in ``siteline`` in
+    ``$XDG_STATE_HOME`` or ``~/.local/state``. If that file cannot be made, the client warns once
+    and counts in memory; with a ``daily_allowance``, which it could not keep, that is a
+    :class:`ConfigError` unless ``ledger="memory"``. It also counts in memory, without a warning, if
+    the service is on loopback or a ``clock`` is given. If a named file cannot be made, that is a
+    :class:`StoreError`; a damaged one is a :class:`StoreCorrupt`.
+
+    An agent signs and counts for all clients of its ``base_url`` and subject. No key and no ledger
+    is read then, and settings that the agent decides are a :class:`ConfigError`, as is a
+    ``credential`` for the same. Pages are counted in batches of up to 16; a client that is closed
+    gives back the rest. If the agent does not answer, that is :class:`AgentUnavailable`: no client
+    continues without it.
+
+    >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
+    'S1'
+    >>> import os
+    >>> os.environ.update(sandbox.env())
+    >>> siteline.Client(daily_allowance=100).allowance.left
+    100
+    >>> for name in sandbox.env():
+    ...     del os.environ[name]
+    """
+
+    __slots__ = ()
+
+    def discover(self) -> Discovery:
+        """Request the list of readable resources (§4.2).
+
+        Returns:
+            The unchanged body. The request is not counted.
+        """
+        return self._handle.discover().wait()
+
+    @explained
+    def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
+        """Request the catalogue of series (§4.2): one row for each series that discovery lists.
+
+        One discovery request, which is not counted. If discovery names no series that is
+        recognised, the series that pages of this client had are listed, with a
+        :class:`SitelineWarning`.
+
+        Args:
+            shape: The members of the body, if they are known: :class:`DiscoveryShape`.
+
+        >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
+        ['D31 / speed [1/min]', 'D41 / speed [1/min]']
+        """
+        return self._handle.series(shape).wait()
+
+    @explained
+    def scan(
+        self,
+        *,
+        start: _Instant | None,
+        end: _Instant | None = None,
+        interval: _Duration | None = None,
+        site: str | int | None = None,
+        line: str | int | None = None,
+        filters: Mapping[str, _Filter] | None = None,
+        tz: _Zone = None,
+        page_size: int | None = None,
+        store: Store | None = None,
+        deadline: _Duration | None = None,
+        max_pages: int | None = None,
+        progress: _ProgressArg = False,
+        settle_lag: _Duration | None = None,
+        extra_columns: Iterable[str] | None = None,
+        keep_raw: bool = False,
+    ) -> Scan:
+        """Make a lazy :class:`Scan` over the aggregate data (§4.3). Sends nothing.
+
+        Parameters that are not given are not sent, except ``end``.
+
+        Args:
+            start: Start of the range: an aware datetime, a pandas Timestamp, ISO 8601 text in whole
+                seconds, a date, ``"now"``, or an offset from now (``"-7d"``, ``"-90m"``). ``None``
+                lets the service decide, which may cost years of pages.
+            end: End of the range, exclusive. By default now minus ``settle_lag``. It is rounded
+                down to a bucket and fixed by this call, as are relative times.
+            interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the service
+                decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
+                bound is inside a bucket.
+            site: The filter ``siteId``.
+            line: The filter ``lineId``.
+            filters: Further query parameters by name. A list repeats the parameter.
+            tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
+                default the client's. A day has 23 or 25 hours when clocks are set. A time that
+                clocks skip or repeat is a :class:`QueryError` that says how to write each. Frames
+                stay in UTC.
+            page_size: Items per page. By default the service decides.
+            store: A :class:`Store`. What its feeds with the same ``site``, ``line``, ``filters``
+                and ``interval`` have settled is read from it (§4.5.5), the rest from the service,
+                and kept there. The points are those of buckets that begin from ``start`` on and
+                before ``end``. What is missing is read by a feed that it continues, in pages of its
+                size; otherwise by a new feed named after the parameters. A feed that another read
+                or sync uses is waited for, until the ``deadline``, or for a minute: then it is a
+                :class:`StoreBusy`. A range of which a sync has set a part aside is an
+                :class:`UnreadRange` before any request.
+            deadline: The longest time of one read, waits and token exchange included.
+            max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
+                it limits the requested pages.
+            progress: ``True`` for a bar in terminals and notebooks, or a callable that gets a
+                :class:`Progress` after each page.
+            settle_lag: Limits ``end`` to now minus this duration. By default a given ``end`` stays.
+            extra_columns: Members of points or series to keep, as JSON text.
+            keep_raw: Keeps each page's body in ``page.raw``.
+
+        Raises:
+            QueryError: An argument is wrong.
+
+        >>> scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
+        ...                    interval="1h", filters={"machineId": ("M1", "M2")})
+        >>> scan.query.interval_seconds, scan.query.filters
+        (3600, {'machineId': ('M1', 'M2')})
+        >>> print(client.scan(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
+        from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
+        >>> store = siteline.Store("plant.siteline")
+        >>> again = {"site": "S1", "interval": "1h", "start": "2026-11-01", "end": "2026-11-02"}
+        >>> [client.read(**again, store=store).report["pages"] for _ in range(2)]
+        [1, 0]
+        """
+        return self._handle.scan(
+            start=start,
+            end=end,
+            interval=interval,
+            site=site,
+            line=line,
+            filters=filters,
+            tz=tz,
+            page_size=page_size,
+            store=store,
+            deadline=deadline,
+            max_pages=max_pages,
+            progress=progress,
+            settle_lag=settle_lag,
+            extra_columns=extra_columns,
+            keep_raw=keep_raw,
+        )
+
+    @like(scan)
+    def read(self, **query: Any) -> Table:
+        """Read every page now, and merge them. The parameters are those of :meth:`scan`.
+
+        Every exception, ``KeyboardInterrupt`` included, has the attribute ``scan``:
+        ``error.scan.collect()`` continues with the pages that were kept.
+
+        >>> client.read(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T06:00Z",
+        ...             interval="1h")
+        <Table 72 points, 12 series, 1 page>
+        """
+        scan = self.scan(**query)
+        try:
+            return scan.collect()
+        except BaseException as error:
+            error.scan = scan  # type: ignore[attr-defined]
+            raise
+
+    @explained
+    def sync(
+        self,
+        feeds: Feed | Iterable[Feed],
+        store: Store | StoreTarget | AsyncStoreTarget,
+        *,
+        until: _Instant | None = None,
+        reread: _Range | Iterable[_Range] | None = None,
+        wait: _Duration | None = None,
+        deadline: _Duration | None = None,
+        max_pages: int | None = None,
+        concurrency: int = 4,
+        progress: _ProgressArg = False,
+        batch: Any = None,
+    ) -> SyncReport:
+        """Bring feeds up to date in a store: the newest data, due data, and data never read.
+
+        A page and its bookmark are stored in one transaction: after a kill at any moment, the next
+        run continues (§4.5.2). When the allowance is used up, the sync returns, with ``complete``
+        False. Committed pages stay after an error or an interrupt.
+
+        Args:
+            feeds: One :class:`Feed` or several, planned together.
+            store: A :class:`Store`, or a target of yours: :class:`StoreTarget`.
+            until: Limits the run to data before this time. By default now minus the settle lag.
+            reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
+                feed's ``since`` or within its ``settle_lag`` of now are left out.
+            wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
+                at all. Only for a :class:`Store`.
+            deadline: The longest time of the whole run.
+            max_pages: Most pages to request, of all feeds together. The sync then returns, with
+                ``complete`` False, and the next run continues. Repeats of a page are not counted.
+            concurrency: Most pages that are requested and not yet stored, of different feeds. Pages
+                are stored one at a time. A kill costs no more than so many requests.
+            progress: As of :meth:`scan`.
+            batch: Pages of a chain that are stored as one :class:`Page`, or ``"chain"`` for all of
+                them: fewer and larger transactions. They are in memory until then.
+
+        Raises:
+            StoreBusy: Another run writes to a feed.
+            FeedChanged: The store has the feed with another definition.
+            SitelineError: An error of a read or of the store. An error of one range is raised after
+                the others have been read.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> client.sync(feed, siteline.Store("plant.siteline")).complete
+        True
+        """
+        options = {
+            "until": until,
+            "reread": reread,
+            "wait": wait,
+            "deadline": deadline,
+            "max_pages": max_pages,
+            "concurrency": concurrency,
+            "progress": progress,
+            "batch": batch,
+        }
+        return self._handle.sync(feeds, store, options).wait().finish()
+
+    @explained
+    def sync_pages(
+        self,
+        feeds: Feed | Iterable[Feed],
+        states: Mapping[str, bytes] | None = None,
+        *,
+        until: _Instant | None = None,
+        reread: _Range | Iterable[_Range] | None = None,
+        deadline: _Duration | None = None,
+        max_pages: int | None = None,
+        concurrency: int = 4,
+        progress: _ProgressArg = False,
+    ) -> SyncPages:
+        """Sync in the pull form: an iterator of pages and states, for dlt, Kafka or Spark.
+
+        Store each page and its ``state`` in one transaction, and keep ``states.update(state)`` for
+        the next sync (§4.5.2). A request for the next page means that the one before is stored.
+
+        ``page`` is a :class:`Page` with ``feed``, ``sequence``, ``first_sequence``, ``is_last`` and
+        ``query``, or ``None`` if only the state changes. ``state`` has one item: the feed's name
+        and the bytes. If a point comes twice, the page with the higher ``sequence`` counts, then
+        the later row (§4.5.3). Nothing locks the feed: two syncs of it at a time would spend the
+        allowance twice.
+
+        Args:
+            feeds: One :class:`Feed` or several, planned together.
+            states: The bytes that were kept last, by feed name. A feed that is not in it starts
+                from the beginning. They are as secret as a bookmark.
+            until: As of :meth:`sync`, as are the following.
+            reread: Ranges to read again.
+            deadline: The longest time of the whole run.
+            max_pages: Most pages to request.
+            concurrency: Most pages that are requested and not yet handed over.
+            progress: As of :meth:`scan`.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> rows, states = {}, {}
+        >>> for page, state in client.sync_pages(feed, states):
+        ...     for record in page.records() if page is not None else ():
+        ...         rows[tuple(record.values())[:6]] = tuple(record.values())[6:]
+        ...     states.update(state)
+        >>> len(rows) > 0, list(states)
+        (True, ['line-2'])
+        """
+        options = {
+            "until": until,
+            "reread": reread,
+            "deadline": deadline,
+            "max_pages": max_pages,
+            "concurrency": concurrency,
+            "progress": progress,
+        }
+        return self._handle.sync_pages(feeds, states, options)
+
+    @explained
+    def plan(
+        self,
+        what: Feed | Scan | AsyncScan | Iterable[Feed | Scan | AsyncScan],
+        store: Store | StoreTarget | AsyncStoreTarget | None = None,
+        *,
+        until: _Instant | None = None,
+        reread: _Range | Iterable[_Range] | None = None,
+    ) -> Plan:
+        """Plan what the next sync, or a scan, would read and cost. Sends nothing.
+
+        The pages of a scan are known if this client has read the same query over another range, or
+        if a feed of the ``store`` has that query. A table that a scan keeps costs nothing. A scan
+        that is read through a store has a task for each chain of unsettled data.
+
+        Args:
+            what: Feeds, with their ``store``; or one :class:`Scan` or several.
+            store: The store of the feeds.
+            until: As of :meth:`sync`. Only for feeds.
+            reread: As of :meth:`sync`. Only for feeds.
+
+        Raises:
+            QueryError: An argument is wrong.
+            FeedChanged: The store has a feed with another definition.
+        """
+        return self._handle.plan(what, store, {"until": until, "reread": reread})
+
+    @explained
+    def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered:
+        """Read several scans of this client concurrently.
+
+        They share the token, the allowance and the connections. At most ``concurrency`` are read at
+        a time, started in the given order. A scan that has been read costs nothing, and each scan
+        keeps its table as after its own ``collect()``. Its deadline begins when it is started.
+
+        The first error cancels the other reads; if the allowance is used up, requests that are
+        already counted are finished first. :class:`SitelineError` says how to continue. After an
+        interrupt, gather the same scans again.
+
+        ``scans=`` that is empty, or has a scan twice or one of another client, is a
+        :class:`QueryError`. A ``progress=`` callback must not read one of the other scans.
+
+        >>> days = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
+        ...                    interval="1h").split("1d")
+        >>> client.gather(days)
+        <Gathered 7 tables, 2007 points, 7 pages>
+        """
+        from siteline._reads import gather
+
+        return gather(self._handle, scans, concurrency)
+
+    def __enter__(self) -> Self:
+        """Return the client. Leaving closes it."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the client."""
+        self.close()
