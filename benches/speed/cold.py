@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from speed.outcome import Figures, Outcome
-from speed.service import built, output
+from speed.service import output
 
 _IMPORT = "import time; t = time.perf_counter(); import {0}; print(time.perf_counter() - t)"
 
@@ -24,9 +24,3 @@ def script(name: str) -> Outcome:
     rows, total = output(sys.executable, path).split()
     seconds = time.perf_counter() - started
     return Outcome({"seconds": seconds}, lambda: {"rows": int(rows), "sum of value": float(total)})
-
-
-def wheel() -> Figures:
-    """The size of the wheel, in megabytes."""
-    (path,) = (built() / "release-wheels").glob("*.whl")
-    return {"megabytes": path.stat().st_size / 1e6}
