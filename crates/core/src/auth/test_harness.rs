@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
 use super::{
     AccessToken, Credential, Exchange, PrivateKey, Proof, ScopeSet, TokenKey, TokenSource,

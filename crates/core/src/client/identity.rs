@@ -25,7 +25,7 @@ impl Identity {
         let tokens = match &authentication {
             Authentication::Assertion(credential) => {
                 let mut key = token_key(settings, credential.subject(), credential.kid());
-                key.audience = credential.audience(&key.token_url).to_owned();
+                credential.audience(&key.token_url).clone_into(&mut key.audience);
                 Some(TokenSource::shared(key, &settings.clock))
             }
             Authentication::MutualTls(_) => None,

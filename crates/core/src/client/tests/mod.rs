@@ -194,8 +194,10 @@ async fn r14_new_and_waiting_calls_of_a_closed_client_get_closed_error() {
 async fn k10_the_audience_can_differ_from_the_address() {
     let audience = "https://service.example.com/api/customer/oauth/token";
     let set = |settings: &mut ClientSettings| {
-        let stated =
-            AssertionSettings { audience: Some(audience.to_owned()), ..Default::default() };
+        let stated = AssertionSettings {
+            audience: Some(audience.to_owned()),
+            ..AssertionSettings::default()
+        };
         let credential = credential().with_assertions(stated).expect("valid settings");
         settings.authentication = credential.into();
     };
