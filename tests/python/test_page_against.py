@@ -75,7 +75,7 @@ def test_streams_of_any_library_compare(page, kind):
     assert len(difference.unchanged) == len(page)
 
 
-@given(data=st.scan())
+@given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_the_parts_are_those_of_a_plain_comparison(shared_page, data):
     """A law: whatever is stored, each point is in the part of its description."""
