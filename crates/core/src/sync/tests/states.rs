@@ -155,6 +155,17 @@ fn the_debug_text_of_a_state_contains_no_cursor() {
 }
 
 #[test]
+fn a_stored_chain_keeps_the_words_of_0_2() {
+    for (why, word) in [(Why::Recent, "edge"), (Why::Backfill, "fill"), (Why::Settle, "settle")] {
+        let chain = UnfinishedChain::new(Range::new(0, 60), why, 0);
+        let stored = serde_json::to_value(&chain).expect("JSON");
+        assert_eq!(stored["why"], word);
+        let read: UnfinishedChain = serde_json::from_value(stored).expect("a chain");
+        assert_eq!(read, chain);
+    }
+}
+
+#[test]
 fn s7_every_flipped_bit_of_a_state_is_detected() {
     let bytes = full().to_bytes();
     for bit in 0..bytes.len() * 8 {
