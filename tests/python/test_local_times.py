@@ -39,7 +39,7 @@ def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, h
     assert len(times) == hours
     midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
     assert list(times) == [midnight + number * HOUR for number in range(hours)]
-    assert str(frame["timestamp"].dtype).endswith("UTC]"), "a frame has a zone of its own"
+    assert str(frame["timestamp"].dtype).endswith("Europe/Berlin]"), "the zone of the read"
     truth = sandbox.truth(**LINE, start=scan.query.start, end=scan.query.end)
     assert len(frame) == len(truth)
 
@@ -83,7 +83,7 @@ def test_a_time_that_clocks_skip_or_show_twice_is_refused_and_nothing_is_sent(
     sandbox, tmp_path, kind, given, problem, readings
 ):
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        data = getattr(sandbox, kind)().data
+        data = getattr(sandbox, kind)().scan
         for call in (
             lambda: data(**LINE, start=given, tz=BERLIN),
             lambda: data(**LINE, start="2026-01-01", end=given, tz=BERLIN),

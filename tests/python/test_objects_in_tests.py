@@ -73,7 +73,7 @@ REPLACED = {
     "sandbox": ("fault",),
     "agent": ("env",),
     "key": ("save",),
-    "async client": ("data", "discover"),
+    "async client": ("scan", "discover"),
     "async scan": ("collect", "to_arrow"),
 }
 
@@ -95,7 +95,7 @@ def test_mock_replaces_methods_and_puts_them_back(objects):
 
 def test_a_replaced_method_belongs_to_one_object(shared_sandbox):
     first, second = shared_sandbox.client(), shared_sandbox.client()
-    with mock.patch.object(first, "data", side_effect=siteline.errors.TransportError("lost")):
+    with mock.patch.object(first, "scan", side_effect=siteline.errors.TransportError("lost")):
         with pytest.raises(siteline.errors.TransportError, match="lost"):
             first.scan(**HOURLY)
         assert len(second.scan(**HOURLY).collect())

@@ -49,25 +49,6 @@ def feed_of(**options):
     )
 
 
-def pages(client):
-    return list(client.scan(**RANGE, page_size=30).pages())
-
-
-def tables(sandbox):
-    client = sandbox.client()
-    scan = client.scan(**RANGE, page_size=30)
-    resumed = scan.resume(next(scan.pages()).bookmark)
-    gathered = client.gather([client.scan(**{**RANGE, "site": "S2"}), scan])
-    return [scan.collect(), resumed.collect(), gathered.table, sandbox.truth(site="S1")]
-
-
-def kept(sandbox, tmp_path):
-    """Two reads of a range through a store."""
-    store = siteline.Store(tmp_path / "kept.siteline")
-    client = sandbox.client()
-    return [client.scan(**RANGE, store=store).collect() for _ in range(2)]
-
-
 def synced(sandbox, tmp_path):
     store = siteline.Store(tmp_path / "plant.siteline")
     frugal = sandbox.client(daily_allowance=2)
@@ -78,17 +59,8 @@ def synced(sandbox, tmp_path):
 
 def examples(sandbox, tmp_path):
     """Real dicts of each declared type, made in every available way."""
-    through = kept(sandbox, tmp_path)
-    read = through + tables(sandbox)
     reports = [one.to_dict() for one in synced(sandbox, tmp_path)]
     store = siteline.Store(tmp_path / "plant.siteline")
-    stored = [
-        store.read("line-2", "2026-11-16T00:00Z"),
-        store.read("line-2", final=True, withdrawn="drop"),
-        store.changes("line-2", since=0),
-        store.read("line-2", end="2026-11-17T00:00Z", unread="keep", as_of=1),
-    ]
-    sources = [one.to_pandas().attrs["siteline"] for one in stored]
     sandbox.fault(on="data", reset=True)
     sandbox.client().scan(**RANGE).collect()
     aside = siteline.Feed("aside", site="S1", interval="1h", since="2026-11-19", page_size=50)
@@ -107,15 +79,7 @@ def examples(sandbox, tmp_path):
     return {
         "AgentStateDict": agents,
         "AgentAllowanceDict": [state["allowance"] for state in agents],
-        "PageReport": [page.report for page in pages(sandbox.client())],
-        "TableReport": [table.report for table in read],
         "ScanReport": [sandbox.client().scan(**RANGE).report],
-        "Provenance": [
-            one.to_pandas().attrs["siteline"] for one in [*pages(sandbox.client()), *read[:-1]]
-        ],
-        "StoreProvenance": sources,
-        "StoreShareDict": [share for table in through for share in table.report.through],
-        "RangeCoverage": [source["coverage"] for source in sources],
         "PublicJwk": [one.public_jwk for one in (key, with_key, vault)],
         "SyncReportDict": reports,
         "FeedReportDict": [one for report in reports for one in report["feeds"]],
@@ -137,35 +101,18 @@ def test_every_dict_matches_its_typed_dict(sandbox, tmp_path):
         assert values, name
         for value in values:
             assert not differences(value, getattr(siteline, name), name)
-    optional = {
-        (name, key) for name in DECLARED for key in getattr(siteline, name).__optional_keys__
-    }
-    assert optional == {("StoreProvenance", "since"), ("Provenance", "through")}
-    for name, key in optional:
-        assert {key in value for value in real[name]} == {True, False}
-
-
-def test_the_report_of_the_truth_counts_no_pages(sandbox):
-    truth = sandbox.truth(site="S1", interval="1h", start=RANGE["start"], end=RANGE["end"])
-    report = truth.report
-    assert report["pages"] == report["resumed_after_pages"] == report["revised"] == 0
-    assert report["points"] == report["points_read"] == len(truth) > 0
-    assert report["series"] == truth.to_pandas()["tag_guid"].nunique()
-    assert truth.to_pandas().attrs["siteline"] == {}
-    assert "page" not in truth._repr_html_()
 
 
 def test_a_dict_that_does_not_match_its_type_is_detected(sandbox):
-    report = next(sandbox.client().scan(**RANGE).pages()).report
+    report = sandbox.client().scan(**RANGE).report
     for wrong in [
-        {**report, "points": True},
-        {**report, "points": None},
-        {**report, "arrays": [1]},
-        {**report, "timestamp_forms": ["roman"]},
+        {**report, "not_listed": None},
+        {**report, "not_listed": [1]},
+        {**report, "bounds_off_grid": ["middle"]},
         {**report, "more": 1},
-        {name: value for name, value in report.items() if name != "series"},
+        {"not_listed": []},
     ]:
-        assert len(differences(wrong, siteline.PageReport)) == 1
+        assert len(differences(wrong, siteline.ScanReport)) == 1
     request = {"at": datetime.now(), "method": "GET", "path": "/", "query": "", "status": 200}
     assert not differences(request, siteline.SandboxRequest)
     assert len(differences({**request, "at": "2026"}, siteline.SandboxRequest)) == 1
