@@ -99,10 +99,10 @@ def load_ours(
         with lock(FEED):
             applied = [store.apply(FEED, page, state) for page, state in part]
         figures[name] = time.perf_counter() - started
-    inserted, revised, _, *flagged = map(sum, zip(*applied, strict=True))
+    inserted, revised, _, *withdrawn = map(sum, zip(*applied, strict=True))
     points = sum(len(page) for page, _ in pages[1])
-    if {round(100 * count / points) for count in (inserted, revised)} != {1} or any(flagged):
-        raise RuntimeError(f"of {points} points {inserted} new, {revised} revised, {flagged}")
+    if {round(100 * count / points) for count in (inserted, revised)} != {1} or any(withdrawn):
+        raise RuntimeError(f"of {points} points {inserted} new, {revised} revised, {withdrawn}")
     return figures
 
 

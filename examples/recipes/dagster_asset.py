@@ -31,7 +31,7 @@ COMMAND = [
 ENVIRONMENT = {"SITELINE_CONFIG": "/etc/siteline/config.toml"}
 
 DONE, TEMPORARY, SPENT, INCOMPLETE, BUSY = 0, 4, 5, 6, 75
-TOLD = ("complete", "resumes_at", "requests", "inserted", "revised", "flagged", "read_through")
+TOLD = ("complete", "resumes_at", "requests", "inserted", "revised", "withdrawn", "read_through")
 
 
 def document_of(stdout: str) -> dict[str, Any]:

@@ -62,7 +62,10 @@ class Source:
         left = n_rows
         if asked.bounds.is_empty() or left == 0:
             return
-        batches = self.frame.within(*asked.bounds).batches()
+        source = self.frame
+        if asked.bounds != (None, None):
+            source = source.within(*asked.bounds)
+        batches = source.batches()
         if asked.of_ids:
             batches.keep(asked.places(pl.DataFrame(_Stream(batches.series()))))
         while left is None or left > 0:

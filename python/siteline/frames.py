@@ -193,6 +193,21 @@ def to_arrow(stream: _Stream) -> pa.Table:
     return table
 
 
+def check_options(options: dict[str, Any]) -> None:
+    """Refuse wrong options of a frame before anything is read."""
+    from siteline._labels import checked
+
+    for name, value in options.items():
+        if name == "ids":
+            check_ids(value)
+        elif name == "tz":
+            zone_name("UTC" if value is None else value)
+        elif name == "labels":
+            checked(value)
+        else:
+            raise TypeError(f"There is no argument {name!r}: write ids=, tz= or labels=.")
+
+
 def zone_name(tz: str | tzinfo) -> str:
     """Return the name of a zone.
 

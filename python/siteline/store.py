@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _core, _labels
+from siteline.errors import QueryError
 from siteline.table import Table
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ class Store(_core.Store):
         >>> set(store.changes("line-2", since=first).to_pandas()["change"]) <= {"new", "revised"}
         True
         """
+        if since is None:
+            raise QueryError("since= is a siteline.types.SyncReport, a page number, or a time.")
         picked = (site, line, machine, device, tag, series)
         return self._read(
             feed, (start, end), tz, picked, False, None, since, "keep", unread, labels

@@ -163,6 +163,18 @@ impl PyScan {
         async move { collect.step(deadline).await }
     }
 
+    /// A frame of the table. Wrong options are refused before anything is read.
+    fn frame<'py>(
+        slf: &Bound<'py, Self>,
+        way: &str,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(options) = options {
+            slf.py().import("siteline.frames")?.call_method1("check_options", (options,))?;
+        }
+        Self::collect(slf)?.bind(slf.py()).call_method(way, (), options)
+    }
+
     /// Its `progress=`, unless it has been read, and the title of a bar.
     pub(crate) fn wants_progress(&self, py: Python<'_>) -> (Option<Py<PyAny>>, String) {
         let progress = self.progress.as_ref().filter(|_| self.table.get(py).is_none());
@@ -515,7 +527,7 @@ impl PyScan {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::collect(slf)?.bind(slf.py()).call_method("to_pandas", (), options)
+        Self::frame(slf, "to_pandas", options)
     }
 
     /// The polars frame of :meth:`collect`: see :meth:`Table.to_polars`.
@@ -524,7 +536,7 @@ impl PyScan {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::collect(slf)?.bind(slf.py()).call_method("to_polars", (), options)
+        Self::frame(slf, "to_polars", options)
     }
 
     /// The ``pyarrow.Table`` of :meth:`collect`: see :meth:`Table.to_arrow`.
@@ -533,7 +545,7 @@ impl PyScan {
         slf: &Bound<'py, Self>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Self::collect(slf)?.bind(slf.py()).call_method("to_arrow", (), options)
+        Self::frame(slf, "to_arrow", options)
     }
 
     /// The Arrow PyCapsule interface: sends no request.

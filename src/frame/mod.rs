@@ -17,8 +17,9 @@ use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 use serde::Serialize;
 
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::raise;
+use crate::bridge::errors::{raise, warn};
 use crate::bridge::process::{detached, guarded};
+use crate::bridge::runtime::step;
 use crate::convert::capsule::{reader_capsule, schema_capsule};
 use crate::convert::columns::{bytes, timestamps};
 use crate::convert::ipc::IpcStream;
@@ -542,8 +543,10 @@ impl Frame {
     fn within(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<Self> {
         let message = "only points of a store are read in parts";
         let stored = self.stored().ok_or_else(|| refuse(py, Kind::InternalError, message))?;
-        let (store, read) = (Arc::clone(&stored.store), stored.read.within(start, end));
-        Ok(Self::of_store(Stored { store, read }))
+        let part = step(py, || stored.read.within(&stored.store, start, end))?;
+        let (read, warning) = part.or_raise()?;
+        guarded(|| warn(py, warning.as_slice()))?;
+        Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }))
     }
 
     /// A read for `siteline._lazy`.
@@ -556,9 +559,7 @@ impl Frame {
 
 fn stored_report<'py>(py: Python<'py>, stored: &Stored) -> PyResult<Bound<'py, PyAny>> {
     let (spec, coverage) = (&stored.read.spec, &stored.read.coverage);
-    let state = crate::bridge::runtime::step(py, || {
-        siteline_core::sync::read_state(&stored.store, &spec.feed)
-    })?;
+    let state = step(py, || siteline_core::sync::read_state(&stored.store, &spec.feed))?;
     let counts = StoredCounts {
         store: stored.store.path().to_string_lossy().into_owned(),
         feed: &spec.feed,

@@ -145,7 +145,7 @@ def test_the_client_lists_what_discovery_lists_and_asks_once(sandbox):
     assert listed == set(frame.iloc[:, :5].drop_duplicates().itertuples(index=False, name=None))
     assert sandbox.stats.requests["discovery"] == {200: 1}
     assert catalogue.report["not_recognised"] == ["subject"]
-    assert catalogue.including(table).report["seen"] == 0
+    assert [row.ids for row in table.series] == sorted(listed)
     assert len(client.discover().series) == len(catalogue) == 18
 
 
@@ -187,23 +187,19 @@ def test_where_discovery_names_nothing_the_series_of_data_are_listed_and_that_is
     assert set(last.to_pandas()["tag_guid"]) <= {one.tag_guid for one in catalogue}
 
 
-def test_series_of_any_data_can_be_added(sandbox, tmp_path):
+def test_each_table_lists_its_series(sandbox, tmp_path):
     client = sandbox.client()
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-18")
     with siteline.Store(tmp_path / "plant.siteline") as store:
         client.sync(feed, store)
-        empty = of({})
         points = store.read("l2", "2026-11-18", "2026-11-19")
         table = client.scan(site="S1", line="L2", **RANGE).collect()
-        gathered = client.gather(client.scan(site="S1", line="L2", **RANGE).split(2))
-        for data in (points, table, gathered, table.resample("1d", "mean"), table.pivot()):
-            catalogue = empty.including(data)
-            assert len(catalogue) == catalogue.report["seen"] == 6
-            assert {one.line_id for one in catalogue} == {"L2"}
-    assert empty.including((*IDS, "t"))[0].label == "S1/L1/M1/D11/t"
-    assert len(empty) == 0
-    with pytest.raises(QueryError, match="takes what has series, not a str"):
-        empty.including("S1")
+        for data in (points, table, table.resample("1d", "mean"), table.pivot()):
+            assert {one.line_id for one in data.series} == {"L2"}
+            assert len(data.series) == 6
+            assert not any(one.listed for one in data.series), "discovery was not read"
+        client.series()
+        assert all(one.name and one.listed for one in table.series)
 
 
 def test_an_async_client_has_the_same(sandbox):

@@ -31,7 +31,7 @@ def truth(sandbox, start, end, **options):
 
 
 def share(table, number=0):
-    one = table.report.through[number]
+    one = table.report.to_dict()["through"][number]
     return one["feed"], one["from_store"], one["from_service"]
 
 
@@ -149,7 +149,7 @@ def test_every_way_to_the_whole_is_one_read(client, store):
     assert frame["value"].tolist() == named
     assert len(duckdb.sql("from scan").fetchall()) == len(named) == len(list(scan.records()))
     assert client.allowance.used == spent
-    assert frame.attrs["siteline"]["through"] == scan.collect().report.through
+    assert frame.attrs["siteline"]["through"] == scan.collect().report.to_dict()["through"]
     wide = scan.collect().pivot().to_pandas()
     assert len(wide) == 288
 
@@ -354,6 +354,6 @@ def test_any_reads_give_what_the_service_has(tmp_path_factory, reads):
                 sandbox.expected(**query, start=start, end=end)
             )
             [one] = table.report.through
-            assert len(one["from_store"]) + len(one["from_service"]) > 0
-            assert (table.report.pages == 0) == (one["from_service"] == [])
+            assert len(one.from_store) + len(one.from_service) > 0
+            assert (table.report.pages == 0) == (one.from_service == ())
             sandbox.clock.advance(f"{hours}h")

@@ -72,8 +72,8 @@ def test_gathered_parts_equal_the_complete_scan(end_inclusive, order):
         assert [len(table) for table in gathered] == [36 + 12 * end_inclusive] * 8
         assert_frame_equal(gathered.table.to_pandas(), scan.to_pandas())
         report = gathered.table.report
-        assert report["repeated"] == 12 * 7 * end_inclusive
-        assert report["revised"] == 0
+        assert report.repeated == 12 * 7 * end_inclusive
+        assert report.revised == 0
         attrs = gathered.table.to_pandas().attrs["siteline"]
         assert attrs["query"] == scan.to_pandas().attrs["siteline"]["query"]
         assert attrs["pages"] == 8

@@ -39,7 +39,7 @@ def test_a_date_is_a_day_of_the_zone_which_is_read_whole(sandbox, kind, first, h
     assert len(times) == hours
     midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
     assert list(times) == [midnight + number * HOUR for number in range(hours)]
-    assert str(frame["timestamp"].dtype).endswith("UTC]"), "a frame has a zone of its own"
+    assert str(frame["timestamp"].dtype).endswith("Europe/Berlin]"), "the zone of the read"
     truth = sandbox.expected(**LINE, start=scan.query.start, end=scan.query.end)
     assert len(frame) == len(truth)
 

@@ -26,8 +26,8 @@ def test_series_on_many_pages_are_one_series_each(sandbox):
     assert len(pages) > 20
     report = scan.collect().report
     identities = {row[:5] for row in scan.collect().records(named=True)}
-    assert report["series"] == len(identities)
-    assert report["points"] == sum(len(page) for page in pages)
+    assert report.series == len(identities)
+    assert report.points == sum(len(page) for page in pages)
 
 
 def test_parameters_that_are_not_set_are_not_sent():

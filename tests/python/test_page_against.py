@@ -89,7 +89,7 @@ def test_the_parts_are_those_of_a_plain_comparison(shared_page, data):
     stored = list({tuple(row[:6]): (row, flag) for row, flag in stored}.values())
     columns = list(zip(*(row for row, _ in stored), strict=True)) or [()] * 10
     columns.append(tuple(flag for _, flag in stored))
-    fields = [*plain(pa.table(shared_page)), pa.field("flagged", pa.bool_())]
+    fields = [*plain(pa.table(shared_page)), pa.field("withdrawn", pa.bool_())]
     arrays = [pa.array(column, f.type) for column, f in zip(columns, fields, strict=True)]
     table = pa.table(arrays, schema=pa.schema(fields))
     difference = shared_page.diff(table)
@@ -119,7 +119,7 @@ def test_wrong_columns_are_refused_with_the_reason(page):
     naive = table.set_column(5, "timestamp", table["timestamp"].cast(pa.timestamp("us")))
     with pytest.raises(siteline.errors.QueryError, match="naive"):
         page.diff(naive)
-    with pytest.raises(siteline.errors.QueryError, match="flagged"):
-        page.diff(table.append_column("flagged", table["value"]))
+    with pytest.raises(siteline.errors.QueryError, match="withdrawn"):
+        page.diff(table.append_column("withdrawn", table["value"]))
     with pytest.raises(siteline.errors.QueryError, match="an Arrow stream"):
         page.diff([1, 2, 3])

@@ -14,8 +14,8 @@ from kit.reading import SIZE, WAYS, RequestCount, count_points, take
 def totals(sandbox):
     """The number of pages and of points."""
     report = sandbox.client().scan(**DAY, page_size=SIZE).collect().report
-    assert report["pages"] >= 4
-    return report["pages"], report["points"]
+    assert report.pages >= 4
+    return report.pages, report.points
 
 
 @pytest.mark.parametrize("way", WAYS)

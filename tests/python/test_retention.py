@@ -100,7 +100,7 @@ def test_a_read_of_what_was_forgotten_says_so(plant):
     kept = store.read("line-2", "2026-11-16", "2026-11-18", unread="keep").to_pandas()
     assert len(kept) == len(frame)
     schema = store.read("line-2").to_arrow().schema
-    assert json.loads(schema.metadata[b"siteline.coverage"])["forgotten"] == []
+    assert json.loads(schema.metadata[b"siteline"])["coverage"]["forgotten"] == []
 
 
 def test_the_coverage_shows_what_was_forgotten(plant):

@@ -165,12 +165,8 @@ def test_frames_carry_their_provenance(filled):
     attributes = store.read(make_feed(), *DAY, withdrawn="drop").to_pandas().attrs["siteline"]
     assert attributes["store"] == str(store.path)
     assert attributes["feed"] == "line-2"
-    assert attributes["query"] == "siteId=S1 lineId=L2 aggregationIntervalSeconds=300"
     assert attributes["sequence"] == report["line-2"].sequence
-    assert attributes["start"] == "2026-11-16T00:00:00Z"
-    assert (attributes["settled_only"], attributes["flagged"]) == (False, "drop")
-    changes = store.changes("line-2", since=0).to_pandas()
-    assert changes.attrs["siteline"]["since"] == 0
+    assert attributes["coverage"]["read"] == [["2026-11-16T00:00:00Z", "2026-11-17T00:00:00Z"]]
 
 
 def test_changes_are_the_points_of_a_later_sync(tmp_path):
@@ -204,14 +200,13 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
 def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     _sandbox, client, store, report = filled
     other = client.sync(make_feed("line-1", line="L1", since="2026-11-19T00:00Z"), store)
-    for call in (store.changes, store.as_of):
+    for call in (store.changes, lambda feed, at: store.read(feed, as_of=at)):
         for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
-                             (-1, "sequence number"), (None, "SyncReport"), (True, "SyncReport"),
-                             (1.5, "SyncReport")):  # fmt: skip
+                             (-1, "sequence number"), (True, "SyncReport"), (1.5, "SyncReport")):  # fmt: skip
             with pytest.raises(siteline.errors.QueryError, match=match):
                 call("line-2", given)
     with pytest.raises(siteline.errors.QueryError, match="SyncReport"):
-        store.changes("line-2", "2026-11-20T00:00Z")
+        store.changes("line-2", None)
     with pytest.raises(siteline.errors.QueryError, match="feed="):
         store.read(7)
     with pytest.raises(siteline.errors.QueryError, match="flagged="):

@@ -64,7 +64,7 @@ def test_batches_bring_what_pages_bring(sandbox, store, batch, concurrency):
         sandbox.clock.advance("16h")
     assert target.points() == stored_points(store, unread="keep")
     assert (
-        target.points(flagged=True) == stored_points(store, withdrawn="only", unread="keep") != {}
+        target.points(withdrawn=True) == stored_points(store, withdrawn="only", unread="keep") != {}
     )
     for feed in ("line-1", "line-2"):
         assert target.state(feed) == store.state(feed)
@@ -120,14 +120,14 @@ def test_no_page_is_whole_while_an_older_chain_is_unfinished(sandbox, store):
     reports = [client.sync(feed, one, batch=batch_for(one)) for one in targets]
     assert counts(reports[0]) == counts(reports[1])
     assert (
-        target.points(flagged=True) == stored_points(store, withdrawn="only", unread="keep") == {}
+        target.points(withdrawn=True) == stored_points(store, withdrawn="only", unread="keep") == {}
     )
     assert target.pages[-1].is_last
     # Now no chain is unfinished, and the next one finds that the point is no longer there.
     for one in targets:
         assert client.sync(feed, one, batch=batch_for(one), reread=day).flagged == 1
     assert target.pages[-1].is_whole
-    assert target.points(flagged=True) == stored_points(store, withdrawn="only", unread="keep")
+    assert target.points(withdrawn=True) == stored_points(store, withdrawn="only", unread="keep")
 
 
 def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):

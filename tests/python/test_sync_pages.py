@@ -46,7 +46,7 @@ class Pulled:
 
 
 def counts_of(report):
-    names = ("inserted", "revised", "unchanged", "flagged", "pages", "requests", "complete")
+    names = ("inserted", "revised", "unchanged", "withdrawn", "pages", "requests", "complete")
     return {name: getattr(report, name) for name in names}
 
 
@@ -65,10 +65,10 @@ def test_five_syncs_of_late_and_revised_data_are_those_of_a_store_at_every_step(
             name = feed.name
             assert pulled.points(name) == stored_points(store, name, unread="keep")
             only = stored_points(store, name, unread="keep", withdrawn="only")
-            assert pulled.points(name, flagged=True) == only
+            assert pulled.points(name, withdrawn=True) == only
             assert pulled.states[name] == store.state(name)
         sandbox.clock.advance("16h")
-    assert len(pulled.points("line-2", flagged=True)) > 0, "something was withdrawn"
+    assert len(pulled.points("line-2", withdrawn=True)) > 0, "something was withdrawn"
 
 
 def test_what_was_handed_over_last_and_not_stored_is_read_again(sandbox):

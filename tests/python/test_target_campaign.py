@@ -22,7 +22,7 @@ def test_a_target_that_is_killed_at_random_moments_has_what_a_store_has(kind, dr
     assert campaign.done["kill"] + campaign.done["restart"] == 20
     assert bool(campaign.done["restart"]) is (kind == "postgres")
     assert campaign.done["revised"] > 0
-    assert campaign.done["flagged"] > 0
+    assert campaign.done["withdrawn"] > 0
 
 
 def test_the_campaign_finds_nothing_in_a_correct_target(tmp_path):

@@ -92,7 +92,7 @@ def test_null_ids_and_values_are_equal_and_points_outside_the_range_are_found(pa
     assert apply(2, early, late) == (0, 0, 2, 0)
     assert apply(3, early, (None, timedelta(days=9), None)) == (0, 1, 1, 0)
     others = ("b", timedelta(days=-99), 1), ("b", timedelta(days=99), 1)
-    assert apply(4, *others) == (2, 0, 0, 0), "what lies outside is not flagged"
+    assert apply(4, *others) == (2, 0, 0, 0), "what lies outside is not withdrawn"
     assert values(path)[0] == ("a", None)
 
 
@@ -104,14 +104,14 @@ def test_only_a_page_that_is_not_its_whole_chain_notes_what_it_has_seen(path, ap
     assert values(path, "seen") == [("a", 1), ("b", 1), ("c", 1)]
     assert apply(3, one, first=3, is_last=False) == (0, 0, 1, 0)
     assert apply(4, first=3) == (0, 0, 0, 1)
-    assert values(path, "(seen, sequence, flagged)") == [
+    assert values(path, "(seen, sequence, withdrawn)") == [
         ("a", (3, 1, False)),
         ("b", (1, 4, True)),
         ("c", (1, 1, False)),
     ]
-    assert apply(5, one) == (0, 0, 1, 0), "flagged once"
+    assert apply(5, one) == (0, 0, 1, 0), "withdrawn once"
     assert apply(6, one, two) == (0, 1, 1, 0)
-    assert ("b", (6, 6, False)) in values(path, "(seen, sequence, flagged)")
+    assert ("b", (6, 6, False)) in values(path, "(seen, sequence, withdrawn)")
 
 
 def test_an_exception_within_apply_leaves_everything_as_it_was(path, target, sandbox, store):
@@ -139,7 +139,7 @@ def test_an_exception_within_apply_leaves_everything_as_it_was(path, target, san
         client.sync(feed, Broken())
     assert (points(path), target.state("line-2")) == before
     assert counts(client.sync(feed, target)) == counts(client.sync(feed, store))
-    assert points(path, where="flagged") == stored_points(store, withdrawn="only") != {}
+    assert points(path, where="withdrawn") == stored_points(store, withdrawn="only") != {}
 
 
 def test_no_table_has_an_index_and_an_offset_is_one_row(path, sandbox):

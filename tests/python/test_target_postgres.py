@@ -26,9 +26,9 @@ def state():
 
 def stored(store, feed="line-2"):
     """The points of a store, with the flag."""
-    flagged = stored_points(store, feed, withdrawn="only", unread="keep")
+    withdrawn = stored_points(store, feed, withdrawn="only", unread="keep")
     every = stored_points(store, feed, unread="keep")
-    return {key: (*row, key in flagged) for key, row in every.items()}
+    return {key: (*row, key in withdrawn) for key, row in every.items()}
 
 
 @pytest.mark.once
@@ -113,7 +113,7 @@ def test_an_exception_in_apply_leaves_everything_as_it_was(tables, store, sandbo
 
 def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, state):
     def kept():
-        columns = "tag_guid, value, sequence, seen, flagged"
+        columns = "tag_guid, value, sequence, seen, withdrawn"
         return tables.rows(f"SELECT {columns} FROM % ORDER BY tag_guid, timestamp")
 
     target = tables.target()

@@ -173,13 +173,9 @@ def test_a_feed_that_was_never_read_is_an_error(partial, tmp_path):
         feed = make_feed(page_size=50)
         report = sandbox.client(daily_allowance=1).sync(feed, store)
         assert (report["line-2"].newest, report.read_through) == (None, None)
-        for points in (
-            store.read(feed),
-            store.read(feed, *day(16)),
-            store.read(feed, as_of=report),
-        ):
+        for range_, options in (((), {}), (day(16), {}), ((), {"as_of": report})):
             with pytest.raises(siteline.errors.UnreadRange, match="no range of it"):
-                len(points)
+                store.read(feed, *range_, **options)
         with pytest.warns(siteline.SitelineWarning, match="no range of it"):
             assert len(store.read(feed, unread="warn")) == 0
         kept = store.read(feed, unread="keep").to_pandas()

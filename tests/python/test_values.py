@@ -129,7 +129,7 @@ def test_a_violation_of_the_interface_names_its_path(serve):
 def test_the_array_is_detected_or_named_by_a_shape(serve):
     body = page([1.0])
     body["meters"] = body.pop("series")
-    assert serve(body).report.arrays == ["meters"]
+    assert serve(body).report.arrays == ("meters",)
     body["sensors"] = body["meters"]
     with pytest.raises(siteline.errors.ProtocolError, match=r"(?s)meters.*sensors"):
         serve(body)

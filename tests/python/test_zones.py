@@ -37,14 +37,13 @@ def check(source):
 def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
     client = sandbox.client()
     scan = client.scan(**SIX_HOURS)
-    for source in (scan, scan.collect(), next(scan.pages()), client.gather(scan.split(2))):
+    for source in (scan, scan.collect(), next(scan.pages()), client.gather(scan.split(2)).table):
         check(source)
     with siteline.Store(tmp_path / "plant.siteline") as store:
         client.sync(make_feed("a", since="2026-11-19T00:00Z"), store)
         check(store.read("a"))
     wide = scan.collect().pivot()
     assert wide.to_pandas(tz=BERLIN).index.dtype == DTYPE
-    assert wide.to_pandas(tz=BERLIN, flat=True).index.dtype == DTYPE
     assert wide.to_polars(tz=BERLIN).schema["timestamp"] == pl.Datetime("us", BERLIN)
     days = scan.collect().resample("2h", "mean", tz="Asia/Tokyo")
     assert days.to_pandas(tz=BERLIN)["timestamp"].dtype == DTYPE

@@ -26,7 +26,7 @@ class Delta(_shared.SharedTarget):
     """A Delta table at a path or URI with the points of all feeds, divided by feed and UTC day.
 
     A page is compared with the stored points of its days. Then one commit appends what is new, or
-    merges: the files of days with revised or flagged points are written anew, no others. Use
+    merges: the files of days with revised or withdrawn points are written anew, no others. Use
     ``sync(..., batch="chain")``: in parts, a chain also rewrites unchanged points (``seen``).
 
     Delta has no transaction of two tables, and drops the metadata of old commits. So a state first
@@ -111,12 +111,12 @@ class Delta(_shared.SharedTarget):
         return _shared.counted(page, *counts)
 
     def _compared(self, points: Any, feed: str, page: Any) -> tuple[list[int], list[Any]]:
-        """Return how many points are new, revised and flagged, and the rows to write."""
+        """Return how many points are new, revised and withdrawn, and the rows to write."""
         lake, number, days = self._lake, page.sequence, self._lake.days(page)
         if page.is_last:
             days |= {page.query.start.date(), (page.query.end - timedelta(microseconds=1)).date()}
         between = f"day between '{min(days)}' and '{max(days)}'" if days else "false"
-        sql = f"select {_POINT}, flagged from t where {equals('feed', feed)} and {between}"
+        sql = f"select {_POINT}, withdrawn from t where {equals('feed', feed)} and {between}"
         found = page.diff(lake.read(sql, t=points))
         counts = [len(found.inserted), len(found.changed), 0]
         rows = lake.marked(found.inserted, feed, number, number, False)
@@ -137,20 +137,20 @@ class Delta(_shared.SharedTarget):
         commit is in the log for 30 days, its files until :meth:`compact` deletes them after 7.
         """
         now, where = self._lake.open(), equals("feed", feed)
-        sql = f"select {_POINT}, sequence, flagged from now where {where} and sequence > {since}"
+        sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"
         if not old:
             return self._lake.read(sql, now=now)
         past = self._lake.read(feed, as_of=since) if since else now
         known = f"(select * from past where {where} and {since > 0}) t"
-        names = ", ".join(f"t.{name} as old_{name}" for name in (*_shared.VALUES, "flagged"))
+        names = ", ".join(f"t.{name} as old_{name}" for name in (*_shared.VALUES, "withdrawn"))
         sql = f"select s.*, {names} from ({sql}) s left join {known} on {SAME}"
         return self._lake.read(sql, now=now, past=past)
 
     def settled(self, feed: str) -> Any:
-        """Return the points of settled ranges that are not flagged, as :meth:`changes` does."""
+        """Return the points of settled ranges that are not withdrawn, as :meth:`changes` does."""
         state, points = self.state(feed), self._lake.open()
         kept = (
-            f"{equals('feed', feed)} and cast(flagged as int) = 0"  # 1.6.0 fails without the cast
+            f"{equals('feed', feed)} and cast(withdrawn as int) = 0"  # 1.6.0 fails without the cast
         )
         ranges = _shared.settled_ranges(state) if state else []
         times = [f"timestamp >= '{iso(a)}' and timestamp < '{iso(b)}'" for a, b in ranges]

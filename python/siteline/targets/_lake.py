@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _TYPES = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(VALUES[:3], "double")
 _TYPES |= dict.fromkeys(("sample_count", "sequence", "seen"), "long")
-_TYPES |= {"timestamp": "timestamp", "flagged": "boolean", "day": "date"}
+_TYPES |= {"timestamp": "timestamp", "withdrawn": "boolean", "day": "date"}
 _STATE_TYPES = {"feed": "string", "number": "long", "state": "binary"}
-_MARKS = ("feed", "sequence", "seen", "flagged")
+_MARKS = ("feed", "sequence", "seen", "withdrawn")
 _DIVISION = ["feed", "day"]
 _EPOCH = date(1970, 1, 1).toordinal()
 _FEED, _SEQUENCE = "siteline.feed", "siteline.sequence"
@@ -29,7 +29,7 @@ SAME = " and ".join(f"(t.{name} is not distinct from s.{name})" for name in (*ID
 """Of a point in ``t`` and ``s``; null equals null. With an ``=`` among these conditions DataFusion
 would compare all pairs of rows, and without brackets it reads them otherwise."""
 _UPDATE = {name: f"coalesce(s.{name}, t.{name})" for name in ("sequence", "seen")}
-_UPDATE |= {name: f"s.{name}" for name in (*VALUES, "flagged")}
+_UPDATE |= {name: f"s.{name}" for name in (*VALUES, "withdrawn")}
 
 
 class Lake:

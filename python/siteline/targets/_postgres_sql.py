@@ -8,8 +8,8 @@ from siteline.targets._shared import COLUMNS, IDS, VALUES
 
 _IDS, _VALUES, _COLUMNS = ", ".join(IDS), ", ".join(VALUES), ", ".join(COLUMNS)
 _TEXTS = " text, ".join(IDS) + " text"
-_ROW_NAMES = f"series, flagged, timestamp, {_VALUES}, sequence, seen"
-_ROW = """series int4, flagged bool, timestamp timestamptz, value float8, minimum float8,
+_ROW_NAMES = f"series, withdrawn, timestamp, {_VALUES}, sequence, seen"
+_ROW = """series int4, withdrawn bool, timestamp timestamptz, value float8, minimum float8,
   maximum float8, sample_count int8, sequence int8, seen int8"""
 
 # A server may have other defaults; an id is UTF-8 also in a database that is not.
@@ -34,11 +34,11 @@ CREATE TABLE %_states (feed text PRIMARY KEY, state bytea, settled tstzmultirang
 CREATE VIEW %_settled_ranges AS
   SELECT feed, lower(r) AS "start", upper(r) AS "end" FROM %_states, unnest(settled) r;
 CREATE VIEW %_settled AS
-  SELECT p.* FROM % p JOIN %_states USING (feed) WHERE timestamp <@ settled AND NOT flagged"""
+  SELECT p.* FROM % p JOIN %_states USING (feed) WHERE timestamp <@ settled AND NOT withdrawn"""
 
 _NUMBERS = ("value", "minimum", "maximum")
 TYPES = {
-    "%_rows": {"series": "integer", "flagged": "boolean", "timestamp": "timestamp with time zone"}
+    "%_rows": {"series": "integer", "withdrawn": "boolean", "timestamp": "timestamp with time zone"}
     | dict.fromkeys(_NUMBERS, "double precision")
     | dict.fromkeys(("sample_count", "sequence", "seen"), "bigint"),
     "%_series": {"id": "integer"} | dict.fromkeys(("feed", *IDS), "text"),
@@ -91,7 +91,7 @@ WRITE = f"""WITH page AS MATERIALIZED (
 ), gone AS MATERIALIZED (
   SELECT r.* FROM %_rows r JOIN %_series ON id = series
   WHERE $3 AND feed = $1 AND timestamp >= $5::timestamptz AND timestamp < $6::timestamptz
-    AND NOT flagged AND seen < $4
+    AND NOT withdrawn AND seen < $4
     AND NOT EXISTS (SELECT FROM page p WHERE (p.series, p.timestamp) = (r.series, r.timestamp))
 ), kept AS (
   INSERT INTO %_history_rows ({_ROW_NAMES}, replaced_by) SELECT {_ROW_NAMES}, $2 FROM (
@@ -100,10 +100,10 @@ WRITE = f"""WITH page AS MATERIALIZED (
   INSERT INTO %_rows ({_ROW_NAMES})
   SELECT series, false, timestamp, {_VALUES}, $2, $2 FROM page WHERE kind = 'new'
 ), updated AS (
-  UPDATE %_rows r SET (flagged, {_VALUES}, sequence, seen) =
+  UPDATE %_rows r SET (withdrawn, {_VALUES}, sequence, seen) =
     (n.flagged, n.value, n.minimum, n.maximum, n.sample_count, n.sequence, n.seen)
   FROM (
-    SELECT series, false AS flagged, timestamp, {_VALUES}, $2 AS sequence, $2 AS seen
+    SELECT series, false AS withdrawn, timestamp, {_VALUES}, $2 AS sequence, $2 AS seen
     FROM page WHERE kind = 'other'
     UNION ALL
     SELECT series, false, timestamp, {_VALUES}, (known).sequence, $2
@@ -114,11 +114,11 @@ WRITE = f"""WITH page AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE kind = 'new'), count(*) FILTER (WHERE kind = 'other'),
   (SELECT count(*) FROM gone) FROM page"""
 
-_OLD = [f"{name} AS old_{name}" for name in (*VALUES, "flagged")]
-_CHANGED = f"{_IDS}, timestamp, {_VALUES}, sequence, flagged"
+_OLD = [f"{name} AS old_{name}" for name in (*VALUES, "withdrawn")]
+_CHANGED = f"{_IDS}, timestamp, {_VALUES}, sequence, withdrawn"
 _SOURCE = "FROM %_rows JOIN %_series ON id = series"
 CHANGES = f"SELECT {_CHANGED} {_SOURCE} WHERE feed = $1 AND sequence > $2"
-CHANGES_WITH_OLD = f"""SELECT {_CHANGED}, {", ".join(f"old_{n}" for n in (*VALUES, "flagged"))}
+CHANGES_WITH_OLD = f"""SELECT {_CHANGED}, {", ".join(f"old_{n}" for n in (*VALUES, "withdrawn"))}
   {_SOURCE} LEFT JOIN (
     SELECT series, timestamp, {", ".join(_OLD)} FROM %_history_rows
     WHERE sequence <= $2 AND replaced_by > $2) old USING (series, timestamp)

@@ -73,7 +73,7 @@ class StoreTarget(Protocol):
         them.
 
         Return how many points were inserted, revised and unchanged; a store that flags points
-        returns a fourth count, of those that were flagged.
+        returns a fourth count, of those that were withdrawn.
         """
 
 

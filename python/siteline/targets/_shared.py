@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 VALUES = ("value", "minimum", "maximum", "sample_count")
-COLUMNS = ("feed", *IDS, "timestamp", *VALUES, "sequence", "seen", "flagged")
+COLUMNS = ("feed", *IDS, "timestamp", *VALUES, "sequence", "seen", "withdrawn")
 """Those of a table of points. ``sequence`` is that of the page that changed the point last,
 ``seen`` that of the newest page that is known to have brought it."""
 
@@ -102,7 +102,7 @@ def check_columns(place: str, found: Iterable[str], wanted: Iterable[str] = COLU
         )
 
 
-def counted(page: Any, inserted: int, revised: int, flagged: int) -> tuple[int, int, int, int]:
+def counted(page: Any, inserted: int, revised: int, withdrawn: int) -> tuple[int, int, int, int]:
     """Return the four counts of :meth:`StoreTarget.apply`."""
     rows = 0 if page is None else len(page)
-    return inserted, revised, rows - inserted - revised, flagged
+    return inserted, revised, rows - inserted - revised, withdrawn

@@ -69,9 +69,9 @@ class FileTarget(SharedTarget):
         counts = points.apply(feed, page, state)
         if self.flaw == "no flags":
             points.rows = {key: (*row[:2], False) for key, row in points.rows.items()}
-        for key, (values, _, flagged) in points.rows.items():
+        for key, (values, _, withdrawn) in points.rows.items():
             old = before.get(key)
-            if old is None or (old[0], old[2]) != (values, flagged):
+            if old is None or (old[0], old[2]) != (values, withdrawn):
                 log.setdefault(key, []).append((page.sequence, old and (*old[0], old[2])))
         if self.flaw == "state first":
             after, points.rows = points.rows, before
@@ -90,11 +90,11 @@ class FileTarget(SharedTarget):
     def changes(self, feed, since=0, *, old=False):
         content = self.read()
         rows = []
-        for key, (values, _, flagged) in content["points"].rows.items():
+        for key, (values, _, withdrawn) in content["points"].rows.items():
             later = [change for change in content["log"][key] if change[0] > since]
             if key[0] == feed and later:
                 known = (None if self.flaw == "no old values" else later[0][1]) or (None,) * 5
-                rows.append((*key[1:], *values, flagged, *known, later[-1][0]))
+                rows.append((*key[1:], *values, withdrawn, *known, later[-1][0]))
         rows += rows[:1] if self.flaw == "twice" else []
         columns = zip(*rows, strict=True) if rows else [()] * len(TYPES)
         return pa.table([*map(pa.array, columns, TYPES)], NAMES)
@@ -104,9 +104,9 @@ class FileTarget(SharedTarget):
         ranges = settled_ranges(points.states[feed])
         rows = [
             (*key[1:], *values)
-            for key, (values, _, flagged) in points.rows.items()
+            for key, (values, _, withdrawn) in points.rows.items()
             if key[0] == feed and any(start <= key[6] < end for start, end in ranges)
-            if not flagged or self.flaw == "settled"
+            if not withdrawn or self.flaw == "settled"
         ]
         columns = zip(*rows, strict=True) if rows else [()] * 10
         return pa.table([*map(pa.array, columns, TYPES[:10])], NAMES[:10])

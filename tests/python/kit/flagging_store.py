@@ -18,7 +18,7 @@ class FlaggingStore:
         return self.states.get(feed)
 
     def apply(self, feed, page, state):
-        rows, brought, inserted, revised, flagged = dict(self.rows), set(), 0, 0, 0
+        rows, brought, inserted, revised, withdrawn = dict(self.rows), set(), 0, 0, 0
         renews = self.renews_all or page is None or not page.is_whole
         for record in page.records() if page is not None else ():
             key, values = (feed, *tuple(record.values())[:6]), tuple(record.values())[6:]
@@ -34,12 +34,12 @@ class FlaggingStore:
                 is_missing = newest < page.first_sequence and key not in brought
                 if is_in_range and is_missing and not is_flagged:
                     rows[key] = (values, newest, True)
-                    flagged += 1
+                    withdrawn += 1
         self.rows, self.states[feed] = rows, state
         unchanged = (0 if page is None else len(page)) - inserted - revised
-        return inserted, revised, unchanged, flagged
+        return inserted, revised, unchanged, withdrawn
 
-    def points(self, feed="line-2", *, flagged=None):
+    def read(self, feed="line-2", *, withdrawn=None):
         """Returns the points of a feed: ids and timestamp -> the four numbers."""
         rows = {key[1:]: row for key, row in self.rows.items() if key[0] == feed}
-        return {key: row[0] for key, row in rows.items() if flagged in (None, row[2])}
+        return {key: row[0] for key, row in rows.items() if withdrawn in (None, row[2])}

@@ -129,7 +129,7 @@ class Tables:
 
     def points(self, feed="line-2", table="%"):
         """Returns the points of a feed in a table or view, with their flags."""
-        select = f"SELECT {POINT.replace(' ', ', ')}, flagged FROM {table} WHERE feed = '{feed}'"
+        select = f"SELECT {POINT.replace(' ', ', ')}, withdrawn FROM {table} WHERE feed = '{feed}'"
         rows = self.rows(select)
         found = {row[:6]: row[6:] for row in rows}
         assert len(found) == len(rows), "a point is there twice"

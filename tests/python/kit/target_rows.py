@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 KEY, VALUES = (*IDS, "timestamp"), ("value", "minimum", "maximum", "sample_count")
-KNOWN = (*VALUES, "flagged")
+KNOWN = (*VALUES, "withdrawn")
 
 
 def target_points(target: Any, feed: str) -> dict[Key, Known]:
     """Returns the points of a feed from `changes(feed)` of a target."""
-    changes = _rows(target.changes(feed), KEY, VALUES, ("flagged",))
-    return _unique((key, (values, flagged)) for key, values, (flagged,) in changes)
+    changes = _rows(target.changes(feed), KEY, VALUES, ("withdrawn",))
+    return _unique((key, (values, withdrawn)) for key, values, (withdrawn,) in changes)
 
 
 def target_changes(target: Any, feed: str, since: int) -> dict[Key, tuple[Known | None, Known]]:
@@ -39,9 +39,9 @@ def store_points(store: siteline.Store, feed: str) -> dict[Key, Known]:
     """Returns the points of a feed in a store, including points of incomplete chains."""
     if feed not in store.feeds:
         return {}
-    flagged = {key for (key,) in _rows(store.read(feed, withdrawn="only", unread="keep"), KEY)}
+    withdrawn = {key for (key,) in _rows(store.read(feed, withdrawn="only", unread="keep"), KEY)}
     points = _rows(store.read(feed, unread="keep"), KEY, VALUES)
-    return _unique((key, (values, key in flagged)) for key, values in points)
+    return _unique((key, (values, key in withdrawn)) for key, values in points)
 
 
 def points_by_key(stream: Any) -> dict[Key, tuple[Any, ...]]:

@@ -29,7 +29,7 @@ class Campaign:
         self.kind, self.folder, self.server = kind, folder, server
         self.ways = [None, None, self.restart] if restart else [None]
         self.done: Counter[str] = Counter()
-        """The runs that ended in each way, pages, and points that were revised and flagged."""
+        """The runs that ended in each way, pages, and points that were revised and withdrawn."""
         self.broken: list[str] = []
         modules = ["siteline", DRIVERS.get(kind, "kit.file_target")]
         multiprocessing.get_context("forkserver").set_forkserver_preload(modules)
@@ -58,7 +58,7 @@ class Campaign:
                 harness.end()
                 harness.sandbox.close()
                 oracle.store.close()
-            self.done.update(pages=oracle.pages, revised=oracle.revised, flagged=oracle.flagged)
+            self.done.update(pages=oracle.pages, revised=oracle.revised, withdrawn=oracle.flagged)
 
     def interrupt_runs(self, oracle: Oracle, chance: random.Random, kills: int) -> None:
         """Run, be interrupted, compare; in the end compare with the truth."""

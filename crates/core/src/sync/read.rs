@@ -128,13 +128,31 @@ impl PinnedRead {
         Ok(found)
     }
 
-    /// The part of the read between two bucket timestamps, in microseconds.
-    #[must_use]
-    pub fn within(&self, start: Option<i64>, end: Option<i64>) -> Self {
+    /// The part of the read between two bucket timestamps, in microseconds, and a warning where parts are
+    /// missing from it.
+    ///
+    /// # Errors
+    /// `UnreadRange` where this part was not read and the selection does not allow that; the others.
+    pub fn within(
+        &self,
+        store: &Store,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> Result<(Self, Option<String>)> {
+        let instant = |at: Option<i64>| at.and_then(|at| Timestamp::from_microsecond(at).ok());
+        let spec = ReadSpec {
+            start: self.spec.start.max(instant(start)),
+            end: [self.spec.end, instant(end)].into_iter().flatten().min(),
+            ..self.spec.clone()
+        };
         let (start, end) = (start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX));
         let all = self.ranges.clone().unwrap_or_else(|| vec![(i64::MIN, i64::MAX)]);
         let parts = all.into_iter().map(|(from, to)| (from.max(start), to.min(end)));
-        Self { ranges: Some(parts.filter(|(from, to)| from < to).collect()), ..self.clone() }
+        let ranges = Some(parts.filter(|(from, to)| from < to).collect());
+        let state = PinnedState { spec, ranges, ..self.state() };
+        let part = Self::restore(store, state)?;
+        let warning = part.coverage.check(&part.spec.feed, part.spec.unread)?;
+        Ok((part, warning))
     }
 
     /// The first bucket timestamp to read, in microseconds; `None` where there is no bound.
