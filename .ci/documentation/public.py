@@ -18,6 +18,7 @@ MODULES = (
     "siteline.spark",
     "siteline.otel",
     "siteline.testing",
+    "siteline.types",
 )
 EXPORTS = re.compile(r"^__all__ = \[(.*?)\]", re.MULTILINE | re.DOTALL)
 # Code in a page with a public name: `siteline.Feed`, `help(siteline.Client.scan)`.

@@ -52,8 +52,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from siteline import errors
     from siteline import types as types
-    from siteline._doctor import Check, Diagnosis, doctor
     from siteline._core import Sandbox
+    from siteline._doctor import Check, Diagnosis, doctor
     from siteline.aio import AsyncClient, AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
     from siteline.allowance import Allowance
     from siteline.catalogue import Catalogue, DiscoveryShape, SeriesIds, SeriesInfo

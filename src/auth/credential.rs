@@ -166,7 +166,7 @@ impl PyCredential {
             PyTypeError::new_err(format!(
                 "This credential is not pickled: {why}. Pass private_key= the path of a key \
                  file, with password_command= if the key is encrypted, or make the client with \
-                 Client.from_env() or Client.from_profile()."
+                 Client() or Client(profile=...)."
             ))
         })?;
         let public_jwk =

@@ -215,7 +215,7 @@ impl PyMutualTls {
             PyTypeError::new_err(format!(
                 "This certificate is not pickled: {why}. Pass the paths of files, with \
                  password_command= if the key is encrypted, or make the client with \
-                 Client.from_env() or Client.from_profile()."
+                 Client() or Client(profile=...)."
             ))
         })?;
         reduce(slf, &MutualTlsState { subject: certificate.subject().to_owned(), place })

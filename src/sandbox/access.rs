@@ -78,7 +78,7 @@ impl PySandbox {
     /// ``subprocess.run(..., env={**os.environ, **sandbox.env()})``.
     ///
     /// A dict of ``SITELINE_BASE_URL``, ``SITELINE_SUBJECT``, ``SITELINE_PRIVATE_KEY`` (PEM text) for
-    /// :meth:`Client.from_env`, and ``SITELINE_SANDBOX_CLOCK``: by it each client of this ``base_url``
+    /// :class:`Client`, and ``SITELINE_SANDBOX_CLOCK``: by it each client of this ``base_url``
     /// has this :attr:`clock`, so that a move of it in one process is seen in all. It is a file that
     /// :meth:`close` removes. ``datetime.now()`` is the machine's time everywhere.
     ///

@@ -30,7 +30,7 @@ def client(sandbox, service, authority, key_file):
     with siteline.Client(
         f"https://127.0.0.1:{service.port}",
         credential=siteline.Credential(subject, key_file),
-        _assertion=dict(audience=f"{sandbox.base_url}/api/customer/oauth/token"),
+        _assertion={"audience": f"{sandbox.base_url}/api/customer/oauth/token"},
         ca_bundle=authority.pem,
     ) as client:
         yield client

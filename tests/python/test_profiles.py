@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
-from dataclasses import fields
 import json
 import logging
 import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest

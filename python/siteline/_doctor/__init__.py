@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from siteline._doctor.diagnosis import Check, Diagnosis
 
 if TYPE_CHECKING:
-    from siteline.client import Client
     from siteline.aio import AsyncClient
+    from siteline.client import Client
 
 __all__ = ["Check", "Diagnosis", "doctor"]
 

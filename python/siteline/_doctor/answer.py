@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from siteline._core import MutualTls
 from siteline._doctor.assertion import UNSIGNED, overridden
 from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
-from siteline._core import MutualTls
 from siteline.errors import (
     AuthenticationError,
     ClockSkewError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.seen import Seen, fail, ok, skipped, warn
 from siteline._core import MutualTls
+from siteline._doctor.seen import Seen, fail, ok, skipped, warn
 from siteline.errors import ConfigError, CredentialError, InternalError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
 from siteline._core import Credential, MutualTls
+from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
 from siteline._times import to_second
 from siteline.errors import ConfigError, CredentialError
 

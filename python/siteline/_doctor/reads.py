@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from siteline._core import Page
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, ok, told, warn
 from siteline._escape import escaped
-from siteline._core import Page
 from siteline._times import to_minute
 from siteline.errors import ScopeError
 

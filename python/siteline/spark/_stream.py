@@ -16,8 +16,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from siteline._core import Feed
-from siteline.client import Client
 from siteline._times import iso
+from siteline.client import Client
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
 from siteline.spark import _batches
 from siteline.spark._partitions import (
