@@ -36,6 +36,7 @@ def _imports() -> None:
         aio,
         allowance,
         catalogue,
+        client,
         coverage,
         discovery,
         errors,
@@ -49,5 +50,6 @@ def _imports() -> None:
         reports,
         sync,
         targets,
+        types,
     )
     from siteline._display import html, sync_html
