@@ -194,32 +194,33 @@ def _write_out(thing: griffe.Object, aliases: dict[str, Any], compiled: griffe.M
 def _parameters(
     function: griffe.Function, aliases: dict[str, Any], compiled: griffe.Module
 ) -> Iterator[griffe.Parameter]:
-    for parameter in function.parameters:
+    for parameter in _declaration(function).parameters:
         annotation = parameter.annotation
         if (
             parameter.kind is griffe.ParameterKind.var_keyword
             and isinstance(annotation, griffe.ExprSubscript)
             and str(annotation.left) == "Unpack"
         ):
-            defaults = _defaults(function.name, str(annotation.slice), compiled)
             for name, member in _keywords(compiled.members[str(annotation.slice)]):
                 kind = griffe.ParameterKind.keyword_only
-                type_ = _expanded(_required(member.annotation), aliases)
-                is_required = str(member.annotation).startswith("Required[")
-                default = None if is_required else defaults.get(name, "...")
-                yield griffe.Parameter(name, kind=kind, annotation=type_, default=default)
+                type_ = _expanded(member.annotation, aliases)
+                yield griffe.Parameter(name, kind=kind, annotation=type_, default="None")
         elif str(annotation) != "Never":
             parameter.annotation = _expanded(annotation, aliases)
             yield parameter
 
 
-def _defaults(name: str, options: str, compiled: griffe.Module) -> dict[str, Any]:
-    """Returns the defaults of the function of `Client` that accepts these keywords."""
-    owner = "__init__" if options in ("_ClientOptions", "_OutsideOptions") else name
-    function = compiled["Client"].members.get(owner)
-    if not isinstance(function, griffe.Function):
-        return {}
-    return {one.name: one.default for one in function.parameters if one.default is not None}
+def _declaration(function: griffe.Function) -> griffe.Function:
+    """Returns the method whose parameters the decorator `like` copies, or the function itself."""
+    for decorator in function.decorators:
+        called = str(decorator.value)
+        if called.startswith("like(") and isinstance(function.parent, griffe.Class):
+            *owner, name = called.removeprefix("like(").removesuffix(")").split(".")
+            scope: Any = function.parent.module[owner[0]] if owner else function.parent
+            declared = scope.final_target if isinstance(scope, griffe.Alias) else scope
+            found: Any = declared.members[name]
+            return found if isinstance(found, griffe.Function) else function
+    return function
 
 
 def _keywords(options: Any) -> Iterator[tuple[str, griffe.Attribute]]:
@@ -228,11 +229,6 @@ def _keywords(options: Any) -> Iterator[tuple[str, griffe.Attribute]]:
         if str(base) != "TypedDict":
             yield from _keywords(options.parent.members[str(base)])
     yield from options.members.items()
-
-
-def _required(annotation: Any) -> Any:
-    is_marked = isinstance(annotation, griffe.ExprSubscript) and str(annotation.left) == "Required"
-    return annotation.slice if is_marked else annotation
 
 
 def _expanded(annotation: Any, aliases: dict[str, Any]) -> Any:

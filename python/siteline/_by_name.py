@@ -35,6 +35,7 @@ def _imports() -> None:
         agent,
         aio,
         catalogue,
+        client,
         credentials,
         errors,
         frames,

@@ -31,7 +31,7 @@ def collect(scan: Scan, callback: Callable[[Progress], object]) -> Table:
 def gather(client: Client, scans: Any, concurrency: Any) -> Gathered:
     """Read several scans to their ends."""
     with Reads(client, scans, concurrency) as reads:
-        while (page := reads.core._wait(reads.reported)) is not None:
+        while (page := reads.core._step(reads.reported).wait()) is not None:
             reads.report(*page)
         return reads.gathered()
 

@@ -111,12 +111,12 @@ class AsyncClient(_Settings):
 
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:
-        """Make a lazy :class:`AsyncScan`. The parameters are those of :meth:`Client.scan`."""
+        """Make a lazy :class:`AsyncScan`. Takes the parameters of :meth:`Client.scan`."""
         return AsyncScan(_CLIENT.scan(self, **query))
 
     @like(Client.scan)
     async def read(self, **query: Any) -> Table:
-        """Read every page, and merge them. The parameters are those of :meth:`Client.scan`.
+        """Read every page, and merge them. Takes the parameters of :meth:`Client.scan`.
 
         Every exception, ``CancelledError`` included, has the attribute ``scan``:
         ``await error.scan.collect()`` continues with the pages that were kept.
@@ -374,7 +374,7 @@ class AsyncScan(Replaceable):
     __slots__ = ("_scan",)
 
     def __init__(self, scan: Scan) -> None:
-        """Wrap a scan; made by :meth:`AsyncClient.data`."""
+        """Wrap a scan; made by :meth:`AsyncClient.scan`."""
         self._scan = scan
 
     @property

@@ -68,11 +68,10 @@ class _Settings(Replaceable):
     ) -> None:
         """Make a client. Sends nothing.
 
-        Without arguments the settings are those of the ``SITELINE_*`` variables, and of the default
-        profile for settings that the variables do not give. With ``profile`` they are those of this
-        profile. A ``base_url`` without ``profile`` reads no profile and no variable except
-        ``SITELINE_AGENT``: a stored key is never used at another address. Keywords override both.
-        ``None`` means "not given".
+        Without arguments the ``SITELINE_*`` variables give the settings, and the default profile
+        gives the others. With ``profile``, this profile gives them. A ``base_url`` without
+        ``profile`` reads no profile and no variable except ``SITELINE_AGENT``: a stored key is
+        never used at another address. Keywords override both. ``None`` means "not given".
 
         Args:
             base_url: The address of the service, such as ``"https://customer.example.com"``.
@@ -81,7 +80,7 @@ class _Settings(Replaceable):
             profile: The name of a profile in the file of ``SITELINE_CONFIG``, otherwise
                 ``siteline/config.toml`` in ``$XDG_CONFIG_HOME`` or ``~/.config``.
             agent: The address of an :class:`Agent` that signs and counts; ``""`` for none. By
-                default that of ``SITELINE_AGENT``, if it has this service and subject.
+                default ``SITELINE_AGENT``, if that agent has this service and subject.
             daily_allowance: Requests a day. A request that would exceed it is not sent. By default
                 the service sets the limit (§8).
             allowance_resets: When the service's day begins: ``"06:00Z"``, ``"08:00+02:00"`` or an
@@ -92,16 +91,16 @@ class _Settings(Replaceable):
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
             settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
             scopes: The scopes of the token (§5.5). By default discovery and data.
-            ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default those of
-                ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, of the machine's store, or of certifi.
-            proxy: The address of a proxy. By default that of ``HTTPS_PROXY``, ``HTTP_PROXY`` or
-                ``ALL_PROXY``, unless ``NO_PROXY`` names the host. Never used for loopback.
+            ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
+                ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, the machine's store, or certifi.
+            proxy: The address of a proxy. By default ``HTTPS_PROXY``, ``HTTP_PROXY`` or
+                ``ALL_PROXY`` gives it, unless ``NO_PROXY`` names the host. Never used for loopback.
             on_request: Called with a :class:`RequestEvent` once for each finished attempt, on the
                 thread that waits.
             shape: The member names of the service's replies. By default they are detected.
             http: Timeouts, attempts and limits: :class:`siteline.types.Http`.
-            clock: A :class:`Clock`, for tests. By default that of a sandbox named by
-                ``SITELINE_SANDBOX_CLOCK``, otherwise the machine's.
+            clock: A :class:`Clock`, for tests. By default the clock of the
+                sandbox in ``SITELINE_SANDBOX_CLOCK``, otherwise the machine's.
 
         Raises:
             ConfigError: A setting is wrong or missing. Missing settings are one error that lists
@@ -141,7 +140,7 @@ class _Settings(Replaceable):
 
     @property
     def subject(self) -> str:
-        """The credential subject, or that of the client certificate."""
+        """The subject of the credential or of the client certificate."""
         return self._handle.subject
 
     @property
@@ -308,13 +307,13 @@ class Client(_Settings):
                 clocks skip or repeat is a :class:`QueryError` that says how to write each. Frames
                 stay in UTC.
             page_size: Items per page. By default the service decides.
-            store: A :class:`Store`. What its feeds with the same ``site``, ``line``, ``filters``
-                and ``interval`` have settled is read from it (§4.5.5), the rest from the service,
-                and kept there. The points are those of buckets that begin from ``start`` on and
-                before ``end``. What is missing is read by a feed that it continues, in pages of its
-                size; otherwise by a new feed named after the parameters. A feed that another read
-                or sync uses is waited for, until the ``deadline``, or for a minute: then it is a
-                :class:`StoreBusy`. A range of which a sync has set a part aside is an
+            store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
+                ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
+                kept there. The points belong to buckets that begin from ``start`` on and before
+                ``end``. A feed of the store that fits continues; otherwise a new feed, named after
+                the parameters, reads the rest. If another read or sync uses the feed, this one
+                waits until the ``deadline``, or for a minute, and then raises
+                :class:`StoreBusy`. If a sync has set a part of the range aside, that is an
                 :class:`UnreadRange` before any request.
             deadline: The longest time of one read, waits and token exchange included.
             max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
@@ -359,7 +358,7 @@ class Client(_Settings):
 
     @like(scan)
     def read(self, **query: Any) -> Table:
-        """Read every page now, and merge them. The parameters are those of :meth:`scan`.
+        """Read every page now, and merge them. Takes the parameters of :meth:`scan`.
 
         Every exception, ``KeyboardInterrupt`` included, has the attribute ``scan``:
         ``error.scan.collect()`` continues with the pages that were kept.
@@ -408,7 +407,7 @@ class Client(_Settings):
             max_pages: Most pages to request, of all feeds together. The sync then returns, with
                 ``complete`` False, and the next run continues. Repeats of a page are not counted.
             concurrency: Most pages that are requested and not yet stored, of different feeds. Pages
-                are stored one at a time. A kill costs no more than so many requests.
+                are stored one at a time. A kill costs at most this number of requests.
             progress: As of :meth:`scan`.
             batch: Pages of a chain that are stored as one :class:`Page`, or ``"chain"`` for all of
                 them: fewer and larger transactions. They are in memory until then.

@@ -352,7 +352,7 @@ class Credential(_Shared):
             raise TypeError(
                 f"This credential is not pickled: {self._place}. Pass private_key= the path of a "
                 "key file, with password_command= if the key is encrypted, or make the client with "
-                "Client.from_env() or Client.from_profile()."
+                "Client() or Client(profile=...)."
             )
         state = {
             "subject": self.subject,
@@ -494,7 +494,7 @@ class MutualTls(_Shared):
             raise TypeError(
                 f"This certificate is not pickled: {self._place}. Pass the paths of files, with "
                 "password_command= if the key is encrypted, or make the client with "
-                "Client.from_env() or Client.from_profile()."
+                "Client() or Client(profile=...)."
             )
         return _restored_certificate, (type(self), {"subject": self.subject, "place": self._place})
 

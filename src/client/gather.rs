@@ -6,12 +6,13 @@ use std::sync::Arc;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::raise;
 use crate::bridge::logging::SharedLogBuffer;
 use crate::bridge::notes::ClientNotes;
 use crate::bridge::process::{attached, guarded};
-use crate::bridge::runtime::{block_on, drop_detached, spawn};
+use crate::bridge::runtime::drop_detached;
 use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
 use crate::client::progress::event;
@@ -38,23 +39,6 @@ pub(crate) struct PyGathering {
 type Stepped = (Gathering, Option<(usize, Progress)>);
 
 impl PyGathering {
-    /// Reads until a page of a scan that is `reported` has arrived, or all is read.
-    fn step(
-        &self,
-        reported: Vec<bool>,
-    ) -> Result<impl Future<Output = Result<Stepped, GatherFailure>> + Send + use<>, Error> {
-        let over = || Error::new(Kind::ClosedError, "this gathering is over");
-        let mut gathering = self.gathering.lock().take().ok_or_else(over)?;
-        Ok(async move {
-            loop {
-                match gathering.step().await? {
-                    Some((index, _)) if !reported[index] => {}
-                    page => return Ok((gathering, page)),
-                }
-            }
-        })
-    }
-
     /// The page of a step: the number of its scan, and a `Progress`.
     fn stepped(
         &self,
@@ -134,24 +118,28 @@ impl PyGathering {
         self.scans.iter().map(|scan| scan.get().wants_progress(py)).collect()
     }
 
-    /// Reads until a page of a scan that is ``reported`` has arrived: the number of the scan, and its
-    /// ``Progress``; ``None`` if all is read. An interrupt drops the open requests.
-    fn _wait(&self, py: Python<'_>, reported: Vec<bool>) -> PyResult<Option<(usize, Py<PyAny>)>> {
-        guarded(|| {
-            let stepped = block_on(py, &self.buffer.get(), self.step(reported).or_raise()?)?;
-            self.stepped(py, stepped)
-        })
-    }
-
-    /// As ``_wait()``, an awaitable of the running asyncio loop.
-    fn _step<'py>(slf: &Bound<'py, Self>, reported: Vec<bool>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.clone().unbind());
-        // An event loop tells of requests at the end of a step.
+    /// Reads until a page of a scan that is `reported` has arrived: gives the number of the scan and its
+    /// `Progress`, or `None` if everything is read. An interrupt drops the open requests.
+    fn _step(slf: &Bound<'_, Self>, reported: Vec<bool>) -> Call {
+        let this = slf.clone().unbind();
+        // An event loop notifies the observers of requests at the end of a step.
         let is_told = slf.get().notes.is_told();
-        let reported = reported.into_iter().map(|reported| reported || is_told).collect();
-        let step = slf.get().step(reported).or_raise()?;
-        spawn(py, slf.get().buffer.get(), step, move |py, stepped| {
-            Ok(this.get().stepped(py, stepped)?.into_pyobject(py)?.into_any().unbind())
+        let taken = slf.clone().unbind();
+        let step = async move {
+            let over = || Error::new(Kind::ClosedError, "this gathering is over");
+            let gathering = taken.get().gathering.lock().take();
+            let mut gathering = gathering.ok_or_else(over)?;
+            Ok::<_, Error>(loop {
+                match gathering.step().await {
+                    Ok(Some((index, _))) if !is_told && !reported[index] => {}
+                    Ok(page) => break Ok((gathering, page)),
+                    Err(failure) => break Err(failure),
+                }
+            })
+        };
+        Call::new(slf.get().buffer.get(), step, move |py, stepped| {
+            let stepped = this.get().stepped(py, stepped.or_raise()?)?;
+            Ok(stepped.into_pyobject(py)?.into_any().unbind())
         })
     }
 

@@ -9,7 +9,7 @@ use crate::bridge::process::guarded;
 use crate::client::once::_sources;
 use siteline_core::settings::{Environment, profile_members};
 
-/// The file of profiles that :meth:`Client.from_env` reads (``profiles``), and the folder of the
+/// The file of profiles that `Client` reads (``profiles``), and the folder of the
 /// ledgers (``state``); ``None`` where there is no home folder. Neither need exist.
 #[pyfunction]
 fn _paths(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -100,7 +100,7 @@ impl PyQuery {
 /// An optional argument of a Python method.
 pub(crate) type Argument<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// The input of a query without its range, from the arguments of `client.data` and `Feed`.
+/// The input of a query without its range, from the arguments of `Client.scan` and `Feed`.
 pub(crate) fn query_input(
     [site, line, interval, page_size, filters]: [Argument<'_, '_>; 5],
 ) -> PyResult<QueryInput> {

@@ -91,7 +91,7 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
     client = sandbox.client()
 
     def stopped(max_pages, **change):
-        with pytest.raises(siteline.errors.QueryError) as caught:
+        with pytest.raises(siteline.errors.PageLimitReached) as caught:
             client.scan(**{**DAY, **change}, page_size=100, max_pages=max_pages).collect()
         return caught.value
 

@@ -1,6 +1,5 @@
 """Settings from arguments, then environment variables, then a profile."""
 
-import asyncio
 import inspect
 import json
 import logging
@@ -168,19 +167,6 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert client.tz == "Europe/Berlin"
     assert client._handle.__getnewargs_ex__()[1]["shape"] == siteline.shapes.Shape(array="series")
     assert (config.parent / "plant.ledger").exists()
-
-
-def test_the_async_client_has_both_constructors_too(config, members, monkeypatch):
-    write(config, default=members)
-
-    async def main():
-        async with (
-            siteline.AsyncClient(profile="default") as one,
-            siteline.AsyncClient(http=siteline.types.Http(tries=2)) as other,
-        ):
-            return sorted(await one.discover()), sorted(await other.discover())
-
-    assert asyncio.run(main()) == (["sites", "subject"], ["sites", "subject"])
 
 
 def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):

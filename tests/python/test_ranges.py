@@ -159,8 +159,8 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
         assert next(other.expected(at=date(2026, 11, 19)).records())["value"] == 2.0
 
 
-@pytest.mark.parametrize("wrong", ["2026-02-29", "2026-11", "20261101", pd.Timestamp("2026-11-18")])
-def test_k18_what_is_no_date_and_naive_times_stay_refused(sandbox, wrong):
+@pytest.mark.parametrize("wrong", ["2026-02-29", "2026-11", "20261101"])
+def test_k18_what_is_no_date_is_refused(sandbox, wrong):
     with pytest.raises(siteline.errors.QueryError):
         sandbox.client().scan(start=wrong)
 

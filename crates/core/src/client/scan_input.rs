@@ -81,6 +81,7 @@ mod tests {
     use crate::auth::test_harness::{credential, noon};
     use crate::client::ClientSettings;
     use crate::data::AskedTime;
+    use crate::error::Kind;
     use crate::http::BaseUrl;
 
     fn range(start: &str, end: Option<&str>) -> AskedRange {

@@ -178,7 +178,7 @@ impl ClientSettings {
             return Some(
                 "A client with clock= is not pickled, because the clock exists only in this process: make \
                  the client without it. The client of sandbox.client() has a clock; that of \
-                 Client.from_env() with the variables of sandbox.env() is pickled.",
+                 Client() with the variables of sandbox.env() is pickled.",
             );
         }
         let is_secret = self.transport.proxy.as_deref().is_some_and(has_password);

@@ -255,7 +255,7 @@ async fn p15_a_collect_at_max_pages_costs_nothing_more() {
     let collect = CollectOnce::new(Scan::new(bench.client.clone(), query, decode, settings));
     for _ in 0..3 {
         let failure = collect.table().await.expect_err("one page more");
-        assert_eq!(failure.error.kind(), Kind::QueryError);
+        assert_eq!(failure.error.kind(), Kind::PageLimitReached);
         assert_eq!(failure.partial.expect("two pages").merged.points.rows(), 2);
         assert_eq!(bench.server.other_requests().len(), 2);
     }

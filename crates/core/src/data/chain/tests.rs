@@ -158,7 +158,7 @@ fn p2_a_chain_without_an_end_stops_at_max_pages_with_a_bookmark() {
     let mut chain = Chain::new(query(), settings(), "origin", Some(3));
     let (pages, error) = drain(&mut chain, &script);
     let error = error.unwrap();
-    assert_eq!((pages, error.kind()), (3, Kind::QueryError));
+    assert_eq!((pages, error.kind()), (3, Kind::PageLimitReached));
     assert!(error.to_string().contains("max_pages=3"), "{error}");
     assert_eq!(script.requests().len(), 3);
     let bookmark = chain.bookmark().unwrap();

@@ -132,7 +132,7 @@ fn p14_p2_max_pages_takes_the_place_of_the_rule() {
     for _ in 0..2_000 {
         assert!(wait(chain.next(&script)).unwrap().is_some());
     }
-    assert_eq!(wait(chain.next(&script)).unwrap_err().kind(), Kind::QueryError);
+    assert_eq!(wait(chain.next(&script)).unwrap_err().kind(), Kind::PageLimitReached);
 }
 
 #[test]
