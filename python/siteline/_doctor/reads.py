@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from siteline._core import Page
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, ok, told, warn
 from siteline._escape import escaped
