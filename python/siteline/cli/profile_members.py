@@ -89,9 +89,7 @@ def add_members(made: argparse.ArgumentParser) -> None:
     """Add an option for each member."""
     groups = {
         "base_url": made.add_argument_group("the service and the credential"),
-        "scopes": made.add_argument_group(
-            "other settings, as the keywords of Client and Credential"
-        ),
+        "scopes": made.add_argument_group("other keywords of Client and Credential"),
     }
     group = groups["base_url"]
     for name, member in MEMBERS.items():
