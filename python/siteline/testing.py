@@ -267,11 +267,18 @@ class SandboxStats:
         return {**asdict(self), "log": [request.to_dict() for request in self.log]}
 
 
+def pytest_configure(config: Any) -> None:
+    """Register the mark, for ``pytest -p siteline.testing``."""
+    import _siteline_pytest
+
+    _siteline_pytest.pytest_configure(config)
+
+
 # The fixtures import pytest, which the rest of this module does not need.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name not in ("pytest_configure", "siteline_client", "siteline_sandbox"):
+        if name not in ("siteline_client", "siteline_sandbox"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         import _siteline_pytest
 
@@ -279,4 +286,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "pytest_configure"})
+    return sorted({*globals(), *__all__})

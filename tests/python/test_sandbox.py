@@ -163,7 +163,7 @@ def test_name_columns_become_the_names_of_discovery(sandbox):
     sandbox.load(frame.drop(columns=["name", *names]))
     assert sandbox.client().discover()["sites"] == [site]
     with pytest.raises(siteline.errors.ConfigError, match='"unit"'):
-        sandbox.load(frame.assign(unit=0.5))
+        sandbox.load(pl.from_pandas(frame.assign(unit=0.5)))
 
 
 DISCOVERY = "/api/customer/v1/discovery"
