@@ -38,13 +38,14 @@ use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with};
 use crate::client::shape::PyShape;
 use crate::convert::clock::GivenClock;
+use crate::convert::state::record;
 use crate::convert::values::{Text, described};
 use siteline_base::lock::Mutex;
 use siteline_core::auth::Authentication;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
 use siteline_core::error::{Error, Kind};
-use siteline_core::http::{AllowanceState, BaseUrl};
+use siteline_core::http::BaseUrl;
 use siteline_core::settings::Environment;
 
 /// The state of a client.
