@@ -277,6 +277,7 @@ class Client(_Settings):
         line: str | int | None = None,
         filters: Mapping[str, _Filter] | None = None,
         tz: _Zone = None,
+        labels: Labels = False,
         page_size: int | None = None,
         store: Store | None = None,
         deadline: _Duration | None = None,
@@ -304,8 +305,13 @@ class Client(_Settings):
             filters: Further query parameters by name. A list repeats the parameter.
             tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
                 default the client's. A day has 23 or 25 hours when clocks are set. A time that
-                clocks skip or repeat is a :class:`QueryError` that says how to write each. Frames
-                stay in UTC.
+                clocks skip or repeat is a :class:`QueryError` that says how to write each. The
+                timestamps of frames, files, text and plots are in this zone too.
+            labels: The names of series in tables, in the column ``label``: ``"machine"``,
+                ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
+                mapping of tag ids or :class:`SeriesIds` to text, or a :class:`Catalogue`. ``False``
+                for none. A word needs a discovery response: if the client has had none, the read
+                sends one discovery request, which is not counted.
             page_size: Items per page. By default the service decides.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
                 ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
@@ -335,7 +341,7 @@ class Client(_Settings):
         from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
         >>> store = siteline.Store("plant.siteline")
         >>> again = {"site": "S1", "interval": "1h", "start": "2026-11-01", "end": "2026-11-02"}
-        >>> [client.read(**again, store=store).report["pages"] for _ in range(2)]
+        >>> [client.read(**again, store=store).report.pages for _ in range(2)]
         [1, 0]
         """
         return self._handle.scan(
@@ -346,6 +352,7 @@ class Client(_Settings):
             line=line,
             filters=filters,
             tz=tz,
+            labels=labels,
             page_size=page_size,
             store=store,
             deadline=deadline,
