@@ -172,7 +172,7 @@ impl PyClient {
     /// - ``now``: plan as if it were then; ``None`` is the service's time
     /// - ``reread``: a range ``(start, end)``, or a list of them, to read again even if it was read;
     ///   what lies before a feed's ``since`` or within its ``settle_lag`` of now is left out
-    /// - ``shape``, ``progress``: as of :meth:`data`; ``deadline`` bounds the whole run; ``None`` does not
+    /// - ``shape``, ``progress``: as of :meth:`scan`; ``deadline`` bounds the whole run; ``None`` does not
     /// - ``wait``: how long to wait for feeds that another run writes to (``"5m"``); ``None``: not at all.
     ///   For a :class:`Store`: ``lock()`` of a store of yours may wait itself
     /// - ``concurrency``: at most so many pages are requested and not yet stored, of different feeds; the
