@@ -333,7 +333,7 @@ class AsyncSyncPages(Replaceable):
         raise StopAsyncIteration
 
     def applied(self, inserted: int, revised: int, unchanged: int, flagged: int = 0) -> None:
-        """Say what the last page changed: see :meth:`siteline.types.SyncPages.applied`."""
+        """Say what the last page changed: see :meth:`SyncPages.applied`."""
         self._pages.applied(inserted, revised, unchanged, flagged)
 
     @property
@@ -342,7 +342,7 @@ class AsyncSyncPages(Replaceable):
         return self._pages.report
 
     def close(self) -> None:
-        """End the sync here: see :meth:`siteline.types.SyncPages.close`."""
+        """End the sync here: see :meth:`SyncPages.close`."""
         self._pages.close()
 
     async def __aenter__(self) -> Self:

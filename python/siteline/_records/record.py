@@ -7,7 +7,6 @@ to be an object: it determines how the field is read.
 import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
@@ -17,6 +16,7 @@ from siteline._times import iso
 __all__: list[str] = []
 
 _Reader = Callable[[Any], Any] | None
+_FIELDS: dict[type, dict[str, tuple[str, _Reader]]] = {}
 
 
 class FrozenRecord:
@@ -40,7 +40,7 @@ class FrozenRecord:
         Raises:
             TypeError: The struct has a member more or less than the record.
         """
-        known = _fields(cls)  # type: ignore[arg-type]  # mypy: a class is not hashable
+        known = _FIELDS.get(cls) or _FIELDS.setdefault(cls, _fields(cls))
         values = {}
         for name, value in members.items():
             field, read = known.get(name, (name, None))
@@ -53,7 +53,6 @@ class FrozenRecord:
         return {name: _plain(getattr(self, name)) for name in (*names, *self._computed)}
 
 
-@cache
 def _fields(cls: type[FrozenRecord]) -> dict[str, tuple[str, _Reader]]:
     """Return the field and the reader of each member of the Rust struct."""
     fields = dataclasses.fields(cls)

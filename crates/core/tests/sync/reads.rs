@@ -105,13 +105,14 @@ async fn coverage_is_as_of_the_newest_read_or_later() {
     assert!(coverage.now >= harness.state().newest_read().expect("a read"));
     assert_eq!(coverage.feed, harness.feed);
     let coverage = FeedCoverage::read(stored.store(), "feed", Some(harness.now())).expect("it");
-    let (first, holds) = &coverage.windows[0];
-    assert_eq!((first.state, *holds), (WindowState::Settled, Some(true)));
+    let first = &coverage.windows[0];
+    assert_eq!((first.state, first.empty), (WindowState::Settled, Some(false)));
+    assert_eq!(first.settled_at, first.read_at);
     let settled: i64 = coverage
         .windows
         .iter()
-        .filter(|(window, _)| window.state == WindowState::Settled)
-        .map(|(window, _)| window.end.as_second() - window.start.as_second())
+        .filter(|window| window.state == WindowState::Settled)
+        .map(|window| window.end.as_second() - window.start.as_second())
         .sum();
     let lateness = FeedLateness::read(stored.store(), "feed").expect("a lateness");
     assert_eq!(lateness.settled, settled.unsigned_abs());
