@@ -58,7 +58,7 @@ impl PyAgent {
             secret,
             take_step: Arc::new(move |step| without_fork(|| records.run(step))),
         };
-        let client = client.0.get().client.clone();
+        let client = client.into_core();
         let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
             .or_raise()?;
         let address = agent.address().to_string();

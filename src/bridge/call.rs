@@ -18,7 +18,7 @@ pub(crate) trait Work: Send {
     fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>>;
 
     /// Begins the work, and returns the asyncio future of its result.
-    fn start<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
 }
 
 /// A verb of the core that waits. It does nothing before `wait()`, `start()` or `await`, and is used once.
@@ -83,7 +83,7 @@ where
         finish(py, outcome)
     }
 
-    fn start<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let Self { buffer, future, finish } = *self;
         spawn(py, buffer, future, finish)
     }

@@ -66,6 +66,12 @@ pub(crate) struct PyClient {
 /// The argument `client`: the handle, or a Python object that has it.
 pub(crate) struct ClientArg<'py>(pub(crate) Bound<'py, PyClient>);
 
+impl ClientArg<'_> {
+    pub(crate) fn into_core(self) -> Client {
+        self.0.get().client.clone()
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for ClientArg<'py> {
     type Error = PyErr;
 

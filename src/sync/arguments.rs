@@ -148,7 +148,7 @@ where
         finish(py, done)
     }
 
-    fn start<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let Self { target, work, finish } = *self;
         target.spawn(py, work, finish)
     }
