@@ -27,7 +27,7 @@ def _wide(work: Callable[[], Any]) -> Outcome:
 
     def summary() -> dict[str, Any]:
         columns = wide[[name for name in wide if name != "timestamp"]]
-        columns = columns.rename(columns=lambda name: name.rsplit("/", 1)[-1])
+        columns = columns.rename(columns=lambda name: name.rsplit(" / ", 1)[-1])
         cells = columns.sort_index(axis="columns").to_numpy(dtype=np.float64)
         nulls, total = int(np.isnan(cells).sum()), float(np.nansum(cells))
         return {"shape": list(cells.shape), "nulls": nulls, "sum": total}
@@ -38,7 +38,7 @@ def _wide(work: Callable[[], Any]) -> Outcome:
 def siteline() -> Outcome:
     """siteline, to a pandas frame."""
     table = _table()
-    return _wide(lambda: table.pivot().to_pandas(flat=True))
+    return _wide(lambda: table.pivot().to_pandas())
 
 
 def pandas() -> Outcome:

@@ -64,7 +64,7 @@ def test_a_weak_reference_keeps_no_client(sandbox):
 
 
 REPLACED = {
-    "client": ("data", "sync", "discover", "close"),
+    "client": ("scan", "sync", "discover", "close"),
     "scan": ("collect", "to_pandas", "pages"),
     "table": ("to_pandas",),
     "page": ("to_arrow",),

@@ -38,7 +38,7 @@ def test_points_are_inserted_changed_unchanged_or_missing(page):
     assert keys(difference.unchanged) == set(rows[2:50])
     assert [record["tag_guid"] for record in difference.missing.records()] == ["elsewhere"]
     assert repr(difference) == (
-        f"<Difference: {len(rows) - 50} inserted, 2 changed, 48 unchanged, 1 missing>"
+        f"<PageDiff: {len(rows) - 50} inserted, 2 changed, 48 unchanged, 1 missing>"
     )
     part = difference.changed
     assert (part.sequence, part.feed, part.is_last) == (page.sequence, "line-2", True)
