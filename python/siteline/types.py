@@ -33,7 +33,7 @@ def _ranges(given: Any) -> tuple[Range, ...]:
 
 
 class _Report:
-    """What the reports have in common."""
+    """The base of the reports."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as values of JSON."""
@@ -42,7 +42,7 @@ class _Report:
 
 @dataclass(frozen=True)
 class StoreShare(_Report):
-    """What of a range came through one feed of a store."""
+    """The part of a range that was read through one feed of a store."""
 
     store: str
     """The path of the store."""
@@ -56,7 +56,7 @@ class StoreShare(_Report):
 
 @dataclass(frozen=True)
 class ReadReport(_Report):
-    """What was assumed, seen and counted in a read.
+    """The assumptions, findings and counts of a read.
 
     >>> report = scan.collect().report
     >>> report.pages, report.points, report.arrays
@@ -66,7 +66,7 @@ class ReadReport(_Report):
     pages: int
     """Pages read."""
     points: int
-    """Rows: each point once. Of a page, its points with repeats."""
+    """Rows: each point once. A page counts repeats too."""
     points_read: int
     """Points on the pages, repeats included."""
     series: int
@@ -88,7 +88,7 @@ class ReadReport(_Report):
     bounds_off_grid: tuple[str, ...]
     """The bounds that are inside a bucket."""
     through: tuple[StoreShare, ...]
-    """What came through which feed of a store; empty without ``store=``."""
+    """The parts that were read through feeds of a store; empty without ``store=``."""
     read_at: datetime | None
     """When the read began, by the service's clock."""
     arrays: tuple[str, ...]
@@ -100,7 +100,7 @@ class ReadReport(_Report):
     outside_range: int
     """Points before the query's start, or at or after its end."""
     off_grid: int
-    """Points whose timestamp is not a multiple of the interval."""
+    """Points with a timestamp that is not a multiple of the interval."""
     minimum_above_maximum: int
     """Points with a minimum above their maximum."""
     value_outside_bounds: int
@@ -135,7 +135,7 @@ class ReadReport(_Report):
 
 @dataclass(frozen=True)
 class StoreReport(_Report):
-    """What a table of a store has, and what is missing from it."""
+    """The content of a table of a store, and the missing parts."""
 
     store: str
     """The path of the store."""
