@@ -606,6 +606,7 @@ class _DataOptions(TypedDict, total=False):
     deadline: _Duration | None
     keep_raw: bool
     progress: _ProgressArg
+    labels: Labels | None
     store: Store | None
 
 def _forbid_core_dumps() -> None: ...
@@ -710,6 +711,7 @@ class Client:
         keep_raw: bool = False,
         progress: _ProgressArg = None,
         store: Store | None = None,
+        labels: Labels | None = None,
     ) -> Scan: ...
     def sync(
         self,

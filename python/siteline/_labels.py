@@ -123,4 +123,3 @@ def _label(ids: Ids, row: SeriesInfo | None, first: int, given: Mapping[Any, str
     parts = [row.names[level] or ids[level] for level in range(first, _NAME)]
     name = f"{row.name} [{row.unit}]" if row.unit else row.name
     return " / ".join([*filter(None, parts), name])
-

@@ -77,7 +77,9 @@ def to_pandas(
         raise missing(error, "pandas", "to_pandas()") from error.__cause__
     given, provenance = frame.columns(tz, labels)
     shared = can_share(pd)
-    made: pd.DataFrame = _pivoted(pd, given, shared) if frame.kind == "pivoted" else _long(pd, given, ids, shared)
+    made: pd.DataFrame = (
+        _pivoted(pd, given, shared) if frame.kind == "pivoted" else _long(pd, given, ids, shared)
+    )
     if shared:
         share(made)
     made.attrs["siteline"] = {**provenance, **about}

@@ -106,11 +106,8 @@ class Store(_core.Store):
         ...                      since="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> report = client.sync(feed, store)
-        >>> store.read("line-2", "2026-11-14T00:00Z", "2026-11-16T00:00Z")
-        Traceback (most recent call last):
-            ...
-        siteline.errors.UnreadRange: feed "line-2": unread: 2026-11-14T00:00:00Z to 2026-11-15T00:00:00Z
-        ...
+        >>> store.read("line-2", "2026-11-16", "2026-11-17", final=True).report.complete
+        True
         """
         withdrawn = withdrawn or ("drop" if final else "keep")
         picked = (site, line, machine, device, tag, series)

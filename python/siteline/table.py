@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from siteline.catalogue import Catalogue
     from siteline.frames import Record
     from siteline.plots import Plot
+
     _Texts = str | Iterable[str] | None
     _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
     _Agg = Literal["mean", "sum", "first", "last"]

@@ -142,7 +142,7 @@ class StoreReport(_Report):
     feed: str
     """The name of the feed."""
     sequence: int
-    """The number of the newest page in it. ``store.read(as_of=...)`` gives the same points again."""
+    """The number of the newest page in it, for ``store.read(as_of=...)``."""
     start: datetime | None
     """The start of the range that was named."""
     end: datetime | None

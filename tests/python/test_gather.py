@@ -8,7 +8,6 @@ import pickle
 import threading
 from datetime import timedelta
 
-import polars as pl
 import pyarrow as pa
 import pytest
 import siteline

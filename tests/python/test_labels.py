@@ -85,7 +85,7 @@ def test_the_word_gives_the_first_part(table, catalogue, word, first):
 
 
 def test_equal_labels_use_the_next_depth(table, catalogue, expected):
-    shared = {ids: "same" for ids in expected}
+    shared = dict.fromkeys(expected, "same")
     rows = {tuple(one.ids): one for one in catalogue}
     # "name" is shared by machines, so the whole table has the device too.
     frame = table.to_pandas(labels="name")
@@ -142,9 +142,9 @@ def test_changes_keep_their_column(store, catalogue):
 def test_unknown_labels_are_refused_before_anything_is_sent(sandbox, client, table):
     before = sandbox.stats["data_requests"]
     for labels in ("plant", 7, lambda ids: "x"):
-        with pytest.raises(QueryError, match="labels=.* is unknown"):
+        with pytest.raises(QueryError, match=r"labels=.* is unknown"):
             client.scan(site="S1", labels=labels, **RANGE)
-        with pytest.raises(QueryError, match="labels=.* is unknown"):
+        with pytest.raises(QueryError, match=r"labels=.* is unknown"):
             table.to_pandas(labels=labels)
     assert sandbox.stats["data_requests"] == before
 

@@ -271,7 +271,9 @@ def test_a_collection_reads_one_state_of_the_store_while_another_writes(tmp_path
         client = sandbox.client()
         client.sync(make_feed(), store)
         before = store.read("line-2").to_polars()
-        read = _lazy.Source(store.read("line-2")._handle, "UTC")(None, pl.col("tag_guid").is_not_null(), None, 100)
+        read = _lazy.Source(store.read("line-2")._handle, "UTC")(
+            None, pl.col("tag_guid").is_not_null(), None, 100
+        )
         first = next(read)
         sandbox.clock.advance("1d")
         with siteline.Store(path) as other:

@@ -65,6 +65,7 @@ def test_series_are_picked_by_the_ids_that_frames_have(store, frame):
 
 def test_changes_and_earlier_points_are_picked_alike(store, frame):
     tag = frame["tag_guid"].dropna().iloc[0]
+
     def as_of(feed, sequence, **options):
         return store.read(feed, as_of=sequence, **options)
 

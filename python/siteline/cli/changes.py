@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _DETAILS = """\
-Each point that is new or revised since then comes once, with its present values, the ten columns of
-a pull, and a column change: new, revised, withdrawn (a later complete read did not bring it any more)
-or returned. Asks the service for nothing."""
+Each point that is new or revised since then is written once, with its present values, the ten
+columns of a pull, and a column change: new, revised, withdrawn (a later complete read did not bring
+it) or returned. Sends nothing to the service."""
 
 
 def add(commands: _Commands) -> None:
