@@ -32,7 +32,7 @@ def _wide(work: Callable[[], Any]) -> Outcome:
 def siteline() -> Outcome:
     """siteline, to a pandas frame."""
     table = _table()
-    return _wide(lambda: table.pivot().to_pandas(flat=True))
+    return _wide(lambda: table.pivot().to_pandas())
 
 
 def pandas() -> Outcome:

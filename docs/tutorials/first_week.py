@@ -47,7 +47,7 @@ week.plot(tz="Europe/Berlin", labels=catalogue, title="Line L2, a week", panels=
 # For arithmetic between series, and for most other programs:
 
 # %%
-wide = week.pivot(labels=catalogue).to_pandas(flat=True, tz="Europe/Berlin")
+wide = week.pivot().to_pandas(labels=catalogue, tz="Europe/Berlin")
 wide[[name for name in wide.columns if "temperature" in name]].describe()
 
 # %% [markdown]

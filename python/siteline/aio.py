@@ -332,9 +332,9 @@ class AsyncSyncPages(Replaceable):
                     return handed
         raise StopAsyncIteration
 
-    def applied(self, inserted: int, revised: int, unchanged: int, flagged: int = 0) -> None:
-        """Say what the last page changed: see :meth:`SyncPages.applied`."""
-        self._pages.applied(inserted, revised, unchanged, flagged)
+    def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
+        """Say what the last page changed: see :meth:`siteline.types.SyncPages.applied`."""
+        self._pages.applied(inserted, revised, unchanged, withdrawn)
 
     @property
     def report(self) -> SyncReport:

@@ -186,7 +186,7 @@ class Catalogue(Sequence[SeriesInfo]):
             catalogue._rows, catalogue._report = [], names._report
             catalogue._index()
             known = ((ids, names._row(ids)) for ids in series)
-            catalogue._rows = [SeriesInfo(*ids, *row[5:]) for ids, row in known if row is not None]
+            catalogue._rows = [_of_ids(row, ids) for ids, row in known if row is not None]
             catalogue._index()
         catalogue._add(series)
         order = {tuple(ids): place for place, ids in enumerate(series)}
@@ -306,6 +306,14 @@ class Catalogue(Sequence[SeriesInfo]):
         from siteline._display import catalogue_html
 
         return catalogue_html.catalogue(self._rows, self._report)
+
+
+def _of_ids(row: SeriesInfo, ids: Ids) -> SeriesInfo:
+    """Return the row with the five ids of a series: discovery may have fewer."""
+    site, line, machine, device, tag = ids
+    return row._replace(
+        site_id=site, line_id=line, machine_id=machine, device_id=device, tag_guid=tag
+    )
 
 
 def joined(ids: Iterable[str | None]) -> str:

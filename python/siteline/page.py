@@ -26,7 +26,7 @@ class Page(Table):
 
     @property
     def report(self) -> ReadReport:
-        """What was detected and counted on this page."""
+        """The findings and counts of this page."""
         report: ReadReport = super().report
         return report
 
@@ -69,8 +69,8 @@ class Page(Table):
     def first_sequence(self) -> int:
         """The ``sequence`` of the first page of its chain.
 
-        When the last page of a chain is stored, a point in the range of ``query`` whose newest page
-        came before this number is withdrawn.
+        When the last page of a chain is stored, all points in the range of ``query`` with a lower
+        newest page number are withdrawn.
         """
         return self._handle.place()[1]
 

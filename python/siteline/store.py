@@ -88,11 +88,11 @@ class Store(_core.Store):
             series: Only these series: tuples of the five ids.
             final: Only settled points.
             as_of: The points as they were at a sync (its report), a page number or a time.
-            withdrawn: What to do with points that a later complete read of their range did not
+            withdrawn: Handling of points that a later complete read of their range did not
                 bring: ``"keep"``, ``"drop"`` or ``"only"`` these. By default ``"drop"`` with
                 ``final``, otherwise ``"keep"``, because a page boundary can omit a point.
-            unread: What to do if a part of the range was never read to its end: ``"error"``,
-                ``"warn"`` (leave it out) or ``"keep"`` (the points that have arrived).
+            unread: Handling of parts of the range that were never read to their end: ``"error"``,
+                ``"warn"`` (leave them out) or ``"keep"`` (the points that have arrived).
             tz: The zone of dates and times without an offset, and of timestamps in frames.
             labels: Names of series: see ``client.scan()``. A store has no names of its own:
                 give ``client.series()`` or a mapping.
@@ -106,11 +106,8 @@ class Store(_core.Store):
         ...                      since="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> report = client.sync(feed, store)
-        >>> store.read("line-2", "2026-11-14T00:00Z", "2026-11-16T00:00Z")
-        Traceback (most recent call last):
-            ...
-        siteline.errors.UnreadRange: feed "line-2": unread: 2026-11-14T00:00:00Z to...
-        ...
+        >>> store.read("line-2", "2026-11-16", "2026-11-17", final=True).report.complete
+        True
         """
         withdrawn = withdrawn or ("drop" if final else "keep")
         picked = (site, line, machine, device, tag, series)

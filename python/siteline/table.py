@@ -109,7 +109,7 @@ class Table(Replaceable):
 
     @property
     def report(self) -> Any:
-        """What was assumed, seen and counted.
+        """The assumptions, findings and counts of the read.
 
         It is a :class:`siteline.types.ReadReport`, or of a store a
         :class:`siteline.types.StoreReport`. A table that was made of another one has the report of
@@ -126,7 +126,7 @@ class Table(Replaceable):
         return ReadReport._of(counts, read_at=read_at, page_size=page_size, **labels)
 
     def __len__(self) -> int:
-        """Count the rows. Of a store, mostly its directory is read and not its points."""
+        """Count the rows. For a store, this mostly reads its directory and not its points."""
         return len(self._handle)
 
     def _find_labels(self) -> _names.Found:
@@ -178,8 +178,8 @@ class Table(Replaceable):
 
         Args:
             ids: ``"category"`` is faster and smaller than ``"str"``.
-            tz: The zone of the timestamps; by default that of the read.
-            labels: Names of series as of ``scan()``; by default those of the read.
+            tz: The zone of the timestamps; the zone of the read by default.
+            labels: Names of series, as in ``scan()``; the labels of the read by default.
 
         Raises:
             QueryError: for an unknown value, and for a pivoted table with two equal names.
@@ -198,7 +198,7 @@ class Table(Replaceable):
         tz: str | tzinfo | None = None,
         labels: Labels | None = None,
     ) -> pl.DataFrame:
-        """Return a polars frame, without pyarrow. The parameters are those of ``to_pandas()``."""
+        """Return a polars frame, without pyarrow. Takes the parameters of ``to_pandas()``."""
         from siteline import frames
 
         frames.check_ids(ids)
@@ -213,8 +213,8 @@ class Table(Replaceable):
     def lazy(self) -> pl.LazyFrame:
         """Return a polars ``LazyFrame``. It pushes time and id filters down to a store.
 
-        Of a store, a query reads the range that a filter of ``timestamp`` names, the series whose
-        ids pass the filters of the five ids, and the columns that it uses.
+        A query of a store reads only the range in its filter of ``timestamp``, the series that pass
+        its filters of ids, and the columns that it uses.
 
         >>> import polars as pl
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -394,7 +394,7 @@ class Table(Replaceable):
             every: The length of the larger buckets: ``"1d"``, ``"8h"``, a ``timedelta``, seconds.
             agg: How ``value`` is combined, because the service does not document it. ``"mean"``
                 is weighted by ``sample_count``.
-            tz: The zone whose clock the buckets keep to; by default that of the table.
+            tz: The zone whose clock the buckets keep to; the zone of the table by default.
             origin: A time of the day (``"06:00"``) or a date at which a bucket begins. By default
                 midnight; weeks begin on Mondays.
 
@@ -514,7 +514,7 @@ class Table(Replaceable):
         return _restored, (type(self), self._handle.state(), self._tz, self._labels)
 
     def __repr__(self) -> str:
-        """Count the rows, and say where they are from. No points of a store are read."""
+        """Count the rows and name their source. It reads no points of a store."""
         from siteline._counts import counted
 
         frame, name = self._handle, type(self).__name__

@@ -65,7 +65,7 @@ pub(crate) enum Origin {
     Unread,
     Read(Arc<Table>),
     Page(Arc<PageSource>),
-    Stored(Stored),
+    Stored(Box<Stored>),
     /// Made of a read, whose points are not kept.
     Derived(Arc<Facts>),
 }
@@ -78,7 +78,11 @@ pub(crate) struct Facts {
     expected: Result<Expected>,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
+    read: Option<ReadFacts>,
 }
+
+/// When a read began, and the page size of its query.
+type ReadFacts = (jiff::Timestamp, Option<u32>);
 
 /// A page, and where it belongs.
 pub(crate) struct PageSource {
@@ -191,7 +195,8 @@ impl Frame {
 
     pub(crate) fn of_store(stored: Stored) -> Self {
         let is_log = matches!(stored.read.spec.view, View::ChangedSince(_));
-        Self::new(if is_log { "changes" } else { "points" }, Data::Stream, Origin::Stored(stored))
+        let kind = if is_log { "changes" } else { "points" };
+        Self::new(kind, Data::Stream, Origin::Stored(Box::new(stored)))
     }
 
     /// The page that it is.
@@ -208,6 +213,13 @@ impl Frame {
             Origin::Read(table) => Some(&table.provenance),
             Origin::Page(page) => Some(&page.provenance),
             _ => None,
+        }
+    }
+
+    fn read_facts(&self) -> Option<ReadFacts> {
+        match &self.origin {
+            Origin::Derived(facts) => facts.read,
+            _ => self.source().map(|source| (source.read_at, source.query.input().page_size)),
         }
     }
 
@@ -248,7 +260,7 @@ impl Frame {
     }
 
     /// The pivoted table as it is shown.
-    fn wide(&self, wide: &Wide, shown: &Shown) -> Wide {
+    fn wide(wide: &Wide, shown: &Shown) -> Wide {
         let labels = wide.series.iter().map(|series| shown.label(series)).collect();
         Wide { labels: Some(labels), timestamps: shown.zoned(&wide.timestamps), ..wide.clone() }
     }
@@ -257,7 +269,7 @@ impl Frame {
         match (&self.data, self.stored()) {
             (Data::Rows(rows), _) => Ok(rows.schema(shown)),
             (Data::Wide(wide), _) => {
-                let schema = self.wide(wide, shown).schema()?;
+                let schema = Self::wide(wide, shown).schema()?;
                 Ok(Arc::new(shown.with_metadata(schema.as_ref().clone())))
             }
             (_, Some(stored)) => Ok(shown.schema(&stored.read.spec.view.schema())),
@@ -270,7 +282,7 @@ impl Frame {
         match &self.data {
             Data::Rows(rows) => rows.batch(shown),
             Data::Wide(wide) => {
-                let batch = self.wide(wide, shown).batch()?;
+                let batch = Self::wide(wide, shown).batch()?;
                 batch.with_schema(self.shown_schema(shown)?).map_err(|error| broken(&error))
             }
             Data::Stream => Err(Error::new(Kind::InternalError, "a stream has several batches")),
@@ -287,6 +299,7 @@ impl Frame {
                 expected: self.expected(),
                 interval_seconds: self.interval_seconds(),
                 bounds: self.bounds(),
+                read: self.read_facts(),
             })),
             other => other.clone(),
         })
@@ -368,7 +381,7 @@ impl Frame {
             let Data::Wide(wide) = &self.data else {
                 return Ok((self.rows(py)?.columns(py, &shown)?, provenance));
             };
-            let wide = self.wide(wide, &shown);
+            let wide = Self::wide(wide, &shown);
             let list = PyList::empty(py);
             list.append(timestamps("timestamp", &wide.timestamps, shown.zone()))?;
             let (names, cells) = (wide.names().or_raise()?, wide.cells.clone());
@@ -465,7 +478,8 @@ impl Frame {
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.origin {
             Origin::Derived(facts) => Ok(facts.provenance.bind(py).clone()),
-            Origin::Stored(Stored { store, read }) => {
+            Origin::Stored(stored) => {
+                let Stored { store, read } = &**stored;
                 let store = store.path().to_string_lossy().into_owned();
                 let (feed, sequence) = (read.spec.feed.as_str(), read.sequence);
                 dict(py, &StoredAttributes { store, feed, sequence, coverage: &read.coverage })
@@ -517,9 +531,7 @@ impl Frame {
 
     /// The host of a read, the time at which it began, and the page size of its query.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(source) = self.source() else { return Ok(None) };
-        let page_size = source.query.input().page_size;
-        Ok(Some((source.read_at, page_size).into_pyobject(py)?))
+        self.read_facts().map(|read| read.into_pyobject(py)).transpose()
     }
 
     /// What is read of a store, and how much of that the store has, as text.

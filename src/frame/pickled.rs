@@ -101,6 +101,7 @@ struct Kept {
     form: Form,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
+    read: Option<(Timestamp, Option<u32>)>,
     expected: Option<Expected>,
 }
 
@@ -126,7 +127,8 @@ impl Frame {
                            to_arrow().";
                 return Err(PyTypeError::new_err(why));
             }
-            (Origin::Stored(Stored { store, read }), Data::Stream) => {
+            (Origin::Stored(stored), Data::Stream) => {
+                let Stored { store, read } = &**stored;
                 let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
                 (Form::Stored { path, read_only, read: read.state() }, None)
             }
@@ -165,6 +167,7 @@ impl Frame {
             form,
             interval_seconds: self.interval_seconds(),
             bounds: self.bounds(),
+            read: self.read_facts(),
             expected: self.expected().ok(),
         };
         let is_derived = matches!(kept.form, Form::Rows { .. } | Form::Wide { .. });
@@ -183,7 +186,7 @@ impl Frame {
         provenance: Py<PyAny>,
         report: Py<PyAny>,
     ) -> PyResult<Self> {
-        let Kept { kind, every, form, interval_seconds, bounds, expected } = restore(state)?;
+        let Kept { kind, every, form, interval_seconds, bounds, read, expected } = restore(state)?;
         let kind = KINDS.into_iter().find(|known| *known == kind);
         let kind = kind.ok_or_else(|| foreign("its kind is unknown")).or_raise()?;
         if let Form::Stored { path, read_only, read } = form {
@@ -212,6 +215,7 @@ impl Frame {
                 expected,
                 interval_seconds,
                 bounds,
+                read,
             }))
         };
         let (data, origin) = match form {

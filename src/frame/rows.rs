@@ -165,7 +165,7 @@ impl Rows {
         if self.is_points {
             let schema = points.schema();
             let names = schema.fields().iter().skip(KEY).map(|field| field.name().as_str());
-            let [value, minimum, maximum] = points.numbers.each_ref().map(|one| Memory::of(one));
+            let [value, minimum, maximum] = points.numbers.each_ref().map(Memory::of);
             let mut names = names;
             for memory in [value, minimum, maximum] {
                 list.append((names.next(), "float", memory))?;

@@ -176,7 +176,7 @@ impl Frame {
             // The ids are those of series that this read picks.
             read.spec = ReadSpec { series: picked, ..read.spec };
             let stored = Stored { store: Arc::clone(&stored.store), read };
-            return Ok(Self::new(self.kind, Data::Stream, Origin::Stored(stored)));
+            return Ok(Self::new(self.kind, Data::Stream, Origin::Stored(Box::new(stored))));
         }
         let series: HashSet<Identity> = identities(series).collect();
         let data = detached(py, || self.picked(&series))?.or_raise()?;
@@ -297,15 +297,12 @@ impl Frame {
             let column = rows.column(values).ok_or_else(|| unknown(rows.numeric()))?;
             let wide = detached(py, || {
                 let mut points: PointColumns = (*rows.points).clone();
-                let measure = match column.as_primitive_opt::<Int64Type>() {
-                    Some(counts) => {
-                        points.sample_counts = counts.clone();
-                        Measure::SampleCount
-                    }
-                    None => {
-                        points.numbers[0] = column.as_primitive::<Float64Type>().clone();
-                        Measure::Number(0)
-                    }
+                let measure = if let Some(counts) = column.as_primitive_opt::<Int64Type>() {
+                    points.sample_counts = counts.clone();
+                    Measure::SampleCount
+                } else {
+                    points.numbers[0] = column.as_primitive::<Float64Type>().clone();
+                    Measure::Number(0)
                 };
                 Wide::new(&points, measure, "UTC")
             })?
@@ -316,6 +313,7 @@ impl Frame {
 
     /// One table of several.
     #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn together(py: Python<'_>, frames: Vec<Bound<'_, Self>>) -> PyResult<Self> {
         let tables = frames.iter().filter_map(|frame| match &frame.get().origin {
             Origin::Read(table) => Some(Arc::clone(table)),

@@ -48,6 +48,7 @@ impl PyStore {
 impl PyStore {
     /// The frame of `Store.read()`, or with `since` of `Store.changes()`.
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn _frame(
         &self,
         py: Python<'_>,

@@ -117,7 +117,7 @@ def test_time_that_was_not_read_is_no_gap(store):
 def test_unknown_gaps_are_refused(sandbox, client, table):
     unknown = "it is not known which buckets are missing"
     page = next(client.scan(site="S1", page_size=100, **RANGE).pages())
-    with pytest.raises(QueryError, match=r"with_gaps.. does not fit: a page"):
+    with pytest.raises(QueryError, match=r"with_gaps\(\) does not fit: a page"):
         page.with_gaps().to_pandas()
     rest = client.scan(site="S1", page_size=5_000, **RANGE)
     first = next(rest.pages())

@@ -115,7 +115,7 @@ def test_tables_and_catalogues_of_hostile_names(evil):
         assert {row.tag_guid for row in catalogue} == {EVIL}
         assert {record["tag_guid"] for record in table.records()} == {EVIL}
         assert table.to_pandas()["tag_guid"].unique().tolist() == [EVIL]
-        labelled = table.to_pandas(labels=True)
+        labelled = table.to_pandas(labels="machine")
         assert MARK in labelled["label"].iloc[0]
         for plot in (table.plot(), table.plot(labels=catalogue, title=EVIL)):
             check_shown(plot)

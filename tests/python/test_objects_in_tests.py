@@ -70,7 +70,7 @@ REPLACED = {
     "scan": ("collect", "to_pandas", "pages"),
     "table": ("to_pandas",),
     "page": ("to_arrow",),
-    "store": ("points", "check"),
+    "store": ("read", "check"),
     "points": ("to_pandas",),
     "sandbox": ("fault",),
     "agent": ("env",),

@@ -203,7 +203,7 @@ def test_what_a_store_never_read_is_drawn_as_such(sandbox, tmp_path):
         assert "2026-11-19 00:00 to 2026-11-19 12:00" in newest.alt
         assert "never read" not in newest.alt
         with pytest.raises(siteline.errors.QueryError, match="changes are a part of the points"):
-            store.changes("line-2", since=0).plot()
+            store.changes("line-2", since=0, unread="keep").plot()
 
 
 def test_the_frame_has_a_stretch_for_each_part_between_gaps(sandbox):

@@ -259,8 +259,8 @@ def test_what_a_filter_asks_for_must_have_been_read(tmp_path):
             assert keep.collect().equals(read.collect())
         with pytest.raises(FAILURES, match="no feed"):
             store.read("line-3").lazy().collect()
-        with pytest.raises(siteline.errors.QueryError, match="flagged="):
-            store.read("line-2", flagged="some").lazy()
+        with pytest.raises(siteline.errors.QueryError, match="withdrawn="):
+            store.read("line-2", withdrawn="some").lazy()
     with pytest.raises(FAILURES, match="closed"):
         lazy.collect()
 

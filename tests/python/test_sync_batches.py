@@ -73,7 +73,7 @@ def test_batches_bring_what_pages_bring(sandbox, store, batch, concurrency):
 def test_a_batch_is_a_page_of_one_chain(sandbox):
     target = Recorder()
     report = sandbox.client().sync(short_feed(), target, batch=4)
-    sizes = [page._provenance()["pages"] for page in target.pages]
+    sizes = [page._handle.provenance()["pages"] for page in target.pages]
     assert sum(sizes) == report.pages
     assert set(sizes[:-1]) == {4}
     assert [page.sequence for page in target.pages][:3] == [4, 8, 12]

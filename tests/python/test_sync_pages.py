@@ -42,11 +42,11 @@ class Pulled:
         return pages
 
     def points(self, feed="line-2", **options):
-        return self.kept.read(feed, **options)
+        return self.kept.points(feed, **options)
 
 
 def counts_of(report):
-    names = ("inserted", "revised", "unchanged", "withdrawn", "pages", "requests", "complete")
+    names = ("inserted", "revised", "unchanged", "flagged", "pages", "requests", "complete")
     return {name: getattr(report, name) for name in names}
 
 
@@ -126,7 +126,7 @@ def test_an_error_of_a_read_loses_nothing(sandbox):
             break
         kept.apply("line-2", page, state["line-2"])
     assert errors == 1
-    assert kept.read() == true_points(sandbox, pages.report.read_through)
+    assert kept.points() == true_points(sandbox, pages.report.read_through)
 
 
 @pytest.mark.parametrize("way", ["on_request", "progress"])
@@ -190,7 +190,7 @@ def test_in_asyncio_it_is_the_same(sandbox):
     assert report.inserted == len(kept.rows) > 0
     for number in (1, 2):
         truth = true_points(sandbox, report.read_through, line=f"L{number}")
-        assert kept.read(f"line-{number}") == truth
+        assert kept.points(f"line-{number}") == truth
 
 
 def test_in_asyncio_a_cancelled_wait_loses_no_page(key):

@@ -36,7 +36,7 @@ def target(path):
 
 
 def points(path, feed=FIRST):
-    """The points of the table as another reader finds them: those not withdrawn, those withdrawn."""
+    """The points that another reader finds: those not withdrawn, and those withdrawn."""
     table = deltalake.DeltaTable(path).to_pyarrow_table(filters=[("feed", "=", feed)])
     return [
         points_by_key(table.filter(pa.compute.field("withdrawn") == of)) for of in (False, True)

@@ -132,7 +132,7 @@ def test_nulls_are_equal_and_of_two_rows_of_a_point_the_later_counts(tables, sta
         assert [row[2:] for row in kept()] == [(5, 3, True), (5, 5, False), (5, 3, True)]
         assert target.apply("f", None, state) == (0, 0, 0, 0)
     changes = target.changes("f", 4, old=True).to_pylist()
-    names = ("timestamp", "value", "old_value", "old_flagged")
+    names = ("timestamp", "value", "old_value", "old_withdrawn")
     assert sorted((str(row["tag_guid"]), *map(row.get, names)) for row in changes) == [
         ("None", hour(1), 1.0, 1.0, False),
         ("T", hour(1), 6.0, 6.0, False),

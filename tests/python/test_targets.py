@@ -18,7 +18,7 @@ def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
     assert isinstance(store, siteline.targets.StoreTarget)
     first = client.sync(feed, store)
     assert first.complete
-    assert first.inserted == len(store.read()) > 1000
+    assert first.inserted == len(store.points()) > 1000
     assert first["line-2"].sequence == max(number for number, _, _ in store.pages)
     # Late points and revisions arrive; the windows of these days become final.
     for _ in range(3):
@@ -27,7 +27,7 @@ def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
         assert report.complete
     end = report.settled_through
     assert end is not None
-    known = {key: one for key, one in store.read().items() if key[5] < end}
+    known = {key: one for key, one in store.points().items() if key[5] < end}
     assert known == true_points(sandbox, end)
 
 
@@ -70,7 +70,7 @@ def test_an_exception_of_a_store_is_raised_unchanged_and_the_next_sync_continues
     assert report.complete
     assert client.allowance.used == spent + report.requests
     end = report.read_through
-    assert store.read() == true_points(sandbox, end)
+    assert store.points() == true_points(sandbox, end)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_store_is_a_target_and_can_be_wrapped_by_another(tmp_path):
         assert report.pages == len(tee.pages)
         with siteline.Store(tmp_path / "two.siteline") as plain:
             sandbox.client().sync(feed, plain)
-            assert plain.points(feed).to_pandas().equals(store.read(feed).to_pandas())
+            assert plain.read(feed).to_pandas().equals(store.read(feed).to_pandas())
         # A sync of the store itself continues from the state that the tee passed on.
         assert sandbox.client().sync(feed, store).requests == 0
         scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z", interval="1h")

@@ -134,7 +134,7 @@ def test_the_array_is_detected_or_named_by_a_shape(serve):
     with pytest.raises(siteline.errors.ProtocolError, match=r"(?s)meters.*sensors"):
         serve(body)
     shape = siteline.shapes.Shape(array="sensors")
-    assert serve(body, shape=shape).report.arrays == ["sensors"]
+    assert serve(body, shape=shape).report.arrays == ("sensors",)
 
 
 def test_unknown_members_are_kept_on_request(serve):

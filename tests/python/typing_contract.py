@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 import pandas as pd
 import polars as pl
 import siteline
 from siteline._display import coverage_svg, coverage_text, html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
-from siteline.types import Record, RecordIterator
+from siteline.types import ReadReport, Record, RecordIterator
+
+Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
 
 
 def on_progress(now: siteline.types.Progress) -> None:
@@ -41,9 +43,11 @@ def main(client: siteline.Client, start: datetime) -> None:
     client.scan(site="S1", start=None, progress=True)
     client.scan(site="S1", start=None, progress=on_progress)
     table = scan.collect()
-    plot = table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"})
-    assert_type(plot, siteline.plots.Plot)
-    assert_type(table.plot(labels=lambda ids: (f"{ids[4]}", "rpm")).to_pandas(), pd.DataFrame)
+    assert_type(
+        table.plot("maximum", tz="Europe/Berlin", labels={"T1": "speed"}), siteline.plots.Plot
+    )
+    assert_type(table.pivot().to_pandas(labels="device"), pd.DataFrame)
+    assert_type(table.resample("1d", "mean").find("speed").kind, Kind)
     assert_type(siteline.plots.allowance(client.allowance).svg(standalone=False), str)
     for record in scan.records(named=True):
         assert_type(record, siteline.types.Record)
@@ -51,13 +55,11 @@ def main(client: siteline.Client, start: datetime) -> None:
     for page in scan.pages():
         assert_type(page, siteline.Page)
         assert_type(page.bookmark, siteline.types.Bookmark | None)
-        assert_type(page.report, siteline.PageReport)
+        assert_type(page.report, ReadReport)
         assert_type(page.report.off_grid, int)
     try:
         table = scan.collect()
         assert_type(table, siteline.Table)
-        assert_type(table.report, siteline.TableReport)
-        assert_type(table.report.unknown_members, list[str])
     except siteline.errors.AllowanceExhausted as error:
         assert_type(error.retry_at, datetime | None)
         if error.bookmark is not None:
@@ -98,11 +100,11 @@ def check_sync(client: siteline.Client, path: Path) -> None:
         assert_type(client.plan(feed, store).tasks[0].pages, int | None)
         assert_type(client.plan(client.scan(site="S1", start=None)).fits, bool | None)
         points = store.read(feed, final=True, withdrawn="drop")
-        assert_type(points, siteline.Points)
+        assert_type(points, siteline.Table)
         assert_type(points.to_polars(), pl.DataFrame)
         assert_type(store.read(feed, final=True, unread="warn").lazy(), pl.LazyFrame)
-        assert_type(store.changes("line-2", since=report), siteline.Points)
-        assert_type(store.read(feed, as_of="2026-02-01T00:00Z"), siteline.Points)
+        assert_type(store.changes("line-2", since=report), siteline.Table)
+        assert_type(store.read(feed, as_of="2026-02-01T00:00Z"), siteline.Table)
         assert_type(store.coverage(feed)[0].empty, bool | None)
         assert_type(store.read(feed).plot(panels=3).alt, str)
         assert_type(siteline.plots.coverage([store.coverage(feed)], tz="UTC"), siteline.Plot)
@@ -185,7 +187,7 @@ def check_display(
     html.gathered(client.gather([scan]))
     sync_html.feed(store.feeds["line-2"])
     sync_html.store(store)
-    sync_html.points(store.read("line-2"))
+    html.table(store.read("line-2"))
     sync_html.coverage(store.coverage("line-2"))
     sync_html.lateness(store.lateness("line-2"))
     sync_html.report(client.sync([], store))

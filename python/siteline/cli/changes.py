@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _DETAILS = """\
-Each point that is new or revised since then comes once, with its present values, the ten columns of
-a pull, and a column change: new, revised, absent (a later complete read did not bring it any more)
-or returned. Asks the service for nothing."""
+Each point that is new or revised since then is written once, with its present values, the ten
+columns of a pull, and a column change: new, revised, withdrawn (a later complete read did not bring
+it) or returned. Sends nothing to the service."""
 
 
 def add(commands: _Commands) -> None:
@@ -65,8 +65,8 @@ def _run(options: argparse.Namespace) -> Outcome:
         # Before the points are read: a page that comes in between is given again, and never missed.
         reached = [one["sequence"] for one in store._overview() if one["feed"].name == options.feed]
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
-        points = store.changes(options.feed, since, **bounds, unread=options.unread)
         try:
+            points = store.changes(options.feed, since, **bounds, unread=options.unread)
             written = output.write(points, CHANGES)
         except UnreadRange as error:
             error.hint = (

@@ -140,7 +140,7 @@ class Delta(_shared.SharedTarget):
         sql = f"select {_POINT}, sequence, withdrawn from now where {where} and sequence > {since}"
         if not old:
             return self._lake.read(sql, now=now)
-        past = self._lake.read(feed, as_of=since) if since else now
+        past = self._lake.as_of(feed, since) if since else now
         known = f"(select * from past where {where} and {since > 0}) t"
         names = ", ".join(f"t.{name} as old_{name}" for name in (*_shared.VALUES, "withdrawn"))
         sql = f"select s.*, {names} from ({sql}) s left join {known} on {SAME}"

@@ -72,7 +72,7 @@ WHEN NOT MATCHED THEN INSERT BY NAME"""
 _COUNTS = """SELECT count(*) - count(known), count(*) FILTER (change = 'revised'),
 count(*) FILTER (change = 'withdrawn') FROM "points_changed" """
 APPLY = (_MEASURE, _COMPARE, _KEEP, _MERGE, _INSERT, STATE, _COUNTS)
-CHANGES = f"""SELECT {_PAGE}, page.sequence, page.flagged{{}} FROM "points" AS page LEFT JOIN
+CHANGES = f"""SELECT {_PAGE}, page.sequence, page.withdrawn{{}} FROM "points" AS page LEFT JOIN
 (FROM "points_history" WHERE feed = $feed AND sequence <= $since AND replaced_by > $since) AS old
 ON {_SAME} WHERE page.feed = $feed AND page.sequence > $since"""
 OLD = "".join(f", old.{name} AS old_{name}" for name in (*VALUES, "withdrawn"))

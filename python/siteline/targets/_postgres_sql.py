@@ -81,7 +81,7 @@ SELECT id FROM given JOIN (TABLE known UNION ALL TABLE new) s USING (ids) ORDER 
 # that ON CONFLICT leaves alone would be locked, which writes them.
 WRITE = f"""WITH page AS MATERIALIZED (
   SELECT p.*, known, CASE WHEN known IS NULL THEN 'new'
-    WHEN NOT known.flagged AND (p.value, p.minimum, p.maximum, p.sample_count)
+    WHEN NOT known.withdrawn AND (p.value, p.minimum, p.maximum, p.sample_count)
       IS NOT DISTINCT FROM (known.value, known.minimum, known.maximum, known.sample_count)
     THEN 'same' ELSE 'other' END AS kind
   FROM (SELECT DISTINCT ON (series, timestamp) * FROM pg_temp.siteline_page
@@ -101,7 +101,7 @@ WRITE = f"""WITH page AS MATERIALIZED (
   SELECT series, false, timestamp, {_VALUES}, $2, $2 FROM page WHERE kind = 'new'
 ), updated AS (
   UPDATE %_rows r SET (withdrawn, {_VALUES}, sequence, seen) =
-    (n.flagged, n.value, n.minimum, n.maximum, n.sample_count, n.sequence, n.seen)
+    (n.withdrawn, n.value, n.minimum, n.maximum, n.sample_count, n.sequence, n.seen)
   FROM (
     SELECT series, false AS withdrawn, timestamp, {_VALUES}, $2 AS sequence, $2 AS seen
     FROM page WHERE kind = 'other'

@@ -39,7 +39,7 @@ class FlaggingStore:
         unchanged = (0 if page is None else len(page)) - inserted - revised
         return inserted, revised, unchanged, withdrawn
 
-    def read(self, feed="line-2", *, withdrawn=None):
+    def points(self, feed="line-2", *, withdrawn=None):
         """Returns the points of a feed: ids and timestamp -> the four numbers."""
         rows = {key[1:]: row for key, row in self.rows.items() if key[0] == feed}
         return {key: row[0] for key, row in rows.items() if withdrawn in (None, row[2])}

@@ -208,7 +208,6 @@ impl<'a> ColumnsBuilder<'a> {
             series,
             envelopes,
             extra_columns: extra_columns.to_vec(),
-            labels: None,
             batch: OnceLock::new(),
         })
     }

@@ -43,7 +43,7 @@ pub use local_time::parse_instant_in;
 pub(crate) use merge::Merger;
 pub use merge::{MergeReport, Merged};
 pub use page::Page;
-pub use point_columns::{Codes, LABEL, PointColumns};
+pub use point_columns::{Codes, PointColumns};
 pub use point_columns::{Envelope, Identity};
 pub use query::bucket_width;
 pub use query::{Query, QueryInput};

@@ -198,7 +198,6 @@ impl PagedColumns {
             series,
             envelopes,
             extra_columns,
-            labels: None,
             batch: OnceLock::new(),
         })
     }

@@ -12,13 +12,10 @@ use arrow_array::{
     StringArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBufferBuilder;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
-
-/// The name of the column of names.
-pub const LABEL: &str = "label";
 
 /// The five ids of a series (§2.3), in the order of the columns. Null is a distinct id. Shared: the pages
 /// of a chain have the same.
@@ -68,8 +65,6 @@ pub struct PointColumns {
     /// The series of the rows: covers all rows, in order.
     pub envelopes: Vec<Envelope>,
     pub(super) extra_columns: Vec<String>,
-    /// Names of the series, for one more column.
-    pub(super) labels: Option<Arc<[String]>>,
     pub(super) batch: OnceLock<Result<RecordBatch>>,
 }
 
@@ -110,15 +105,8 @@ impl PointColumns {
             series,
             envelopes,
             extra_columns: names.map(|field| field.name().clone()).collect(),
-            labels: None,
             batch: OnceLock::new(),
         }
-    }
-
-    /// The same points with a column of names: one for each series.
-    #[must_use]
-    pub fn with_labels(&self, labels: Vec<String>) -> Self {
-        Self { labels: Some(labels.into()), batch: OnceLock::new(), ..self.clone() }
     }
 
     /// For each series whether it has points.
@@ -147,13 +135,7 @@ impl PointColumns {
     /// The schema of [`PointColumns::batch`].
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        let schema = schema(&self.extra_columns);
-        if self.labels.is_none() {
-            return schema;
-        }
-        let label = schema.field(0).clone().with_name(LABEL).with_nullable(false);
-        let fields = schema.fields().iter().cloned().chain([Arc::new(label)]);
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+        schema(&self.extra_columns)
     }
 
     /// The names of the extra columns.
@@ -185,9 +167,6 @@ impl PointColumns {
         arrays.extend(self.numbers.iter().map(|numbers| Arc::new(numbers.clone()) as ArrayRef));
         arrays.push(Arc::new(self.sample_counts.clone()));
         arrays.extend(self.extras.iter().map(|texts| Arc::new(texts.clone()) as ArrayRef));
-        if let Some(labels) = self.label_codes() {
-            arrays.push(self.dictionary(labels)?);
-        }
         batch(self.schema(), arrays)
     }
 
@@ -214,11 +193,6 @@ impl PointColumns {
     /// The distinct texts of one of the five ids.
     pub fn codes(&self, index: usize) -> Codes<'_> {
         self.coded(self.series.iter().map(|identity| identity.0[index].as_deref()))
-    }
-
-    /// The distinct names of the series, where they have any.
-    pub fn label_codes(&self) -> Option<Codes<'_>> {
-        Some(self.coded(self.labels.as_ref()?.iter().map(|label| Some(label.as_str()))))
     }
 
     /// The distinct texts of the series.

@@ -72,7 +72,6 @@ pub fn with_gaps(points: &PointColumns, expected: &Expected) -> Result<PointColu
         series: identities,
         envelopes,
         extra_columns: points.extra_columns.clone(),
-        labels: None,
         batch: OnceLock::new(),
     })
 }
