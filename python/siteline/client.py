@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         _Range,
         _Zone,
     )
+    from siteline._labels import Labels
     from siteline.aio import AsyncScan
     from siteline.catalogue import Catalogue
     from siteline.credentials import Credential, MutualTls
