@@ -17,12 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 14_750),
+    "src": (6_000, 14_150),
     "crates/core": (35_000, 43_150),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 5_200),
     "python/siteline": (9_000, 0),
-    "python/siteline, stub": (350, 1_200),
+    "python/siteline, stub": (350, 1_100),
     "python/siteline, satellites": (11_000, 15_200),
     "tests": (55_000, 67_050),
     "benches": (2_000, 2_550),

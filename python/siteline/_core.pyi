@@ -54,8 +54,10 @@ HAS_SANDBOX: bool
 
 __all__ = [
     "HAS_SANDBOX",
+    "AgentHandle",
     "Bookmark",
     "Client",
+    "ClockHandle",
     "Completeness",
     "Credential",
     "Difference",
@@ -68,6 +70,7 @@ __all__ = [
     "Query",
     "Rebucketed",
     "RecordIterator",
+    "SandboxHandle",
     "Scan",
     "Shape",
     "Store",
