@@ -53,10 +53,12 @@ HAS_SANDBOX: bool
 
 __all__ = [
     "HAS_SANDBOX",
+    "AgentHandle",
     "Bookmark",
     "Call",
     "CertificateHandle",
     "Client",
+    "ClockHandle",
     "CredentialHandle",
     "Feed",
     "Frame",
@@ -64,6 +66,7 @@ __all__ = [
     "PageIterator",
     "Query",
     "RecordIterator",
+    "SandboxHandle",
     "Scan",
     "Shape",
     "Store",

@@ -141,7 +141,7 @@ class Variant:
     >>> variant = Variant(array="data", timestamps="epoch_ms", page_size=100)
     >>> with siteline.Sandbox(variant=variant) as sandbox:
     ...     table = sandbox.client().scan(site="S1", start="-1h", interval="1m").collect()
-    ...     table.report["top_level_arrays"]
+    ...     table.report["arrays"]
     ['data']
     """
 
@@ -197,10 +197,10 @@ class Variant:
 class SandboxRequest:
     """One request to a :class:`siteline.Sandbox`, in :attr:`SandboxStats.log`.
 
-    >>> _ = client.scan(site="S1", start="-1h", interval="1h").collect()
+    >>> _ = client.discover()
     >>> request = sandbox.stats.log[-1]
     >>> request.path, request.status
-    ('/api/customer/v1/data', 200)
+    ('/api/customer/v1/discovery', 200)
     """
 
     at: datetime

@@ -185,11 +185,12 @@ def test_every_public_name_has_docstrings_and_an_example():
 def _documented():
     plots = [getattr(siteline.plots, name) for name in ("allowance", "coverage", "lateness")]
     modules = [siteline.otel, siteline.types, siteline.shapes, siteline.testing]
-    for thing in [siteline, siteline.doctor, *modules, *plots, *CLASSES]:
+    records = [getattr(siteline.testing, name) for name in siteline.testing.__all__[1:5]]
+    for thing in [siteline, siteline.doctor, *modules, *plots, *CLASSES, *records]:
         yield thing.__name__, thing.__doc__
         for name, member in _own(thing).items() if inspect.isclass(thing) else ():
             doc = inspect.getdoc(member)
-            if doc and not inspect.isclass(member):
+            if doc and not inspect.isclass(member) and not isinstance(member, int | str):
                 yield f"{thing.__name__}.{name}", doc
 
 
