@@ -175,7 +175,7 @@ class Sandbox(OfThisProcess):
         """
         from siteline.aio import AsyncClient
 
-        return AsyncClient._over(self.client(**options))
+        return AsyncClient._over(self.client(**options)._handle)
 
     def _own_credential(self) -> Credential | MutualTls:
         # Two threads may both create one, for the same key and subject.

@@ -123,7 +123,7 @@ impl PyStore {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
         let now = optional(now, "now", instant)?;
-        coverage_object(py, self.work(py, |store| FeedCoverage::read(store, &name, now))?)
+        coverage_object(py, &self.work(py, |store| FeedCoverage::read(store, &name, now))?)
     }
 
     /// The coverage that a state has, for ``Coverage.from_state``.
@@ -136,7 +136,7 @@ impl PyStore {
         let now = optional(now, "now", instant)?;
         let coverage =
             guarded(|| Ok(FeedCoverage::of_state(&FeedState::from_bytes(state).or_raise()?, now)))?;
-        coverage_object(py, coverage)
+        coverage_object(py, &coverage)
     }
 
     /// The settled ranges that a state has, ascending and apart, for ``siteline.targets``.
@@ -263,9 +263,9 @@ impl PyStore {
 }
 
 /// A `siteline.types.Coverage`.
-fn coverage_object(py: Python<'_>, coverage: FeedCoverage) -> PyResult<Bound<'_, PyAny>> {
+fn coverage_object<'py>(py: Python<'py>, coverage: &FeedCoverage) -> PyResult<Bound<'py, PyAny>> {
     let feed = PyFeed(coverage.feed.clone()).into_bound_py_any(py)?;
-    record(py, ("siteline._records.coverage", "Coverage"), &coverage, [("feed", feed)])
+    record(py, ("siteline._records.coverage", "Coverage"), coverage, [("feed", feed)])
 }
 
 /// How far a feed has been read, as a dict.

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
     from siteline.plots import Plot
 
+    _State: TypeAlias = Literal["settled", "due", "provisional", "unread", "forgotten"]
+
 __all__ = ["Coverage", "CoverageWindow"]
 
-_State: TypeAlias = Literal["settled", "due", "provisional", "unread", "forgotten"]
-_STATES: tuple[_State, ...] = ("settled", "due", "provisional", "unread", "forgotten")
+_STATES: "tuple[_State, ...]" = ("settled", "due", "provisional", "unread", "forgotten")
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         return max((one.end for one in self._kept if one.state != "unread"), default=None)
 
     @property
-    def spans(self) -> dict[_State, timedelta]:
+    def spans(self) -> "dict[_State, timedelta]":
         """The total time in each state."""
         spans = dict.fromkeys(_STATES, timedelta(0))
         for window in self.windows:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
-VALUES = ("value", "minimum", "maximum", "sample_count")
-COLUMNS = ("feed", *IDS, "timestamp", *VALUES, "sequence", "seen", "withdrawn")
+IDS: tuple[str, ...] = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+VALUES: tuple[str, ...] = ("value", "minimum", "maximum", "sample_count")
+COLUMNS: tuple[str, ...] = ("feed", *IDS, "timestamp", *VALUES, "sequence", "seen", "withdrawn")
 """Those of a table of points. ``sequence`` is that of the page that changed the point last,
 ``seen`` that of the newest page that is known to have brought it."""
 
