@@ -573,7 +573,25 @@ class Client:
     def allowance(self) -> Allowance: ...
     def discover(self) -> Call[Discovery]: ...
     def series(self, shape: DiscoveryShape | None) -> Call[Catalogue]: ...
-    def scan(self, **query: Any) -> Scan: ...
+    def scan(
+        self,
+        *,
+        site: Any = None,
+        line: Any = None,
+        start: Any = None,
+        end: Any = None,
+        tz: Any = None,
+        interval: Any = None,
+        page_size: Any = None,
+        filters: Any = None,
+        settle_lag: Any = None,
+        extra_columns: Any = None,
+        max_pages: Any = None,
+        deadline: Any = None,
+        keep_raw: bool = False,
+        progress: Any = None,
+        store: Any = None,
+    ) -> Scan: ...
     def sync(self, feeds: Any, store: Any, options: dict[str, Any]) -> Call[_Run]: ...
     def sync_pages(self, feeds: Any, states: Any, options: dict[str, Any]) -> SyncPages: ...
     def plan(self, feeds: Any, store: Any, options: dict[str, Any]) -> Plan: ...
