@@ -11,7 +11,7 @@ use siteline_sandbox::{
     Effect, Endpoint, ErrorBody, Fault, Options, PageCounts, PointOrder, TimestampForm, When,
 };
 
-use crate::campaign::{is_long, trials};
+use crate::campaign::trials;
 use crate::harness::{DAY, HOUR, Harness, MINUTE, at, input, seconds};
 use crate::model::Model;
 use crate::target::{Stored, TestTarget};
@@ -205,11 +205,11 @@ async fn converges(seed: u64, target: Arc<dyn TestTarget>) {
     assert!(ours >= theirs && ours <= theirs + dropped, "{ours} {theirs} {dropped}");
 }
 
-/// Runs some of fifty seeds, each with a new target.
-fn run_seeds(first: u64, count: u32, target: impl Fn() -> Arc<dyn TestTarget>) {
+/// Runs fifty of the two hundred seeds, each with a new target.
+fn fifty(first: u64, target: impl Fn() -> Arc<dyn TestTarget>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    for seed in first..first + u64::from(count) {
+    for seed in first..first + u64::from(trials(50)) {
         eprintln!("seed {seed}");
         runtime.block_on(converges(seed, target()));
     }
@@ -218,31 +218,26 @@ fn run_seeds(first: u64, count: u32, target: impl Fn() -> Arc<dyn TestTarget>) {
 #[test]
 fn p10_whatever_happened_before_the_target_equals_the_truth() {
     for first in [0, 50, 100, 150] {
-        run_seeds(first, trials(50), || Arc::new(Model::default()));
+        fifty(first, || Arc::new(Model::default()));
     }
-}
-
-/// A store takes longer than the model, so it gets fewer of the same seeds.
-fn store_seeds(first: u64) {
-    run_seeds(first, if is_long() { 50 } else { 2 }, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_0_to_49() {
-    store_seeds(0);
+    fifty(0, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_50_to_99() {
-    store_seeds(50);
+    fifty(50, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_100_to_149() {
-    store_seeds(100);
+    fifty(100, || Arc::new(Stored::new()));
 }
 
 #[test]
 fn p10_a_store_equals_the_truth_seeds_150_to_199() {
-    store_seeds(150);
+    fifty(150, || Arc::new(Stored::new()));
 }

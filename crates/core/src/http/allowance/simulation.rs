@@ -58,7 +58,6 @@ struct World {
     /// Replies on their way, by the start of their machine: another start kills their clients.
     under_way: Vec<(u128, Reservation, Outcome)>,
     starts: u128,
-    updates: u64,
 }
 
 impl World {
@@ -77,7 +76,6 @@ impl World {
             leaving: Vec::new(),
             under_way: Vec::new(),
             starts: 0,
-            updates: 0,
         };
         world.time += world.random.i64(0..DAY);
         for _ in 0..if is_calm { 1 } else { 2 } {
@@ -140,16 +138,14 @@ impl World {
         Reading { service, boot: self.machines[machine].boot }
     }
 
-    /// Reads and writes the file with one update in eight. The client does it with each of them.
+    /// Reads and writes the file, as each operation does.
     fn update<T>(&mut self, change: impl FnOnce(&mut Count) -> T) -> T {
-        self.updates += 1;
-        if self.updates.is_multiple_of(8) {
-            let text = text::write(&self.count, "plant");
-            let count = text::read(text.as_bytes()).expect("a ledger").count;
-            assert_eq!(count, self.count);
-            self.count = count;
-        }
-        change(&mut self.count)
+        let text = text::write(&self.count, "plant");
+        let mut count = text::read(text.as_bytes()).expect("a ledger").count;
+        assert_eq!(count, self.count);
+        let outcome = change(&mut count);
+        self.count = count;
+        outcome
     }
 
     fn token(&mut self, machine: usize) {
