@@ -54,19 +54,12 @@ $(COMPLETIONS): $(VENV)/base .ci/completions.py $(wildcard $(CLI)/*.py)
 
 # The tests use an installed wheel instead of the source tree, because users get a wheel.
 $(VENV)/installed: $(VENV)/base $(SOURCES)
-	rm -rf target/wheels $(VENV)/quick
+	rm -rf target/wheels
 	$(BUILD) --profile $(PROFILE) --out target/wheels
 	$(BIN)/python $(ALONE) target/wheels/*.whl
 	touch $@
 
-# A wheel that compiles quickly.
-$(VENV)/quick: $(VENV)/base $(SOURCES)
-	rm -rf target/quick-wheels $(VENV)/installed
-	$(BUILD) --profile quick --out target/quick-wheels
-	$(BIN)/python $(ALONE) target/quick-wheels/*.whl
-	touch $@
-
-demo: $(if $(wildcard $(VENV)/installed),$(VENV)/installed,$(VENV)/quick) ## run examples/quickstart.py against the embedded sandbox
+demo: $(VENV)/installed ## run examples/quickstart.py against the embedded sandbox
 	$(BIN)/python examples/quickstart.py
 
 # Two jobs: packages are downloaded while the compiler runs, and the Rust tests run while the wheel is built.

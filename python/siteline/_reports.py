@@ -1,10 +1,5 @@
-"""The keys of the dicts that reports still are: of pages, tables, agents, sandboxes, catalogues.
+"""The dicts that the reports of scans and catalogues are."""
 
-Records replace them, one after the other.
-"""
-
-# Without `from __future__ import annotations`: Python needs the annotations as objects to find at
-# run time which keys are optional.
 from typing import Literal, TypedDict
 
 __all__: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -18,6 +19,15 @@ from kit.tenants import Tenant  # noqa: E402
 from kit.tls_service import Authority  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
+
+
+def pytest_collection_finish():
+    """Excludes imported modules and collected tests, 260,000 objects, from garbage collection.
+
+    Otherwise collecting garbage takes a fifth of the processor time of the tests.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

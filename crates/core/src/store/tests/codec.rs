@@ -48,18 +48,19 @@ proptest! {
 }
 
 proptest! {
-    // Each case decodes all prefixes of its bytes.
+    // Each case decodes up to 200 prefixes of its bytes.
     #![proptest_config(crate::campaign::cases(256))]
 
     #[test]
     fn recent_points_are_decoded_bit_for_bit(
-        points in prop::collection::vec((1..9_i64, row()), 0..200),
+        points in prop::collection::vec((1..9_i64, row()), 0..200), first in 0..50_usize,
     ) {
         let mut points = points;
         points.sort_by_key(|(series, row)| (row.timestamp, *series, row.version));
         points.dedup_by_key(|(series, row)| (row.timestamp, *series, row.version));
         let bytes = recent::encode(points.clone());
-        prop_assert!((0..bytes.len()).all(|length| recent::decode(&bytes[..length]).is_none()));
+        let mut lengths = (0..bytes.len()).skip(first).step_by(bytes.len() / 200 + 1);
+        prop_assert!(lengths.all(|length| recent::decode(&bytes[..length]).is_none()));
         prop_assert_eq!(recent::decode(&bytes), Some(points));
     }
 }

@@ -7,14 +7,15 @@ use super::*;
 
 /// How often each hour since the beginning was read, by class.
 fn counts(history: &[PlanStep], hours: i64, why: &[Why]) -> Vec<usize> {
-    let read = |hour: i64| {
-        let range = Range::new(SINCE + hour * HOUR, SINCE + (hour + 1) * HOUR);
-        history
-            .iter()
-            .filter(|step| why.contains(&step.why) && !step.range.and(range).is_empty())
-            .count()
-    };
-    (0..hours).map(read).collect()
+    let mut counts = vec![0; usize::try_from(hours).expect("a small number")];
+    for step in history.iter().filter(|step| why.contains(&step.why)) {
+        let first = (step.range.start - SINCE).div_euclid(HOUR).max(0);
+        let last = (step.range.end - 1 - SINCE).div_euclid(HOUR).min(hours - 1);
+        for hour in first..=last {
+            counts[usize::try_from(hour).expect("a small number")] += 1;
+        }
+    }
+    counts
 }
 
 #[test]
