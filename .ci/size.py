@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 SATELLITES = re.compile(r"cli|display|doctor|plots|targets|spark|dlt|otel|mcp|signers|pyinstaller")
 # Part -> goal, ceiling (0: the goal is reached).
 BUDGETS = {
-    "src": (6_000, 14_250),
-    "crates/core": (35_000, 43_120),
+    "src": (6_000, 12_800),
+    "crates/core": (35_000, 43_300),
     "crates/base": (1_200, 0),
     "crates/sandbox": (5_000, 5_200),
-    "python/siteline": (9_000, 0),
-    "python/siteline, stub": (350, 1_190),
-    "python/siteline, satellites": (11_000, 14_800),
-    "tests": (55_000, 67_050),
+    "python/siteline": (9_000, 10_300),
+    "python/siteline, stub": (350, 700),
+    "python/siteline, satellites": (11_000, 14_750),
+    "tests": (55_000, 67_650),
     "benches": (2_000, 0),
 }
 TEST_NAME = re.compile(r"^(tests?|test_harness|test_server)$|^tests?_|_tests?$")
