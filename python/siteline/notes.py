@@ -44,9 +44,10 @@ class RequestNote(NamedTuple):
 
     An exception of the callable is raised by the call, in the place of its result. No page is lost:
     the next ``collect()``, or the next ``next(pages)``, continues after it, and a sync has applied
-    it. A sync with ``concurrency`` above 1 may request its other pages again. A request that is under way then is ended, and stays counted. The remaining requests are
-    told with the next call of the client, as are those of calls that were given up;
-    ``client.close()`` tells what is left. Requests that the callable makes itself are not told.
+    it. A sync with ``concurrency`` above 1 may request its other pages again. A request that is
+    under way then is ended, and stays counted. The remaining requests are told with the next
+    call of the client, as are those of calls that were given up; ``client.close()`` tells what
+    is left. Requests that the callable makes itself are not told.
 
     >>> notes = []
     >>> with sandbox.client(on_request=notes.append) as client:
