@@ -32,6 +32,7 @@ from siteline._core import Feed
 from siteline._keywords import check, like
 from siteline._patching import Replaceable
 from siteline._reads import Reads
+from siteline._records.progress import Progress
 from siteline.client import Client, _Settings
 from siteline.errors import SitelineError
 from siteline.page import Page
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from siteline._labels import Labels
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
-    from siteline._records.progress import Progress
+
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
     from siteline._reports import ScanReport

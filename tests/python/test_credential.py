@@ -166,7 +166,7 @@ def test_a_signer_has_a_public_jwk_and_is_released_with_its_credential(key):
         (siteline.MutualTls, "private_key", "key="),
         (siteline.MutualTls, "clientid", "client_id="),
         (siteline.PrivateKey, "path", "siteline.PrivateKey.load"),
-        (siteline.PrivateKey, "kid", "it has source=, passphrase=, strict="),
+        (siteline.PrivateKey, "kid", "it takes source, passphrase, strict"),
     ],
 )
 def test_a_wrong_keyword_names_the_right_one(make, wrong, right):

@@ -125,7 +125,7 @@ class FeedPoints:
         offset = self.offsets.get(chain, 0)
         # The log has the client's estimate, which may be a fraction of a second earlier or later.
         asked_at = (read_at + MINUTE // 2) // MINUTE * MINUTE
-        page = self.expected(self.line, start, end, asked_at)[offset : offset + count]
+        page = self.truth(self.line, start, end, asked_at)[offset : offset + count]
         if len(page) != count:
             raise Broken(f"I3: page {sequence} has {count} points, the service had {len(page)}")
         kept = {key: row for key, row in page if key[5] >= self.since}
