@@ -39,7 +39,7 @@ class ScanReport(TypedDict):
     >>> scan.report["bounds_off_grid"]
     []
     >>> resources = client.discover()
-    >>> client.scan(site="S1", line="L9", start="2026-11-01", interval="1h").report.not_listed
+    >>> client.scan(site="S1", line="L9", start="2026-11-01", interval="1h").report["not_listed"]
     ['line "L9"']
     """
 

@@ -78,7 +78,7 @@ impl PyClient {
     /// from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
     /// >>> store = siteline.Store("plant.siteline")
     /// >>> again = {"site": "S1", "interval": "1h", "start": "2026-11-01", "end": "2026-11-02"}
-    /// >>> [client.scan(**again, store=store).collect().report["pages"] for _ in range(2)]
+    /// >>> [client.scan(**again, store=store).collect().report.pages for _ in range(2)]
     /// [1, 0]
     #[pyo3(signature = (*, site=None, line=None, start=Start::LeftOut, end=None, tz=None, interval=None,
         page_size=None, filters=None, lag=None, shape=None, extra_columns=None, max_pages=None,
