@@ -49,10 +49,10 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
 
     report = scan.collect().report  # the scan is cached: this makes no request
     allowance = client.allowance
-    show("found", f"array {report['arrays'][0]!r}, timestamps as {report['timestamp_forms'][0]}")
+    show("found", f"array {report.arrays[0]!r}, timestamps as {report.timestamp_forms[0]}")
     show("tokens", f"{sandbox.stats.token_requests} exchange, a fresh assertion for each")
-    show("pages", report["pages"])
-    show("points", f"{report['points']:,} of {report['series']} series")
+    show("pages", report.pages)
+    show("points", f"{report.points:,} of {report.series} series")
     show("requests", f"{allowance.used} of {allowance.limit:,} a day, {allowance.left:,} left")
     show("seconds", f"{seconds:.2f}, from the new key to the frame:")
     print()

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from siteline._labels import Labels
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
-
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
     from siteline._reports import ScanReport

@@ -380,7 +380,7 @@ impl PyScan {
     /// used (:class:`CursorRejected`). The error has ``.bookmark`` and ``.partial``.
     ///
     /// With ``store=`` what the store has settled is read from it, and what the service sends is stored page
-    /// by page: the next call goes on after a failure. Errors have neither bookmark nor partial table. ``report["through"]`` says which ranges came from where.
+    /// by page: the next call goes on after a failure. Errors have neither bookmark nor partial table. ``report.through`` says which ranges came from where.
     fn collect(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let (py, scan) = (slf.py(), slf.get());
         if let Some(table) = scan.known(py) {
@@ -453,7 +453,7 @@ impl PyScan {
     ///
     /// ``onto`` adds the points that were read before the bookmark. It must be the ``.partial`` of the
     /// error that had the bookmark: a :class:`QueryError` otherwise. Without it the result has only the
-    /// rest, and ``report["resumed_after_pages"]`` and ``frame.attrs["siteline"]`` say how many pages
+    /// rest, and ``report.resumed_after_pages`` and ``frame.attrs["siteline"]`` say how many pages
     /// are not in it (0 for a complete result). A bookmark of another query, host or subject is a
     /// :class:`BookmarkError`.
     ///
@@ -461,7 +461,7 @@ impl PyScan {
     /// ...                          page_size=100).pages())
     /// >>> rest = client.scan(site="S1", start="2026-11-01T00:00:00Z", interval="1h",
     /// ...                    page_size=100).resume(first.bookmark)
-    /// >>> rest.collect().report["resumed_after_pages"]
+    /// >>> rest.collect().report.resumed_after_pages
     /// 1
     #[pyo3(signature = (bookmark, *, onto=None))]
     fn resume(

@@ -59,7 +59,7 @@ def test_each_step_shows_what_it_is_about(cells):
     assert week["text/html"].count("<svg") == 1
     assert "temperature" in week["text/html"]
     assert "<Plot " in week["text/plain"]
-    assert "D31 / speed [1/min]" in shown(cells, "week.wide")["text/html"]
+    assert "D31 / speed [1/min]" in shown(cells, "week.pivot")["text/html"]
     assert "6 series, 1d in Europe/Berlin" in shown(cells, "week.completeness")["text/plain"]
     assert "SyncReport complete" in shown(cells, "first = client.sync")["text/plain"]
     assert "revised" in shown(cells, "store.changes")["text/plain"]

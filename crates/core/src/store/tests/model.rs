@@ -90,7 +90,7 @@ fn shown(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
         };
         let Some((_, Some((value, absent)))) = last else { continue };
         let change = since.map(|before| match before {
-            _ if *absent => "absent",
+            _ if *absent => "withdrawn",
             None | Some((_, None)) => "new",
             Some((_, Some((_, true)))) => "returned",
             Some(_) => "revised",

@@ -149,8 +149,8 @@ fn a_change_says_whether_a_point_is_new_revised_absent_or_returned() {
         Request::whole(sequence, 0, 9, &points).apply_to(&store, b"").unwrap();
     }
     for (since, expected) in [
-        (0, vec![(1, "absent"), (2, "new"), (3, "new"), (4, "new")]),
-        (1, vec![(1, "absent"), (2, "revised"), (3, "revised"), (4, "new")]),
+        (0, vec![(1, "withdrawn"), (2, "new"), (3, "new"), (4, "new")]),
+        (1, vec![(1, "withdrawn"), (2, "revised"), (3, "revised"), (4, "new")]),
         (2, vec![(2, "returned")]),
         (3, vec![]),
     ] {
