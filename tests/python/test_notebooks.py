@@ -63,7 +63,8 @@ def test_a_table_shows_its_provenance_its_lines_and_its_first_points(sandbox):
     table = scan_of(sandbox.client()).collect()
     shown = read_html(table)
     for word in ("72 points", "12 series", "3 pages", "127.0.0.1", "read 2026-11-20 UTC",
-                 "siteId=S1", "… and more series", "… and 67 more rows", "sample_count"):  # fmt: skip
+                 "siteId=S1", "… and more series", "… and 67 more rows",
+                 "sample_count"):  # fmt: skip
         assert word in shown.text
     assert sum(tag == "svg" for tag, _ in shown.seen) == 8
     assert repr(table) == "<Table 72 points, 12 series, 3 pages>"
