@@ -92,7 +92,7 @@ def test_a_run_writes_feeds_and_allowance(sandbox, feeds, tmp_path, path):
         ("allowance_resets_at", None): 1_795_219_200,
     }
     for feed in report["feeds"]:
-        for name in ("inserted", "revised", "unchanged", "flagged"):
+        for name in ("inserted", "revised", "unchanged", "withdrawn"):
             expected[(f"sync_points_{name}", feed["name"])] = feed[name]
         expected[("sync_settled_through_timestamp_seconds", feed["name"])] = 1_795_046_400
         expected[("sync_read_through_timestamp_seconds", feed["name"])] = 1_795_132_500

@@ -52,7 +52,7 @@ def read(tmp_path_factory):
         sandbox.clock.advance("1h")
         second = client.sync(FEED, store, reread=(START, END))
         assert second.revised > 100
-        assert second.flagged == len(GONE)
+        assert second.withdrawn == len(GONE)
         yield store, first, second
 
 
@@ -62,10 +62,12 @@ WAYS = {
     "settled points": lambda store, _: store.read(FEED, final=True),
     "some series": lambda store, _: store.read(FEED, tag=["tag-29", "tag-05", "tag-06"]),
     "a machine": lambda store, _: store.read(FEED, machine="M1"),
-    "without flagged": lambda store, _: store.read(FEED, withdrawn="drop"),
-    "flagged points": lambda store, _: store.read(FEED, withdrawn="only"),
+    "without withdrawn": lambda store, _: store.read(FEED, withdrawn="drop"),
+    "withdrawn points": lambda store, _: store.read(FEED, withdrawn="only"),
     "earlier points": lambda store, first: store.read(FEED, as_of=first),
-    "earlier flagged points": lambda store, first: store.read(FEED, withdrawn="only", as_of=first),
+    "earlier withdrawn points": lambda store, first: store.read(
+        FEED, withdrawn="only", as_of=first
+    ),
     "changes": lambda store, first: store.changes(FEED, since=first),
     "all changes": lambda store, _: store.changes(FEED, since=0),
     "no points": lambda store, _: store.read(FEED, tag=[]),
@@ -73,7 +75,7 @@ WAYS = {
 }
 
 
-NOTHING = {"no points", "no changes", "earlier flagged points"}
+NOTHING = {"no points", "no changes", "earlier withdrawn points"}
 
 
 @pytest.mark.parametrize("way", WAYS)

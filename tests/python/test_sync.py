@@ -41,7 +41,7 @@ def test_a_report_is_complete_and_prints_well(sandbox, store):
     report = client.sync(feeds, store)
     assert [one.name for one in report.feeds] == ["line-2", "line-1"]
     assert report["line-1"] == report.feeds[1]
-    for name in ("pages", "inserted", "revised", "unchanged", "flagged"):
+    for name in ("pages", "inserted", "revised", "unchanged", "withdrawn"):
         assert getattr(report, name) == sum(getattr(one, name) for one in report.feeds)
     assert report.requests == report.pages == client.allowance.used
     assert report.settled_through == datetime(2026, 11, 19, tzinfo=UTC)

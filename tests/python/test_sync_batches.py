@@ -125,7 +125,7 @@ def test_no_page_is_whole_while_an_older_chain_is_unfinished(sandbox, store):
     assert target.pages[-1].is_last
     # Now no chain is unfinished, and the next one finds that the point is no longer there.
     for one in targets:
-        assert client.sync(feed, one, batch=batch_for(one), reread=day).flagged == 1
+        assert client.sync(feed, one, batch=batch_for(one), reread=day).withdrawn == 1
     assert target.pages[-1].is_whole
     assert target.points(withdrawn=True) == stored_points(store, withdrawn="only", unread="keep")
 

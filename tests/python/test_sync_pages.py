@@ -46,7 +46,7 @@ class Pulled:
 
 
 def counts_of(report):
-    names = ("inserted", "revised", "unchanged", "flagged", "pages", "requests", "complete")
+    names = ("inserted", "revised", "unchanged", "withdrawn", "pages", "requests", "complete")
     return {name: getattr(report, name) for name in names}
 
 

@@ -53,7 +53,7 @@ def test_a_connection_lost_at_a_commit_loses_nothing_and_writes_nothing_twice(
         if step:
             withdraw_point(sandbox)
         report = client.sync(feed, store)
-        replaced += report.revised + report.flagged
+        replaced += report.revised + report.withdrawn
         with pytest.raises(dbapi.OperationalError):
             client.sync(feed, target, progress=lambda _: fail())
         if fault == "kill":

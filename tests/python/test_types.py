@@ -150,7 +150,7 @@ def test_times_and_durations_become_json_values(made):
 
 def test_sums_of_a_report_are_over_its_feeds(made):
     report = made["SyncReport"][0]
-    for name in ("pages", "inserted", "revised", "unchanged", "flagged"):
+    for name in ("pages", "inserted", "revised", "unchanged", "withdrawn"):
         assert report.to_dict()[name] == sum(getattr(feed, name) for feed in report.feeds)
     assert report.tasks
     assert report.ended_by == "allowance"

@@ -101,7 +101,7 @@ def report(shown: SyncReport) -> str:
         counted(shown.pages, "page"),
         counted(shown.requests, "request"),
     ]
-    numbers = ("pages", "inserted", "revised", "unchanged", "flagged")
+    numbers = ("pages", "inserted", "revised", "unchanged", "withdrawn")
     rows = [
         [
             (f"<b>{text(one.name)}</b>", LEFT),

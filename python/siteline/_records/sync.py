@@ -116,10 +116,10 @@ class FeedReport(FrozenRecord):
     inserted: int
     """New points."""
     revised: int
-    """Points with other values than before, or flagged before."""
+    """Points with other values than before, or withdrawn before."""
     unchanged: int
     """Points with the same values as before."""
-    flagged: int
+    withdrawn: int
     """Stored points that a complete read of their range no longer contained."""
     sequence: int
     """The number of the newest page."""
@@ -150,7 +150,7 @@ class SyncReport(FrozenRecord):
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
     >>> report = client.sync(feed, siteline.Store("plant.siteline"))
-    >>> report.complete, report.flagged, report["line-2"].sequence > 0
+    >>> report.complete, report.withdrawn, report["line-2"].sequence > 0
     (True, 0, True)
     """
 
@@ -159,7 +159,7 @@ class SyncReport(FrozenRecord):
         "inserted",
         "revised",
         "unchanged",
-        "flagged",
+        "withdrawn",
         "settled_through",
         "read_through",
     )
@@ -198,7 +198,7 @@ class SyncReport(FrozenRecord):
 
     @property
     def revised(self) -> int:
-        """Points with other values than before, or flagged before."""
+        """Points with other values than before, or withdrawn before."""
         return sum(one.revised for one in self.feeds)
 
     @property
@@ -207,9 +207,9 @@ class SyncReport(FrozenRecord):
         return sum(one.unchanged for one in self.feeds)
 
     @property
-    def flagged(self) -> int:
+    def withdrawn(self) -> int:
         """Stored points that a complete read of their range no longer contained."""
-        return sum(one.flagged for one in self.feeds)
+        return sum(one.withdrawn for one in self.feeds)
 
     @property
     def settled_through(self) -> datetime | None:
@@ -320,10 +320,10 @@ def range_text(start: datetime, end: datetime) -> str:
 
 
 def _points(counts: SyncReport | FeedReport) -> str:
-    flagged = f", {counts.flagged:,} flagged" if counts.flagged else ""
+    withdrawn = f", {counts.withdrawn:,} withdrawn" if counts.withdrawn else ""
     return (
         f"{counts.inserted:,} inserted, {counts.revised:,} revised, "
-        f"{counts.unchanged:,} unchanged{flagged}"
+        f"{counts.unchanged:,} unchanged{withdrawn}"
     )
 
 

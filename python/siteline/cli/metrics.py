@@ -39,7 +39,7 @@ _HELP = {
     "siteline_sync_points_inserted": "Points that were new in the last run.",
     "siteline_sync_points_revised": "Points that had other values in the last run.",
     "siteline_sync_points_unchanged": "Points that the last run read with the same values.",
-    "siteline_sync_points_flagged": "Points that a complete read no longer brought.",
+    "siteline_sync_points_withdrawn": "Points that a complete read no longer brought.",
     _SETTLED: "Everything from the feed's beginning up to this time is settled.",
     _READ: "Everything from the feed's beginning up to this time was read.",
     _SKIPPED: "Ranges that are not read for a day, as the service did not end their chains.",
@@ -152,7 +152,7 @@ def _report_samples(report: SyncReport) -> Iterator[_Sample]:
         yield _Sample("siteline_sync_points_inserted", feed, str(one.inserted))
         yield _Sample("siteline_sync_points_revised", feed, str(one.revised))
         yield _Sample("siteline_sync_points_unchanged", feed, str(one.unchanged))
-        yield _Sample("siteline_sync_points_flagged", feed, str(one.flagged))
+        yield _Sample("siteline_sync_points_withdrawn", feed, str(one.withdrawn))
         if one.settled_through is not None:
             yield _Sample(_SETTLED, feed, _seconds(one.settled_through))
         if one.read_through is not None:

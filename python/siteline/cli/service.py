@@ -180,12 +180,12 @@ def _summary(report: SyncReport, status: Exit) -> str:
     from siteline._times import to_second
 
     state = "complete" if status is Exit.DONE else f"incomplete, exit {status}"
-    flagged = f", {report.flagged:,} flagged" if report.flagged else ""
+    withdrawn = f", {report.withdrawn:,} withdrawn" if report.withdrawn else ""
     read = report.read_through
     reach = "" if read is None else f", read through {to_second(read)}"
     return (
         f"{state}, {counted(report.pages, 'page')}, {report.inserted:,} inserted, "
-        f"{report.revised:,} revised, {report.unchanged:,} unchanged{flagged}{reach}"
+        f"{report.revised:,} revised, {report.unchanged:,} unchanged{withdrawn}{reach}"
     )
 
 

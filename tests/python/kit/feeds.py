@@ -20,7 +20,7 @@ def rows_by_key(table):
 
 def counts(report):
     """Returns the numbers of points in a report."""
-    return report.inserted, report.revised, report.unchanged, report.flagged
+    return report.inserted, report.revised, report.unchanged, report.withdrawn
 
 
 def stored_points(store, feed="line-2", *range_, **options):

@@ -58,7 +58,7 @@ class Campaign:
                 harness.end()
                 harness.sandbox.close()
                 oracle.store.close()
-            self.done.update(pages=oracle.pages, revised=oracle.revised, withdrawn=oracle.flagged)
+            self.done.update(pages=oracle.pages, revised=oracle.revised, withdrawn=oracle.withdrawn)
 
     def interrupt_runs(self, oracle: Oracle, chance: random.Random, kills: int) -> None:
         """Run, be interrupted, compare; in the end compare with the truth."""

@@ -39,7 +39,7 @@ class Oracle:
         self.read: dict[str, dict[Key, Known]] = {feed.name: {} for feed in harness.feeds}
         """What a reader of the changes has."""
         self.pages = self.own = self.own_pages = self.wasted = self.unseen = 0
-        self.others = self.dropped = self.revised = self.flagged = 0
+        self.others = self.dropped = self.revised = self.withdrawn = 0
 
     def client(self, **options: Any) -> siteline.Client:
         """A client of this process; its time stands still."""
@@ -109,7 +109,10 @@ class Oracle:
             report = client.sync(feed, self.store, max_pages=new or None)
         self.own += report.requests
         self.own_pages += report.pages
-        self.revised, self.flagged = self.revised + report.revised, self.flagged + report.flagged
+        self.revised, self.withdrawn = (
+            self.revised + report.revised,
+            self.withdrawn + report.withdrawn,
+        )
         if report.pages != new or (outcome.done and not report.complete):
             raise Broken(f"{feed.name}: {new} pages, and not {report.pages}, or unread: {report}")
         return report

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def counts(report: siteline.types.FeedReport) -> tuple[int, ...]:
     """What a report counts: the same for a target and for a store."""
-    return report.pages, report.inserted, report.revised, report.unchanged, report.flagged
+    return report.pages, report.inserted, report.revised, report.unchanged, report.withdrawn
 
 
 def sync(target: Any, job: dict[str, Any], pipe: Connection) -> dict[str, tuple[int, ...]]:

@@ -89,6 +89,7 @@ pub struct Applied {
     pub unchanged: u64,
     /// With the last page of a chain: points in its range that no page of any chain has brought
     /// since the chain began.
+    #[serde(rename = "withdrawn")]
     pub flagged: u64,
 }
 
