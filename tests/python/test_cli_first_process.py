@@ -56,7 +56,8 @@ def _can_make_namespaces():
 def test_signals_end_a_sync(sandbox, tmp_path, name, status):
     feeds, store = write_feeds(tmp_path), tmp_path / "plant.siteline"
     sandbox.fault(on="data", hang=True, skip=2, times=1)
-    with as_first_process(sandbox.env(), "sync", feeds, store) as (namespace, process):
+    sync = ("sync", feeds, store, "--concurrency", "1")
+    with as_first_process(sandbox.env(), *sync) as (namespace, process):
         wait_until(lambda: sandbox.stats.data_requests == 3)
         os.kill(process, getattr(signal, name))
         told = namespace.communicate(timeout=60)[1]
