@@ -44,7 +44,7 @@ _HTTP = (
     "allow_http",
 )
 _CREDENTIAL = {
-    name: f"it belongs to the credential: Credential(..., {name}=...)"
+    name: f"write siteline.Credential(..., {name}=...)"
     for name in ("audience", "assertion_lifetime", "clock_tolerance", "typ")
 }
 _GONE = {

@@ -500,7 +500,7 @@ async def _fetch_names(client: Client, labels: Any) -> None:
 
     if _labels.needs_names(labels) and client not in _labels._refused:
         try:
-            await client._discover()
+            await client.discover()
         except SitelineError as error:
             _labels.not_fetched(client, error)
 

@@ -141,8 +141,8 @@ class Variant:
     >>> variant = Variant(array="data", timestamps="epoch_ms", page_size=100)
     >>> with siteline.Sandbox(variant=variant) as sandbox:
     ...     table = sandbox.client().scan(site="S1", start="-1h", interval="1m").collect()
-    ...     table.report["arrays"]
-    ['data']
+    ...     table.report.arrays
+    ('data',)
     """
 
     page_size: int = 1_000

@@ -7,7 +7,7 @@
 use pyo3::prelude::*;
 
 /// Those of reads, and of every error.
-const OF_CLIENTS: [&str; 8] = [
+const OF_CLIENTS: [&str; 7] = [
     "siteline.errors",
     "siteline._warn",
     // It imports `logging`, which registers functions to run at a fork. Imported by another thread
@@ -15,18 +15,15 @@ const OF_CLIENTS: [&str; 8] = [
     "siteline._logs",
     "siteline._reads",
     "siteline.frames",
-    "siteline._records.discovery",
-    "siteline._records.allowance",
+    "siteline.types",
     "siteline.page",
 ];
 /// Those of a sync, and of what is read from a store.
-const OF_STORES: [&str; 7] = [
+const OF_STORES: [&str; 5] = [
     "siteline.errors",
     "siteline._warn",
     "siteline._logs",
-    "siteline._records.sync",
-    "siteline._records.coverage",
-    "siteline._records.lateness",
+    "siteline.types",
     "siteline.page",
 ];
 

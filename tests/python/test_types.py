@@ -65,7 +65,7 @@ def made(sandbox, tmp_path):
     store.check(progress=work.append)
     # The second read finds a part in the store.
     reads = [sandbox.client().scan(**RANGE, store=store).collect() for _ in range(2)]
-    shares = [share for table in reads for share in table.report["through"]]
+    shares = [share for table in reads for share in table.report.through]
     freed = store.forget("line-2", before="2026-11-16T00:00Z")
     coverages = [store.coverage(name) for name in ("line-2", "skipped")]
     latenesses = [store.lateness("line-2"), types.Lateness.from_state(store.state("line-2"))]

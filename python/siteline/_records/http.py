@@ -18,35 +18,37 @@ class Http:
     Durations are seconds, a ``timedelta`` or text such as ``"5s"``. A field that has its default
     value leaves the value of a profile as it is.
 
-    Args:
-        tries: Attempts of one page, discovery or token request. Retries that fail also use up a
-            quota of the client: after about ten of them, one a minute is left, and the error says
-            so.
-        connect_timeout: The limit for opening a connection.
-        response_timeout: The longest wait for the first byte of a reply. An attempt of a token
-            request ends after 15 seconds, all of them after 60, unless this is longer.
-        idle_timeout: The longest pause within a reply.
-        max_connections: Most data and discovery requests in flight. Further ones wait. Requests of
-            other processes are not counted.
-        max_retry_after: A longer ``Retry-After`` raises the error at once.
-        max_body_bytes: The largest decoded body.
-        application: Your name, after ``siteline/VERSION`` in ``User-Agent``.
-        allow_http: Allows plain HTTP to hosts other than loopback.
-
     >>> from siteline.types import Http
     >>> sandbox.client(http=Http(tries=1, response_timeout="5s")).subject == client.subject
     True
     """
 
     tries: int = 4
+    """Attempts of one page, discovery or token request.
+
+    Retries that fail also use up a quota of the client: after about ten of them, one a minute is
+    left, and the error says so.
+    """
     connect_timeout: float | timedelta | str = "5s"
+    """The limit for opening a connection."""
     response_timeout: float | timedelta | str = "30s"
+    """The longest wait for the first byte of a reply.
+
+    An attempt of a token request ends after 15 seconds, all of them after 60, unless this is
+    longer.
+    """
     idle_timeout: float | timedelta | str = "15s"
+    """The longest pause within a reply."""
     max_connections: int = 64
+    """Most data and discovery requests in flight. Requests of other processes are not counted."""
     max_retry_after: float | timedelta | str = "1m"
+    """A longer ``Retry-After`` raises the error at once."""
     max_body_bytes: int = 67_108_864
+    """The largest decoded body."""
     application: str | None = None
+    """Your name, after ``siteline/VERSION`` in ``User-Agent``."""
     allow_http: bool = False
+    """Allows plain HTTP to hosts other than loopback."""
 
     def _given(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""

@@ -13,11 +13,9 @@ class SeriesIds(NamedTuple):
 
     The fields are ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and ``tag_guid``.
 
-    >>> def label(ids):
-    ...     return f"{ids.machine_id} {ids.tag_guid[:8]}"
-    >>> frame = scan.to_pandas(labels=label)
-    >>> frame["label"].nunique()
-    12
+    >>> ids = scan.collect().series[0].ids
+    >>> ids.site_id, ids.line_id, ids.machine_id
+    ('S1', 'L1', 'M1')
     """
 
     site_id: str | None

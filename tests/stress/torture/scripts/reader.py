@@ -53,9 +53,9 @@ class Siteline:
         key = siteline.PrivateKey.generate(2048)
         options: dict[str, Any] = {
             "credential": siteline.Credential("torture", key),
-            "response_timeout": TIMEOUT,
-            "idle_timeout": TIMEOUT,
-            "connect_timeout": TIMEOUT,
+            "http": siteline.types.Http(
+                response_timeout=TIMEOUT, idle_timeout=TIMEOUT, connect_timeout=TIMEOUT
+            ),
         }
         self.module = siteline
         self.url, self.options = url, options
