@@ -129,7 +129,16 @@ class Page(Table):
 
 
 class PageDiff(NamedTuple):
-    """The points of a page compared with those that a target has. A point is in one part."""
+    """The points of a page compared with those that a target has. A point is in one part.
+
+    ``inserted`` points are not stored, ``changed`` points are stored with other values or as
+    withdrawn, ``unchanged`` points are stored with the same values, and ``missing`` points are
+    stored in the range of ``page.query`` and not on the page.
+
+    >>> page = next(scan.pages())
+    >>> page.diff(page)
+    <PageDiff: 0 inserted, 0 changed, 30 unchanged, 0 missing>
+    """
 
     inserted: Page
     """Points that are not stored."""

@@ -4,6 +4,7 @@ import ast
 import code
 import doctest
 import inspect
+import itertools
 import json
 import logging
 import pydoc
@@ -146,7 +147,27 @@ def _own(thing):
     return {name: member for name, member in vars(thing).items() if not name.startswith("_")}
 
 
+def _defines(text, thing):
+    return f"\nclass {thing.__name__}:" in text or f"\nclass {thing.__name__}(" in text
+
+
+def _has_text(thing, field):
+    """Whether a text follows the field in the source of a dataclass."""
+    # The module of a record is the public one, so inspect.getsource() does not find it.
+    sources = Path(siteline.__file__).parent.rglob("*.py")
+    text = next(text for text in map(Path.read_text, sources) if _defines(text, thing))
+    [body] = [
+        one.body for one in ast.parse(text).body if getattr(one, "name", "") == thing.__name__
+    ]
+    return any(
+        isinstance(one, ast.AnnAssign) and one.target.id == field and isinstance(after, ast.Expr)
+        for one, after in itertools.pairwise(body)
+    )
+
+
 def _is_documented(thing, name, member):
+    if name in getattr(thing, "__dataclass_fields__", ()):
+        return _has_text(thing, name)
     if callable(member) or inspect.isdatadescriptor(member) or isinstance(member, classmethod):
         doc = inspect.getdoc(member) or ""
         # Python gives the field of a named tuple a default docstring.

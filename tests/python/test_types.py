@@ -72,7 +72,10 @@ def made(sandbox, tmp_path):
     diagnoses = [siteline.doctor(), siteline.doctor(sandbox.client())]
     discovery = sandbox.client().discover()
     feeds = [one for report in reports for one in report.feeds]
+    with siteline.Agent(sandbox.client()) as agent:
+        agents = [agent.state]
     return {
+        "AgentState": agents,
         "Allowance": [report.allowance for report in reports],
         "Check": [check for one in diagnoses for check in one.checks],
         "Coverage": [*coverages, types.Coverage.from_state(store.state("line-2"))],
@@ -85,10 +88,12 @@ def made(sandbox, tmp_path):
         "Lateness": latenesses,
         "Plan": plans,
         "Progress": seen,
+        "ReadReport": [table.report for table in reads],
         "RequestEvent": events,
         "SkippedRange": [one for feed in feeds for one in feed.skipped],
         "StoreProgress": work,
-        "StoreShare": [types.StoreShare._restore(share) for share in shares],
+        "StoreReport": [store.read("line-2", unread="keep").report],
+        "StoreShare": shares,
         "SyncReport": reports,
         "Task": [task for one in (*reports, *plans) for task in one.tasks],
     }

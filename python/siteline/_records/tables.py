@@ -95,7 +95,14 @@ class ReadReport(FrozenRecord):
 
 @dataclass(frozen=True)
 class StoreReport(FrozenRecord):
-    """What a table of a store has, and what is missing from it."""
+    """The content of a table of a store, and its unread parts.
+
+    >>> store = siteline.Store("plant.siteline")
+    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-15")
+    >>> report = client.sync(feed, store)
+    >>> store.read("line-2", final=True).report.complete
+    True
+    """
 
     store: str
     """The path of the store."""

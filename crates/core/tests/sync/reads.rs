@@ -129,8 +129,8 @@ fn a_spec_displays_serialises_and_has_a_start_before_its_end() {
     let spec = ReadSpec { settled_only: true, flagged: Flagged::Drop, ..spec };
     assert_eq!(
         spec.to_string(),
-        "feed as of 7, from 2026-11-01T00:00:00Z, to 2026-11-02T00:00:00Z, settled only, \
-         without flagged"
+        "feed as of 7, from 2026-11-01T00:00:00Z, to 2026-11-02T00:00:00Z, final, \
+         without withdrawn"
     );
     let text = serde_json::to_string(&spec).expect("JSON");
     assert_eq!(serde_json::from_str::<ReadSpec>(&text).expect("a spec"), spec);
