@@ -85,7 +85,7 @@ class Siteline:
 
     def pending(self) -> object:
         """An awaitable of a data request, started and not awaited."""
-        return self.client.scan(**RANGE)._collect()
+        return self.client.scan(**RANGE)._collect().start()
 
 
 class Obstore:
