@@ -19,13 +19,8 @@ const OF_CLIENTS: [&str; 7] = [
     "siteline.page",
 ];
 /// Those of a sync, and of what is read from a store.
-const OF_STORES: [&str; 5] = [
-    "siteline.errors",
-    "siteline._warn",
-    "siteline._logs",
-    "siteline.types",
-    "siteline.page",
-];
+const OF_STORES: [&str; 5] =
+    ["siteline.errors", "siteline._warn", "siteline._logs", "siteline.types", "siteline.page"];
 
 /// Imports what the calls of a client need.
 pub(crate) fn import_for_clients(py: Python<'_>) -> PyResult<()> {

@@ -80,6 +80,7 @@ impl PySandbox {
     }
 
     /// The service runs as long as this client exists.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn serve_while_exists(slf: Py<Self>, py: Python<'_>, client: ClientArg<'_>) {
         client.0.get().sandbox.get_or_init(py, || slf.into_any());
     }

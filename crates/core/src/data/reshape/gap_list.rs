@@ -68,7 +68,7 @@ mod tests {
         table.series(&Identity::from([None, None, None, None, Some(Arc::from("a"))]));
         let points = table.finish().unwrap();
         let read = vec![0..6 * SECOND, 7 * SECOND..9 * SECOND];
-        let expected = Expected::new(1, vec![0..9 * SECOND], read);
+        let expected = Expected::new(1, std::iter::once(0..9 * SECOND).collect(), read);
         let found = |longer_than: i64| {
             let list = gap_list(&points, &expected, longer_than * SECOND).unwrap();
             let starts = list.rows.timestamps.values().iter();
