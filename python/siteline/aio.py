@@ -46,12 +46,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._core import (
-        Bookmark,
-        Query,
-        Scan,
-        SyncPages,
-    )
+    from siteline._core import Bookmark, Query, Scan, SyncPages
+    from siteline._core import Client as ClientHandle
     from siteline._labels import Labels
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
@@ -494,7 +490,7 @@ class AsyncScan(Replaceable):
         return html.scan(self._scan, "AsyncScan")
 
 
-async def _fetch_names(client: Client, labels: Any) -> None:
+async def _fetch_names(client: ClientHandle, labels: Any) -> None:
     """Ask discovery once for the names of labels: see ``siteline._labels.fetch``."""
     from siteline import _labels
 

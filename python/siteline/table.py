@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from siteline._core import Frame, Query, RecordIterator
     from siteline._discovered import Ids
     from siteline._labels import Labels
+    from siteline._records.series import Record
     from siteline.catalogue import Catalogue
-    from siteline.frames import Record
     from siteline.plots import Plot
 
     _Texts = str | Iterable[str] | None

@@ -151,7 +151,7 @@ class FeedPoints:
             self.compare(f"I3: as of page {sequence}", points, past)
 
     def compare(
-        self, invariant: str, expected: dict[Key, Values], points: siteline.Points | None
+        self, invariant: str, expected: dict[Key, Values], points: siteline.Table | None
     ) -> None:
         """Compare points of the store."""
         stored = {} if points is None else rows_of(points.records(named=True))
