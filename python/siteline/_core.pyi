@@ -15,7 +15,6 @@ from typing import (
     TypeAlias,
     TypedDict,
     TypeVar,
-    Unpack,
     final,
     overload,
 )
@@ -37,7 +36,6 @@ from siteline._records.series import Record
 from siteline._records.store import Freed, StoreProgress
 from siteline._records.sync import SyncReport
 from siteline._reports import ScanReport
-from siteline.aio import AsyncClient
 from siteline.catalogue import Catalogue
 from siteline.client import Client as PublicClient
 from siteline.credentials import Credential, MutualTls
@@ -72,6 +70,9 @@ __all__ = [
     "Store",
     "SyncPages",
     "__version__",
+    "_excerpt",
+    "_is_key_text",
+    "_variable",
     "zone_name",
 ]
 
@@ -645,9 +646,6 @@ class SandboxHandle:
     def base_url(self) -> str: ...
     @property
     def clock(self) -> ClockHandle: ...
-    def client(self, **options: Unpack[_ClientOptions]) -> PublicClient: ...
-    def async_client(self, **options: Unpack[_ClientOptions]) -> AsyncClient: ...
-    def env(self) -> dict[str, str]: ...
     @property
     def is_closed(self) -> bool: ...
     def ca(self) -> str: ...

@@ -70,7 +70,9 @@ _START = (
 @overload
 def explained(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 @overload
-def explained(**others: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
+def explained(
+    function: None = None, /, **others: str
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 def explained(function: Any = None, /, **others: str) -> Any:
     """Make the error for a wrong keyword of a function name the right one.
 
