@@ -291,7 +291,7 @@ def test_info_shows_feeds_without_points(shared_sandbox, tmp_path):
     path = tmp_path / "new.siteline"
     feeds = [make_feed("a"), make_feed("b", filters={"tagGuid": "T1"})]
     with siteline.Store(path) as store:
-        shared_sandbox.client(daily_allowance=1).sync(feeds, store)
+        shared_sandbox.client(daily_allowance=1).sync(feeds, store, concurrency=1)
     _, feed = run_json("store", "info", path)["feeds"]
     assert (feed["points"], feed["newest"], feed["read_through"]) == (0, None, None)
     assert feed["filters"] == {"tagGuid": ["T1"]}
