@@ -31,7 +31,7 @@ class Agent(OfThisProcess):
 
     The environment variables of :meth:`env` make each :class:`siteline.Client` of another process
     use the agent. After :meth:`close`, these clients raise
-    :class:`~siteline.errors.AgentUnavailable`. Pages are counted before clients get them: a process
+    :class:`AgentUnavailable`. Pages are counted before clients get them: a process
     that is killed counts too many pages, never too few.
 
     Args:

@@ -135,7 +135,7 @@ class Variant:
     """Limits and formats of a :class:`siteline.Sandbox` that the interface does not specify.
 
     :class:`siteline.Sandbox` checks the values and raises a
-    :class:`~siteline.errors.ConfigError` for a wrong one.
+    :class:`ConfigError` for a wrong one.
 
     >>> from siteline.testing import Variant
     >>> variant = Variant(array="data", timestamps="epoch_ms", page_size=100)
