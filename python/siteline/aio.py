@@ -329,7 +329,7 @@ class AsyncSyncPages(Replaceable):
         raise StopAsyncIteration
 
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
-        """Say what the last page changed: see :meth:`siteline.types.SyncPages.applied`."""
+        """Say what the last page changed: see :meth:`SyncPages.applied`."""
         self._pages.applied(inserted, revised, unchanged, withdrawn)
 
     @property

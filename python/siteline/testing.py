@@ -206,7 +206,9 @@ class SandboxRequest:
     at: datetime
     """When the reply was sent, by the clock of the sandbox."""
     method: str
+    """The HTTP method."""
     path: str
+    """The path."""
     query: str
     """The query string. Short hashes replace cursors and unknown parameters."""
     status: int
@@ -229,9 +231,13 @@ class SandboxStats:
     """
 
     token_requests: int
+    """Requests to the token endpoint."""
     tokens_issued: int
+    """Tokens issued."""
     discovery_requests: int
+    """Requests to the discovery endpoint."""
     data_requests: int
+    """Requests to the data endpoint."""
     data_requests_by_day: dict[str, int]
     """ISO date of the sandbox's clock to number of data requests."""
     points_sent: int

@@ -98,7 +98,7 @@ class SkippedRange(FrozenRecord):
 class FeedReport(FrozenRecord):
     """The report of a sync for one feed.
 
-    :meth:`Store.changes` and :meth:`Store.as_of` accept it.
+    :meth:`Store.changes` and :meth:`Store.read` accept it.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")
@@ -145,7 +145,7 @@ class SyncReport(FrozenRecord):
     """The report of :meth:`Client.sync`. It prints as a line for each feed.
 
     ``report["line-2"]`` is the :class:`FeedReport` of a feed. Counts are the sums over all feeds.
-    :meth:`Store.changes` and :meth:`Store.as_of` accept it.
+    :meth:`Store.changes` and :meth:`Store.read` accept it.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      since="2026-11-15T00:00Z")

@@ -30,7 +30,7 @@ class StoreTarget(Protocol):
     raised unchanged; applied pages stay. For ``async`` methods see :class:`AsyncStoreTarget`.
 
     A page may be a batch, several pages of a chain in one (``sync(..., batch=)``).
-    :meth:`Page.against` compares it with what is stored. What ``state()`` or ``lock()`` raises
+    :meth:`Page.diff` compares it with what is stored. What ``state()`` or ``lock()`` raises
     is raised before any request: refuse there a table that has other columns.
 
     An optional method ``lock(feed)`` returns a context manager that is entered during the sync. It
