@@ -151,21 +151,22 @@ def outcome(call):
 
 def limited(program, call, left):
     """Calls with only this many free descriptors."""
-    # A client that has no connection yet.
-    program.kept = siteline.Client(ledger="memory")
-    opened = []
     for _ in range(20):
+        # A client that has no connection yet.
+        program.kept.close()
+        program.kept = siteline.Client(ledger="memory")
+        opened = []
         with contextlib.suppress(OSError):
             while True:
                 opened.append(os.open(os.devnull, os.O_RDONLY))
         for _ in range(left):
             os.close(opened.pop())
         found = outcome(call)
+        for number in opened:
+            os.close(number)
         # A connection of an earlier client may have been closed only now, which freed a descriptor.
         if left or "returned" not in found:
             break
-    for number in opened:
-        os.close(number)
     return found
 
 
