@@ -511,7 +511,14 @@ class Table(Replaceable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
-        return _restored, (type(self), self._handle.state(), self._tz, self._labels)
+        return _restored, (type(self), self._handle.state(), self._tz, self._kept_labels())
+
+    def _kept_labels(self) -> Labels:
+        """Return labels that need no discovery response, which a pickle does not contain."""
+        if not isinstance(self._labels, str) or self._handle.discovery() is None:
+            return self._labels
+        of_series = self._find_labels().of_series
+        return self.series if self._labels == "machine" else of_series or self._labels
 
     def __repr__(self) -> str:
         """Count the rows and name their source. It reads no points of a store."""

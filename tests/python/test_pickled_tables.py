@@ -97,6 +97,15 @@ def test_derived_tables_are_kept_too(table):
     )
 
 
+@pytest.mark.parametrize("labels", ["machine", "name"])
+def test_names_survive_a_pickle(sandbox, labels):
+    range_ = {"start": "2026-11-01", "end": "2026-11-02", "interval": "1h"}
+    table = sandbox.client().read(site="S1", **range_, labels=labels)
+    again = repickled(table)
+    pd.testing.assert_frame_equal(again.pivot().to_pandas(), table.pivot().to_pandas())
+    assert len(again.find("temperature")) == len(table.find("temperature")) > 0
+
+
 def test_a_subclass_is_kept(table):
     class Mine(siteline.Table):
         pass

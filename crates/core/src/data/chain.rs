@@ -210,8 +210,9 @@ impl Chain {
             Some(limit) if self.pages_of_this_chain() >= limit => {
                 let message =
                     format!("max_pages={limit} was reached and the chain is not at its end");
-                Err(Error::new(Kind::PageLimitReached, message)
-                    .with_hint("Continue with scan.resume(error.bookmark), or raise max_pages."))
+                let hint = "Continue with a larger max_pages: \
+                    scan.resume(error.bookmark, onto=error.partial).";
+                Err(Error::new(Kind::PageLimitReached, message).with_hint(hint))
             }
             None if self.novelty.is_endless(self.pages) => Err(self.endless()),
             _ => Ok(Some(wire)),
