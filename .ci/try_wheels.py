@@ -34,7 +34,7 @@ RELATIVE = re.compile(r"\]\((?!https?://|#)[^)]*\)")
 SOURCE = re.compile(
     rb"/(?:root|home|Users|work|__w|tmp|private/var)/[\w./+@-]+?\.(?:rs|c|cc|cpp|h|S)\b"
     rb"|[A-Z]:[\\/]\w[\w\\/ .+@-]*?\.(?:rs|c|cc|cpp|h|asm)\b"
-    rb"|/(?:\.cargo|registry/src|\.rustup)/[\w./+@-]*"
+    rb"|/(?:\.cargo|registry/src|\.rustup)/\w[\w./+@-]*"
 )
 
 
@@ -79,7 +79,7 @@ def check(made: list[Path], sdists: list[Path]) -> list[str]:
         other = tops - {*wheels.FILES, *wheels.TREES, "PKG-INFO"}
         wrong += [f"{sdist.name}: {name} does not belong there" for name in sorted(other)]
     for wheel in made:
-        found = [*contents(wheel), *tool("check-wheel-contents", str(wheel))[0]]
+        found = [*contents(wheel), *tool("check-wheel-contents", "--ignore=W004", str(wheel))[0]]
         found += tool("abi3audit", "--strict", str(wheel))[0]
         if "manylinux" in wheel.name:
             trouble, printed = tool("auditwheel", "show", str(wheel))
@@ -102,7 +102,7 @@ def try_on(python: str, dist: Path, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command: list[str | Path] = [own, "-I", "-c", text]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
-    if "[5 rows x 10 columns]" not in done.stdout or "<Allowance 6 used" not in done.stdout:
+    if "M3 / D31 / temperature [degC]" not in done.stdout or "<Allowance 6 used" not in done.stdout:
         raise ValueError(f"{python} printed {done.stdout!r}")
     print(f"{python}: runs the README's first block", flush=True)
 

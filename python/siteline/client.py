@@ -200,6 +200,9 @@ class _Settings(Replaceable):
 
     def __repr__(self) -> str:
         """Name the service and the subject."""
+        # A traceback may show an object whose constructor failed.
+        if not hasattr(self, "_handle"):
+            return object.__repr__(self)
         closed = ", closed" if self._handle.is_closed else ""
         return f'<{type(self).__name__} {self.base_url} subject="{escaped(self.subject)}"{closed}>'
 

@@ -1,6 +1,7 @@
 """siteline's objects support weak references and replaced methods in users' tests."""
 
 import gc
+import traceback
 import weakref
 from unittest import mock
 
@@ -133,3 +134,15 @@ def test_nothing_but_methods_can_be_set(objects):
         assert getattr(objects[name], attribute) == before
     with pytest.raises(AttributeError):
         del objects["client"].scan
+
+
+def test_an_object_whose_constructor_failed_has_a_repr():
+    for make in (
+        lambda: siteline.Client("bad url"),
+        lambda: siteline.AsyncClient("bad url"),
+        lambda: siteline.Sandbox(daily_allowance=-1),
+    ):
+        with pytest.raises(siteline.errors.ConfigError) as caught:
+            make()
+        shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        assert "object at" in "".join(shown.format())
