@@ -89,7 +89,8 @@ class Oracle:
     def _check(self, before: int, outcome: Outcome, work: Work | None) -> None:
         recent = self.recent
         if outcome.was_killed:
-            self.dropped += self.harness.concurrency
+            # A process that is killed may count one request too many.
+            self.dropped += self.harness.concurrency + 1
         elif not outcome.done:
             # One of these is the page that could not be stored, which the service has counted.
             self.dropped += self.harness.concurrency - 1
@@ -156,7 +157,7 @@ class Oracle:
         """The service counts anew. The last requests before a kill may be of the new day:
         the ledger counts them in both."""
         self.others = self.harness.served()
-        self.dropped = min(self.dropped, max(self.harness.plant.concurrency))
+        self.dropped = min(self.dropped, max(self.harness.plant.concurrency) + 1)
 
     def check_end(self) -> None:
         """I7: after the lateness and one more run the store equals the truth and is settled."""
