@@ -61,7 +61,7 @@ class _Shared(Replaceable):
         return self._text() if hasattr(self, "_handle") else object.__repr__(self)
 
     def _text(self) -> str:
-        raise NotImplementedError
+        return f"<{type(self).__name__}>"
 
 
 class PrivateKey(_Shared):

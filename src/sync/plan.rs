@@ -51,7 +51,7 @@ fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
 
 #[pymethods]
 impl PyClient {
-    /// A `siteline.Plan`.
+    /// A `siteline.types.Plan`.
     #[pyo3(signature = (feeds, store, options))]
     fn plan<'py>(
         &self,
