@@ -5,15 +5,14 @@ There is no script: the search of the browser finds what is shown, and opens wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siteline._display.elements import LEFT, card, html_table, muted, text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from siteline._display.protocols import SeriesInfo
-    from siteline._reports import CatalogueReport
 
 __all__: list[str] = []
 
@@ -26,7 +25,7 @@ _GROUP = "margin:6px 0 0 0"
 _ID = f"{LEFT};font-family:monospace"
 
 
-def catalogue(shown: Sequence[SeriesInfo], report: CatalogueReport) -> str:
+def catalogue(shown: Sequence[SeriesInfo], report: Mapping[str, Any]) -> str:
     """Draw the first series; how many more there are is said."""
     rows = shown[:_SHOWN]
     listed = sum(row.listed for row in shown)
