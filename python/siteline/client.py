@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from siteline import _core
 from siteline._escape import escaped
-from siteline._keywords import explained, like
+from siteline._keywords import like
 from siteline._patching import Replaceable
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ class _Settings(Replaceable):
 
     __slots__ = ("_handle",)
 
-    @explained
     def __init__(
         self,
         base_url: str | None = None,
@@ -254,7 +253,6 @@ class Client(_Settings):
         """
         return self._handle.discover().wait()
 
-    @explained
     def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
         """Request the catalogue of series (§4.2): one row for each series that discovery lists.
 
@@ -270,7 +268,6 @@ class Client(_Settings):
         """
         return self._handle.series(shape).wait()
 
-    @explained
     def scan(
         self,
         *,
@@ -385,7 +382,6 @@ class Client(_Settings):
             error.scan = scan  # type: ignore[attr-defined]
             raise
 
-    @explained
     def sync(
         self,
         feeds: Feed | Iterable[Feed],
@@ -446,7 +442,6 @@ class Client(_Settings):
         }
         return self._handle.sync(feeds, store, options).wait().finish()
 
-    @explained
     def sync_pages(
         self,
         feeds: Feed | Iterable[Feed],
@@ -501,7 +496,6 @@ class Client(_Settings):
         }
         return self._handle.sync_pages(feeds, states, options)
 
-    @explained
     def plan(
         self,
         what: Feed | Scan | AsyncScan | Iterable[Feed | Scan | AsyncScan],
@@ -528,7 +522,6 @@ class Client(_Settings):
         """
         return self._handle.plan(what, store, {"until": until, "reread": reread})
 
-    @explained
     def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered:
         """Read several scans of this client concurrently.
 

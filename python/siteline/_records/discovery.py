@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
+from siteline._keywords import strict
 from siteline._records.differences import DiscoveryDiff, differences
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Discovery(Mapping[str, Any]):
     __slots__ = ("__weakref__", "_catalogue", "_parsed", "_raw")
     __module__ = "siteline.types"
 
+    @strict
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
         self._raw = bytes(raw)

@@ -11,6 +11,7 @@ from types import UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
 from siteline._core import Feed
+from siteline._keywords import explain
 from siteline._times import iso
 
 __all__: list[str] = []
@@ -32,6 +33,7 @@ class FrozenRecord:
     def __init_subclass__(cls) -> None:
         """Give the class its public path, which pickles and ``help()`` contain."""
         cls.__module__ = "siteline.types"
+        explain(cls)
 
     @classmethod
     def _restore(cls, members: Mapping[str, Any]) -> Self:
