@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from siteline._doctor import doctor
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
-    from siteline.catalogue import Catalogue, SeriesInfo
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
@@ -50,7 +49,6 @@ _unpicklable.register_refusals()
 __all__ = [
     "Agent",
     "AsyncClient",
-    "Catalogue",
     "Client",
     "Credential",
     "Feed",
@@ -60,7 +58,6 @@ __all__ = [
     "PrivateKey",
     "Sandbox",
     "Scan",
-    "SeriesInfo",
     "SitelineError",
     "SitelineWarning",
     "Store",
@@ -76,7 +73,6 @@ _MODULES = {
     "_doctor": ("doctor",),
     "agent": ("Agent",),
     "aio": ("AsyncClient",),
-    "catalogue": ("Catalogue", "SeriesInfo"),
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
     "gathered": ("Gathered",),

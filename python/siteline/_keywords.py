@@ -61,7 +61,7 @@ _GONE = {
     **_CREDENTIAL,
     **{name: f"write http=Http({name}=...) of the client, from siteline.types" for name in _HTTP},
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
-    "limit": "max_pages= limits the pages of a read, and scan(...).head(n) returns the first points",
+    "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
     "batch": "store as many pages as you like in one transaction, with the last state of each feed",
     "now": "the service's time decides; in tests, pass clock= to the client",
@@ -134,7 +134,6 @@ _WORDS = {
     "Lateness": "a siteline.types.Lateness",
     "Plan": "a siteline.types.Plan",
     "MeterProvider": "a MeterProvider of OpenTelemetry",
-    "SparkSession": "a SparkSession",
     "TracerProvider": "a TracerProvider of OpenTelemetry",
 }
 _EXACT = {
@@ -180,10 +179,10 @@ def strict(function: _T) -> _T:
     return function
 
 
-def explain(cls: type) -> None:
+def explain(cls: _T) -> _T:
     """Explain the wrong arguments of the public methods that a class of siteline defines."""
     if not cls.__module__.startswith("siteline."):
-        return
+        return cls
     for name, member in list(vars(cls).items()):
         if name != "__init__" and name.startswith("_"):
             continue
@@ -193,6 +192,7 @@ def explain(cls: type) -> None:
         if function.__code__.co_argcount + function.__code__.co_kwonlyargcount > 1:
             made: Any = _explained_with(function, {})
             setattr(cls, name, made if function is member else type(member)(made))
+    return cls
 
 
 def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool = False) -> Any:

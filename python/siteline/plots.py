@@ -13,7 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from siteline._keywords import strict
+from siteline._keywords import explain, strict
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Plot", "allowance", "coverage", "lateness"]
 
 
+@explain
 class Plot:
     """A picture: SVG for notebooks and files, its text alternative, and the frame behind it.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,25 +45,6 @@ class Preview(TypedDict):
     """Whether there are more series."""
     series: list[SeriesPreview]
     """The series, in the order of the points."""
-
-
-class SeriesInfo(Protocol):
-    """A series of a catalogue."""
-
-    @property
-    def tag_guid(self) -> str | None: ...
-    @property
-    def unit(self) -> str | None: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def names(self) -> tuple[str | None, ...]: ...
-    @property
-    def members(self) -> dict[str, Any]: ...
-    @property
-    def listed(self) -> bool: ...
 
 
 class FeedOverview(TypedDict):
