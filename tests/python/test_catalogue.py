@@ -189,7 +189,7 @@ def test_where_discovery_names_nothing_the_series_of_data_are_listed_and_that_is
 
 def test_each_table_lists_its_series(sandbox, tmp_path):
     client = sandbox.client()
-    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-18")
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", start="2026-11-18")
     with siteline.Store(tmp_path / "plant.siteline") as store:
         client.sync(feed, store)
         points = store.read("l2", "2026-11-18", "2026-11-19")

@@ -123,7 +123,7 @@ class Feed(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def since(self) -> datetime: ...
+    def start(self) -> datetime: ...
     @property
     def settle_lag(self) -> timedelta: ...
     @property
@@ -135,19 +135,9 @@ class Feed(Protocol):
     def _asks(self) -> str: ...
 
 
-class FeedOverview(TypedDict):
-    """How far a feed of a store is settled and read, and its sequence number."""
-
-    feed: Feed
-    settled_through: datetime | None
-    read_through: datetime | None
-    newest: datetime | None
-    sequence: int
-
-
 class Store(Protocol):
     """A store, with an overview of its feeds."""
 
     @property
     def path(self) -> object: ...
-    def _overview(self) -> Sequence[FeedOverview]: ...
+    def _overview(self) -> Sequence[Mapping[str, Any]]: ...

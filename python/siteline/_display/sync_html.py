@@ -37,7 +37,7 @@ _TASKS = 12
 
 def feed(shown: Feed) -> str:
     """Show the query of a feed, and its durations."""
-    rows = [("query", text(shown._asks(), 300)), ("since", f"{to_microsecond(shown.since)} UTC")]
+    rows = [("query", text(shown._asks(), 300)), ("start", f"{to_microsecond(shown.start)} UTC")]
     names = ("settle_lag", "overlap", "lateness", "window")
     rows += [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
     return card("Feed", [text(shown.name)], pairs(rows))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from siteline._core import StateHandle
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.types import Coverage, Lateness
 
@@ -68,9 +69,7 @@ class SharedTarget(ABC):
 
 def settled_ranges(state: bytes) -> list[tuple[datetime, datetime]]:
     """Return the ranges of a feed that are settled, half-open, ascending and apart."""
-    from siteline.store import Store
-
-    return Store._settled_of(state)
+    return StateHandle(state).settled()
 
 
 @contextmanager
