@@ -54,9 +54,7 @@ if TYPE_CHECKING:
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
     from siteline._reports import ScanReport
-    from siteline.catalogue import Catalogue
     from siteline.gathered import Gathered
-    from siteline.shapes import DiscoveryShape
     from siteline.table import Table
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
@@ -101,9 +99,11 @@ class AsyncClient(_Settings):
         return await self._handle.discover()
 
     @like(Client.series)
-    async def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
-        """Request the catalogue of series: see :meth:`Client.series`."""
-        return await self._handle.series(shape)
+    async def series(self) -> Table:
+        """Request the series that discovery lists: see :meth:`Client.series`."""
+        from siteline import _series
+
+        return _series.of_client(*await self._handle.series())
 
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:

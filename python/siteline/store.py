@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from siteline import _labels
+from siteline import _labels, _series
 from siteline._core import StoreHandle
 from siteline._escape import escaped
 from siteline._keywords import explained
@@ -212,6 +212,25 @@ class Store(Replaceable):
         return self._read(
             feed, (start, end), tz, picked, False, None, since, "keep", unread, labels
         )
+
+    def series(self, feed: Feed | str | None = None) -> Table:
+        """Return the series of a feed, or of all feeds, that have any point in the store.
+
+        Raises:
+            StoreError: for an unknown feed.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      start="2026-11-15T00:00Z")
+        >>> store = siteline.Store("plant.siteline")
+        >>> report = client.sync(feed, store)
+        >>> store.series().find(machine="M3")
+        <Table 3 series>
+        """
+        whole: Any = ((None, None), "UTC", (None,) * 6, False, None, None, "keep", "keep")
+        names = self.feeds if feed is None else [_name(feed)]
+        series = [ids for name in names for ids in self._handle.frame(name, *whole).series()]
+        rows = _series.rows_of(None, dict.fromkeys(series))
+        return _series.table(rows, _series.NO_NAMES, "machine")
 
     def _read(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._doctor.store_files import size
 from siteline._escape import escaped
-from siteline._store_files import size
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
 from siteline.cli.output import Outcome, aligned
@@ -89,15 +89,13 @@ def _backup(options: argparse.Namespace) -> Outcome:
 
 def _restored(options: argparse.Namespace) -> Outcome:
     import errno
-    from os.path import basename, exists, getsize
+    from os.path import exists, getsize
 
-    from siteline._core import _restore
-    from siteline.store import reported
+    from siteline import _doors
 
     if not exists(options.backup):
         raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)
-    with reported(f"restore {basename(options.store)}", progress_of(options)) as report:
-        replaced = _restore(options.backup, options.store, report)
+    replaced = _doors.restore(options.backup, options.store, progress_of(options))
     count = getsize(options.store)
     members = {
         "backup": options.backup,
@@ -112,7 +110,7 @@ def _restored(options: argparse.Namespace) -> Outcome:
 
 
 def _info(options: argparse.Namespace) -> Outcome:
-    from siteline._store_files import files_of, free_bytes, permissions_of
+    from siteline._doctor.store_files import files_of, free_bytes, permissions_of
 
     path, feeds = read(
         options.store,

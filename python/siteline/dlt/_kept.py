@@ -29,7 +29,7 @@ from dlt.common.storages.exceptions import (
 )
 from dlt.pipeline.state_sync import load_pipeline_state_from_destination
 
-from siteline._core import StateHandle
+from siteline import _doors
 from siteline.errors import ConfigError, StoreBusy, StoreError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class KeptStates:
             return
         feeds = self._stored.setdefault("feeds", {})
         for feed, state in self._newer.items():
-            plain = StateHandle(state).without_cursors()
+            plain = _doors.without_cursors(state)
             feeds[feed] = {"state": plain.decode()}
             if plain != state:
                 feeds[feed]["digest"] = self._write(state)

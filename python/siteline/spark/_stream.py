@@ -15,10 +15,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from siteline import Feed
 from siteline._times import iso
 from siteline.client import Client
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
-from siteline.feed import Feed
 from siteline.spark import _batches
 from siteline.spark._partitions import (
     LEAST_PAGES,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._core import Scan
+    from siteline import Scan
     from siteline.spark._reading import Reading
     from siteline.types import Allowance
 

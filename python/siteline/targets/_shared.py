@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from siteline._core import StateHandle
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.types import Coverage, Lateness
 
@@ -65,11 +64,6 @@ class SharedTarget(ABC):
     ) -> None:
         """Close the target."""
         self.close()
-
-
-def settled_ranges(state: bytes) -> list[tuple[datetime, datetime]]:
-    """Return the ranges of a feed that are settled, half-open, ascending and apart."""
-    return StateHandle(state).settled()
 
 
 @contextmanager
