@@ -391,7 +391,7 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
         return f"{function}() has no argument {name!r}: write {others[name]}."
     plain = name.replace("_", "").lower()
     known = [one for one in known if one != "self" and not one.startswith("_")]
-    meant = [
+    meant = [one for one in known if one.replace("_", "") == plain] or [
         one
         for one, others in _NAMES.items()
         if plain in others and (one in known or (one.startswith("http") and "http" in known))
