@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from siteline._core import (
-        Feed,
         Scan,
-        Shape,
         SyncPages,
         _Duration,
         _Filter,
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
     )
     from siteline._labels import Labels
     from siteline.aio import AsyncScan
-    from siteline.catalogue import Catalogue
     from siteline.credentials import Credential, MutualTls
+    from siteline.feed import Feed
     from siteline.gathered import Gathered
-    from siteline.shapes import DiscoveryShape
+    from siteline.shapes import Shape
     from siteline.store import Store
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
@@ -121,7 +119,7 @@ class _Settings(Replaceable):
             "ca_bundle": ca_bundle,
             "proxy": proxy,
             "on_request": on_request,
-            "shape": shape,
+            "shape": None if shape is None else shape._members(),
             "clock": clock,
             **(http._given() if http is not None else {}),
         }
@@ -255,20 +253,20 @@ class Client(_Settings):
         return self._handle.discover().wait()
 
     @explained
-    def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
-        """Request the catalogue of series (§4.2): one row for each series that discovery lists.
+    def series(self) -> Table:
+        """Request the series that discovery lists (§4.2), a table with a row for each.
 
-        One discovery request, which is not counted. If discovery names no series that is
-        recognised, the series that pages of this client had are listed, with a
-        :class:`SitelineWarning`.
-
-        Args:
-            shape: The members of the body, if they are known: :class:`DiscoveryShape`.
+        One discovery request, which is not counted. Series are found in the body by its shape,
+        because the interface does not show it; ``report`` says where. If none is recognised, the
+        table has the series that pages of this client had, with a :class:`SitelineWarning`; then
+        ``Client(shape=...)`` can state where they are.
 
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
-        ['D31 / speed [1/min]', 'D41 / speed [1/min]']
+        ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
         """
-        return self._handle.series(shape).wait()
+        from siteline import _series
+
+        return _series.of_client(*self._handle.series().wait())
 
     @explained
     def scan(
@@ -313,7 +311,7 @@ class Client(_Settings):
                 timestamps of frames, files, text and plots are in this zone too.
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
-                mapping of tag ids or :class:`SeriesIds` to text, or a :class:`Catalogue`. ``False``
+                mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
                 for none. A word needs a discovery response: if the client has had none, the read
                 sends one discovery request, which is not counted.
             page_size: Items per page. By default the service decides.
@@ -411,7 +409,7 @@ class Client(_Settings):
             store: A :class:`Store`, or a target of yours: :class:`StoreTarget`.
             until: Limits the run to data before this time. By default now minus the settle lag.
             reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
-                feed's ``since`` or within its ``settle_lag`` of now are left out.
+                feed's ``start`` or within its ``settle_lag`` of now are left out.
             wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
                 at all. Only for a :class:`Store`.
             deadline: The longest time of the whole run.
@@ -430,7 +428,7 @@ class Client(_Settings):
                 the others have been read.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
@@ -482,7 +480,7 @@ class Client(_Settings):
             progress: As of :meth:`scan`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> rows, states = {}, {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     for record in page.records() if page is not None else ():
