@@ -58,7 +58,10 @@ def chained(sandbox, **fault):
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [({"forget_cursors": True}, "CursorRejected"), ({"status": 400}, "RequestRejected")],
+    [
+        ({"forget_cursors": True}, "CursorRejected"),
+        ({"status": 503, "times": 4}, "ServiceUnavailable"),
+    ],
 )
 def test_only_the_pickle_of_a_bookmark_contains_a_cursor(sandbox, fault, kind):
     error = chained(sandbox, **fault)
