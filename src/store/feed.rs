@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
@@ -13,7 +14,7 @@ use crate::client::query::{known_filters, query_input};
 use crate::convert::patching::methods_can_be_replaced;
 use crate::convert::state::{Reduced, reduce, restore};
 use crate::convert::values::{Text, described, duration, html_sync, instant, refuse, text};
-use siteline_core::error::{Kind, escaped, excerpt};
+use siteline_core::error::{Error, Kind, escaped, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
 
 /// A named query without an end, and the settings of its syncs (§4.5).
@@ -50,6 +51,16 @@ pub(crate) struct PyFeed(pub(crate) Feed);
 
 methods_can_be_replaced!(PyFeed);
 
+/// The only id of a feed.
+fn only(mut ids: Vec<String>, name: &str) -> PyResult<Option<String>> {
+    if ids.len() > 1 {
+        let message = format!("{name}= has several values: a feed has one {name}.");
+        let error = Error::new(Kind::QueryError, message);
+        return Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err());
+    }
+    Ok(ids.pop())
+}
+
 #[pymethods]
 impl PyFeed {
     #[new]
@@ -82,8 +93,8 @@ impl PyFeed {
             given.map_or(Ok(usual), |given| duration(given, name))
         };
         let input = FeedInput {
-            site: asked.site,
-            line: asked.line,
+            site: only(asked.site, "site")?,
+            line: only(asked.line, "line")?,
             filters: asked.filters,
             interval_seconds: asked.interval_seconds,
             page_size: asked.page_size,
