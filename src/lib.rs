@@ -53,7 +53,7 @@ mod _core {
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]
-    use super::client::shape::PyShape;
+    use super::client::shape::check_shape;
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]
@@ -66,9 +66,9 @@ mod _core {
     #[pymodule_export]
     use super::sandbox::PySandbox;
     #[pymodule_export]
-    use super::store::PyStore;
+    use super::store::feed::FeedHandle;
     #[pymodule_export]
-    use super::store::feed::PyFeed;
+    use super::store::{StateHandle, StoreHandle};
     #[pymodule_export]
     use super::sync::pull::PySyncPages;
 

@@ -23,11 +23,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
-from siteline._core import (
-    Feed,
-    Scan,
-    __version__,
-)
+from siteline._core import Scan, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +31,10 @@ if TYPE_CHECKING:
     from siteline._doctor import doctor
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
-    from siteline.catalogue import Catalogue, SeriesInfo
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
+    from siteline.feed import Feed
     from siteline.gathered import Gathered
     from siteline.page import Page
     from siteline.sandbox import Sandbox
@@ -50,7 +46,6 @@ _unpicklable.register_refusals()
 __all__ = [
     "Agent",
     "AsyncClient",
-    "Catalogue",
     "Client",
     "Credential",
     "Feed",
@@ -60,7 +55,6 @@ __all__ = [
     "PrivateKey",
     "Sandbox",
     "Scan",
-    "SeriesInfo",
     "SitelineError",
     "SitelineWarning",
     "Store",
@@ -76,9 +70,9 @@ _MODULES = {
     "_doctor": ("doctor",),
     "agent": ("Agent",),
     "aio": ("AsyncClient",),
-    "catalogue": ("Catalogue", "SeriesInfo"),
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
+    "feed": ("Feed",),
     "gathered": ("Gathered",),
     "page": ("Page",),
     "sandbox": ("Sandbox",),

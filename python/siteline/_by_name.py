@@ -31,13 +31,14 @@ def _imports() -> None:
         _passphrase,
         _pools,
         _reads,
+        _series,
         _warn,
         agent,
         aio,
-        catalogue,
         client,
         credentials,
         errors,
+        feed,
         frames,
         gathered,
         page,
@@ -51,4 +52,4 @@ def _imports() -> None:
         testing,
         types,
     )
-    from siteline._display import html, sync_html
+    from siteline._display import html

@@ -15,23 +15,22 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from siteline._core import (
-        Feed,
         Scan,
-        Shape,
         SyncPages,
         _Duration,
         _Filter,
         _Instant,
         _ProgressArg,
         _Range,
+        _Selection,
         _Zone,
     )
     from siteline._labels import Labels
     from siteline.aio import AsyncScan
-    from siteline.catalogue import Catalogue
     from siteline.credentials import Credential, MutualTls
+    from siteline.feed import Feed
     from siteline.gathered import Gathered
-    from siteline.shapes import DiscoveryShape
+    from siteline.shapes import Shape
     from siteline.store import Store
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
@@ -121,7 +120,7 @@ class _Settings(Replaceable):
             "ca_bundle": ca_bundle,
             "proxy": proxy,
             "on_request": on_request,
-            "shape": shape,
+            "shape": None if shape is None else shape._members(),
             "clock": clock,
             **(http._given() if http is not None else {}),
         }
@@ -235,7 +234,7 @@ class Client(_Settings):
     continues without it.
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
-    'S1'
+    ('S1',)
     >>> import os
     >>> os.environ.update(sandbox.env())
     >>> siteline.Client(daily_allowance=100).allowance.left
@@ -255,20 +254,20 @@ class Client(_Settings):
         return self._handle.discover().wait()
 
     @explained
-    def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
-        """Request the catalogue of series (§4.2): one row for each series that discovery lists.
+    def series(self) -> Table:
+        """Request the series that discovery lists (§4.2), a table with a row for each.
 
-        One discovery request, which is not counted. If discovery names no series that is
-        recognised, the series that pages of this client had are listed, with a
-        :class:`SitelineWarning`.
-
-        Args:
-            shape: The members of the body, if they are known: :class:`DiscoveryShape`.
+        One discovery request, which is not counted. Series are found in the body by its shape,
+        because the interface does not show it; ``report`` says where. If none is recognised, the
+        table has the series that pages of this client had, with a :class:`SitelineWarning`; then
+        ``Client(shape=...)`` can state where they are.
 
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
-        ['D31 / speed [1/min]', 'D41 / speed [1/min]']
+        ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
         """
-        return self._handle.series(shape).wait()
+        from siteline import _series
+
+        return _series.of_client(*self._handle.series().wait())
 
     @explained
     def scan(
@@ -277,12 +276,14 @@ class Client(_Settings):
         start: _Instant | None,
         end: _Instant | None = None,
         interval: _Duration | None = None,
-        site: str | int | None = None,
-        line: str | int | None = None,
+        site: _Selection | None = None,
+        line: _Selection | None = None,
         filters: Mapping[str, _Filter] | None = None,
         tz: _Zone = None,
         labels: Labels = False,
         page_size: int | None = None,
+        split: int | _Duration | None = None,
+        concurrency: int = 4,
         store: Store | None = None,
         deadline: _Duration | None = None,
         max_pages: int | None = None,
@@ -304,8 +305,9 @@ class Client(_Settings):
             interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the service
                 decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
                 bound is inside a bucket.
-            site: The filter ``siteId``.
-            line: The filter ``lineId``.
+            site: The filter ``siteId``: one id, or several. Each site and line is read by a chain
+                of its own, and the result is one table.
+            line: The filter ``lineId``, in the same way.
             filters: Further query parameters by name. A list repeats the parameter.
             tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
                 default the client's. A day has 23 or 25 hours when clocks are set. A time that
@@ -313,10 +315,14 @@ class Client(_Settings):
                 timestamps of frames, files, text and plots are in this zone too.
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
-                mapping of tag ids or :class:`SeriesIds` to text, or a :class:`Catalogue`. ``False``
+                mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
                 for none. A word needs a discovery response: if the client has had none, the read
                 sends one discovery request, which is not counted.
             page_size: Items per page. By default the service decides.
+            split: Reads the range in adjoining parts at the same time: their number, or the length
+                of one as text or a ``timedelta``. It costs up to one more page for each part.
+            concurrency: Most requests in flight, of different chains. It never changes the number
+                of pages. :meth:`Scan.pages` and :meth:`Scan.records` follow one chain at a time.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
                 ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
                 kept there. The points belong to buckets that begin from ``start`` on and before
@@ -327,7 +333,8 @@ class Client(_Settings):
                 :class:`UnreadRange` before any request.
             deadline: The longest time of one read, waits and token exchange included.
             max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
-                it limits the requested pages.
+                it limits the requested pages. After the error, ``collect()`` continues, and the
+                pages count anew.
             progress: ``True`` for a bar in terminals and notebooks, or a callable that gets a
                 :class:`Progress` after each page.
             settle_lag: Limits ``end`` to now minus this duration. By default a given ``end`` stays.
@@ -341,6 +348,10 @@ class Client(_Settings):
         ...                    interval="1h", filters={"machineId": ("M1", "M2")})
         >>> scan.query.interval_seconds, scan.query.filters
         (3600, {'machineId': ('M1', 'M2')})
+        >>> lines = client.read(line=["L1", "L2"], start="2026-11-01", end="2026-11-02",
+        ...                     interval="1h")
+        >>> lines.query.line, lines.report.pages
+        (('L1', 'L2'), 2)
         >>> print(client.scan(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
         from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
         >>> store = siteline.Store("plant.siteline")
@@ -358,6 +369,8 @@ class Client(_Settings):
             tz=tz,
             labels=labels,
             page_size=page_size,
+            split=split,
+            concurrency=concurrency,
             store=store,
             deadline=deadline,
             max_pages=max_pages,
@@ -411,7 +424,7 @@ class Client(_Settings):
             store: A :class:`Store`, or a target of yours: :class:`StoreTarget`.
             until: Limits the run to data before this time. By default now minus the settle lag.
             reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
-                feed's ``since`` or within its ``settle_lag`` of now are left out.
+                feed's ``start`` or within its ``settle_lag`` of now are left out.
             wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
                 at all. Only for a :class:`Store`.
             deadline: The longest time of the whole run.
@@ -430,7 +443,7 @@ class Client(_Settings):
                 the others have been read.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
@@ -482,7 +495,7 @@ class Client(_Settings):
             progress: As of :meth:`scan`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> rows, states = {}, {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     for record in page.records() if page is not None else ():

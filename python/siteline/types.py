@@ -3,7 +3,7 @@
 A record is a frozen dataclass, or a named tuple. Its ``to_dict()`` returns JSON values. Records
 compare by value, and can be hashed and pickled.
 
->>> report = client.sync(siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19"),
+>>> report = client.sync(siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19"),
 ...                      siteline.Store("plant.siteline"))
 >>> isinstance(report, siteline.types.SyncReport), report.to_dict()["complete"]
 (True, True)
@@ -24,7 +24,7 @@ from siteline._records.requests import RequestEvent
 from siteline._records.series import Record, SeriesIds
 from siteline._records.store import Freed, StoreProgress, StoreShare
 from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
-from siteline._records.tables import ReadReport, StoreReport
+from siteline._records.tables import ReadReport, SeriesReport, StoreReport
 from siteline.errors import Attempt
 from siteline.page import PageDiff
 
@@ -62,6 +62,7 @@ __all__ = [
     "RecordIterator",
     "RequestEvent",
     "SeriesIds",
+    "SeriesReport",
     "SkippedRange",
     "StoreProgress",
     "StoreReport",

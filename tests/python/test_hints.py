@@ -41,7 +41,7 @@ def test_missing_settings_list_the_places_searched(make, credential):
 def test_none_for_a_text_is_explained(sandbox, client, store, key):
     for wrong in (
         lambda: siteline.Credential(None, key),
-        lambda: siteline.Feed(None, since="2026-11-18"),
+        lambda: siteline.Feed(None, start="2026-11-18"),
         lambda: siteline.Store(None),
         lambda: siteline.PrivateKey.load(None),
         lambda: key.save(None),
@@ -53,7 +53,7 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
             wrong()
     for wrong in (
         lambda: client.scan(start=None, filters={"machineId": None}),
-        lambda: siteline.Feed("line-2", since=None),
+        lambda: siteline.Feed("line-2", start=None),
         lambda: store.read(None),
     ):
         with pytest.raises(siteline.errors.QueryError, match=NONE):
@@ -81,17 +81,6 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
             client.scan(**{**SIX_HOURS, name: "T1"})
         assert f"scan() has no argument '{name}': " in str(caught.value)
         assert instead in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["site", "line"])
-def test_a_list_leads_to_gather(client, name):
-    for given in (["L1", "L2"], ("L1",), {"L1"}):
-        with pytest.raises(
-            siteline.errors.QueryError, match=f"{name}= is an object of type"
-        ) as caught:
-            client.scan(**{**DAY, name: given})
-        hint = 'client.gather([client.scan(line=line, ...) for line in ["L1", "L2"]])'
-        assert hint in str(caught.value)
 
 
 def test_what_the_hints_say_works(client):

@@ -182,7 +182,7 @@ PAGE_FEEDS = """
 [defaults]
 site = "S1"
 interval = "5m"
-since = 2026-11-10
+start = 2026-11-10
 
 [feeds.line-1]
 line = "L1"
@@ -195,14 +195,14 @@ STORE_FEEDS = """
 site = "S1"
 line = "L2"
 interval = "5m"
-since = 2026-11-10
+start = 2026-11-10
 
 [feeds.line-3]
 site = "S2"
 line = "L3"
 interval = "1h"
 page_size = 100
-since = 2026-11-01
+start = 2026-11-01
 """
 
 
@@ -288,7 +288,7 @@ def test_an_agent_and_a_program_below_it(shell):
         assert output.readline().startswith("SITELINE_AGENT=unix:")
     program = """
 import siteline, sys
-print(sys.argv[1:], [series.line_id for series in siteline.Client().series()][:1])
+print(sys.argv[1:], [row["line_id"] for row in siteline.Client().series().records()][:1])
 """
     (shell.folder / "nightly.py").write_text(program, encoding="utf-8")
     assert "['--line', 'L2'] ['L" in shell.type(run)

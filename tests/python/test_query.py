@@ -58,8 +58,10 @@ WRONG = {
         [60],
     ],
     "page_size": [2**40, -1, 0, 1.0, "10", True, None.__class__],
-    "site": ["", "\ud800", b"S1", 1.5, True, ["S1"]],
-    "line": ["", 2**70],
+    "site": ["", "\ud800", b"S1", 1.5, True, [], ["S1", ""], [["S1"]], [True]],
+    "line": ["", 2**70, ()],
+    "split": [0, -1, 1.5, "soon", 10_001, "1s", []],
+    "concurrency": [0, -1, 1.5, True, "ten"],
     "filters": [
         "machineId=M1",
         [("machineId", "M1")],
@@ -88,7 +90,7 @@ def test_an_invalid_parameter_is_refused_with_a_message(client, name):
         with pytest.raises(siteline.errors.QueryError) as caught:
             client.scan(**{"start": START, name: value})
         message = str(caught.value)
-        words = (name, "filter", "settle_lag", "range")
+        words = (name, "filter", "settle_lag", "range", "interval", "parts")
         assert any(word in message for word in words), (value, message)
         assert len(message) < 700
 
@@ -183,7 +185,7 @@ def test_an_invalid_bucket_width_is_shown_as_it_was_written(client, interval):
     message = f"interval={interval!r} is not a bucket width: it is a whole number of seconds"
     for call in (
         lambda: client.scan(start=None, interval=interval),
-        lambda: siteline.Feed("line-2", since="2026-11-18", interval=interval),
+        lambda: siteline.Feed("line-2", start="2026-11-18", interval=interval),
     ):
         with pytest.raises(siteline.errors.QueryError, match=re.escape(message)):
             call()

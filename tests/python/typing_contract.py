@@ -12,7 +12,7 @@ from siteline._display import coverage_svg, coverage_text, html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
 from siteline.types import ReadReport, Record, RecordIterator
 
-Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
+Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"]
 
 
 def on_progress(now: siteline.types.Progress) -> None:
@@ -88,7 +88,7 @@ def check_doctor(client: siteline.AsyncClient, path: Path) -> None:
 
 
 def check_sync(client: siteline.Client, path: Path) -> None:
-    feed = siteline.Feed("line-2", site="S1", interval="1m", since="2026-01-01T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", interval="1m", start="2026-01-01T00:00Z")
     with siteline.Store(path) as store:
         report = client.sync([feed], store, reread=("2026-01-01T00:00Z", "2026-01-02T00:00Z"))
         assert_type(report, siteline.types.SyncReport)

@@ -116,8 +116,8 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
 def keywords(query: Query) -> dict[str, Any]:
     """Return a query as the keywords of :meth:`siteline.Client.scan`."""
     return {
-        "site": query.site,
-        "line": query.line,
+        "site": query.site or None,
+        "line": query.line or None,
         "start": query.start,
         "end": query.end,
         "interval": query.interval_seconds,
@@ -139,7 +139,7 @@ def _of_feed(spool: Spool) -> dict[str, Any]:
     return {
         "site": feed.site,
         "line": feed.line,
-        "start": feed.since,
+        "start": feed.start,
         "end": spool.end,
         "interval": feed.interval,
         "page_size": feed.page_size,

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline import _doors
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -67,12 +69,12 @@ class Range(NamedTuple):
             warnings.simplefilter("ignore")  # the scan has said what there is to say of the bounds
             return Feed(
                 self.name,
-                site=query.site,
-                line=query.line,
+                site=next(iter(query.site), None),
+                line=next(iter(query.line), None),
                 interval=query.interval_seconds,
                 page_size=query.page_size,
                 filters=query.filters,
-                since=start,
+                start=start,
                 settle_lag=0,
                 overlap=0,
                 lateness=0,
@@ -141,7 +143,7 @@ class Spool:
     @property
     def pages(self) -> int:
         """The pages that were read so far."""
-        return sum(feed["sequence"] for feed in self._store._overview())
+        return sum(feed["sequence"] for feed in _doors.overview(self._store))
 
     def differences(self, wanted: Range) -> list[str]:
         """Say in which members another range differs from the one that is being read."""
@@ -150,7 +152,7 @@ class Spool:
         pairs = [
             ("--site", known.site, asked.site),
             ("--line", known.line, asked.line),
-            ("--start", known.since, asked.since),
+            ("--start", known.start, asked.start),
             ("--end", self.asked_end, wanted.asked_end),
             ("--interval", known.interval, asked.interval),
             ("--page-size", known.page_size, asked.page_size),
@@ -179,7 +181,7 @@ class Spool:
             # The service did not end the chain, and a sync would leave it alone for a day. Whoever
             # asks again means it.
             report = client.sync(
-                feed, self._store, until=end, reread=(feed.since, end), progress=progress
+                feed, self._store, until=end, reread=(feed.start, end), progress=progress
             )
         try:
             report.raise_for_incomplete()
@@ -195,7 +197,7 @@ class Spool:
     def points(self, through: datetime) -> Table:
         """Return what was read, up to this time. What a chain that was begun anew lacks is out."""
         assert self._feed is not None
-        return self._store.read(self._feed, self._feed.since, through, withdrawn="drop")
+        return self._store.read(self._feed, self._feed.start, through, withdrawn="drop")
 
     def close(self) -> None:
         """Close the store."""

@@ -22,14 +22,13 @@ from dlt.common.destination.utils import resolve_merge_strategy
 from dlt.extract import DltResource
 from dlt.extract.hints import make_hints
 
-from siteline._core import Feed
+from siteline import Feed
 from siteline.dlt._kept import KeptStates
 from siteline.dlt._rows import COLUMNS, KEY, newest, rows_of
 
 if TYPE_CHECKING:
-    from siteline._core import SyncPages
     from siteline.client import Client
-    from siteline.types import SyncReport
+    from siteline.types import SyncPages, SyncReport
 
     _Step: TypeAlias = tuple[pa.Table | None, dict[str, bytes]]
 
@@ -92,7 +91,7 @@ def points(
     it was completed without its rows.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> siteline.dlt.points(client, feed, max_pages=100).name
     'points'
     """

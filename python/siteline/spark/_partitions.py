@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from siteline._core import Scan
+    from siteline import Scan
     from siteline.client import Client
     from siteline.page import Page
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._core import Scan
+    from siteline import Scan
     from siteline.client import Client
     from siteline.spark._options import Options
     from siteline.types import Plan

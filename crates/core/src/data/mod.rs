@@ -52,5 +52,5 @@ pub(crate) use query::{chains_fingerprint, origin_fingerprint};
 pub use report::PageReport;
 pub use schema::COLUMN_NAMES;
 pub use schema::schema;
-pub use shape::{MissingCursor, Shape, TimestampForm};
+pub use shape::{DiscoveryShape, MissingCursor, Shape, TimestampForm};
 pub use table::TableBuilder;

@@ -97,6 +97,11 @@ impl ThroughStore {
         if scan.read_settings().keep_raw {
             return not_kept("keep_raw=");
         }
+        if scan.chains().len() > 1 {
+            let message = "store= reads one site and line, and does not split a range.";
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("Give each site and line a read of its own, and leave split= out."));
+        }
         let range = range_of(scan.query())?;
         Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
     }
