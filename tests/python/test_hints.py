@@ -83,17 +83,6 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
         assert instead in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["site", "line"])
-def test_a_list_leads_to_gather(client, name):
-    for given in (["L1", "L2"], ("L1",), {"L1"}):
-        with pytest.raises(
-            siteline.errors.QueryError, match=f"{name}= is an object of type"
-        ) as caught:
-            client.scan(**{**DAY, name: given})
-        hint = 'client.gather([client.scan(line=line, ...) for line in ["L1", "L2"]])'
-        assert hint in str(caught.value)
-
-
 def test_what_the_hints_say_works(client):
     frame = client.scan(**SIX_HOURS).to_pandas()
     for column in ("machine_id", "device_id", "tag_guid"):
