@@ -88,8 +88,12 @@ def not_fetched(client: Client, error: SitelineError) -> None:
     )
 
 
-def names_of(known: tuple[bytes, dict[str, Any] | None] | None) -> tuple[Names | None, str | None]:
+def names_of(
+    known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | None
+) -> tuple[Names | None, str | None]:
     """Return the names in a discovery response, or why there are none."""
+    if known is None and refusal is not None:
+        return None, f"discovery was refused: {refusal}"
     if known is None:
         return None, "discovery was not read, or the points are from a store or a pickle"
     body, shape = known
