@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _naming
 from siteline import _series
+from siteline._keywords import explained
 from siteline._patching import Replaceable
 from siteline.errors import QueryError
 
@@ -146,7 +148,9 @@ class Table(Replaceable):
         from siteline.types import ReadReport, SeriesReport, StoreReport
 
         if self.kind == "series":
-            return SeriesReport._restore(self._handle.report())
+            report = self._handle.report()
+            report["ids"] = {name: tuple(paths) for name, paths in report["ids"].items()}
+            return SeriesReport._restore(report)
         found = self._find_labels()
         labels = {"names": found.reason, "labels": found.word}
         counts = self._handle.report()
@@ -196,6 +200,7 @@ class Table(Replaceable):
         metadata = {**self._handle.provenance(), **self._metadata(zone, labels)}
         return self._handle.stream(zone, self._shown(labels), json.dumps(metadata))
 
+    @explained
     def to_pandas(
         self,
         *,
@@ -222,6 +227,7 @@ class Table(Replaceable):
         zone, shown = self._zone(tz), self._shown(labels)
         return frames.to_pandas(self._handle, ids, zone, shown, self._metadata(zone, labels))
 
+    @explained
     def to_polars(
         self,
         *,
@@ -235,6 +241,7 @@ class Table(Replaceable):
         frames.check_ids(ids)
         return frames.to_polars(self._stream(tz, labels), ids)
 
+    @explained
     def to_arrow(self, *, tz: str | tzinfo | None = None, labels: Labels | None = None) -> pa.Table:
         """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded."""
         from siteline import frames
@@ -263,6 +270,7 @@ class Table(Replaceable):
             return self.to_polars().lazy()
         return _lazy.scan(self._handle, self._tz)
 
+    @explained
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file, whole or not at all. It needs pyarrow.
 
@@ -274,6 +282,7 @@ class Table(Replaceable):
 
         _files.write_parquet(path, self._stream(None, None))
 
+    @explained
     def to_csv(self, target: str | os.PathLike[str] | TextIO) -> None:
         """Write CSV to a file, whole or not at all, or to an open text file.
 
@@ -313,6 +322,7 @@ class Table(Replaceable):
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    @explained
     def records(self, *, named: bool = False) -> Iterator[Any]:
         """Return an iterator over the rows as dicts, with times in UTC. Only series have labels.
 
@@ -325,6 +335,7 @@ class Table(Replaceable):
             raise self._misfit("records(named=True)")
         return self._dicts(self._shown(None) if self.kind == "series" else None)
 
+    @explained
     def head(self, n: int = 5) -> Table:
         """Return the first rows."""
         return self._made(self._handle.first(n))
@@ -342,6 +353,7 @@ class Table(Replaceable):
         if self.kind != "points":
             raise self._misfit(what)
 
+    @explained(tag_guid="tag=", query="text=")
     def find(
         self,
         text: str | None = None,
@@ -371,6 +383,7 @@ class Table(Replaceable):
         levels = (site, line, machine, device, tag)
         return self._made(self._handle.keep(_series.matching(rows, labels, text, levels, unit)))
 
+    @explained(value="values=", column="values=")
     def pivot(self, values: str = "value") -> Table:
         """Return a table with one column for each series, named by its label.
 
@@ -391,6 +404,7 @@ class Table(Replaceable):
             raise self._misfit("pivot()")
         return self._made(self._handle.pivot(values))
 
+    @explained
     def with_gaps(self) -> Table:
         """Return the points with a row of nulls for each bucket that was read and has no point.
 
@@ -401,6 +415,7 @@ class Table(Replaceable):
         self._check_points("with_gaps()")
         return self._made(self._handle.with_gaps())
 
+    @explained(freq="every=", rule="every=", how="agg=", value="agg=")
     def resample(
         self,
         every: float | timedelta | str,
@@ -434,6 +449,7 @@ class Table(Replaceable):
         zone = self._zone(tz)
         return self._made(self._handle.resample(every, agg, zone, origin), zone)
 
+    @explained(freq="every=", by="every=")
     def completeness(
         self,
         every: float | timedelta | str = "1d",
@@ -461,6 +477,7 @@ class Table(Replaceable):
         zone = self._zone(tz)
         return self._made(self._handle.completeness(every, zone, origin), zone)
 
+    @explained(min_length="longer_than=")
     def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
         """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
 
@@ -478,6 +495,7 @@ class Table(Replaceable):
         self._check_points("gaps()")
         return self._made(self._handle.gaps(longer_than))
 
+    @explained(value="values=", max_series="panels=")
     def plot(
         self,
         values: Literal["value", "minimum", "maximum", "sample_count"] = "value",
@@ -545,7 +563,9 @@ class Table(Replaceable):
         if not isinstance(labels, str | bool):
             labels = found.of_series or {}
         kept = found if found.reason is None else None
-        return _restored, (type(self), self._handle.state(), self._tz, labels, kept, names)
+        state, rows = self._handle.state()
+        shown = (self._tz, labels, kept, names)
+        return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:
         """Count the rows and name their source. It reads no points of a store."""
@@ -577,7 +597,9 @@ class Table(Replaceable):
         return series_html.series(self) if self.kind == "series" else html.table(self)
 
 
-def _restored(cls: type[Table], state: tuple[Any, ...], *shown: Any) -> Table:
+def _restored(cls: type[Table], state: str, rows: bytes, checksum: int, *shown: Any) -> Table:
     from siteline._core import Frame
 
-    return cls(Frame.restore(*state), *shown)
+    if zlib.crc32(rows) != checksum:
+        raise QueryError("This is no pickled table: it is damaged.", hint="Read it again.")
+    return cls(Frame.restore(state, rows), *shown)

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::bridge::errors::OrRaise as _;
 use crate::convert::values::{instant, prefixed, text};
 use crate::convert::zone::zone;
 use siteline_core::data::{AskedRange, AskedTime, parse_instant_in};
@@ -31,6 +32,22 @@ pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZon
     Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
 }
 
+/// An instant, or one before now: `now`, `-7d`. `now` is called only for these.
+///
+/// # Errors
+/// `QueryError` for what is no time, those of `now`.
+pub(crate) fn instant_before(
+    value: &Bound<'_, PyAny>,
+    name: &str,
+    zone: Option<&TimeZone>,
+    now: impl FnOnce() -> PyResult<Timestamp>,
+) -> PyResult<Timestamp> {
+    match asked_time(value, name, zone)? {
+        AskedTime::At(at) => Ok(at),
+        before => before.at(now()?, None).or_raise(),
+    }
+}
+
 fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -44,7 +61,7 @@ fn asked_time(
 }
 
 /// As [`instant`]; with a zone, dates and naive times are of its clock.
-pub(crate) fn instant_on(
+fn instant_on(
     value: &Bound<'_, PyAny>,
     name: &str,
     zone: Option<&TimeZone>,

@@ -11,7 +11,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 
 use super::rows::Rows;
 use super::shown::Ids;
@@ -21,6 +21,7 @@ use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::step;
+use crate::convert::state::restore;
 use crate::convert::values::{duration, refuse, text};
 use crate::convert::zone::zone;
 use siteline_core::client::table::Table;
@@ -104,9 +105,15 @@ fn unknown_buckets(why: &str, hint: &str) -> Error {
 impl Frame {
     /// The buckets that its points can have.
     pub(super) fn expected(&self) -> Result<Expected> {
+        if self.is_part {
+            return Err(unknown_buckets("these are the first rows only", "Use the whole table."));
+        }
         match &self.origin {
             Origin::Read(table) => table.expected(),
-            Origin::Derived(facts) => facts.expected.clone(),
+            Origin::Derived(facts) => facts.expected.clone().map_err(|(message, hint)| {
+                let error = Error::new(Kind::QueryError, message);
+                hint.map_or_else(|| error.clone(), |hint| error.clone().with_hint(hint))
+            }),
             Origin::Stored(stored) => stored.read.expected().ok_or_else(|| {
                 let hint =
                     "Use store.read(...) of their range, with withdrawn=\"keep\" or \"drop\".";
@@ -124,7 +131,13 @@ impl Frame {
     }
 
     fn made(&self, py: Python<'_>, kind: &'static str, data: Data) -> PyResult<Self> {
-        Ok(Self { every: self.every, ..Self::new(kind, data, self.derived_origin(py)?) })
+        let made = Self::new(kind, data, self.derived_origin(py)?);
+        Ok(Self { every: self.every, is_part: self.is_part, ..made })
+    }
+
+    /// The rows without those of nulls that `with_gaps` added.
+    fn rows_there(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.there.as_ref().map_or_else(|| self.rows(py), |rows| Ok(rows.clone()))
     }
 
     fn picked(&self, series: &HashSet<Identity>) -> Result<Data> {
@@ -180,7 +193,8 @@ impl Frame {
         }
         let series: HashSet<Identity> = identities(series).collect();
         let data = detached(py, || self.picked(&series))?.or_raise()?;
-        self.made(py, self.kind, data)
+        let there = self.there.as_ref().map(|rows| rows.of_series(&series)).transpose();
+        Ok(Self { there: there.or_raise()?, ..self.made(py, self.kind, data)? })
     }
 
     /// The first rows.
@@ -201,15 +215,16 @@ impl Frame {
             }
             (Data::Stream, _) => Data::Stream,
         };
-        self.made(py, self.kind, data)
+        Ok(Self { is_part: true, ..self.made(py, self.kind, data)? })
     }
 
     /// The points with a row of nulls for each bucket that was read and is missing.
     fn with_gaps(&self, py: Python<'_>) -> PyResult<Self> {
         let expected = self.expected().or_raise()?;
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let points = detached(py, || with_gaps(&rows.points, &expected))?.or_raise()?;
-        self.made(py, "points", Data::Rows(Rows::of_points(Arc::new(points))))
+        let made = self.made(py, "points", Data::Rows(Rows::of_points(Arc::new(points))))?;
+        Ok(Self { there: Some(rows), ..made })
     }
 
     /// The points in larger buckets.
@@ -225,7 +240,7 @@ impl Frame {
         let reduction = Reduction::parse(agg).or_raise()?;
         let (every, mut grid) = Periods::new(every, tz, origin)?.grid();
         let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let made = detached(py, || rebucket(&rows.points, own, &mut grid, Some(reduction)))?;
         let made = made.or_raise()?;
         let rows = Rows::of_points(Arc::new(made.points))
@@ -245,7 +260,7 @@ impl Frame {
     ) -> PyResult<Self> {
         let (every, mut grid) = Periods::new(every, tz, origin)?.grid();
         let expected = self.expected().or_raise()?;
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let found =
             detached(py, || completeness(&rows.points, &expected, &mut grid))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("timestamp"))
@@ -264,7 +279,7 @@ impl Frame {
         let longer =
             longer.map_or(0, |longer| i64::try_from(longer.as_micros()).unwrap_or(i64::MAX));
         let expected = self.expected().or_raise()?;
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let found = detached(py, || gap_list(&rows.points, &expected, longer))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("start"))
             .with("end", false, Arc::new(found.ends))
@@ -312,10 +327,9 @@ impl Frame {
     /// A table of series, with columns of `text`, `flag`, `integer` and `float` values.
     #[staticmethod]
     fn of_series(
-        py: Python<'_>,
         series: Vec<Ids>,
         columns: Vec<(String, String, Bound<'_, PyAny>)>,
-        report: Py<PyAny>,
+        report: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let mut table = TableBuilder::new(series.len());
         for identity in identities(series) {
@@ -332,12 +346,11 @@ impl Frame {
             };
             rows = rows.with(&name, name != "listed", column);
         }
-        let why = "a table of series has no buckets";
         let facts = Facts {
-            provenance: PyDict::new(py).into_any().unbind(),
-            report,
+            attributes: serde_json::json!({}),
+            report: restore(report)?,
             listed: None,
-            expected: Err(Error::new(Kind::QueryError, why)),
+            expected: Err(("a table of series has no buckets".to_owned(), None)),
             interval_seconds: None,
             bounds: None,
             read: None,

@@ -10,8 +10,9 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::long_work;
 use crate::bridge::process::guarded;
 use crate::client::progress::module;
+use crate::convert::asked_time::instant_before;
 use crate::convert::state::record;
-use crate::convert::values::{instant, path_of};
+use crate::convert::values::path_of;
 use crate::store::PyStore;
 use crate::store::feed::{PyFeed, feed_name};
 use siteline_core::error::Result;
@@ -137,7 +138,7 @@ impl PyStore {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (feed.py(), feed_name(feed)?);
-        let before = instant(before, "before")?;
+        let before = instant_before(before, "before", None, || self.newest(py, &name))?;
         let removed = self.long_work(py, "forget", progress, move |store, watch| {
             forget(store, &name, before, watch)
         })?;

@@ -1,20 +1,23 @@
 //! Reads of a store: a selection, fixed to what the store has now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
-use crate::convert::asked_time::{asked_range, clock_of, instant_on};
+use crate::convert::asked_time::{asked_range, clock_of, instant_before};
 use crate::convert::values::refuse;
 use crate::frame::Frame;
 use crate::frame::stored::Stored;
 use crate::store::PyStore;
 use crate::store::feed::feed_name;
 use crate::store::series::{SeriesArgs, series_filter};
+use siteline_core::data::{AskedRange, AskedTime};
 use siteline_core::error::Kind;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
@@ -22,6 +25,13 @@ use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 const SINCE: &str = "a siteline.SyncReport, a page number, or a time";
 
 impl PyStore {
+    /// The newest instant of a feed that was read, from which relative times count.
+    pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
+        let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
+        let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
+        newest.ok_or_else(|| refuse(py, Kind::InternalError, "a relative time is no instant"))
+    }
+
     /// The sequence number of `as_of=` or `since=`.
     fn place(
         &self,
@@ -36,7 +46,13 @@ impl PyStore {
         if !given.is_instance_of::<PyString>() && !given.hasattr("isoformat")? {
             return Err(refuse(given.py(), Kind::QueryError, format!("{name}= is {SINCE}.")));
         }
-        let at = instant_on(given, name, clock_of(tz)?.as_ref())?;
+        // A relative time counts from the newest page, and is rounded down to a second.
+        let newest = || {
+            let times = self.work(given.py(), |store| store.page_times(feed))?;
+            let newest = times.last().map_or(0, |at| at.saturating_add(999_999));
+            Ok(Timestamp::from_microsecond(newest).unwrap_or_default())
+        };
+        let at = instant_before(given, name, clock_of(tz)?.as_ref(), newest)?;
         self.work(given.py(), |store| {
             read_state(store, feed)?;
             store.sequence_at(feed, at)
