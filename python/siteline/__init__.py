@@ -23,11 +23,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
-from siteline._core import (
-    Feed,
-    Scan,
-    __version__,
-)
+from siteline._core import Scan, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +34,7 @@ if TYPE_CHECKING:
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
+    from siteline.feed import Feed
     from siteline.gathered import Gathered
     from siteline.page import Page
     from siteline.sandbox import Sandbox
@@ -75,6 +72,7 @@ _MODULES = {
     "aio": ("AsyncClient",),
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
+    "feed": ("Feed",),
     "gathered": ("Gathered",),
     "page": ("Page",),
     "sandbox": ("Sandbox",),

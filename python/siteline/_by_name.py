@@ -38,6 +38,7 @@ def _imports() -> None:
         client,
         credentials,
         errors,
+        feed,
         frames,
         gathered,
         page,
@@ -51,4 +52,4 @@ def _imports() -> None:
         testing,
         types,
     )
-    from siteline._display import html, sync_html
+    from siteline._display import html

@@ -48,7 +48,8 @@ pub(crate) fn instant_before(
     }
 }
 
-fn asked_time(
+/// An instant, or a time before now; with a zone, dates and naive times are of its clock.
+pub(crate) fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
     zone: Option<&TimeZone>,
@@ -61,7 +62,7 @@ fn asked_time(
 }
 
 /// As [`instant`]; with a zone, dates and naive times are of its clock.
-fn instant_on(
+pub(crate) fn instant_on(
     value: &Bound<'_, PyAny>,
     name: &str,
     zone: Option<&TimeZone>,

@@ -43,11 +43,6 @@ pub(crate) fn replace_method(
     }
 }
 
-/// The dictionary that Python keeps for an object of a class with `dict`.
-pub(crate) fn dict_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    Ok(object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?)
-}
-
 /// The replaced methods of an object that the garbage collector visits. Such a class must not have `dict`:
 /// Python allocates that dictionary before `PyO3` writes the fields, and a collection at that moment would
 /// visit fields without content. The collector does not visit the replacements, which exist only in tests.
@@ -84,17 +79,6 @@ impl Replaced {
 /// Makes the methods of a class replaceable: see [`replace_method`]. The class has `dict`, or the field
 /// `replaced` if it has `__traverse__`: see [`Replaced`].
 macro_rules! methods_can_be_replaced {
-    ($class:ident) => {
-        impl $class {
-            fn own_dict<'py>(
-                slf: &pyo3::Bound<'py, Self>,
-            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::types::PyDict>> {
-                $crate::convert::patching::dict_of(slf.as_any())
-            }
-        }
-
-        $crate::convert::patching::methods_can_be_replaced!(set $class);
-    };
     ($class:ident, replaced) => {
         impl $class {
             fn own_dict<'py>(

@@ -126,11 +126,6 @@ pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound
     shown.py().import("siteline._display.html")?.getattr(name)?.call1((shown,))
 }
 
-/// What a notebook shows of a sync: `siteline._display.sync_html.NAME(shown)`.
-pub(crate) fn html_sync<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    shown.py().import("siteline._display.sync_html")?.getattr(name)?.call1((shown,))
-}
-
 /// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.
 pub(crate) fn datetime_from_microseconds(
     py: Python<'_>,

@@ -1,7 +1,7 @@
 """Arguments of the methods of tables, and pickles of pages."""
 
 import pickle
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -46,7 +46,7 @@ def test_a_wrong_keyword_names_the_right_one(table, method, keywords, right):
 @pytest.mark.parametrize(
     ("zone", "same"),
     [
-        (timezone.utc, "UTC"),
+        (UTC, "UTC"),
         (timezone(timedelta(hours=2)), "Etc/GMT-2"),
         (timezone(timedelta(hours=-5), "here"), "Etc/GMT+5"),
         (ZoneInfo("Europe/Berlin"), "Europe/Berlin"),
@@ -89,7 +89,7 @@ def test_a_page_is_pickled_without_its_cursor(client):
 
 
 def test_a_page_of_a_sync_is_pickled(client):
-    feed = siteline.Feed("l1", site="S1", line="L1", interval="1h", since="2026-11-18")
+    feed = siteline.Feed("l1", site="S1", line="L1", interval="1h", start="2026-11-18")
     pages = [page for page, _ in client.sync_pages(feed) if page is not None]
     for page in pages:
         again = pickle.loads(pickle.dumps(page))
