@@ -12,7 +12,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 use crate::bridge::call::Call;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -399,9 +399,9 @@ impl PyScan {
     /// Gives the table, without `progress=`.
     fn _collect(slf: &Bound<'_, Self>) -> Call {
         let (collect, this) = (Arc::clone(&slf.get().collect), slf.clone().unbind());
-        let buffer = SharedLogBuffer::default();
+        let buffer = SharedEvents::default();
         if slf.get().is_told() {
-            slf.get().client.get().notes.told_by(buffer.get().notes());
+            buffer.get().remember(&slf.get().client.get().notes);
         }
         Call::new(buffer.get(), async move { collect.table().await }, move |py, read| {
             drop(buffer);
@@ -429,12 +429,12 @@ impl PyScan {
     /// Whether somebody is told of the requests of its client.
     #[pyo3(name = "_is_told")]
     fn is_told(&self) -> bool {
-        self.client.get().notes.is_told()
+        self.client.get().notes.exist()
     }
 
     /// A read that begins now, for ``_step()``.
     fn _collecting(&self) -> PyCollecting {
-        PyCollecting { deadline: self.scan().deadline(), buffer: SharedLogBuffer::default() }
+        PyCollecting { deadline: self.scan().deadline(), buffer: SharedEvents::default() }
     }
 
     /// Reads one more page; gives its `Progress`, or the table after the last one.
