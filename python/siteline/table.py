@@ -107,7 +107,7 @@ class Table(Replaceable):
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in the order of the frames."""
-        return self._handle.names(self._shown(self._labels))
+        return self._handle.names((None, self._shown(self._labels), None))
 
     @property
     def query(self) -> Query | None:
@@ -198,7 +198,7 @@ class Table(Replaceable):
     def _stream(self, tz: str | tzinfo | None, labels: Labels | None) -> Any:
         zone = self._zone(tz)
         metadata = {**self._handle.provenance(), **self._metadata(zone, labels)}
-        return self._handle.stream(zone, self._shown(labels), json.dumps(metadata))
+        return self._handle.stream((zone, self._shown(labels), json.dumps(metadata)))
 
     @explained
     def to_pandas(
@@ -307,7 +307,7 @@ class Table(Replaceable):
         frame = self._handle
         if frame.is_in_memory:
             for start in range(0, len(frame), _CHUNK):
-                yield from frame.dicts(start, _CHUNK, None, shown)
+                yield from frame.dicts(start, _CHUNK, (None, shown, None))
             return
         for row in frame.records(False):
             if shown is None:
@@ -447,7 +447,7 @@ class Table(Replaceable):
         """
         self._check_points("resample()")
         zone = self._zone(tz)
-        return self._made(self._handle.resample(every, agg, zone, origin), zone)
+        return self._made(self._handle.resample(every, agg, zone, _grid(origin, zone)), zone)
 
     @explained(freq="every=", by="every=")
     def completeness(
@@ -475,9 +475,9 @@ class Table(Replaceable):
         """
         self._check_points("completeness()")
         zone = self._zone(tz)
-        return self._made(self._handle.completeness(every, zone, origin), zone)
+        return self._made(self._handle.completeness(every, zone, _grid(origin, zone)), zone)
 
-    @explained(min_length="longer_than=")
+    @explained(longer="longer_than=", min_length="longer_than=")
     def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
         """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
 
@@ -539,7 +539,7 @@ class Table(Replaceable):
 
     def _ipc(self) -> Iterator[bytes]:
         """Return an iterator of bytes, which joined are one Arrow IPC stream."""
-        return self._handle.ipc(self._tz, self._shown(None), json.dumps(self._attributes()))
+        return self._handle.ipc((self._tz, self._shown(None), json.dumps(self._attributes())))
 
     def _attributes(self) -> dict[str, Any]:
         return {**self._handle.provenance(), **self._metadata(self._tz, None)}
@@ -595,6 +595,21 @@ class Table(Replaceable):
         from siteline._display import html, series_html
 
         return series_html.series(self) if self.kind == "series" else html.table(self)
+
+
+def _grid(origin: Any, zone: str) -> int | None:
+    """Return the beginning of a grid, in microseconds of the zone's clock since 1970."""
+    from siteline._times import local_microseconds
+
+    if origin is None:
+        return None
+    try:
+        return local_microseconds(origin, zone)
+    except (TypeError, ValueError):
+        raise QueryError(
+            f"origin={str(origin)[:200]!r} is no local time.",
+            hint='Give a time of the day ("06:00"), a date, or both, on the clock of tz=.',
+        ) from None
 
 
 def _restored(cls: type[Table], state: str, rows: bytes, checksum: int, *shown: Any) -> Table:

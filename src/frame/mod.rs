@@ -361,9 +361,8 @@ impl Frame {
     }
 
     /// The names of its columns.
-    #[pyo3(signature = (labels=None))]
-    fn names(&self, labels: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
-        let schema = self.shown_schema(&Shown::new(None, labels, None)?).or_raise()?;
+    fn names(&self, shown: Shown) -> PyResult<Vec<String>> {
+        let schema = self.shown_schema(&shown).or_raise()?;
         Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
     }
 
@@ -383,14 +382,11 @@ impl Frame {
     }
 
     /// The columns for `siteline.frames`, and the provenance.
-    #[pyo3(signature = (tz=None, labels=None))]
     fn columns<'py>(
         &self,
         py: Python<'py>,
-        tz: Option<String>,
-        labels: Option<&Bound<'py, PyDict>>,
+        shown: Shown,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
-        let shown = Shown::new(tz, labels, None)?;
         guarded(|| {
             let provenance = self.provenance(py)?;
             let Data::Wide(wide) = &self.data else {
@@ -419,27 +415,12 @@ impl Frame {
     }
 
     /// An object with an Arrow stream of its rows.
-    #[pyo3(signature = (tz=None, labels=None, metadata=None))]
-    fn stream(
-        slf: &Bound<'_, Self>,
-        tz: Option<String>,
-        labels: Option<&Bound<'_, PyDict>>,
-        metadata: Option<String>,
-    ) -> PyResult<Stream> {
-        let shown = Shown::new(tz, labels, metadata)?;
-        Ok(Stream { frame: slf.clone().unbind(), shown, failure: Arc::default() })
+    fn stream(slf: Py<Self>, shown: Shown) -> Stream {
+        Stream { frame: slf, shown, failure: Arc::default() }
     }
 
     /// An iterator of `bytes`, which joined are one Arrow IPC stream.
-    #[pyo3(signature = (tz=None, labels=None, metadata=None))]
-    fn ipc(
-        &self,
-        py: Python<'_>,
-        tz: Option<String>,
-        labels: Option<&Bound<'_, PyDict>>,
-        metadata: Option<String>,
-    ) -> PyResult<IpcStream> {
-        let shown = Shown::new(tz, labels, metadata)?;
+    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
         let schema = self.shown_schema(&shown).or_raise()?;
         if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
             let mut batches = stored.batches(py, shown)?;
@@ -467,16 +448,14 @@ impl Frame {
     }
 
     /// Some rows as dicts, of any kind of table that is in memory.
-    #[pyo3(signature = (start, count, tz=None, labels=None))]
     fn dicts<'py>(
         &self,
         py: Python<'py>,
         start: usize,
         count: usize,
-        tz: Option<String>,
-        labels: Option<&Bound<'py, PyDict>>,
+        shown: Shown,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let batch = self.batch(&Shown::new(tz, labels, None)?).or_raise()?;
+        let batch = self.batch(&shown).or_raise()?;
         let end = batch.num_rows().min(start.saturating_add(count));
         let schema = batch.schema();
         let row = |row: usize| {

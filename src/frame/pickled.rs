@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
@@ -20,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::rows::Rows;
 use super::shown::Ids;
 use super::stored::Stored;
+use super::verbs::wide_of;
 use super::{Data, Facts, Frame, Origin, PageSource, Synced, broken, identities};
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
@@ -67,7 +67,8 @@ enum Form {
 #[derive(Serialize, Deserialize)]
 enum Source {
     Unread,
-    Read(Box<(Provenance, MergeReport)>, bool),
+    /// Also whether it is partial, and where it stopped, if `resume(onto=)` continues there.
+    Read(Box<(Provenance, MergeReport)>, bool, Option<[u8; 32]>),
     Page(Box<(Provenance, PageReport)>, u64, bool, Option<Synced>),
     Derived(Box<Facts>),
 }
@@ -105,7 +106,7 @@ impl Frame {
             Origin::Stored(_) if matches!(self.data, Data::Stream) => Source::Unread,
             Origin::Read(table) => {
                 let known = (table.provenance.clone(), table.merged.report.clone());
-                Source::Read(Box::new(known), table.is_partial)
+                Source::Read(Box::new(known), table.is_partial, table.stopped_at)
             }
             Origin::Page(of) => {
                 let known = (of.provenance.clone(), of.page.report.clone());
@@ -161,7 +162,10 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
             (!with_gaps, Data::Rows(Rows::of_batch(batch, is_points, &time, own)))
         }
         Form::Wide { measure, series } => {
-            (true, Data::Wide(Arc::new(wide_of(batch, Measure::parse(&measure)?, series)?)))
+            let series: Vec<Identity> = identities(series).collect();
+            let (times, columns) = (batch.column(0).as_primitive(), batch.columns()[1..].to_vec());
+            let measure = Measure::parse(&measure)?;
+            (true, Data::Wide(Arc::new(wide_of(measure, times.clone(), series, columns))))
         }
         Form::Stored { .. } => return Err(foreign("it has no rows")),
     };
@@ -171,9 +175,10 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
     };
     let origin = match source {
         Source::Unread => Origin::Unread,
-        Source::Read(known, is_partial) => {
+        Source::Read(known, is_partial, stopped_at) => {
             let merged = Merged { points: points()?, report: known.1 };
-            Origin::Read(Arc::new(Table::restored(merged, known.0, is_partial)))
+            let table = Table::whole(merged, known.0);
+            Origin::Read(Arc::new(Table { is_partial, stopped_at, ..table }))
         }
         Source::Page(known, sequence, is_last, synced) => {
             let (provenance, report) = *known;
@@ -200,26 +205,6 @@ fn plain(wide: &Wide) -> Result<RecordBatch> {
     let fields = columns.iter().enumerate();
     let fields = fields.map(|(n, one)| Field::new(n.to_string(), one.data_type().clone(), n > 0));
     fitted(Schema::new(fields.collect::<Vec<_>>()), columns)
-}
-
-fn wide_of(batch: &RecordBatch, measure: Measure, series: Vec<Ids>) -> Result<Wide> {
-    let (timestamps, columns) =
-        (batch.column(0).as_primitive().clone(), batch.columns()[1..].to_vec());
-    let mut cells: Vec<u64> = Vec::with_capacity(columns.len() * batch.num_rows());
-    for column in &columns {
-        if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
-            cells.extend(numbers.values().iter().map(|number| number.to_bits()));
-        } else {
-            let numbers = column.as_primitive::<Int64Type>().values();
-            cells.extend(numbers.iter().map(|number| number.cast_unsigned()));
-        }
-    }
-    let series: Vec<Identity> = identities(series).collect();
-    if columns.len() != series.len() {
-        return Err(foreign("it has other columns"));
-    }
-    let cells = arrow_buffer::Buffer::from_vec(cells);
-    Ok(Wide { measure, timestamps, series, labels: None, columns, cells })
 }
 
 /// A batch as an Arrow IPC stream.
