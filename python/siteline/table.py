@@ -243,7 +243,12 @@ class Table(Replaceable):
 
     @explained
     def to_arrow(self, *, tz: str | tzinfo | None = None, labels: Labels | None = None) -> pa.Table:
-        """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded."""
+        """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded.
+
+        Args:
+            tz: The zone of times. By default that of the table.
+            labels: The names of series. By default those of the table.
+        """
         from siteline import frames
 
         return frames.to_arrow(self._stream(tz, labels))
@@ -276,6 +281,9 @@ class Table(Replaceable):
 
         A file of this name is replaced. The rows of a store are written batch after batch.
 
+        Args:
+            path: The path of the file.
+
         >>> scan.collect().to_parquet("points.parquet")
         """
         from siteline import _files
@@ -287,6 +295,9 @@ class Table(Replaceable):
         """Write CSV to a file, whole or not at all, or to an open text file.
 
         Times are ISO 8601 in the zone of the table; a null is an empty field.
+
+        Args:
+            target: The path of the file, or an open text file.
         """
         from siteline import _files
 
@@ -337,7 +348,11 @@ class Table(Replaceable):
 
     @explained
     def head(self, n: int = 5) -> Table:
-        """Return the first rows."""
+        """Return the first rows.
+
+        Args:
+            n: The number of rows.
+        """
         return self._made(self._handle.first(n))
 
     def _made(self, handle: Frame, tz: str | None = None) -> Table:
