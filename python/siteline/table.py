@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _naming
 from siteline import _series
-from siteline._keywords import explained
 from siteline._patching import Replaceable
 from siteline.errors import QueryError
 
@@ -200,7 +199,6 @@ class Table(Replaceable):
         metadata = {**self._handle.provenance(), **self._metadata(zone, labels)}
         return self._handle.stream((zone, self._shown(labels), json.dumps(metadata)))
 
-    @explained
     def to_pandas(
         self,
         *,
@@ -227,7 +225,6 @@ class Table(Replaceable):
         zone, shown = self._zone(tz), self._shown(labels)
         return frames.to_pandas(self._handle, ids, zone, shown, self._metadata(zone, labels))
 
-    @explained
     def to_polars(
         self,
         *,
@@ -241,7 +238,6 @@ class Table(Replaceable):
         frames.check_ids(ids)
         return frames.to_polars(self._stream(tz, labels), ids)
 
-    @explained
     def to_arrow(self, *, tz: str | tzinfo | None = None, labels: Labels | None = None) -> pa.Table:
         """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded.
 
@@ -275,7 +271,6 @@ class Table(Replaceable):
             return self.to_polars().lazy()
         return _lazy.scan(self._handle, self._tz)
 
-    @explained
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file, whole or not at all. It needs pyarrow.
 
@@ -290,7 +285,6 @@ class Table(Replaceable):
 
         _files.write_parquet(path, self._stream(None, None))
 
-    @explained
     def to_csv(self, target: str | os.PathLike[str] | TextIO) -> None:
         """Write CSV to a file, whole or not at all, or to an open text file.
 
@@ -333,7 +327,6 @@ class Table(Replaceable):
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
-    @explained
     def records(self, *, named: bool = False) -> Iterator[Any]:
         """Return an iterator over the rows as dicts, with times in UTC. Only series have labels.
 
@@ -346,7 +339,6 @@ class Table(Replaceable):
             raise self._misfit("records(named=True)")
         return self._dicts(self._shown(None) if self.kind == "series" else None)
 
-    @explained
     def head(self, n: int = 5) -> Table:
         """Return the first rows.
 
@@ -368,7 +360,6 @@ class Table(Replaceable):
         if self.kind != "points":
             raise self._misfit(what)
 
-    @explained(tag_guid="tag=", query="text=")
     def find(
         self,
         text: str | None = None,
@@ -398,7 +389,6 @@ class Table(Replaceable):
         levels = (site, line, machine, device, tag)
         return self._made(self._handle.keep(_series.matching(rows, labels, text, levels, unit)))
 
-    @explained(value="values=", column="values=")
     def pivot(self, values: str = "value") -> Table:
         """Return a table with one column for each series, named by its label.
 
@@ -419,7 +409,6 @@ class Table(Replaceable):
             raise self._misfit("pivot()")
         return self._made(self._handle.pivot(values))
 
-    @explained
     def with_gaps(self) -> Table:
         """Return the points with a row of nulls for each bucket that was read and has no point.
 
@@ -430,7 +419,6 @@ class Table(Replaceable):
         self._check_points("with_gaps()")
         return self._made(self._handle.with_gaps())
 
-    @explained(freq="every=", rule="every=", how="agg=", value="agg=")
     def resample(
         self,
         every: float | timedelta | str,
@@ -464,7 +452,6 @@ class Table(Replaceable):
         zone = self._zone(tz)
         return self._made(self._handle.resample(every, agg, zone, _grid(origin, zone)), zone)
 
-    @explained(freq="every=", by="every=")
     def completeness(
         self,
         every: float | timedelta | str = "1d",
@@ -492,7 +479,6 @@ class Table(Replaceable):
         zone = self._zone(tz)
         return self._made(self._handle.completeness(every, zone, _grid(origin, zone)), zone)
 
-    @explained(longer="longer_than=", min_length="longer_than=")
     def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
         """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
 
@@ -510,7 +496,6 @@ class Table(Replaceable):
         self._check_points("gaps()")
         return self._made(self._handle.gaps(longer_than))
 
-    @explained(value="values=", max_series="panels=")
     def plot(
         self,
         values: Literal["value", "minimum", "maximum", "sample_count"] = "value",

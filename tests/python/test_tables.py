@@ -34,7 +34,7 @@ def table(client):
         ("pivot", {"value": "maximum"}, "values="),
         ("resample", {"freq": "1d", "agg": "mean"}, "every="),
         ("completeness", {"freq": "1d"}, "every="),
-        ("gaps", {"longer": "1d"}, "longer_than="),
+        ("gaps", {"longerthan": "1d"}, "longer_than="),
         ("plot", {"value": "maximum"}, "values="),
     ],
 )
