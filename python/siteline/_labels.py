@@ -93,7 +93,7 @@ def names_of(
 ) -> tuple[Names | None, str | None]:
     """Return the names in a discovery response, or why there are none."""
     if known is None and refusal is not None:
-        return None, f"discovery was refused: {refusal}"
+        return None, "discovery was refused: " + refusal.partition("\n")[0]
     if known is None:
         return None, "discovery was not read, or the points are from a store or a pickle"
     body, shape = known
