@@ -39,7 +39,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Most jobs that run before the loop does other work.
 const MOST: usize = 64;
 
-type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
+pub(super) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
 /// To the thread that wakes loops.
 static WAKES: Owned<Sender<Wake>> = Owned::empty();
@@ -115,7 +115,7 @@ impl EventLoop {
     }
 
     /// Has the loop run a job. If the loop is closed or the process is ending, the job is dropped.
-    fn post(self: &Arc<Self>, job: Job) {
+    pub(super) fn post(self: &Arc<Self>, job: Job) {
         without_fork(|| {
             let mut jobs = self.jobs.get_or_init(Mutex::default).lock();
             jobs.queue.push_back(job);

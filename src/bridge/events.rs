@@ -1,14 +1,16 @@
-//! [`Events`]: what a call yields while it runs, log records and finished requests, in one queue.
+//! [`Events`]: what a call yields while it runs, in one queue: log records, finished requests, and signatures
+//! that it wants.
 //!
-//! Handlers of `logging` and observers of requests are code of the user: they may wait, raise, or use
-//! siteline. So the core never calls them. The call's driver takes the events where no lock is held, on the
+//! Handlers of `logging`, observers of requests and signers are code of the user: they may wait, raise, or use
+//! siteline. So the core does not call them. The call's driver takes the events where no lock is held, on the
 //! thread or the event loop of the caller. It handles each event with the context variables of the call
 //! that caused it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use pyo3::call::PyCallArgs;
@@ -18,7 +20,7 @@ use pyo3::sync::PyOnceLock;
 use reqwest::header::HeaderMap;
 use tokio::sync::Notify;
 
-use crate::bridge::event_loop::EventLoop;
+use crate::bridge::event_loop::{EventLoop, Job};
 use crate::bridge::logging::{LogRecord, lowest_level};
 use crate::bridge::observers::{Observers, trace_headers};
 use siteline_base::lock::Mutex;
@@ -31,6 +33,8 @@ const MOST: usize = 10_000;
 thread_local! {
     /// The kinds of the events that this thread is handling.
     static HANDLING: Cell<u8> = const { Cell::new(0) };
+    /// The queues of the calls that this thread waits for: a handler may wait for another call.
+    static WAITING: RefCell<Vec<Arc<Events>>> = const { RefCell::new(Vec::new()) };
 }
 
 tokio::task_local! {
@@ -87,6 +91,19 @@ impl Origin {
         context.call_method1(intern!(py, "run"), arguments)
     }
 
+    /// Has the driver of the call serve this; `false` if the call has none now.
+    pub(super) fn ask(self: Arc<Self>, wanted: Arc<Wanted>) -> bool {
+        if let Some(event_loop) = self.event_loop.clone() {
+            event_loop.post(Box::new(move |py| wanted.serve(py)));
+            return true;
+        }
+        let events = self.events.upgrade().filter(|events| events.has_driver());
+        let push = |events: Arc<Events>| {
+            events.push(Event { origin: self, what: What::Wanted(wanted) }).is_none()
+        };
+        events.is_some_and(push)
+    }
+
     /// The queue for log records of this level, if they are wanted.
     pub(super) fn log_queue(&self, level: u8) -> Option<Arc<Events>> {
         let is_wanted = level >= self.lowest && self.silenced & LOGS == 0;
@@ -101,6 +118,8 @@ impl Origin {
 
 const LOGS: u8 = 1;
 const REQUESTS: u8 = 2;
+const WANTED: u8 = 4;
+const ALL: u8 = LOGS | REQUESTS | WANTED;
 
 pub(super) struct Event {
     pub(super) origin: Arc<Origin>,
@@ -110,6 +129,25 @@ pub(super) struct Event {
 pub(super) enum What {
     Log(LogRecord),
     Request(Arc<Observers>, RequestNote),
+    Wanted(Arc<Wanted>),
+}
+
+/// Python code that the core waits for, until somebody runs it.
+pub(super) struct Wanted(Mutex<Option<Job>>);
+
+impl Wanted {
+    pub(super) fn new(job: Job) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(job))))
+    }
+
+    /// Runs it, unless it was taken.
+    ///
+    /// # Errors
+    /// An exception for the driver, such as `KeyboardInterrupt`.
+    pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
+        let job = self.0.lock().take();
+        job.map_or(Ok(()), |job| job(py))
+    }
 }
 
 impl Event {
@@ -117,14 +155,17 @@ impl Event {
         match self.what {
             What::Log(_) => LOGS,
             What::Request(..) => REQUESTS,
+            What::Wanted(_) => WANTED,
         }
     }
 
     fn handle(self, py: Python<'_>) -> PyResult<()> {
-        let _handling = Handling::begin(self.kind());
+        // A signer may make calls that log, and even calls that need a signature by another signer.
+        let _handling = Handling::begin(self.kind() & !WANTED);
         match self.what {
             What::Log(record) => record.emit(py, &self.origin),
             What::Request(observers, note) => observers.notify(py, &self.origin, &note),
+            What::Wanted(wanted) => wanted.serve(py),
         }
     }
 }
@@ -162,6 +203,8 @@ pub(crate) struct Events {
     is_over: AtomicBool,
     /// The kinds of events that wait for [`Events::handle_all`].
     deferred: u8,
+    /// The number of threads that wait for a call.
+    drivers: AtomicUsize,
 }
 
 impl Events {
@@ -222,19 +265,42 @@ impl Events {
         None
     }
 
+    fn has_driver(&self) -> bool {
+        self.drivers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Marks that this thread waits for a call.
+    pub(super) fn drive(self: &Arc<Self>) -> Driver {
+        self.drivers.fetch_add(1, Ordering::Relaxed);
+        WAITING.with_borrow_mut(|waiting| waiting.push(Arc::clone(self)));
+        Driver(PhantomData)
+    }
+
     /// Whether there are events that [`Events::handle`] takes now.
     pub(crate) fn has_due(&self) -> bool {
-        let skipped = self.deferred | HANDLING.get();
-        self.queue.lock().iter().any(|event| event.kind() & skipped == 0)
+        self.has_kinds(ALL & !(self.deferred | HANDLING.get()))
+    }
+
+    fn has_kinds(&self, kinds: u8) -> bool {
+        self.queue.lock().iter().any(|event| event.kind() & kinds != 0)
     }
 
     /// Ends when there are such events.
-    pub(crate) async fn due(&self) {
+    pub(super) async fn due(&self) {
+        self.kinds_due(ALL & !self.deferred).await;
+    }
+
+    /// Ends when the call wants something from its driver, and cannot go on without it.
+    pub(super) async fn wanted(&self) {
+        self.kinds_due(WANTED).await;
+    }
+
+    async fn kinds_due(&self, kinds: u8) {
         loop {
             let mut pushed = pin!(self.pushed.notified());
             // Before the check, so that no event between the two is missed.
             pushed.as_mut().enable();
-            if self.has_due() {
+            if self.has_kinds(kinds) {
                 return;
             }
             pushed.await;
@@ -297,6 +363,34 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// A thread that waits for a call.
+pub(super) struct Driver(PhantomData<*const ()>);
+
+impl Driver {
+    /// Whether an outer call of this thread wants something: the call that a handler waits for may need it.
+    pub(super) fn is_wanted() -> bool {
+        WAITING.with_borrow(|waiting| waiting.iter().any(|events| events.has_kinds(WANTED)))
+    }
+
+    /// Serves what the calls of this thread want.
+    ///
+    /// # Errors
+    /// As [`Events::handle`].
+    pub(super) fn serve(py: Python<'_>) -> PyResult<()> {
+        let waiting = WAITING.with_borrow(Clone::clone);
+        waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let events = WAITING.with_borrow_mut(Vec::pop);
+        if let Some(events) = events {
+            events.drivers.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
