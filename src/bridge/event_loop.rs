@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::bridge::events::{Events, Origin, after_events};
+use crate::bridge::events::{ALL, Events, Origin, after_events};
 use crate::bridge::process::{Inside, attached, panicked, without_fork};
 use crate::bridge::runtime::{Outcome, Steps};
 use siteline_base::lock::Mutex;
@@ -295,7 +295,7 @@ async fn drive<T>(
         tokio::select! {
             biased;
             outcome = &mut *steps => return outcome,
-            () = pending.events.due() => {}
+            () = pending.events.due(ALL) => {}
         }
         if let Ok(outcome) = timeout(POLL_INTERVAL, &mut *steps).await {
             return outcome;

@@ -97,7 +97,8 @@ impl Origin {
             event_loop.post(Box::new(move |py| wanted.serve(py)));
             return true;
         }
-        let events = self.events.upgrade().filter(|events| events.has_driver());
+        let events =
+            self.events.upgrade().filter(|events| events.drivers.load(Ordering::Relaxed) > 0);
         let push = |events: Arc<Events>| {
             events.push(Event { origin: self, what: What::Wanted(wanted) }).is_none()
         };
@@ -118,8 +119,8 @@ impl Origin {
 
 const LOGS: u8 = 1;
 const REQUESTS: u8 = 2;
-const WANTED: u8 = 4;
-const ALL: u8 = LOGS | REQUESTS | WANTED;
+pub(super) const WANTED: u8 = 4;
+pub(super) const ALL: u8 = LOGS | REQUESTS | WANTED;
 
 pub(super) struct Event {
     pub(super) origin: Arc<Origin>,
@@ -265,42 +266,26 @@ impl Events {
         None
     }
 
-    fn has_driver(&self) -> bool {
-        self.drivers.load(Ordering::Relaxed) > 0
-    }
-
     /// Marks that this thread waits for a call.
-    pub(super) fn drive(self: &Arc<Self>) -> Driver {
+    pub(super) fn drive(self: &Arc<Self>) -> Waiter {
         self.drivers.fetch_add(1, Ordering::Relaxed);
         WAITING.with_borrow_mut(|waiting| waiting.push(Arc::clone(self)));
-        Driver(PhantomData)
+        Waiter(PhantomData)
     }
 
-    /// Whether there are events that [`Events::handle`] takes now.
-    pub(crate) fn has_due(&self) -> bool {
-        self.has_kinds(ALL & !(self.deferred | HANDLING.get()))
-    }
-
-    fn has_kinds(&self, kinds: u8) -> bool {
+    /// Whether there are events of these kinds that are not deferred.
+    pub(super) fn has(&self, kinds: u8) -> bool {
+        let kinds = kinds & !self.deferred;
         self.queue.lock().iter().any(|event| event.kind() & kinds != 0)
     }
 
     /// Ends when there are such events.
-    pub(super) async fn due(&self) {
-        self.kinds_due(ALL & !self.deferred).await;
-    }
-
-    /// Ends when the call wants something from its driver, and cannot go on without it.
-    pub(super) async fn wanted(&self) {
-        self.kinds_due(WANTED).await;
-    }
-
-    async fn kinds_due(&self, kinds: u8) {
+    pub(super) async fn due(&self, kinds: u8) {
         loop {
             let mut pushed = pin!(self.pushed.notified());
             // Before the check, so that no event between the two is missed.
             pushed.as_mut().enable();
-            if self.has_kinds(kinds) {
+            if self.has(kinds) {
                 return;
             }
             pushed.await;
@@ -367,25 +352,28 @@ impl Drop for Events {
 }
 
 /// A thread that waits for a call.
-pub(super) struct Driver(PhantomData<*const ()>);
+pub(super) struct Waiter(PhantomData<*const ()>);
 
-impl Driver {
-    /// Whether an outer call of this thread wants something: the call that a handler waits for may need it.
-    pub(super) fn is_wanted() -> bool {
-        WAITING.with_borrow(|waiting| waiting.iter().any(|events| events.has_kinds(WANTED)))
+impl Waiter {
+    /// Whether [`Waiter::handle`] has something to do.
+    pub(super) fn has_due(events: &Events) -> bool {
+        events.has(ALL & !HANDLING.get())
+            || WAITING.with_borrow(|waiting| waiting.iter().any(|events| events.has(WANTED)))
     }
 
-    /// Serves what the calls of this thread want.
+    /// Handles the events of a call. Serves what outer calls of this thread want: the call that a handler waits
+    /// for may need it.
     ///
     /// # Errors
     /// As [`Events::handle`].
-    pub(super) fn serve(py: Python<'_>) -> PyResult<()> {
+    pub(super) fn handle(py: Python<'_>, events: &Events) -> PyResult<()> {
         let waiting = WAITING.with_borrow(Clone::clone);
-        waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))
+        waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))?;
+        events.handle(py)
     }
 }
 
-impl Drop for Driver {
+impl Drop for Waiter {
     fn drop(&mut self) {
         let events = WAITING.with_borrow_mut(Vec::pop);
         if let Some(events) = events {

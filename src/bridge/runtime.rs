@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::event_loop::{self, EventLoop};
-use crate::bridge::events::{Driver, Events, Origin, Wanted, after_events};
+use crate::bridge::events::{Events, Origin, WANTED, Waiter, Wanted, after_events};
 use crate::bridge::panics::text_of;
 use crate::bridge::process::{
     Inside, attached, detached, is_ending_here, panicked, stay_if_ending, without_fork,
@@ -242,22 +242,21 @@ fn waited_for<T: Send + 'static>(
             tokio::select! {
                 biased;
                 outcome = &mut steps => Some(outcome),
-                () = events.wanted() => None,
+                () = events.due(WANTED) => None,
             }
         }));
         if let Ok(Some(outcome)) = waited {
             return Ok(outcome);
         }
         stay_if_ending();
-        if !handles_signals && !events.has_due() && !Driver::is_wanted() {
+        if !handles_signals && !Waiter::has_due(events) {
             continue;
         }
         let (stop, stopped) = oneshot::channel();
         let background = runtime.spawn(steps.until(stopped));
         let handled = Python::attach(|py| {
             py.check_signals()?;
-            Driver::serve(py)?;
-            events.handle(py)
+            Waiter::handle(py, events)
         });
         if !process.is_current() {
             // No thread runs the runtime in the child, and the connections are the parent's.
