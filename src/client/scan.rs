@@ -198,15 +198,15 @@ impl PyScan {
 }
 
 /// The argument `by` of `split()`.
-fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
+pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
-        duration(by, "by").map(Cut::Length)
+        duration(by, name).map(Cut::Length)
     } else if by.hasattr("__index__")? {
-        count(by, "by", Kind::QueryError).map(Cut::Parts)
+        count(by, name, Kind::QueryError).map(Cut::Parts)
     } else {
         let message = format!(
-            "by={} is neither how many parts to make (a whole number) nor how long each is (text \
+            "{name}={} is neither how many parts to make (a whole number) nor how long each is (text \
              such as \"1d\", or a timedelta).",
             excerpt(&by.repr()?.to_string()),
         );
@@ -504,7 +504,7 @@ impl PyScan {
     fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         let py = by.py();
         self.check_own_chain("split()", NO_PARTS)?;
-        let cut = cut(by)?;
+        let cut = cut(by, "by")?;
         guarded(|| {
             let parts = self.scan().split(cut).or_raise()?;
             Ok(parts.into_iter().map(|part| self.with_scan(py, part)).collect())
