@@ -437,8 +437,8 @@ class AuthenticationError(ServiceError):
     >>> try:
     ...     client.discover()
     ... except siteline.errors.AuthenticationError as error:
-    ...     print(error.hint.splitlines()[0])
-    The service does not say which check failed. Compare:
+    ...     print(error.hint.split(":")[0])
+    The service does not say which check failed
     """
 
 

@@ -228,7 +228,7 @@ impl Drop for RunJobs {
     }
 }
 
-/// A call that an asyncio future stands for.
+/// A call with its asyncio future.
 struct Pending {
     /// Weak, so that a future that nobody awaits is dropped, and ends the call.
     future: Py<PyAny>,

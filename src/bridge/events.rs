@@ -1,8 +1,7 @@
-//! [`Events`]: what a call yields while it runs, in one queue: log records, finished requests, and signatures
-//! that it wants.
+//! [`Events`]: the log records, the finished requests and the wanted signatures of a call, in one queue.
 //!
 //! Handlers of `logging`, observers of requests and signers are code of the user: they may wait, raise, or use
-//! siteline. So the core does not call them. The call's driver takes the events where no lock is held, on the
+//! siteline. So the core does not call them. The call's driver takes the events while it holds no lock, on the
 //! thread or the event loop of the caller. It handles each event with the context variables of the call
 //! that caused it.
 
@@ -42,7 +41,7 @@ tokio::task_local! {
     static ORIGIN: Arc<Origin>;
 }
 
-/// A call: where its events go, and what they need.
+/// A call, for its events: their queue and their context.
 pub(crate) struct Origin {
     events: Weak<Events>,
     /// The loop that awaits the call; `None` if a thread waits for it.
@@ -197,7 +196,7 @@ pub(crate) struct Events {
     pushed: Notify,
     /// The origin of the latest call, until the end of the last one.
     latest: Mutex<Option<Arc<Origin>>>,
-    /// Whose requests it made. It also notifies them of requests whose own call is over.
+    /// The observers of its requests. The call also notifies them of requests that earlier calls left.
     observers: Mutex<Vec<Arc<Observers>>>,
     /// Whether no driver takes events any more: a task that the call left behind, or the traceback of its
     /// exception, may keep the queue for long.
@@ -238,13 +237,13 @@ impl Events {
         Ok(origin)
     }
 
-    /// The origin of a step between two calls: that of the latest call. A step runs no Python code, because
+    /// The origin of the latest call, for a step between two calls. A step runs no Python code, because
     /// its caller may not be able to raise the exception of a signal handler.
     pub(crate) fn latest(&self) -> Option<Arc<Origin>> {
         self.latest.lock().clone()
     }
 
-    /// Also notifies these observers of requests whose own call is over.
+    /// Also notifies these observers of requests that earlier calls left.
     pub(crate) fn remember(&self, observers: &Arc<Observers>) {
         let mut known = self.observers.lock();
         if !known.iter().any(|one| Arc::ptr_eq(one, observers)) {
@@ -292,7 +291,7 @@ impl Events {
         }
     }
 
-    /// Handles the events on the thread of the caller, without a lock. Events that come meanwhile wait: a
+    /// Handles the events on the thread of the caller, without a lock. Events that are added meanwhile wait: a
     /// read that is faster than its handlers must not keep the caller here.
     ///
     /// # Errors
@@ -329,7 +328,7 @@ impl Events {
         queue.remove(place)
     }
 
-    /// After the last call: requests of which no observer was notified are left to any call of their client.
+    /// After the last call: leaves the unhandled requests to any call of their client.
     pub(crate) fn end(&self) {
         let left = {
             let mut queue = self.queue.lock();
@@ -386,7 +385,7 @@ impl Drop for Waiter {
 /// exception that ended the call stays.
 ///
 /// # Errors
-/// Those two.
+/// One of these exceptions.
 pub(crate) fn after_events<T>(
     py: Python<'_>,
     handled: PyResult<()>,

@@ -79,8 +79,8 @@ fn not_started(error: &io::Error) -> Error {
         .with(|context| context.unsent = true)
 }
 
-/// Refuses early where the system starts fewer threads: tokio would go on with those that it gets, and
-/// never start the others.
+/// Fails early if the system starts fewer threads: tokio would continue with those that it gets, and never start
+/// the others.
 fn check_threads(threads: usize) -> io::Result<()> {
     let (sender, end) = sync_channel::<()>(0);
     let end = Arc::new(Mutex::new(end));
@@ -226,7 +226,7 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
 
 /// Polls the future on this thread. Between two polls it handles signals and events. Their handlers are code
 /// of the user, which may itself use siteline, and may fork: so this thread leaves the runtime while
-/// they run. They may wait for what this call has locked, a scan or the token: so the future runs in the
+/// they run. They may wait for a lock of this call, on a scan or the token: so the future runs in the
 /// background meanwhile.
 fn waited_for<T: Send + 'static>(
     runtime: &Runtime,
@@ -278,8 +278,8 @@ fn runtime_ended() -> Error {
 }
 
 fn forked_meanwhile() -> PyErr {
-    Error::new(Kind::ForkError, "the process forked while this call waited, in a signal handler")
-        .with_hint("the parent's call goes on; call again in the child")
+    Error::new(Kind::ForkError, "The process forked while this call waited, in a handler.")
+        .with_hint("The parent's call continues; call again in the child.")
         .into_py_err()
 }
 
@@ -357,9 +357,9 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     on_thread(work).await.map_err(|refused| Error::no_thread(&refused))
 }
 
-/// Has the driver of the call run Python code, with the interpreter held. A call whose caller does not wait, such
-/// as a prefetch or a call of another process at an agent, has no driver: then a thread of the core runs the
-/// code, and also if the driver is busy for [`LONGEST_WANTED`], because other calls may wait for this one.
+/// Has the driver of the call run Python code, with the interpreter held. A prefetch, or a call of another process
+/// at an agent, has no driver: then a thread of the core runs the code. It also does so if the driver is busy for
+/// [`LONGEST_WANTED`], because other calls may wait for this one.
 ///
 /// # Errors
 /// `TransportError` if the system refuses that thread, `ClosedError` if the process is ending.
