@@ -25,7 +25,6 @@ from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import (
     Feed,
-    Scan,
     __version__,
 )
 
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
-    from siteline.gathered import Gathered
     from siteline.page import Page
     from siteline.sandbox import Sandbox
+    from siteline.scan import Scan
     from siteline.store import Store
     from siteline.table import Table
 
@@ -54,7 +53,6 @@ __all__ = [
     "Client",
     "Credential",
     "Feed",
-    "Gathered",
     "MutualTls",
     "Page",
     "PrivateKey",
@@ -79,9 +77,9 @@ _MODULES = {
     "catalogue": ("Catalogue", "SeriesInfo"),
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
-    "gathered": ("Gathered",),
     "page": ("Page",),
     "sandbox": ("Sandbox",),
+    "scan": ("Scan",),
     "store": ("Store",),
     "table": ("Table",),
     "testing": (),

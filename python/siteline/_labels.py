@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
-from weakref import WeakSet
 
 from siteline.catalogue import Catalogue, joined
-from siteline.errors import QueryError, SitelineError, SitelineWarning
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._core import Client, Frame
+    from siteline._core import Frame
     from siteline._discovered import Ids
     from siteline.catalogue import SeriesInfo
 
@@ -27,7 +25,6 @@ Labels: TypeAlias = (
 _WORDS = ("name", "device", "machine", "line", "site")
 _NAME = 4
 _newest: dict[bytes, Catalogue] = {}
-_refused: WeakSet[Client] = WeakSet()
 
 
 class Found(NamedTuple):
@@ -62,23 +59,6 @@ def checked(labels: Any) -> Labels:
 def needs_names(labels: Any) -> bool:
     """Whether these labels use the names that discovery has."""
     return labels not in (None, False) and not isinstance(labels, Catalogue)
-
-
-def fetch(client: Client, labels: Any) -> None:
-    """Ask discovery once for names; a refusal is a warning, and the read goes on."""
-    if needs_names(labels) and client not in _refused:
-        try:
-            client.discover().wait()
-        except SitelineError as error:
-            not_fetched(client, error)
-
-
-def not_fetched(client: Client, error: SitelineError) -> None:
-    """Warn that there are no names, and do not ask again."""
-    _refused.add(client)
-    warnings.warn(
-        f"Discovery was refused, so labels are ids: {error.message}", SitelineWarning, stacklevel=3
-    )
 
 
 def find(labels: Labels, series: Sequence[Ids], frame: Frame) -> Found:

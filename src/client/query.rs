@@ -14,8 +14,8 @@ use siteline_core::data::{Query, QueryInput, bucket_width};
 use siteline_core::error::{Error, Kind};
 
 /// Where a list is given for one text.
-const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \
-    client.gather([client.scan(line=line, ...) for line in [\"L1\", \"L2\"]]).";
+const SEVERAL: &str = "It has one value. For several, read each: \
+    [client.read(line=line, ...) for line in [\"L1\", \"L2\"]].";
 
 /// The parameters of a scan: immutable, printable, hashable; equal if all parameters are (§4.3).
 ///

@@ -4,8 +4,7 @@
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
 /// Replaces a method of one object in its dictionary `own`, or removes the replacement if `with` is `None`.
 ///
@@ -48,41 +47,7 @@ pub(crate) fn dict_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     Ok(object.getattr(intern!(object.py(), "__dict__"))?.cast_into::<PyDict>()?)
 }
 
-/// The replaced methods of an object that the garbage collector visits. Such a class must not have `dict`:
-/// Python allocates that dictionary before `PyO3` writes the fields, and a collection at that moment would
-/// visit fields without content. The collector does not visit the replacements, which exist only in tests.
-pub(crate) struct Replaced(PyOnceLock<Py<PyDict>>);
-
-impl Replaced {
-    pub(crate) fn nothing() -> Self {
-        Self(PyOnceLock::new())
-    }
-
-    pub(crate) fn dict<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
-        self.0.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
-    }
-
-    /// Returns an attribute of an object: the replacement, or else the attribute itself.
-    pub(crate) fn attribute<'py>(
-        &self,
-        object: &Bound<'py, PyAny>,
-        name: &Bound<'py, PyString>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        static USUAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let py = object.py();
-        let replaced = self.0.get(py).map(|own| own.bind(py).get_item(name)).transpose()?.flatten();
-        if let Some(replaced) = replaced {
-            return Ok(replaced);
-        }
-        let usual = USUAL.get_or_try_init(py, || {
-            py.get_type::<PyAny>().getattr(intern!(py, "__getattribute__")).map(Bound::unbind)
-        })?;
-        usual.bind(py).call1((object, name))
-    }
-}
-
-/// Makes the methods of a class replaceable: see [`replace_method`]. The class has `dict`, or the field
-/// `replaced` if it has `__traverse__`: see [`Replaced`].
+/// Makes the methods of a class replaceable: see [`replace_method`]. The class has `dict`.
 macro_rules! methods_can_be_replaced {
     ($class:ident) => {
         impl $class {
@@ -94,27 +59,6 @@ macro_rules! methods_can_be_replaced {
         }
 
         $crate::convert::patching::methods_can_be_replaced!(set $class);
-    };
-    ($class:ident, replaced) => {
-        impl $class {
-            fn own_dict<'py>(
-                slf: &pyo3::Bound<'py, Self>,
-            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::types::PyDict>> {
-                Ok(slf.get().replaced.dict(slf.py()))
-            }
-        }
-
-        $crate::convert::patching::methods_can_be_replaced!(set $class);
-
-        #[pymethods]
-        impl $class {
-            fn __getattribute__<'py>(
-                slf: &pyo3::Bound<'py, Self>,
-                name: &pyo3::Bound<'py, pyo3::types::PyString>,
-            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
-                slf.get().replaced.attribute(slf.as_any(), name)
-            }
-        }
     };
     (set $class:ident) => {
         #[pymethods]

@@ -84,13 +84,13 @@ def test_an_unknown_keyword_has_an_alternative(sandbox, name, instead):
 
 
 @pytest.mark.parametrize("name", ["site", "line"])
-def test_a_list_leads_to_gather(client, name):
+def test_a_list_leads_to_one_read_each(client, name):
     for given in (["L1", "L2"], ("L1",), {"L1"}):
         with pytest.raises(
             siteline.errors.QueryError, match=f"{name}= is an object of type"
         ) as caught:
             client.scan(**{**DAY, name: given})
-        hint = 'client.gather([client.scan(line=line, ...) for line in ["L1", "L2"]])'
+        hint = '[client.read(line=line, ...) for line in ["L1", "L2"]]'
         assert hint in str(caught.value)
 
 
@@ -99,8 +99,8 @@ def test_what_the_hints_say_works(client):
     for column in ("machine_id", "device_id", "tag_guid"):
         assert len(frame[frame[column] == frame[column].iloc[0]]) > 0
     assert len(client.scan(**SIX_HOURS, filters={"machineId": ["M1", "M2"]}).collect()) > 0
-    gathered = client.gather([client.scan(**SIX_HOURS, line=line) for line in ["L1", "L2"]])
-    assert len(gathered.table) == len(frame)
+    lines = [client.read(**SIX_HOURS, line=line) for line in ["L1", "L2"]]
+    assert sum(map(len, lines)) == len(frame)
 
 
 def test_deadlines_and_closed_objects_have_hints(sandbox, client, store):

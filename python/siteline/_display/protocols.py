@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime, timedelta
 
     from siteline.table import Table
@@ -105,16 +105,10 @@ class Scan(Protocol):
 
     @property
     def query(self) -> Query: ...
-    def _known(self) -> Table | None: ...
-
-
-class Gathered(Protocol):
-    """The tables of several scans."""
-
     @property
-    def table(self) -> Table: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[object]: ...
+    def partial(self) -> Table | None: ...
+    @property
+    def bookmark(self) -> object: ...
 
 
 class Feed(Protocol):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline._core import Scan
+    from siteline.scan import Scan
     from siteline.spark._reading import Reading
     from siteline.types import Allowance
 

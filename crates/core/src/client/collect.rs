@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::scan::Scan;
 use super::table::{Provenance, ReadFailure, Table, Unfinished};
 use crate::data::{Bookmark, Merger, ends_chain};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
@@ -160,6 +160,9 @@ impl CollectOnce {
             }
             Err(failure) => {
                 let is_over = ends_chain(&failure.error);
+                if failure.error.kind() == Kind::PageLimitReached {
+                    reading.stream.renew_limit();
+                }
                 let failure = reading.failed(failure);
                 if is_over {
                     *slot = None;
@@ -199,7 +202,21 @@ impl CollectOnce {
         }
         let slot = self.reading();
         let Ok(slot) = slot.try_lock() else { return Ok(Partial::default()) };
-        slot.as_ref().map_or_else(|| Ok(Partial::default()), Reading::partial)
+        match &*slot {
+            Some(reading) => reading.partial(),
+            None => Ok(self.scan.beginning()),
+        }
+    }
+
+    /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before
+    /// that, and after the table is complete.
+    ///
+    /// # Errors
+    /// As [`Merger::finish`].
+    pub fn head(&self, count: usize) -> Result<Option<Table>> {
+        let slot = self.reading();
+        let Ok(slot) = slot.try_lock() else { return Ok(None) };
+        slot.as_ref().map_or(Ok(None), |reading| reading.head(count))
     }
 
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
@@ -261,19 +278,29 @@ impl Reading {
         }
         let merger = Arc::clone(&self.merger);
         let unfinished = bookmark.clone().map(|stopped_at| Unfinished { merger, stopped_at });
-        let part = Self::table(Merger::clone(&self.merger), &self.provenance)?;
+        let part = Self::table(Merger::clone(&self.merger), self.so_far())?;
         let table = Table { unfinished, is_partial: true, ..part };
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
-    /// The complete table. Ends the read.
-    fn finish(&mut self) -> Result<Table> {
-        let merger = std::mem::replace(&mut self.merger, Arc::new(Merger::new(&[])));
-        Self::table(Arc::unwrap_or_clone(merger), &self.provenance)
+    fn head(&self, count: usize) -> Result<Option<Table>> {
+        let is_enough = self.merger.rows() >= count || self.stream.is_done();
+        let table = |merged| Table::restored(merged, self.so_far(), true);
+        is_enough.then(|| self.merger.first(count).map(table)).transpose()
     }
 
-    fn table(merger: Merger, provenance: &Provenance) -> Result<Table> {
-        let provenance = Provenance { pages: merger.pages(), ..provenance.clone() };
+    /// The complete table. Ends the read.
+    fn finish(&mut self) -> Result<Table> {
+        let provenance = self.so_far();
+        let merger = std::mem::replace(&mut self.merger, Arc::new(Merger::new(&[])));
+        Self::table(Arc::unwrap_or_clone(merger), provenance)
+    }
+
+    fn so_far(&self) -> Provenance {
+        Provenance { pages: self.merger.pages(), ..self.provenance.clone() }
+    }
+
+    fn table(merger: Merger, provenance: Provenance) -> Result<Table> {
         Ok(Table { merged: merger.finish()?, unfinished: None, is_partial: false, provenance })
     }
 

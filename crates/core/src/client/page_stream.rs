@@ -264,6 +264,11 @@ impl PageStream {
         self.position.lock().chain.bookmark()
     }
 
+    /// As [`Chain::renew_limit`].
+    pub(super) fn renew_limit(&self) {
+        self.position.lock().chain.renew_limit();
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.position.lock().chain.is_done()
     }

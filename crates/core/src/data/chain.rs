@@ -210,8 +210,8 @@ impl Chain {
             Some(limit) if self.pages_of_this_chain() >= limit => {
                 let message =
                     format!("max_pages={limit} was reached and the chain is not at its end");
-                let hint = "Continue with a larger max_pages: \
-                    scan.resume(error.bookmark, onto=error.partial).";
+                let hint = "The pages are kept: scan.collect() continues, with as many more. In another \
+                    process use scan.resume(error.bookmark, onto=error.partial).";
                 Err(Error::new(Kind::PageLimitReached, message).with_hint(hint))
             }
             None if self.novelty.is_endless(self.pages) => Err(self.endless()),
@@ -252,6 +252,11 @@ impl Chain {
     }
 
     /// Pages read by this chain, without those before a resumption.
+    /// After `max_pages` ended a read: the next one may read so many more.
+    pub(crate) fn renew_limit(&mut self) {
+        self.pages_before = self.pages;
+    }
+
     fn pages_of_this_chain(&self) -> u64 {
         self.pages - self.pages_before
     }

@@ -246,19 +246,21 @@ async fn p15_a_collect_whose_cursor_cannot_be_used_again_begins_again() {
 }
 
 #[tokio::test]
-async fn p15_a_collect_at_max_pages_costs_nothing_more() {
+async fn p15_a_collect_at_max_pages_continues_with_as_many_more() {
     let bench = Bench::new(three_pages()).await;
     let input = QueryInput { site: Some("S".to_owned()), ..QueryInput::default() };
-    let settings = ReadSettings { max_pages: Some(2), ..ReadSettings::default() };
+    let settings = ReadSettings { max_pages: Some(1), ..ReadSettings::default() };
     let query = Query::new(input).expect("a query");
     let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
     let collect = CollectOnce::new(Scan::new(bench.client.clone(), query, decode, settings));
-    for _ in 0..3 {
-        let failure = collect.table().await.expect_err("one page more");
+    for pages in 1..3 {
+        let failure = collect.table().await.expect_err("more pages");
         assert_eq!(failure.error.kind(), Kind::PageLimitReached);
-        assert_eq!(failure.partial.expect("two pages").merged.points.rows(), 2);
-        assert_eq!(bench.server.other_requests().len(), 2);
+        assert_eq!(failure.partial.expect("a page").merged.points.rows(), pages);
+        assert_eq!(bench.server.other_requests().len(), pages);
     }
+    assert_eq!(collect.table().await.expect("the rest").merged.points.rows(), 3);
+    assert_eq!(bench.server.other_requests().len(), 3);
 }
 
 #[tokio::test]
