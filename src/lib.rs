@@ -51,7 +51,7 @@ mod _core {
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]
-    use super::client::shape::PyShape;
+    use super::client::shape::check_shape;
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]

@@ -13,12 +13,12 @@ client = sandbox.client(daily_allowance=1_000)
 # %% [markdown]
 # ## What there is
 #
-# The service lists what you may read. `series()` makes a catalogue of it: a *series* is one thing that is measured, with the
+# The service lists what you may read. `series()` returns a table of it: a *series* is one thing that is measured, with the
 # site, the line, the machine and the device that it belongs to.
 
 # %%
-catalogue = client.series()
-catalogue.find("S1", line="L2").to_pandas()[["label", "unit", "path"]]
+series = client.series()
+series.find("S1", line="L2").to_pandas()[["label", "unit", "path"]]
 
 # %% [markdown]
 # ## A week in one frame
@@ -29,7 +29,7 @@ catalogue.find("S1", line="L2").to_pandas()[["label", "unit", "path"]]
 # %%
 week = client.scan(site="S1", line="L2", start="-7d", interval="15m").collect()
 print(week)
-week.to_pandas(labels=catalogue)[
+week.to_pandas(labels=series)[
     ["label", "timestamp", "value", "minimum", "maximum", "sample_count"]
 ].head()
 
@@ -39,7 +39,7 @@ week.to_pandas(labels=catalogue)[
 # A panel for each series, the band from the minimum to the maximum. Where the service had nothing, the line stops.
 
 # %%
-week.plot(tz="Europe/Berlin", labels=catalogue, title="Line L2, a week", panels=4)
+week.plot(tz="Europe/Berlin", labels=series, title="Line L2, a week", panels=4)
 
 # %% [markdown]
 # ## A column for each series
@@ -47,7 +47,7 @@ week.plot(tz="Europe/Berlin", labels=catalogue, title="Line L2, a week", panels=
 # For arithmetic between series, and for most other programs:
 
 # %%
-wide = week.pivot().to_pandas(labels=catalogue, tz="Europe/Berlin")
+wide = week.pivot().to_pandas(labels=series, tz="Europe/Berlin")
 wide[[name for name in wide.columns if "temperature" in name]].describe()
 
 # %% [markdown]
@@ -58,7 +58,7 @@ wide[[name for name in wide.columns if "temperature" in name]].describe()
 
 # %%
 days = week.resample("1d", "mean", tz="Europe/Berlin")
-frame = days.to_pandas(labels=catalogue, tz="Europe/Berlin")
+frame = days.to_pandas(labels=series, tz="Europe/Berlin")
 frame[frame["label"].str.contains("temperature")][
     ["label", "timestamp", "value", "buckets", "expected"]
 ].head(8)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from siteline._doctor import doctor
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
-    from siteline.catalogue import Catalogue, SeriesInfo
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
@@ -49,7 +48,6 @@ _unpicklable.register_refusals()
 __all__ = [
     "Agent",
     "AsyncClient",
-    "Catalogue",
     "Client",
     "Credential",
     "Feed",
@@ -58,7 +56,6 @@ __all__ = [
     "PrivateKey",
     "Sandbox",
     "Scan",
-    "SeriesInfo",
     "SitelineError",
     "SitelineWarning",
     "Store",
@@ -74,7 +71,6 @@ _MODULES = {
     "_doctor": ("doctor",),
     "agent": ("Agent",),
     "aio": ("AsyncClient",),
-    "catalogue": ("Catalogue", "SeriesInfo"),
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
     "page": ("Page",),

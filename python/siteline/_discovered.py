@@ -67,7 +67,7 @@ class Places:
             self.others["… and more"] = None
 
     def unrecognised(self) -> list[str]:
-        """Members that are not in the catalogue, without what is in them."""
+        """Members that are not in the table, without what is in them."""
         above = {one[:end] for one in self.series for end in _ends(one)}
         others = [path for path in self.others if path not in above]
         known = set(others)

@@ -1,4 +1,4 @@
-"""`DiscoveryShape`: what the user knows about the discovery body (§4.2)."""
+"""`DiscoveryShape`: the members of the discovery body that the user states (§4.2)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_TOLD = 12
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoveryShape:
-    """Where the discovery body has what, because the interface does not show it (§4.2).
+    """The members of a discovery response, which the interface does not show (§4.2).
 
-    By default a :class:`Catalogue` finds series by shape: objects with an id of a tag, in lists or
-    mappings that are named as the levels are, as the data name them (``siteId``, ``lineId``,
-    ``machineId``, ``deviceId``, ``tagGuid``, or ``id`` of an object in ``sites``, ``lines`` …). Its
-    ``report`` says where each was found. Pass only what you know better:
+    By default ``client.series()`` finds objects with an id of a tag, in lists or mappings with the
+    names of the levels, and the ids as pages name them (``siteId``, ``lineId``, ``machineId``,
+    ``deviceId``, ``tagGuid``, or ``id`` of an object in ``sites``, ``lines`` …). ``report`` of the
+    table says where each was found. Pass only what you know better, in :class:`Shape`:
 
     - ``series``: the path of the objects that are series, as the report writes it, such as
       ``"areas[].signals[]"`` (``[]``: items of a list; ``{}``: values of a mapping)
@@ -32,15 +32,14 @@ class DiscoveryShape:
       series. Each is the name of a member, of the series or of the nearest object that it is in
       (``"plant"``), or a path (``"areas[].code"``; ``"areas{}"``: the name of the member)
 
-    They are read back as ``.series``, ``.site``, ``.line``, ``.machine``, ``.device``, ``.tag``,
-    ``.name`` and ``.unit``. What is not in the body at all is a :class:`QueryError` that lists the
-    paths.
+    A name or path that is nowhere in the body is a :class:`QueryError` that lists the paths.
 
-    >>> body = b'{"areas": [{"code": "L1", "signals": [{"uid": "t1", "text": "speed"}]}]}'
-    >>> shape = siteline.shapes.DiscoveryShape(line="areas[].code", tag="uid", name="text")
-    >>> [one] = siteline.Catalogue(siteline.types.Discovery(body), shape=shape)
-    >>> one.line_id, one.tag_guid, one.label
-    ('L1', 't1', 'speed')
+    >>> body = '{"areas": [{"code": "L1", "signals": [{"uid": "t1", "text": "speed"}]}]}'
+    >>> sandbox.fault(on="discovery", status=200, body=body, times=1)
+    >>> stated = siteline.shapes.DiscoveryShape(line="areas[].code", tag="uid", name="text")
+    >>> client = sandbox.client(shape=siteline.shapes.Shape(discovery=stated))
+    >>> client.series().to_pandas()[["line_id", "tag_guid", "label"]].values.tolist()
+    [['L1', 't1', 'speed']]
     """
 
     series: str | None = None

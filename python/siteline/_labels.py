@@ -1,30 +1,32 @@
-"""Labels: one text for each series, from the names and units that discovery has."""
+"""Labels: one text for each series, from the names and units that discovery lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from siteline.catalogue import Catalogue, joined
+from siteline._series import Names, joined
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._core import Frame
     from siteline._discovered import Ids
-    from siteline.catalogue import SeriesInfo
+    from siteline._series import Row
+    from siteline.table import Table
 
 __all__: list[str] = []
 
 Labels: TypeAlias = (
-    Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | Catalogue
+    Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | "Table"
 )
 
 # The first part of a label, from the shortest label to the longest.
 _WORDS = ("name", "device", "machine", "line", "site")
 _NAME = 4
-_newest: dict[bytes, Catalogue] = {}
+# Columns of a pivoted table have the labels as names, next to this one.
+_RESERVED = "timestamp"
+_newest: dict[tuple[bytes, str], Names] = {}
 
 
 class Found(NamedTuple):
@@ -46,60 +48,88 @@ def checked(labels: Any) -> Labels:
     """
     if labels is None or labels is False:
         return False
-    is_known = isinstance(labels, (Mapping, Catalogue)) or labels in _WORDS
+    if isinstance(labels, str):
+        is_known = labels in _WORDS
+    else:
+        is_known = isinstance(labels, Mapping) or getattr(labels, "kind", None) == "series"
     if not is_known:
         words = ", ".join(f'"{word}"' for word in reversed(_WORDS))
         raise QueryError(
             f"labels={labels!r} is unknown.",
-            hint=f"Give {words}, False, a mapping of tag ids or SeriesIds to text, or a catalogue.",
+            hint=f"Give {words}, False, a mapping of tag ids or SeriesIds to text, or a table of "
+            "series.",
         )
     return labels  # type: ignore[no-any-return]
 
 
 def needs_names(labels: Any) -> bool:
-    """Whether these labels use the names that discovery has."""
-    return labels not in (None, False) and not isinstance(labels, Catalogue)
+    """Whether these labels use the names that discovery lists."""
+    return isinstance(labels, (str, Mapping))
 
 
-def find(labels: Labels, series: Sequence[Ids], frame: Frame) -> Found:
-    """Return the labels of all series of a frame."""
+def names_of(known: tuple[bytes, dict[str, Any] | None] | None) -> tuple[Names | None, str | None]:
+    """Return the names in a discovery response, or why there are none."""
+    if known is None:
+        return None, "discovery was not read, or the points are from a store or a pickle"
+    body, shape = known
+    key = (body, repr(shape))
+    names = _newest.get(key)
+    if names is None:
+        from siteline._records.discovery import Discovery
+
+        names = Names.of_body(Discovery(body), shape)
+        _newest.clear()
+        _newest[key] = names
+    return names, None if names.rows else "discovery lists no series that siteline recognises"
+
+
+def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str | None) -> Found:
+    """Return the labels of all series of a table.
+
+    If two would be equal, all labels begin one level higher; at last they are the five ids.
+    """
     if labels is False:
         return Found(None, None, None)
-    names, reason = catalogue_of(labels, frame.discovery())
-    word = labels if isinstance(labels, str) else "machine"
-    given = labels if isinstance(labels, Mapping) else {}
-    rows = {ids: None if names is None else names._row(ids) for ids in series}
-    for place in range(_WORDS.index(word), len(_WORDS)):
-        first = _NAME - place
-        of_series = {ids: _label(ids, rows[ids], first, given) for ids in series}
-        if len(set(of_series.values())) == len(of_series):
-            known = any(row is not None and row.name for row in rows.values())
+    rows = {ids: None if names is None else names.row(ids) for ids in series}
+    given = _given(labels, series)
+    start = _WORDS.index(labels if isinstance(labels, str) else "machine")
+    # A given label begins without a level, so it can get more of them than the others.
+    steps = len(_WORDS) if given else len(_WORDS) - start
+    for step in range(steps):
+        place = min(start + step, len(_WORDS) - 1)
+        of_series = {
+            ids: _raised(ids, row, _NAME - step, given[ids])
+            if ids in given
+            else _label(ids, row, _NAME - place)
+            for ids, row in rows.items()
+        }
+        texts = set(of_series.values())
+        if len(texts) == len(of_series) and _RESERVED not in texts:
+            known = any(row is not None and row.names[_NAME] for row in rows.values())
             return Found(of_series, _WORDS[place] if known else "ids", reason)
     return Found({ids: joined(ids) for ids in series}, "ids", reason)
 
 
-def catalogue_of(labels: Labels, body: bytes | None) -> tuple[Catalogue | None, str | None]:
-    """Return the names to use, or why there are none."""
-    if isinstance(labels, Catalogue):
-        return labels, None
-    if body is None:
-        return None, "discovery was not read, or the points are from a store or a pickle"
-    names = _newest.get(body)
-    if names is None:
-        from siteline._records.discovery import Discovery
-
-        names = Catalogue(Discovery(body))
-        _newest.clear()
-        _newest[body] = names
-    return names, None if names else "discovery lists no series that siteline recognises"
+def _given(labels: Labels, series: Sequence[Ids]) -> dict[Ids, str]:
+    """Return the labels that a mapping or a table of series has for these series."""
+    if isinstance(labels, str) or labels is False:
+        return {}
+    if isinstance(labels, Mapping):
+        texts = {ids: labels.get(ids, labels.get(ids[_NAME])) for ids in series}
+        return {ids: str(text) for ids, text in texts.items() if text is not None}
+    names, _ = labels._known_names()
+    of_series = labels._find_labels().of_series or {}
+    rows = {ids: None if names is None else names.row(ids) for ids in series}
+    return {ids: of_series[row.ids] for ids, row in rows.items() if row and row.ids in of_series}
 
 
-def _label(ids: Ids, row: SeriesInfo | None, first: int, given: Mapping[Any, str]) -> str:
-    own = given.get(ids, given.get(ids[_NAME])) if given else None
-    if own is not None:
-        return str(own)
-    if row is None or not row.name:
+def _label(ids: Ids, row: Row | None, first: int) -> str:
+    if row is None or not (name := row.names[_NAME]):
         return joined(ids)
-    parts = [row.names[level] or ids[level] for level in range(first, _NAME)]
-    name = f"{row.name} [{row.unit}]" if row.unit else row.name
-    return " / ".join([*filter(None, parts), name])
+    return _raised(ids, row, first, f"{name} [{row.unit}]" if row.unit else name)
+
+
+def _raised(ids: Ids, row: Row | None, first: int, text: str) -> str:
+    """Return a text with the names or ids of the levels above it, from the first on."""
+    above = [(row and row.names[level]) or ids[level] for level in range(first, _NAME)]
+    return " / ".join([*filter(None, above), text])

@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from siteline._records.plan import Plan
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
-    from siteline.catalogue import Catalogue
     from siteline.page import Page
     from siteline.scan import _Steps
-    from siteline.shapes import DiscoveryShape
     from siteline.table import Table
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
@@ -88,9 +86,11 @@ class AsyncClient(_Settings):
         return await self._handle.discover()
 
     @like(Client.series)
-    async def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
-        """Request the catalogue of series: see :meth:`Client.series`."""
-        return await self._handle.series(shape)
+    async def series(self) -> Table:
+        """Request the series that discovery lists: see :meth:`Client.series`."""
+        from siteline import _series
+
+        return _series.of_client(*await self._handle.series())
 
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from siteline._core import (
         Feed,
-        Shape,
         SyncPages,
         _Duration,
         _Filter,
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
     )
     from siteline._labels import Labels
     from siteline.aio import AsyncScan
-    from siteline.catalogue import Catalogue
     from siteline.credentials import Credential, MutualTls
-    from siteline.shapes import DiscoveryShape
+    from siteline.shapes import Shape
     from siteline.store import Store
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
@@ -124,7 +122,7 @@ class _Settings(Replaceable):
             "ca_bundle": ca_bundle,
             "proxy": proxy,
             "on_request": on_request,
-            "shape": shape,
+            "shape": None if shape is None else shape._members(),
             "clock": clock,
             **(http._given() if http is not None else {}),
         }
@@ -258,20 +256,20 @@ class Client(_Settings):
         return self._handle.discover().wait()
 
     @explained
-    def series(self, *, shape: DiscoveryShape | None = None) -> Catalogue:
-        """Request the catalogue of series (§4.2): one row for each series that discovery lists.
+    def series(self) -> Table:
+        """Request the series that discovery lists (§4.2), a table with a row for each.
 
-        One discovery request, which is not counted. If discovery names no series that is
-        recognised, the series that pages of this client had are listed, with a
-        :class:`SitelineWarning`.
-
-        Args:
-            shape: The members of the body, if they are known: :class:`DiscoveryShape`.
+        One discovery request, which is not counted. Series are found in the body by its shape,
+        because the interface does not show it; ``report`` says where. If none is recognised, the
+        table has the series that pages of this client had, with a :class:`SitelineWarning`; then
+        ``Client(shape=...)`` can state where they are.
 
         >>> client.series().find("speed", line="L2").to_pandas()["label"].tolist()
-        ['D31 / speed [1/min]', 'D41 / speed [1/min]']
+        ['M3 / D31 / speed [1/min]', 'M4 / D41 / speed [1/min]']
         """
-        return self._handle.series(shape).wait()
+        from siteline import _series
+
+        return _series.of_client(*self._handle.series().wait())
 
     @explained
     def scan(
@@ -316,7 +314,7 @@ class Client(_Settings):
                 timestamps of frames, files, text and plots are in this zone too.
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
-                mapping of tag ids or :class:`SeriesIds` to text, or a :class:`Catalogue`. ``False``
+                mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
                 for none. A word needs a discovery response: if the client has had none, the read
                 sends one discovery request, which is not counted.
             page_size: Items per page. By default the service decides.

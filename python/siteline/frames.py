@@ -94,6 +94,8 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
         return _identity_column(pd, payload, ids)
     if kind == "text":
         return pd.Series(payload[0], dtype=text_dtype(pd))
+    if kind == "bool":
+        return pd.array(payload[0], dtype="boolean" if payload[1] else "bool")
     values = np.asarray(payload[0])
     if not shared:
         values = values.copy()

@@ -24,7 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from siteline import _core
+from siteline import __version__, _doors
 from siteline.client import Client
 
 try:
@@ -80,19 +80,12 @@ def instrument(
     | ``siteline.received`` | bytes of bodies, as they came |
     | ``siteline.allowance.left`` | requests left today, where a limit is known |
     """
-    made = _Instrument(tracer_provider, meter_provider)
-    if client is None:
-        _core._instrument(made)
-    else:
-        client._handle.instrument(made)
+    _doors.instrument(client, _Instrument(tracer_provider, meter_provider))
 
 
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
     """End what :func:`instrument` with the same argument began."""
-    if client is None:
-        _core._instrument(None)
-    else:
-        client._handle.instrument(None)
+    _doors.instrument(client, None)
 
 
 def _trace_headers() -> Mapping[str, str]:
@@ -112,8 +105,7 @@ class _Instrument:
         tracer_provider: trace.TracerProvider | None,
         meter_provider: metrics.MeterProvider | None,
     ) -> None:
-        version = _core.__version__
-        self._tracer = trace.get_tracer("siteline", version, tracer_provider)
+        self._tracer = trace.get_tracer("siteline", __version__, tracer_provider)
         self._meters = _meters_of(meter_provider or metrics.get_meter_provider())
 
     def request(self, note: RequestEvent) -> None:
@@ -295,6 +287,6 @@ _meters: weakref.WeakKeyDictionary[metrics.MeterProvider, _Meters] = weakref.Wea
 def _meters_of(provider: metrics.MeterProvider) -> _Meters:
     known = _meters.get(provider)
     if known is None:
-        meter = metrics.get_meter("siteline", _core.__version__, provider)
+        meter = metrics.get_meter("siteline", __version__, provider)
         known = _meters[provider] = _Meters(meter)
     return known

@@ -13,19 +13,18 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from siteline._unpicklable import register_refusal
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime, tzinfo
+    from typing import NoReturn
 
     import pandas as pd
 
-    from siteline._core import Frame
-    from siteline._discovered import Ids
-    from siteline._plots.allowance import PagesRead
+    from siteline._plots.columns import Ids
     from siteline._plots.drawing import Drawing
+    from siteline.store import Store
     from siteline.types import Allowance, Coverage, Lateness, Plan
 
 __all__ = ["Plot", "allowance", "coverage", "lateness"]
@@ -128,6 +127,12 @@ class Plot:
         """Hash what is drawn."""
         return hash(self._drawing)
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled and copied."""
+        raise TypeError(
+            "A Plot cannot be pickled or copied: pickle the result of its svg() or to_pandas()."
+        )
+
     def __repr__(self) -> str:
         """Name the picture."""
         from siteline._plots.texts import fitted
@@ -137,9 +142,6 @@ class Plot:
     def _repr_html_(self) -> str:
         """What notebooks show."""
         return f'<div style="max-width:100%;overflow-x:auto">{self.svg(standalone=False)}</div>'
-
-
-register_refusal(Plot, "pickle the result of its svg() or to_pandas()")
 
 
 def coverage(
@@ -218,7 +220,7 @@ def lateness(
 def allowance(
     known: Allowance,
     /,
-    stores: PagesRead | Iterable[PagesRead] = (),
+    stores: Store | Iterable[Store] = (),
     *,
     plan: Plan | None = None,
     now: datetime | str | None = None,
@@ -260,7 +262,7 @@ def allowance(
     from siteline._plots import pace, tidy
 
     at = pace.time_of(plan, known) if now is None else pace.instant(now)
-    given: list[PagesRead] = _listed(stores, "_page_times")
+    given: list[Store] = _listed(stores, "feeds")
     if days != int(days) or not 1 <= days <= 366:
         raise QueryError(f"days={days!r} is not a number of days from 1 to 366.")
     drawing, parts = drawn.picture(known, given, plan, at, int(days), title, _width(width))
@@ -268,7 +270,7 @@ def allowance(
 
 
 def _points(
-    source: Frame,
+    source: Any,
     value: str,
     tz: str,
     labels: Mapping[Ids, str] | None,

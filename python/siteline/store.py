@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from siteline import _core, _labels
+from siteline import _core, _labels, _series
 from siteline.errors import QueryError
 from siteline.table import Table
 
@@ -161,6 +161,25 @@ class Store(_core.Store):
         return self._read(
             feed, (start, end), tz, picked, False, None, since, "keep", unread, labels
         )
+
+    def series(self, feed: Feed | str | None = None) -> Table:
+        """Return the series of a feed, or of all feeds, that have any point in the store.
+
+        Raises:
+            StoreError: for an unknown feed.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      since="2026-11-15T00:00Z")
+        >>> store = siteline.Store("plant.siteline")
+        >>> report = client.sync(feed, store)
+        >>> store.series().find(machine="M3")
+        <Table 3 series>
+        """
+        whole: Any = ((None, None), None, (None,) * 6, False, None, None, "keep", "keep")
+        feeds = self.feeds if feed is None else [feed]
+        series = [ids for one in feeds for ids in self._frame(one, *whole).series()]
+        rows = _series.rows_of(None, dict.fromkeys(series))
+        return _series.table(rows, _series.NO_NAMES, "machine")
 
     def _read(
         self,

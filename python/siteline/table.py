@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from siteline import _labels as _names
+from siteline import _labels as _naming
+from siteline import _series
 from siteline._patching import Replaceable
-from siteline.catalogue import joined
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from siteline._discovered import Ids
     from siteline._labels import Labels
     from siteline._records.series import Record
-    from siteline.catalogue import Catalogue
     from siteline.plots import Plot
 
-    _Texts = str | Iterable[str] | None
-    _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
+    _Texts = str | int | Iterable[str | int] | None
+    _Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"]
     _Agg = Literal["mean", "sum", "first", "last"]
 
 __all__ = ["Table"]
@@ -40,6 +39,7 @@ _UNLIKE = {
     "pivoted": ("the table is pivoted", "Use the table that was pivoted."),
     "completeness": ("this table counts buckets", "Use the table of points that it was made from."),
     "gaps": ("this table lists gaps", "Use the table of points that it was made from."),
+    "series": ("this table lists series", "Use a table of points: client.read(series=...)."),
 }
 
 
@@ -48,12 +48,16 @@ class Table(Replaceable):
 
     A scan returns it from ``collect()``, a store from ``read()`` and ``changes()``, and its own
     methods return further tables. ``kind`` says what the rows are: ``"points"``, ``"changes"``,
-    ``"resampled"``, ``"pivoted"``, ``"completeness"`` or ``"gaps"``.
+    ``"resampled"``, ``"pivoted"``, ``"completeness"``, ``"gaps"`` or ``"series"``.
 
     Points have the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``, ``tag_guid``
     (text), ``label`` (unless ``labels=False``), ``timestamp`` (microseconds, in the zone of the
     read), ``value``, ``minimum``, ``maximum`` (double) and ``sample_count`` (integer). Rows are
     sorted by series, then time, and each point is in it once, with the values of the latest page.
+
+    Series have the five ids, ``label``, ``name``, ``unit``, ``path``, ``listed`` (false for series
+    that only data has), names of the levels if discovery has them (``machine_name``), and further
+    members: text, numbers, truth values, or JSON text. ``client.series()`` returns them.
 
     A table is an Arrow stream (``pl.DataFrame(table)``, ``duckdb.sql("from table")``,
     ``pyarrow.table(table)``). The table of a store is streamed from its file: memory stays flat,
@@ -66,20 +70,29 @@ class Table(Replaceable):
     4
     """
 
-    __slots__ = ("_found", "_handle", "_labels", "_tz")
+    __slots__ = ("_found", "_handle", "_labels", "_names", "_tz")
 
     _handle: Frame
     _tz: str
     _labels: Labels
-    _found: _names.Found | None
+    _found: _naming.Found | None
+    _names: _series.Names | None
 
-    def __init__(self, handle: Frame, tz: str | None = None, labels: Labels | None = None) -> None:
+    def __init__(
+        self,
+        handle: Frame,
+        tz: str | None = None,
+        labels: Labels | None = None,
+        found: _naming.Found | None = None,
+        names: _series.Names | None = None,
+    ) -> None:
         """Show a frame of the core; made by reads."""
         for name, value in (
             ("_handle", handle),
             ("_tz", tz or "UTC"),
-            ("_labels", _names.checked(labels)),
-            ("_found", None),
+            ("_labels", _naming.checked(labels)),
+            ("_found", found),
+            ("_names", names),
         ):
             object.__setattr__(self, name, value)
 
@@ -100,23 +113,40 @@ class Table(Replaceable):
         return self._handle.query()
 
     @property
-    def series(self) -> Catalogue:
-        """The series of this table with their names, a :class:`Catalogue`."""
-        from siteline.catalogue import Catalogue
+    def series(self) -> Table:
+        """The series of this table with their labels, names and units, a table."""
+        if self.kind == "series":
+            return self
+        names, reason = self._known_names()
+        series, labels, found = self._handle.series(), self._labels, self._find_labels()
+        if labels is False:
+            labels = "machine"
+            found = _naming.find(labels, series, names, reason)
+        rows = _series.rows_of(names, series)
+        return _series.table(rows, names or _series.NO_NAMES, labels, self._tz, found)
 
-        names, _ = _names.catalogue_of(self._labels or "machine", self._handle.discovery())
-        return Catalogue._of_table(names, self._handle.series())
+    def _known_names(self) -> tuple[_series.Names | None, str | None]:
+        """Return the names of series, or why there are none."""
+        if self._names is None:
+            if isinstance(self._labels, Table):
+                return self._labels._known_names()
+            if self.kind != "series":
+                return _naming.names_of(self._handle.discovery())
+            object.__setattr__(self, "_names", _series.Names.of_frame(self._handle))
+        return self._names, None
 
     @property
     def report(self) -> Any:
         """The assumptions, findings and counts of the read.
 
-        It is a :class:`siteline.types.ReadReport`, or of a store a
-        :class:`siteline.types.StoreReport`. A table that was made of another one has the report of
-        that one.
+        It is a :class:`siteline.types.ReadReport`, of a store a
+        :class:`siteline.types.StoreReport`, of series a :class:`siteline.types.SeriesReport`. A
+        table that was made of another one has the report of that one.
         """
-        from siteline.types import ReadReport, StoreReport
+        from siteline.types import ReadReport, SeriesReport, StoreReport
 
+        if self.kind == "series":
+            return SeriesReport._restore(self._handle.report())
         found = self._find_labels()
         labels = {"names": found.reason, "labels": found.word}
         counts = self._handle.report()
@@ -129,13 +159,11 @@ class Table(Replaceable):
         """Count the rows. For a store, this mostly reads its directory and not its points."""
         return len(self._handle)
 
-    def _find_labels(self) -> _names.Found:
+    def _find_labels(self) -> _naming.Found:
         """Return the labels of this table; kept once names are known."""
         if self._found is not None:
             return self._found
-        found = _names.Found(None, None, None)
-        if self._labels is not False:
-            found = _names.find(self._labels, self._handle.series(), self._handle)
+        found = self._with_labels(self._labels)
         if found.reason is None:
             object.__setattr__(self, "_found", found)
         return found
@@ -144,10 +172,13 @@ class Table(Replaceable):
         """Return a label for each series; ``None`` without labels."""
         if labels is None or labels is self._labels:
             return self._find_labels().of_series
-        labels = _names.checked(labels)
+        return self._with_labels(_naming.checked(labels)).of_series
+
+    def _with_labels(self, labels: Labels) -> _naming.Found:
         if labels is False:
-            return None
-        return _names.find(labels, self._handle.series(), self._handle).of_series
+            return _naming.Found(None, None, None)
+        own = labels if isinstance(labels, Table) else self
+        return _naming.find(labels, self._handle.series(), *own._known_names())
 
     def _zone(self, tz: str | tzinfo | None) -> str:
         from siteline.frames import zone_name
@@ -275,7 +306,7 @@ class Table(Replaceable):
                 continue
             items = list(row.items())
             ids: Any = tuple(one for _, one in items[:5])
-            items.insert(5, ("label", shown.get(ids, joined(ids))))
+            items.insert(5, ("label", shown.get(ids, _series.joined(ids))))
             yield dict(items)
 
     @overload
@@ -283,7 +314,7 @@ class Table(Replaceable):
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
     def records(self, *, named: bool = False) -> Iterator[Any]:
-        """Return an iterator over the rows as dicts, with times in UTC and without labels.
+        """Return an iterator over the rows as dicts, with times in UTC. Only series have labels.
 
         Args:
             named: Points as ``Record`` tuples of the ten columns.
@@ -292,14 +323,16 @@ class Table(Replaceable):
             return self._handle.records(named)
         if named:
             raise self._misfit("records(named=True)")
-        return self._dicts(None)
+        return self._dicts(self._shown(None) if self.kind == "series" else None)
 
     def head(self, n: int = 5) -> Table:
         """Return the first rows."""
         return self._made(self._handle.first(n))
 
     def _made(self, handle: Frame, tz: str | None = None) -> Table:
-        return Table(handle, tz or self._tz, self._labels)
+        found = self._find_labels()
+        kept = found if found.reason is None else None
+        return Table(handle, tz or self._tz, self._labels, kept, self._names)
 
     def _misfit(self, what: str) -> QueryError:
         why, hint = _UNLIKE[self.kind]
@@ -333,18 +366,10 @@ class Table(Replaceable):
         >>> len(scan.collect().find(line="L1").series) <= len(scan.collect().series)
         True
         """
+        rows = _series.rows_of(self._known_names()[0], self._handle.series())
         labels = self._find_labels().of_series or {}
-        found = self.series.find(
-            None, site=site, line=line, machine=machine, device=device, tag=tag, unit=unit
-        )
-        kept: list[Ids] = [row.ids for row in found]
-        if text:
-            wanted = text.casefold()
-            with_text = {row.ids for row in found.find(text)}
-            kept = [
-                ids for ids in kept if ids in with_text or wanted in labels.get(ids, "").casefold()
-            ]
-        return self._made(self._handle.keep(kept))
+        levels = (site, line, machine, device, tag)
+        return self._made(self._handle.keep(_series.matching(rows, labels, text, levels, unit)))
 
     def pivot(self, values: str = "value") -> Table:
         """Return a table with one column for each series, named by its label.
@@ -362,7 +387,7 @@ class Table(Replaceable):
         >>> frame.index.name, frame.shape
         ('timestamp', (6, 12))
         """
-        if self.kind in ("pivoted", "gaps", "changes"):
+        if self.kind in ("pivoted", "gaps", "changes", "series"):
             raise self._misfit("pivot()")
         return self._made(self._handle.pivot(values))
 
@@ -511,14 +536,16 @@ class Table(Replaceable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
-        return _restored, (type(self), self._handle.state(), self._tz, self._kept_labels())
-
-    def _kept_labels(self) -> Labels:
-        """Return labels that need no discovery response, which a pickle does not contain."""
-        if not isinstance(self._labels, str) or self._handle.discovery() is None:
-            return self._labels
-        of_series = self._find_labels().of_series
-        return self.series if self._labels == "machine" else of_series or self._labels
+        found, (names, _) = self._find_labels(), self._known_names()
+        # A pickle contains no discovery response, only the names of its own series.
+        if names is not None and self.kind != "series":
+            named = [row for row in _series.rows_of(names, self._handle.series()) if row.listed]
+            names = _series.Names(named, names.report)
+        labels = self._labels
+        if not isinstance(labels, str | bool):
+            labels = found.of_series or {}
+        kept = found if found.reason is None else None
+        return _restored, (type(self), self._handle.state(), self._tz, labels, kept, names)
 
     def __repr__(self) -> str:
         """Count the rows and name their source. It reads no points of a store."""
@@ -529,6 +556,8 @@ class Table(Replaceable):
             what, read, _ = selection
             return f"<{name} {'changes of ' if self.kind == 'changes' else ''}{what}; {read}>"
         series = f"{len(frame.series())} series"
+        if self.kind == "series":
+            return f"<{name} {series}>"
         if self.kind not in ("points", "changes"):
             period = f", {frame.every} in {self._tz}" if frame.every else ""
             return f"<{name} {self.kind}: {counted(len(self), 'row')}, {series}{period}>"
@@ -543,12 +572,12 @@ class Table(Replaceable):
         return f"<{name} {points}, {series}, {pages}{missing}{through}>"
 
     def _repr_html_(self) -> str:
-        from siteline._display import html
+        from siteline._display import html, series_html
 
-        return html.table(self)
+        return series_html.series(self) if self.kind == "series" else html.table(self)
 
 
-def _restored(cls: type[Table], state: tuple[Any, ...], tz: str, labels: Labels) -> Table:
+def _restored(cls: type[Table], state: tuple[Any, ...], *shown: Any) -> Table:
     from siteline._core import Frame
 
-    return cls(Frame.restore(*state), tz, labels)
+    return cls(Frame.restore(*state), *shown)

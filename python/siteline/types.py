@@ -24,7 +24,7 @@ from siteline._records.requests import RequestEvent
 from siteline._records.series import Record, SeriesIds
 from siteline._records.store import Freed, StoreProgress, StoreShare
 from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
-from siteline._records.tables import ReadReport, StoreReport
+from siteline._records.tables import ReadReport, SeriesReport, StoreReport
 from siteline.errors import Attempt
 from siteline.page import PageDiff
 from siteline.scan import PageIterator
@@ -63,6 +63,7 @@ __all__ = [
     "RecordIterator",
     "RequestEvent",
     "SeriesIds",
+    "SeriesReport",
     "SkippedRange",
     "StoreProgress",
     "StoreReport",

@@ -2,8 +2,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod bookmark;
-mod catalogue;
 pub(crate) mod difference;
+mod discovery;
 pub(crate) mod failure;
 pub(crate) mod once;
 pub(crate) mod own_files;
@@ -35,7 +35,7 @@ use crate::bridge::process::{Inside, detached, guarded};
 use crate::bridge::runtime::{spawn_task, step};
 use crate::client::agent::{FoundAgent, refuse_settings};
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with};
-use crate::client::shape::PyShape;
+use crate::client::shape::shape_of;
 use crate::convert::clock::GivenClock;
 use crate::convert::state::record;
 use crate::convert::values::{Text, described};
@@ -182,14 +182,16 @@ impl PyClient {
         let credential =
             found.credential.as_ref().map_or_else(|| py.None(), |given| given.clone().unbind());
         let (credential, keywords) = (Mutex::new(credential), keywords.unbind());
-        Ok(Self { client, credential, notes, keywords, sandbox: PyOnceLock::new(), naming: Owned::default() })
+        let (sandbox, naming) = (PyOnceLock::new(), Owned::default());
+        let made = Self { client, credential, notes, keywords, sandbox, naming };
+        made.client.listed().set_shape(made.shape(py)?.discovery);
+        Ok(made)
     }
 
     /// The client's `shape`.
     pub(crate) fn shape(&self, py: Python<'_>) -> PyResult<Shape> {
         let given = self.keywords.bind(py).get_item("shape")?;
-        let given = given.map(Bound::cast_into::<PyShape>).transpose()?;
-        Ok(given.map(|shape| shape.get().0.clone()).unwrap_or_default())
+        given.map_or_else(|| Ok(Shape::default()), |given| shape_of(given.cast()?))
     }
 }
 

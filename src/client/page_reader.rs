@@ -86,9 +86,7 @@ impl PointSource for PageReader {
     fn fill(&self, py: Python<'_>) -> Call {
         let callback = self.callback.as_ref().map(|callback| callback.clone_ref(py));
         Call::new(self.buffer.get(), self.stream.read_next(), move |py, filled| {
-            filled
-                .map(|()| py.None())
-                .map_err(|failure| failed(py, callback.as_ref(), failure))
+            filled.map(|()| py.None()).map_err(|failure| failed(py, callback.as_ref(), failure))
         })
     }
 

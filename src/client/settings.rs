@@ -13,7 +13,7 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
-use crate::client::shape::PyShape;
+use crate::client::shape::shape_of;
 use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
 use crate::convert::zone::zone_or;
 use siteline_core::auth::{Authentication, ScopeSet};
@@ -239,11 +239,7 @@ fn set<'py>(
         "ca_bundle" => set_bundle(&mut transport.trust, given),
         "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
         "tz" => zone_or(given, Kind::ConfigError).map(|_| given.clone()),
-        "shape" => match given.cast::<PyDict>() {
-            // That of a profile.
-            Ok(members) => py.get_type::<PyShape>().call((), Some(members)),
-            Err(_) => Ok(given.cast::<PyShape>()?.clone().into_any()),
-        },
+        "shape" => shape_of(given.cast()?).map(|_| given.clone()),
         "agent" => given.extract::<String>()?.into_bound_py_any(py),
         // `allow_http` is a setting of the address.
         _ => given.extract::<bool>()?.into_bound_py_any(py),

@@ -517,9 +517,13 @@ impl Frame {
         }
     }
 
-    /// The newest discovery response of the client, where there was one.
-    fn discovery<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.listed().and_then(|listed| listed.raw()).map(|body| PyBytes::new(py, &body))
+    /// The newest discovery response of the client and where it has its series, if there was one.
+    fn discovery<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Option<(Bound<'py, PyBytes>, Bound<'py, PyAny>)>> {
+        let known = self.listed().and_then(|listed| listed.raw());
+        known.map(|(body, shape)| Ok((PyBytes::new(py, &body), dict(py, &shape)?))).transpose()
     }
 
     /// Start and end of the range, and the width of a bucket, in microseconds where known.
@@ -597,6 +601,9 @@ fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<
     if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
         return Ok(numbers.value(row).into_pyobject(py)?.into_any());
     }
+    if let Some(flags) = column.as_boolean_opt() {
+        return Ok(flags.value(row).into_pyobject(py)?.to_owned().into_any());
+    }
     if let Some(times) = column.as_primitive_opt::<TimestampMicrosecondType>() {
         return datetime_from_microseconds(py, times.value(row));
     }
@@ -649,10 +656,7 @@ pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
 }
 
 /// The `siteline.Table` of a frame.
-pub(crate) fn table_object<'py>(
-    py: Python<'py>,
-    frame: Frame,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn table_object<'py>(py: Python<'py>, frame: Frame) -> PyResult<Bound<'py, PyAny>> {
     py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 

@@ -117,7 +117,8 @@ enum Form {
 /// The state of a pickled frame: what it is, its rows, its provenance and its report.
 type State<'py> = (Bound<'py, PyAny>, Bound<'py, PyBytes>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-const KINDS: [&str; 6] = ["points", "changes", "resampled", "pivoted", "completeness", "gaps"];
+const KINDS: [&str; 7] =
+    ["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"];
 
 impl Frame {
     fn form(&self) -> PyResult<(Form, Option<RecordBatch>)> {
@@ -227,8 +228,9 @@ impl Frame {
                 });
             }
             Form::Rows { is_points, time, own } => {
-                let first = if is_points { own } else { 6 };
-                check_first(&batch, if is_points { 10 } else { 6 }).or_raise()?;
+                let key = if time.is_empty() { 5 } else { 6 };
+                let first = if is_points { own } else { key };
+                check_first(&batch, if is_points { 10 } else { key }).or_raise()?;
                 if first > batch.num_columns() {
                     return Err(foreign("it has too few columns")).or_raise();
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef, RecordBatch, make_array};
+use arrow_array::{Array as _, ArrayRef, RecordBatch, TimestampMicrosecondArray, make_array};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::prelude::*;
@@ -19,27 +19,32 @@ use crate::frame::shown::{LABEL, Shown};
 use siteline_core::data::{Identity, PointColumns};
 use siteline_core::error::Result;
 
-/// The five ids and the time.
-const KEY: usize = 6;
+/// The five ids.
+const IDS: usize = 5;
 
-/// Rows in memory: five ids and a time, the columns of points if they are points, and further columns.
+/// Rows in memory: five ids and mostly a time, the columns of points if they are points, and further columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
     pub(crate) points: Arc<PointColumns>,
     pub(crate) is_points: bool,
-    /// The name of the column of times.
-    time: &'static str,
+    /// The name of the column of times, if there is one.
+    time: Option<&'static str>,
     more: Vec<(FieldRef, ArrayRef)>,
 }
 
 impl Rows {
     pub(crate) fn of_points(points: Arc<PointColumns>) -> Self {
-        Self { points, is_points: true, time: "timestamp", more: Vec::new() }
+        Self { points, is_points: true, time: Some("timestamp"), more: Vec::new() }
     }
 
-    /// Rows of which only the series and the time are those of points.
-    pub(crate) fn keyed(points: PointColumns, time: &'static str) -> Self {
+    /// Rows of which only the series and the time are those of points; without a time only the series.
+    pub(crate) fn keyed(points: PointColumns, time: Option<&'static str>) -> Self {
         Self { points: Arc::new(points), is_points: false, time, more: Vec::new() }
+    }
+
+    /// The columns before the further ones that are not those of points.
+    fn key(&self) -> usize {
+        IDS + usize::from(self.time.is_some())
     }
 
     #[must_use]
@@ -51,7 +56,7 @@ impl Rows {
 
     /// Rows of a batch: `own` columns are the key or the points, the others further columns.
     pub(crate) fn of_batch(batch: &RecordBatch, is_points: bool, time: &str, own: usize) -> Self {
-        let time = if time == "start" { "start" } else { "timestamp" };
+        let time = ["start", "timestamp"].into_iter().find(|known| *known == time);
         let schema = batch.schema();
         let fields = schema.fields().iter().skip(own).cloned();
         let more = fields.zip(batch.columns().iter().skip(own).cloned()).collect();
@@ -62,8 +67,8 @@ impl Rows {
 
     /// Whether they are points, the name of the times, and the number of columns before the further ones.
     pub(crate) fn form(&self) -> (bool, &'static str, usize) {
-        let own = if self.is_points { self.points.schema().fields().len() } else { KEY };
-        (self.is_points, self.time, own)
+        let own = if self.is_points { self.points.schema().fields().len() } else { self.key() };
+        (self.is_points, self.time.unwrap_or_default(), own)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -72,9 +77,11 @@ impl Rows {
 
     fn plain_schema(&self) -> Schema {
         let own = self.points.schema();
-        let kept = if self.is_points { own.fields().len() } else { KEY };
+        let kept = if self.is_points { own.fields().len() } else { self.key() };
         let mut fields: Vec<FieldRef> = own.fields().iter().take(kept).cloned().collect();
-        fields[KEY - 1] = Arc::new(fields[KEY - 1].as_ref().clone().with_name(self.time));
+        if let Some(time) = self.time {
+            fields[IDS] = Arc::new(fields[IDS].as_ref().clone().with_name(time));
+        }
         fields.extend(self.more.iter().map(|(field, _)| Arc::clone(field)));
         Schema::new(fields)
     }
@@ -82,7 +89,7 @@ impl Rows {
     /// The rows without labels, in UTC.
     pub(crate) fn plain_batch(&self) -> Result<RecordBatch> {
         let own = self.points.batch()?;
-        let kept = if self.is_points { own.num_columns() } else { KEY };
+        let kept = if self.is_points { own.num_columns() } else { self.key() };
         let mut columns = own.columns()[..kept].to_vec();
         columns.extend(self.more.iter().map(|(_, column)| Arc::clone(column)));
         fitted(self.plain_schema(), columns)
@@ -98,7 +105,7 @@ impl Rows {
 
     /// The rows of a batch with the columns of these.
     pub(crate) fn replaced(&self, batch: &RecordBatch) -> Self {
-        let own = if self.is_points { batch.num_columns() - self.more.len() } else { KEY };
+        let own = if self.is_points { batch.num_columns() - self.more.len() } else { self.key() };
         let points = if self.is_points {
             let places: Vec<usize> = (0..own).collect();
             // These are columns of the batch.
@@ -106,7 +113,7 @@ impl Rows {
                 .project(&places)
                 .map_or_else(|_| (*self.points).clone(), |own| PointColumns::from_batch(&own))
         } else {
-            keys(batch)
+            keys(batch, own)
         };
         let columns = batch.columns()[own..].iter().cloned();
         let more = self.more.iter().map(|(field, _)| Arc::clone(field)).zip(columns).collect();
@@ -130,7 +137,7 @@ impl Rows {
     /// A numeric column, for `pivot`.
     pub(crate) fn column(&self, name: &str) -> Option<ArrayRef> {
         let plain = self.plain_batch().ok()?;
-        let place = plain.schema_ref().index_of(name).ok().filter(|place| *place >= KEY)?;
+        let place = plain.schema_ref().index_of(name).ok().filter(|place| *place >= self.key())?;
         let column = plain.column(place);
         matches!(column.data_type(), DataType::Float64 | DataType::Int64)
             .then(|| Arc::clone(column))
@@ -139,7 +146,7 @@ impl Rows {
     /// The names of the numeric columns.
     pub(crate) fn numeric(&self) -> Vec<String> {
         let schema = self.plain_schema();
-        let fields = schema.fields().iter().skip(KEY);
+        let fields = schema.fields().iter().skip(self.key());
         let numeric = |kind: &DataType| matches!(kind, DataType::Float64 | DataType::Int64);
         fields
             .filter(|field| numeric(field.data_type()))
@@ -161,10 +168,12 @@ impl Rows {
             let codes = bytes(py, points.envelopes.len(), codes)?;
             list.append((LABEL, "runs", codes, lengths, PyList::new(py, texts)?))?;
         }
-        list.append(timestamps(self.time, &points.timestamps, shown.zone()))?;
+        if let Some(time) = self.time {
+            list.append(timestamps(time, &points.timestamps, shown.zone()))?;
+        }
         if self.is_points {
             let schema = points.schema();
-            let names = schema.fields().iter().skip(KEY).map(|field| field.name().as_str());
+            let names = schema.fields().iter().skip(IDS + 1).map(|field| field.name().as_str());
             let [value, minimum, maximum] = points.numbers.each_ref().map(Memory::of);
             let mut names = names;
             for memory in [value, minimum, maximum] {
@@ -176,7 +185,7 @@ impl Rows {
             }
         }
         for (field, column) in &self.more {
-            further(py, &list, field.name(), column, shown.zone())?;
+            further(py, &list, field, column, shown.zone())?;
         }
         Ok(list)
     }
@@ -185,10 +194,11 @@ impl Rows {
 fn further(
     py: Python<'_>,
     list: &Bound<'_, PyList>,
-    name: &str,
+    field: &Field,
     column: &ArrayRef,
     zone: &str,
 ) -> PyResult<()> {
+    let name = field.name();
     if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
         list.append((name, "float", Memory::of(numbers)))
     } else if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
@@ -200,18 +210,26 @@ fn further(
         // A change is one of four.
         let rows = bytes(py, rows.len(), rows.iter().map(|code| [code.to_le_bytes()[0]]))?;
         list.append((name, "codes", rows, texts))
+    } else if let Some(texts) = column.as_string_opt::<i32>() {
+        list.append((name, "text", PyList::new(py, texts.iter())?))
+    } else if let Some(flags) = column.as_boolean_opt() {
+        list.append((name, "bool", PyList::new(py, flags.iter())?, field.is_nullable()))
     } else {
         list.append(timestamps(name, column.as_primitive(), zone))
     }
 }
 
-/// The series and times of a batch whose other columns are not those of points.
-fn keys(batch: &RecordBatch) -> PointColumns {
+/// The series and, if these are six columns, the times of a batch whose other columns are not those of points.
+fn keys(batch: &RecordBatch, key: usize) -> PointColumns {
     let nothing =
         PointColumns::from_batch(&RecordBatch::new_empty(siteline_core::data::schema(&[])));
     let (rows, plain) = (batch.num_rows(), siteline_core::data::schema(&[]));
-    let mut columns = batch.columns()[..KEY].to_vec();
-    let nulls = plain.fields().iter().skip(KEY);
+    let mut columns = batch.columns()[..key].to_vec();
+    if key == IDS {
+        let times = TimestampMicrosecondArray::from(vec![0; rows]);
+        columns.push(Arc::new(times.with_timezone("UTC")));
+    }
+    let nulls = plain.fields().iter().skip(IDS + 1);
     columns.extend(nulls.map(|field| arrow_array::new_null_array(field.data_type(), rows)));
     RecordBatch::try_new(plain, columns).map_or(nothing, |batch| PointColumns::from_batch(&batch))
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef};
+use arrow_array::{Array as _, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow_buffer::Buffer;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 use super::rows::Rows;
 use super::shown::Ids;
 use super::stored::Stored;
-use super::{Data, Frame, Origin, identities};
+use super::{Data, Facts, Frame, Origin, identities};
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
@@ -27,7 +27,7 @@ use siteline_core::client::table::Table;
 use siteline_core::data::reshape::{
     Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket, with_gaps,
 };
-use siteline_core::data::{Identity, PointColumns};
+use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::error::{Error, Kind, Result, excerpt};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
@@ -248,7 +248,7 @@ impl Frame {
         let rows = self.rows(py)?;
         let found =
             detached(py, || completeness(&rows.points, &expected, &mut grid))?.or_raise()?;
-        let rows = Rows::keyed(found.rows, "timestamp")
+        let rows = Rows::keyed(found.rows, Some("timestamp"))
             .with("share", false, Arc::new(found.share))
             .with("buckets", false, Arc::new(found.buckets))
             .with("missing", false, Arc::new(found.missing))
@@ -266,11 +266,9 @@ impl Frame {
         let expected = self.expected().or_raise()?;
         let rows = self.rows(py)?;
         let found = detached(py, || gap_list(&rows.points, &expected, longer))?.or_raise()?;
-        let rows = Rows::keyed(found.rows, "start").with("end", false, Arc::new(found.ends)).with(
-            "buckets",
-            false,
-            Arc::new(found.buckets),
-        );
+        let rows = Rows::keyed(found.rows, Some("start"))
+            .with("end", false, Arc::new(found.ends))
+            .with("buckets", false, Arc::new(found.buckets));
         self.made(py, "gaps", Data::Rows(rows))
     }
 
@@ -309,6 +307,42 @@ impl Frame {
             .or_raise()?;
             self.made(py, "pivoted", Data::Wide(Arc::new(wide)))
         })
+    }
+
+    /// A table of series, with columns of `text`, `flag`, `integer` and `float` values.
+    #[staticmethod]
+    fn of_series(
+        py: Python<'_>,
+        series: Vec<Ids>,
+        columns: Vec<(String, String, Bound<'_, PyAny>)>,
+        report: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let mut table = TableBuilder::new(series.len());
+        for identity in identities(series) {
+            table.push(0, [None; 3], None);
+            table.series(&identity);
+        }
+        let mut rows = Rows::keyed(table.finish().or_raise()?, None);
+        for (name, kind, values) in columns {
+            let column: ArrayRef = match kind.as_str() {
+                "text" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+                "flag" => Arc::new(BooleanArray::from(values.extract::<Vec<Option<bool>>>()?)),
+                "integer" => Arc::new(Int64Array::from(values.extract::<Vec<Option<i64>>>()?)),
+                _ => Arc::new(Float64Array::from(values.extract::<Vec<Option<f64>>>()?)),
+            };
+            rows = rows.with(&name, name != "listed", column);
+        }
+        let why = "a table of series has no buckets";
+        let facts = Facts {
+            provenance: PyDict::new(py).into_any().unbind(),
+            report,
+            listed: None,
+            expected: Err(Error::new(Kind::QueryError, why)),
+            interval_seconds: None,
+            bounds: None,
+            read: None,
+        };
+        Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
     }
 
     /// One table of several.

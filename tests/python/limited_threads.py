@@ -33,7 +33,7 @@ class Program:
         return len(self._clients[0].scan(**DAY).collect())
 
     def discover(self):
-        """Reads the catalogue."""
+        """Reads the discovery response."""
         return len(self._clients[0].discover())
 
     def sync(self):

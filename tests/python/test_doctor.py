@@ -224,6 +224,14 @@ def test_a_diagnosis_prints_draws_and_pickles(sandbox):
         diagnosis["none"]
 
 
+def test_a_list_of_causes_prints_as_lines(sandbox):
+    client = sandbox.client()
+    sandbox.revoke(client.subject)
+    lines = str(siteline.doctor(client)).splitlines()
+    assert sum(line.lstrip().startswith("- ") for line in lines) >= 3
+    assert not any("\\n" in line for line in lines)
+
+
 def test_the_command_says_what_it_sends(sandbox):
     done = run_command("doctor", env=sandbox.env())
     assert done.stderr == "siteline: sends at most one token, one discovery and one data request\n"

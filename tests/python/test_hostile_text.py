@@ -102,22 +102,22 @@ def test_the_core_has_the_same_rule(sandbox):
         assert shown.isprintable() or not escaped(chr(code)).isprintable(), hex(code)
 
 
-def test_tables_and_catalogues_of_hostile_names(evil):
+def test_tables_and_series_of_hostile_names(evil):
     with evil.client() as client:
         scan = client.scan(site=EVIL, line=EVIL, filters={"tagGuid": EVIL}, interval="1h", **DAY)
         table = scan.collect()
-        resources, catalogue = client.discover(), client.series()
+        resources, series = client.discover(), client.series()
         check_shown(client, scan, scan.query, table, next(scan.pages()), client.plan(scan))
         check_shown(
             table.resample("2h", "mean"), table.resample("2h", "mean").pivot(), table.completeness()
         )
-        check_shown(resources, catalogue, catalogue[0], catalogue.report, resources.diff({}))
-        assert {row.tag_guid for row in catalogue} == {EVIL}
+        check_shown(resources, series, series.report, resources.diff({}))
+        assert {row["tag_guid"] for row in series.records()} == {EVIL}
         assert {record["tag_guid"] for record in table.records()} == {EVIL}
         assert table.to_pandas()["tag_guid"].unique().tolist() == [EVIL]
         labelled = table.to_pandas(labels="machine")
         assert MARK in labelled["label"].iloc[0]
-        for plot in (table.plot(), table.plot(labels=catalogue, title=EVIL)):
+        for plot in (table.plot(), table.plot(labels=series, title=EVIL)):
             check_shown(plot)
             check(plot.alt)
             check(plot.svg if isinstance(plot.svg, str) else plot.svg(), is_html=True)

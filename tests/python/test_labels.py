@@ -28,12 +28,12 @@ def client(sandbox):
 
 
 @pytest.fixture(scope="module")
-def catalogue(client):
+def series(client):
     return client.series()
 
 
 @pytest.fixture(scope="module")
-def table(client, catalogue):
+def table(client, series):
     return client.scan(site="S1", **RANGE).collect()
 
 
@@ -54,21 +54,25 @@ def labels_of(frame):
 
 
 def label(row, first):
-    """The label of a row of the catalogue, beginning with this level."""
-    parts = [row.names[level] or row.ids[level] for level in range(first, 4)]
-    return " / ".join([*parts, f"{row.name} [{row.unit}]"])
+    """The label of a row of series, beginning with this level. The sandbox names no level."""
+    parts = [row[name] for name in IDS[first:4]]
+    return " / ".join([*parts, f"{row['name']} [{row['unit']}]"])
+
+
+def ids_of(row):
+    return tuple(row[name] for name in IDS)
 
 
 @pytest.fixture(scope="module")
-def expected(catalogue):
-    return {tuple(one.ids): label(one, 2) for one in catalogue if one.site_id == "S1"}
+def expected(series):
+    return {ids_of(one): label(one, 2) for one in series.find(site="S1").records()}
 
 
 @pytest.mark.parametrize("ids", ["str", "category"])
-def test_each_row_has_the_label_of_its_series(table, catalogue, expected, ids):
+def test_each_row_has_the_label_of_its_series(table, series, expected, ids):
     plain = table.to_pandas(ids=ids)
     by_tag = {ids[-1]: one for ids, one in expected.items()}
-    for labels in ("machine", catalogue, expected, by_tag):
+    for labels in ("machine", series, expected, by_tag):
         frame = table.to_pandas(ids=ids, labels=labels)
         assert labels_of(frame) == expected
         assert list(frame.columns).index("label") == 5
@@ -78,21 +82,31 @@ def test_each_row_has_the_label_of_its_series(table, catalogue, expected, ids):
 
 
 @pytest.mark.parametrize(("word", "first"), [("site", 0), ("line", 1), ("machine", 2)])
-def test_the_word_gives_the_first_part(table, catalogue, word, first):
+def test_the_word_gives_the_first_part(table, series, word, first):
     frame = table.to_pandas(labels=word)
-    rows = {tuple(one.ids): one for one in catalogue}
+    rows = {ids_of(one): one for one in series.records()}
     assert labels_of(frame) == {ids: label(rows[ids], first) for ids in labels_of(frame)}
 
 
-def test_equal_labels_use_the_next_depth(table, catalogue, expected):
+def test_equal_labels_use_the_next_depth(table, series, expected):
     shared = dict.fromkeys(expected, "same")
-    rows = {tuple(one.ids): one for one in catalogue}
+    reserved = {
+        ids: "timestamp" if number == 0 else f"name {number}" for number, ids in enumerate(expected)
+    }
+    rows = {ids_of(one): one for one in series.records()}
     # "name" is shared by machines, so the whole table has the device too.
     frame = table.to_pandas(labels="name")
     assert labels_of(frame) == {ids: label(rows[ids], 3) for ids in expected}
+    # Tags of a device have nothing above them that distinguishes them.
     frame = table.to_pandas(labels=shared)
     assert labels_of(frame) == {ids: " / ".join(ids) for ids in expected}
     assert table.to_pandas(labels=dict(list(shared.items())[:1]))["label"].nunique() == 12
+    devices = {ids: rows[ids]["name"] for ids in expected}
+    frame = table.to_pandas(labels=devices)
+    assert labels_of(frame) == {ids: f"{ids[3]} / {name}" for ids, name in devices.items()}
+    # A pivoted table has a column of this name.
+    pivot = table.pivot().to_polars(labels=reserved)
+    assert pivot.columns[:2] == ["timestamp", f"{next(iter(expected))[3]} / timestamp"]
 
 
 def test_polars_and_arrow_have_the_same_labels(table):
@@ -105,7 +119,7 @@ def test_polars_and_arrow_have_the_same_labels(table):
     assert not arrow.schema.field("label").nullable
 
 
-def test_labels_of_the_read_are_in_every_derived_table(client, catalogue, expected):
+def test_labels_of_the_read_are_in_every_derived_table(client, series, expected):
     scan = client.scan(site="S1", labels="machine", tz="Europe/Berlin", **RANGE)
     table = scan.collect()
     assert (table.report.labels, table.report.names) == ("machine", None)
@@ -116,24 +130,24 @@ def test_labels_of_the_read_are_in_every_derived_table(client, catalogue, expect
     pivot = table.pivot()
     assert pivot.to_pandas().columns.tolist() == list(expected.values())
     assert pivot.columns == ["timestamp", *expected.values()]
-    page = next(client.scan(site="S1", labels=catalogue, **RANGE).pages())
+    page = next(client.scan(site="S1", labels=series, **RANGE).pages())
     assert labels_of(page.to_pandas()).items() <= expected.items()
 
 
-def test_points_of_a_store_take_labels_batch_by_batch(store, catalogue, expected):
-    points = store.read("s1", "2026-11-18", "2026-11-19", labels=catalogue)
+def test_points_of_a_store_take_labels_batch_by_batch(store, series, expected):
+    points = store.read("s1", "2026-11-18", "2026-11-19", labels=series)
     assert labels_of(points.to_pandas()) == expected
     assert labels_of(points.to_polars().to_pandas()) == expected
     assert labels_of(points.to_arrow().to_pandas()) == expected
     assert points.pivot().columns == ["timestamp", *expected.values()]
 
 
-def test_changes_keep_their_column(store, catalogue):
+def test_changes_keep_their_column(store, series):
     changes = store.changes("s1", 0)
-    frame = changes.to_pandas(labels=catalogue)
+    frame = changes.to_pandas(labels=series)
     assert frame.columns[-1] == "change"
     pd.testing.assert_frame_equal(frame.drop(columns="label"), changes.to_pandas())
-    arrow = changes.to_arrow(labels=catalogue)
+    arrow = changes.to_arrow(labels=series)
     assert arrow.column_names[-1] == "change"
     assert arrow["change"].to_pylist() == frame["change"].tolist()
     assert arrow["label"].to_pylist() == frame["label"].tolist()

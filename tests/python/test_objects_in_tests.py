@@ -44,7 +44,7 @@ def objects(shared_sandbox, tmp_path_factory):
             "async scan": waiting.scan(**HOURLY),
             "async pages": waiting.scan(**HOURLY).pages(),
             "discovery": client.discover(),
-            "catalogue": client.discover().series,
+            "series": client.series(),
             "coverage": store.coverage(feed),
             "lateness": store.lateness(feed),
         }

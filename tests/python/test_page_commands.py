@@ -288,7 +288,7 @@ def test_an_agent_and_a_program_below_it(shell):
         assert output.readline().startswith("SITELINE_AGENT=unix:")
     program = """
 import siteline, sys
-print(sys.argv[1:], [series.line_id for series in siteline.Client().series()][:1])
+print(sys.argv[1:], [row["line_id"] for row in siteline.Client().series().records()][:1])
 """
     (shell.folder / "nightly.py").write_text(program, encoding="utf-8")
     assert "['--line', 'L2'] ['L" in shell.type(run)

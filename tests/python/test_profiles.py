@@ -165,7 +165,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     client = siteline.Client(profile="full")
     assert sorted(client.discover()) == ["sites", "subject"]
     assert client.tz == "Europe/Berlin"
-    assert client._handle.__getnewargs_ex__()[1]["shape"] == siteline.shapes.Shape(array="series")
+    assert client._handle.__getnewargs_ex__()[1]["shape"] == {"array": "series"}
     assert (config.parent / "plant.ledger").exists()
 
 

@@ -53,7 +53,7 @@ def test_no_cell_fails_or_warns(cells):
 
 
 def test_each_step_shows_what_it_is_about(cells):
-    assert "18 series" in shown(cells, "catalogue = client.series()")["text/html"]
+    assert "18 series" in shown(cells, "series = client.series()")["text/html"]
     assert "D31 / temperature [degC]" in shown(cells, 'find("temperature"')["text/html"]
     week = shown(cells, "week.plot")
     assert week["text/html"].count("<svg") == 1

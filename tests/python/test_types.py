@@ -90,6 +90,7 @@ def made(sandbox, tmp_path):
         "Progress": seen,
         "ReadReport": [table.report for table in reads],
         "RequestEvent": events,
+        "SeriesReport": [sandbox.client().series().report],
         "SkippedRange": [one for feed in feeds for one in feed.skipped],
         "StoreProgress": work,
         "StoreReport": [store.read("line-2", unread="keep").report],

@@ -13,7 +13,7 @@ from siteline._display import coverage_svg, coverage_text, html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
 from siteline.types import ReadReport, Record, RecordIterator
 
-Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps"]
+Kind = Literal["points", "changes", "resampled", "pivoted", "completeness", "gaps", "series"]
 
 
 def on_progress(now: siteline.types.Progress) -> None:

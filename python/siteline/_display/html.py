@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._counts import counted
 from siteline._display.elements import (
     AMBER,
@@ -34,14 +35,10 @@ from siteline.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from siteline._display.protocols import (
-        Client,
-        Query,
-        Scan,
-    )
     from siteline.page import Page
+    from siteline.scan import ScanBase
     from siteline.table import Table
-    from siteline.types import Allowance, ReadReport, StoreReport
+    from siteline.types import Allowance, Query, ReadReport, StoreReport
 
 __all__: list[str] = []
 
@@ -65,7 +62,7 @@ _FINDINGS = {
 }
 
 
-def client(shown: Client, name: str = "Client") -> str:
+def client(shown: Any, name: str = "Client") -> str:
     """Show the service, the subject, and what is left of the daily allowance."""
     rows = [
         ("subject", text(shown.subject, 200)),
@@ -86,7 +83,7 @@ def query(shown: Query) -> str:
     return card("Query", [], _parameters(shown))
 
 
-def scan(shown: Scan, name: str = "Scan") -> str:
+def scan(shown: ScanBase, name: str = "Scan") -> str:
     """Show the query, and the table if it was read."""
     read = shown.partial
     if read is None:
@@ -97,7 +94,7 @@ def scan(shown: Scan, name: str = "Scan") -> str:
 
 def table(shown: Table) -> str:
     """Show the origin of a table, its first series as lines, and its first rows."""
-    frame = shown._handle
+    frame = _doors.frame(shown)
     if not frame.is_in_memory:
         return _stored(shown)
     facts = _size(shown)
@@ -109,7 +106,7 @@ def table(shown: Table) -> str:
 
 def _stored(shown: Table) -> str:
     """Show the first points of a store, and what of the range has been read."""
-    selection = shown._handle.selection()
+    selection = _doors.frame(shown).selection()
     what, read, is_whole = selection or ("", "", True)
     first = shown.head(_DRAWN)
     facts = [text(what, 400), counted(len(first), "point") if len(first) < _DRAWN else ""]
@@ -144,7 +141,7 @@ def allowance_bar(shown: Allowance) -> str:
     )
 
 
-def _requests_today(shown: Client) -> str:
+def _requests_today(shown: Any) -> str:
     try:
         return allowance_bar(shown.allowance)
     except StoreError as error:
@@ -189,11 +186,11 @@ def _interval(shown: Query) -> str:
 
 
 def _size(shown: Table) -> list[str]:
-    source = shown._handle.provenance()
+    source = _doors.frame(shown).provenance()
     facts = [counted(len(shown), "point" if shown.kind in ("points", "changes") else "row")]
     if not source:
         return facts
-    facts.append(f"{len(shown._handle.series()):,} series")
+    facts.append(f"{len(_doors.frame(shown).series()):,} series")
     facts += [counted(source["pages"], "page")] if "pages" in source else []
     before = source.get("resumed_after_pages", 0)
     return [*facts, f"without {counted(before, 'earlier page')}"] if before else facts
@@ -201,7 +198,7 @@ def _size(shown: Table) -> list[str]:
 
 def _provenance(shown: Table) -> str:
     """Write where and when points were read, and the query; nothing for a sandbox's truth."""
-    source = shown._handle.provenance()
+    source = _doors.frame(shown).provenance()
     if not source:
         return ""
     if "host" not in source:
@@ -240,13 +237,13 @@ def _notes(report: ReadReport | StoreReport) -> str:
 def _points(shown: Table) -> str:
     if not len(shown):
         return muted("no points", "div")
-    return sparklines(shown._handle.preview()) + _first_rows(shown)
+    return sparklines(_doors.frame(shown).preview()) + _first_rows(shown)
 
 
 def _first_rows(shown: Table) -> str:
     if not len(shown):
         return muted("no rows", "div")
-    records = list(islice(shown._rows(), _ROWS))
+    records = list(islice(_doors.rows(shown), _ROWS))
     styles = [LEFT if n < _IDS_AND_TIME else RIGHT for n in range(len(records[0]))]
     head = zip(map(text, records[0]), styles, strict=True)
     rows = (zip(map(cell, one.values()), styles, strict=True) for one in records)

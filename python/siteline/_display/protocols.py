@@ -1,15 +1,13 @@
-"""The attributes that rendering reads, as protocols with the names of the rendered classes."""
+"""The records of the core that are rendered."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from siteline.table import Table
-    from siteline.types import Allowance
+    from siteline import Feed
 
 __all__: list[str] = []
 
@@ -49,86 +47,6 @@ class Preview(TypedDict):
     """The series, in the order of the points."""
 
 
-class SeriesInfo(Protocol):
-    """A series of a catalogue."""
-
-    @property
-    def tag_guid(self) -> str | None: ...
-    @property
-    def unit(self) -> str | None: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def names(self) -> tuple[str | None, ...]: ...
-    @property
-    def members(self) -> dict[str, Any]: ...
-    @property
-    def listed(self) -> bool: ...
-
-
-class Client(Protocol):
-    """A client."""
-
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def subject(self) -> str: ...
-    @property
-    def allowance(self) -> Allowance: ...
-    @property
-    def clock_skew(self) -> float | None: ...
-
-
-class Query(Protocol):
-    """A query."""
-
-    @property
-    def site(self) -> str | None: ...
-    @property
-    def line(self) -> str | None: ...
-    @property
-    def start(self) -> datetime | None: ...
-    @property
-    def end(self) -> datetime | None: ...
-    @property
-    def interval_seconds(self) -> int | None: ...
-    @property
-    def page_size(self) -> int | None: ...
-    @property
-    def filters(self) -> Mapping[str, Sequence[str]]: ...
-
-
-class Scan(Protocol):
-    """A scan."""
-
-    @property
-    def query(self) -> Query: ...
-    @property
-    def partial(self) -> Table | None: ...
-    @property
-    def bookmark(self) -> object: ...
-
-
-class Feed(Protocol):
-    """A feed."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def since(self) -> datetime: ...
-    @property
-    def settle_lag(self) -> timedelta: ...
-    @property
-    def overlap(self) -> timedelta: ...
-    @property
-    def lateness(self) -> timedelta: ...
-    @property
-    def window(self) -> timedelta: ...
-    def _asks(self) -> str: ...
-
-
 class FeedOverview(TypedDict):
     """How far a feed of a store is settled and read, and its sequence number."""
 
@@ -137,11 +55,3 @@ class FeedOverview(TypedDict):
     read_through: datetime | None
     newest: datetime | None
     sequence: int
-
-
-class Store(Protocol):
-    """A store, with an overview of its feeds."""
-
-    @property
-    def path(self) -> object: ...
-    def _overview(self) -> Sequence[FeedOverview]: ...

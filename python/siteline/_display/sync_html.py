@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from siteline import _doors
 from siteline._counts import counted
 from siteline._display import coverage_svg
 from siteline._display.calendar import skipped
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from siteline._display.protocols import Feed, Store
+    from siteline import Feed
+    from siteline.store import Store
     from siteline.types import Coverage, Delays, Lateness, Plan, SyncReport, Task
 
 __all__: list[str] = []
@@ -37,7 +39,10 @@ _TASKS = 12
 
 def feed(shown: Feed) -> str:
     """Show the query of a feed, and its durations."""
-    rows = [("query", text(shown._asks(), 300)), ("since", f"{to_microsecond(shown.since)} UTC")]
+    rows = [
+        ("query", text(_doors.asks(shown), 300)),
+        ("since", f"{to_microsecond(shown.since)} UTC"),
+    ]
     names = ("settle_lag", "overlap", "lateness", "window")
     rows += [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
     return card("Feed", [text(shown.name)], pairs(rows))
@@ -46,7 +51,7 @@ def feed(shown: Feed) -> str:
 def store(shown: Store) -> str:
     """Show the path of a store, and how far its feeds have been read."""
     try:
-        feeds = shown._overview()
+        feeds = _doors.overview(shown)
     except ClosedError:
         return card("Store", [text(shown.path, 200), "closed"])
     facts = [text(shown.path, 200), counted(len(feeds), "feed")]
@@ -55,7 +60,7 @@ def store(shown: Store) -> str:
     rows = [
         [
             (f"<b>{text(one['feed'].name)}</b>", LEFT),
-            (text(one["feed"]._asks(), 100), LEFT),
+            (text(_doors.asks(one["feed"]), 100), LEFT),
             (_through(one["settled_through"]), LEFT),
             (_through(one["read_through"]), LEFT),
             (_through(one["newest"]), LEFT),
@@ -90,7 +95,8 @@ def lateness(shown: Lateness) -> str:
 
 def _quantiles(one: Delays) -> list[tuple[str, str]]:
     counts = [(f"{one.count:,}", RIGHT), (f"{one.late:,}", RIGHT)]
-    return [*counts, *((delay or NONE, RIGHT) for delay in one._texts())]
+    delays = (one.median, one.p90, one.p95, one.p99, one.longest)
+    return [*counts, *((NONE if delay is None else duration(delay), RIGHT) for delay in delays)]
 
 
 def report(shown: SyncReport) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from siteline._records.diagnosis import Diagnosis
+from siteline.types import Diagnosis
 
 if TYPE_CHECKING:
     from siteline.aio import AsyncClient

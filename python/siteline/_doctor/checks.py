@@ -17,7 +17,7 @@ from siteline._doctor import (
     versions,
 )
 from siteline._doctor.seen import Seen, fail, skipped
-from siteline._records.diagnosis import Check, Diagnosis
+from siteline.types import Check, Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,8 +82,8 @@ def examine(look: Look) -> Diagnosis:
             causes[planned.id] = cause
     made = look.client if look.has_client else None
     subject = made.subject if made and look.is_subject_known else None
-    first = errors[0] if errors else None
-    return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks), first)
+    look.first_error = errors[0] if errors else None
+    return Diagnosis(made.base_url if made else None, subject, look.sends, tuple(checks))
 
 
 def _outcomes(planned: _Planned, look: Look, cause: str | None) -> Iterable[tuple[str, Seen]]:

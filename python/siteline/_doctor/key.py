@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._doctor.seen import Seen, fail, ok, skipped, told, warn
 from siteline._times import to_second
 from siteline.credentials import Credential, MutualTls
@@ -43,7 +44,7 @@ def key(look: Look) -> Seen | list[tuple[str, Seen]]:
                 do="Use the key that was enrolled, or enroll this one and have it approved.",
             )
         seen += ", which is enrolled"
-    file = credential._key_file
+    file = _doors.key_file(credential)
     if file is None:
         return ok(seen)
     seen += f"; {file}"

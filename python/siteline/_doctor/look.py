@@ -7,17 +7,16 @@ from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from siteline import _core
-from siteline.client import Client
+from siteline import _doors
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from siteline._core import _Way
-    from siteline._records.discovery import Discovery
     from siteline.aio import AsyncClient
+    from siteline.client import Client
     from siteline.credentials import Credential, MutualTls
     from siteline.page import Page
+    from siteline.types import Discovery
 
 __all__: list[str] = []
 
@@ -52,21 +51,20 @@ class Look:
         stores: list[str],
     ) -> None:
         """Look at nothing yet."""
-        # An AsyncClient has one inside.
-        self.given: Client | None = (
-            client if isinstance(client, Client | None) else Client._over(client._handle)
-        )
+        self.given = client
         self.profile, self.offline = profile, offline
         self.enrolled_jwk, self.stores = enrolled_jwk, stores
         self.key_error: Exception | None = None
         """Why there is no credential: then the client has one that nothing is signed with."""
         self.agent_error: Exception | None = None
         """Why the agent could not be asked whose tokens it has: then there is no client."""
+        self.first_error: BaseException | None = None
+        """The exception of the first check that failed: the command's exit status is its."""
         self.is_subject_known = True
         self.warnings: list[str] = []
         """What was warned of while the client was made."""
         self._client: Client | None = None
-        self._way: tuple[_Way, Exception | None] | None = None
+        self._way: tuple[Any, Exception | None] | None = None
         self._exchange: Exchange | None = None
         self._discovery: Read | None = None
         self._page: Read | None = None
@@ -90,9 +88,9 @@ class Look:
         return self._client is not None
 
     @property
-    def handle(self) -> _core.Client:
-        """The core's side of the client."""
-        return self.client._handle
+    def handle(self) -> Any:
+        """The inside of the client."""
+        return _doors.probe(self.client)
 
     @property
     def client(self) -> Client:
@@ -108,7 +106,8 @@ class Look:
     @property
     def credential(self) -> Credential | MutualTls:
         """Its credential."""
-        return self.handle.credential
+        credential: Credential | MutualTls = self.handle.credential
+        return credential
 
     @property
     def sends(self) -> str:
@@ -117,7 +116,7 @@ class Look:
             return "nothing: it is offline"
         return "at most one token, one discovery and one data request"
 
-    def way(self) -> tuple[_Way, Exception | None]:
+    def way(self) -> tuple[Any, Exception | None]:
         """Go the way to the service; how far it went, and why not further."""
         if self._way is None:
             self._way = self.handle.walk_path().wait()

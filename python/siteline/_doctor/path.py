@@ -81,7 +81,7 @@ def _not_tried() -> Seen:
 
 
 def _is_near(look: Look) -> bool:
-    host = look.way()[0]["service"].rpartition(":")[0].strip("[]")
+    host: str = look.way()[0]["service"].rpartition(":")[0].strip("[]")
     if _is_address(host):
         return ip_address(host).is_loopback
     return host == "localhost" or host.endswith(".localhost")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from siteline import _core
-from siteline._core import _paths, _sources
+from siteline import _doors
 from siteline._doctor.seen import Seen, fail, ok, warn
-from siteline.client import Client
 from siteline.credentials import Credential, PrivateKey
 from siteline.errors import AgentUnavailable, ConfigError, CredentialError, SitelineWarning
 
 if TYPE_CHECKING:
     from siteline._doctor.look import Look
+    from siteline.client import Client
 
 __all__: list[str] = []
 
@@ -21,8 +20,8 @@ __all__: list[str] = []
 def settings(look: Look) -> Seen:
     """Make the client, or take the one that was given."""
     if look.given is not None:
-        look.use(Client._over(look.given._handle.sending_once()))
-        names = ["base_url", "credential", *look.handle.settings()["given"]]
+        look.use(_doors.sending_once(look.given))
+        names = ["base_url", "credential", *_doors.settings(look.client)["given"]]
         return ok(f"{_whose(look)}; given in the program: {', '.join(names)}")
     told = _told(look)
     try:
@@ -39,7 +38,7 @@ def settings(look: Look) -> Seen:
 def _told(look: Look) -> dict[str, Any] | None:
     """Return where the settings are from; ``None`` where an agent may have what is missing."""
     try:
-        return _sources(look.profile)
+        return _doors.sources(look.profile)
     except ConfigError:
         return None
 
@@ -56,7 +55,7 @@ def _make(look: Look, told: dict[str, Any] | None) -> None:
             look.is_subject_known = subject is not None
             nothing = Credential(subject or "unknown", PrivateKey.generate(2048))
             look.use(_once(look.profile, credential=nothing))
-    file = None if look.has_agent else getattr(look.credential, "_key_file", None)
+    file = None if look.has_agent else _doors.key_file(look.credential)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
     # The check of the key looks at its file by itself.
     look.warnings = [text for text in texts if file is None or str(file) not in text]
@@ -64,8 +63,7 @@ def _make(look: Look, told: dict[str, Any] | None) -> None:
 
 def _once(profile: str | None, **options: Any) -> Client:
     """Make a client that sends each request once."""
-    handle = _core.Client(profile=profile, sends_once=True, **options)
-    return Client._over(handle)
+    return _doors.with_settings(profile=profile, sends_once=True, **options)
 
 
 def _whose(look: Look) -> str:
@@ -80,7 +78,7 @@ def _read(told: dict[str, Any] | None) -> str:
     by_profile = [name for name, variable in told["settings"] if not variable]
     parts = [f"set by {', '.join(by_variables)}"] if by_variables else []
     if told["profile"] is None:
-        file = _paths()["profiles"]
+        file = _doors.paths()["profiles"]
         parts.append("no profile" if file is None else f"no profile is read of {file}")
     else:
         names = f": {', '.join(by_profile)}" if by_profile else " has nothing that counts"

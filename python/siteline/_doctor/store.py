@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from siteline._counts import counted
 from siteline._doctor.seen import Seen, fail, ok, skipped, warn
-from siteline._store_files import free_bytes, permissions_of, size
+from siteline._doctor.store_files import free_bytes, permissions_of, size
 from siteline.errors import StoreBusy
 from siteline.store import Store
 

@@ -7,7 +7,7 @@ import re
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from siteline._core import __version__
+from siteline import __version__
 from siteline._doctor.seen import Seen, ok, warn
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
+from siteline import _doors
 from siteline._plots.axis import baseline, number_axis, room_for
 from siteline._plots.drawing import (
     GREY,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from siteline.store import Store
     from siteline.types import Allowance, Plan
 
 __all__: list[str] = []
@@ -49,14 +51,6 @@ class Part(NamedTuple):
     requests: int
 
 
-class PagesRead(Protocol):
-    """A store: its feeds, and when each of their pages was read."""
-
-    @property
-    def feeds(self) -> Mapping[str, object]: ...
-    def _page_times(self, feed: str) -> list[int]: ...
-
-
 class _Look(NamedTuple):
     colour: str
     opacity: float
@@ -64,7 +58,7 @@ class _Look(NamedTuple):
 
 
 def picture(
-    known: Allowance, stores: list[PagesRead], plan: Plan | None, now: datetime | None, days: int,
+    known: Allowance, stores: list[Store], plan: Plan | None, now: datetime | None, days: int,
     title: str | None, full: int,
 ) -> tuple[Drawing, list[Part]]:  # fmt: skip
     """Draw the bars of the days, and return what they are made of."""
@@ -98,12 +92,12 @@ def _of(used: int, limit: int | None) -> str:
     return f"{used:,}" if limit is None else f"{used:,} of {limit:,}"
 
 
-def _read(stores: list[PagesRead], starts: list[datetime]) -> list[Part]:
+def _read(stores: list[Store], starts: list[datetime]) -> list[Part]:
     """Count the pages of each feed on each day; feeds of one name in several stores are one."""
     counts: Counter[tuple[int, str]] = Counter()
     for store in stores:
         for name in store.feeds:
-            for at in store._page_times(name):
+            for at in _doors.page_times(store, name):
                 place = (from_microseconds(at) - starts[0]) // _DAY
                 if 0 <= place < len(starts):
                     counts[place, name] += 1

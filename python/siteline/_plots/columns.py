@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from siteline._core import Frame
 
 __all__: list[str] = []
 
@@ -51,7 +50,7 @@ class Points(NamedTuple):
         return first
 
 
-def points_of(source: Frame) -> Points:
+def points_of(source: Any) -> Points:
     """Read the columns of a source, once."""
     given, provenance = source.columns(None, None)
     columns: dict[str, Any] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
+from siteline import _doors
 from siteline._counts import counted
 from siteline._plots.axis import baseline, number_axis
 from siteline._plots.drawing import (
@@ -68,7 +69,7 @@ def picture(
     """Draw the curves, and return them."""
     shown = given[:panels]
     by_feed = [
-        [Curve(one.feed.name, kind, getattr(one, kind)._shares()) for kind in _COLOURS]
+        [Curve(one.feed.name, kind, _doors.curve(getattr(one, kind))) for kind in _COLOURS]
         for one in shown
     ]
     curves = [curve for own in by_feed for curve in own]
@@ -153,7 +154,10 @@ def _entries(one: Lateness, curves: list[Curve]) -> list[Entry]:
 
 
 def _quantiles(kind: str, delays: Delays) -> str:
-    half, _, _, p99, longest = delays._texts()
+    half, p99, longest = (
+        None if one is None else duration(one)
+        for one in (delays.median, delays.p99, delays.longest)
+    )
     return f"{delays.count:,} {kind}: half {half}, 99 % {p99}, all {longest}"
 
 

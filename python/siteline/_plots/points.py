@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from typing import Any
 
-    from siteline._core import Frame
     from siteline._plots.columns import Ids, Points
     from siteline._plots.points_text import Grid, Options
     from siteline._plots.series import Drawn, Name
@@ -59,7 +58,7 @@ class Picture(NamedTuple):
     widest: int | None
 
 
-def picture(source: Frame, grid: Grid, options: Options) -> Picture:
+def picture(source: Any, grid: Grid, options: Options) -> Picture:
     """Draw the first series of a source."""
     points = points_of(source)
     series = list(points.rows)

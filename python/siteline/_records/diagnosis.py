@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from siteline._counts import counted
-from siteline._escape import escaped
+from siteline._escape import escaped, escaped_lines
 from siteline._records.record import FrozenRecord
 
 __all__ = ["Check", "Diagnosis"]
@@ -41,9 +41,9 @@ class Check(FrozenRecord):
     def __str__(self) -> str:
         """Print lines of at most 80 characters, unless a word is longer."""
         head = f"{self.status:<{_STATUS}}{self.id:<{_ID}}"
-        lines = [*_wrapped(escaped(self.seen), "", "")]
+        lines = [*_wrapped(escaped_lines(self.seen), "", "")]
         if self.do:
-            lines += _wrapped(escaped(self.do), "do: ", "    ")
+            lines += _wrapped(escaped_lines(self.do), "do: ", "    ")
         indent = " " * (_STATUS + _ID)
         return "\n".join((head if n == 0 else indent) + line for n, line in enumerate(lines))
 
@@ -68,8 +68,6 @@ class Diagnosis(FrozenRecord):
     """The requests that it may send, as text."""
     checks: tuple[Check, ...]
     """The checks, causes before their effects."""
-    # The command derives its exit status from it.
-    _error: BaseException | None = field(default=None, repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -95,15 +93,13 @@ class Diagnosis(FrozenRecord):
 
     def __str__(self) -> str:
         """Print a line or more for each check, and the sum of them."""
-        return f"sends {escaped(self.sends)}\n\n{self._list()}"
+        return f"sends {escaped(self.sends)}\n\n" + "\n".join(
+            [*map(str, self.checks), "", self._sum()]
+        )
 
     def __repr__(self) -> str:
         """Show the sum of the checks."""
         return f"<Diagnosis {self._sum()}>"
-
-    def _list(self) -> str:
-        """Return the lines of the checks: the command says before them what it sends."""
-        return "\n".join([*map(str, self.checks), "", self._sum()])
 
     def _sum(self) -> str:
         counts: Counter[str] = Counter(check.status for check in self.checks)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from siteline._escape import escaped
 from siteline._records.differences import DiscoveryDiff, differences
-
-if TYPE_CHECKING:
-    from siteline.catalogue import Catalogue
 
 __all__ = ["Discovery"]
 
@@ -19,28 +16,26 @@ class Discovery(Mapping[str, Any]):
     """The body of the discovery response, unchanged (§4.2).
 
     A mapping over the complete JSON object. The interface does not describe its members. ``raw``
-    contains the bytes, and ``Discovery(raw)`` restores it. ``series`` are the series that siteline
-    recognises in it.
+    contains the bytes, and ``Discovery(raw)`` restores it.
 
     >>> resources = client.discover()
     >>> sorted(resources) == sorted(json.loads(resources.raw))
     True
     """
 
-    __slots__ = ("__weakref__", "_catalogue", "_parsed", "_raw")
+    __slots__ = ("__weakref__", "_parsed", "_raw")
     __module__ = "siteline.types"
 
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
         self._raw = bytes(raw)
         self._parsed: dict[str, Any] | None = json.loads(self._raw)
-        self._catalogue: Catalogue | None = None
 
     @classmethod
     def _of_client(cls, raw: bytes) -> Discovery:
         """Stores a body that the client has checked. The first access parses it."""
         discovery = cls.__new__(cls)
-        discovery._raw, discovery._parsed, discovery._catalogue = raw, None, None
+        discovery._raw, discovery._parsed = raw, None
         return discovery
 
     @property
@@ -53,20 +48,6 @@ class Discovery(Mapping[str, Any]):
     def raw(self) -> bytes:
         """The bytes of the body."""
         return self._raw
-
-    @property
-    def series(self) -> Catalogue:
-        """The series that are recognised in it, a :class:`Catalogue`; of another shape: ``shape=``
-        there.
-
-        >>> client.discover().series
-        <Catalogue 18 series, listed by discovery>
-        """
-        if self._catalogue is None:
-            from siteline.catalogue import Catalogue
-
-            self._catalogue = Catalogue(self)
-        return self._catalogue
 
     def diff(self, earlier: Mapping[str, Any]) -> DiscoveryDiff:
         """Return what was added, removed or changed since an earlier discovery response.

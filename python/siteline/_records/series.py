@@ -13,7 +13,8 @@ class SeriesIds(NamedTuple):
 
     The fields are ``site_id``, ``line_id``, ``machine_id``, ``device_id`` and ``tag_guid``.
 
-    >>> ids = scan.collect().series[0].ids
+    >>> row = next(scan.collect().series.records())
+    >>> ids = siteline.types.SeriesIds(*list(row.values())[:5])
     >>> ids.site_id, ids.line_id, ids.machine_id
     ('S1', 'L1', 'M1')
     """

@@ -1,7 +1,7 @@
-"""The reports of tables: what a read or a store gave, and what is missing."""
+"""The reports of tables: what a read, a store or discovery gave, and what is missing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
@@ -147,3 +147,36 @@ class StoreReport(FrozenRecord):
         given["settled"] = None if settled is None else _ranges(settled)
         given["newest"], given["complete"] = _time(coverage["newest"]), coverage["complete"]
         return cls(**given, **further)
+
+
+@dataclass(frozen=True)
+class SeriesReport(FrozenRecord):
+    """Where discovery has the series of a table, and what in it was not recognised.
+
+    Paths are such as ``sites[].lines[].lineId``: ``[]`` stands for the items of a list, ``{}`` for
+    the values of a mapping, whose names are ids.
+
+    >>> client.series().report.names
+    ('sites[].lines[].machines[].devices[].tags[].name',)
+    """
+
+    listed: int
+    """Series of the table that discovery lists."""
+    seen: int
+    """Series of the table that only data has."""
+    seen_is_complete: bool
+    """Whether the client remembers all series of its pages: at most 1,048,576."""
+    repeated: int
+    """Series that discovery lists again; the first one counts."""
+    not_ended: bool
+    """Whether the body has a cursor, so that it may be a part."""
+    series: tuple[str, ...]
+    """Where the series are."""
+    ids: dict[str, tuple[str, ...]] = field(hash=False)
+    """Where each of the five ids is, by the names of the columns."""
+    names: tuple[str, ...]
+    """Where names are."""
+    units: tuple[str, ...]
+    """Where units are."""
+    not_recognised: tuple[str, ...]
+    """Members that are not in the table."""

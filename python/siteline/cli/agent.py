@@ -92,6 +92,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         with _started(options, options.listen) as agent:
             status = _served(command, agent)
         return Outcome({}, "", status, has_written=True)
+    from siteline import _doors
     from siteline.cli.stopping import Stop, Stopped
     from siteline.cli.systemd import Notifier
 
@@ -102,7 +103,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         try:
             with stop.at_once():
                 while True:
-                    agent._wait(_DAY)
+                    _doors.wait(agent, _DAY)
         except Stopped:
             systemd.stopping()
         finally:
@@ -164,9 +165,9 @@ def _started(options: argparse.Namespace, listen: str | None) -> Agent:
 
 def _forbid_core_dumps() -> None:
     """Write no key to a disk when this process crashes. Commands that it runs may dump theirs."""
-    from siteline._core import _forbid_core_dumps as forbid
+    from siteline import _doors
 
-    forbid()
+    _doors.forbid_core_dumps()
 
 
 def _socket() -> str:
@@ -199,6 +200,7 @@ def _served(command: list[str], agent: Agent) -> int:
     import os
     import subprocess
 
+    from siteline import _doors
     from siteline._refusals import is_passing, no_process
     from siteline.errors import ConfigError
 
@@ -215,7 +217,7 @@ def _served(command: list[str], agent: Agent) -> int:
                 status = process.wait(_LOGS)
                 break
             except subprocess.TimeoutExpired:
-                agent._wait(0.0)
+                _doors.wait(agent, 0.0)
     # As a shell has it: 128 and the signal.
     return 128 - status if status < 0 else status
 

@@ -62,11 +62,10 @@ def _run(options: argparse.Namespace) -> Outcome:
     output = OutputFile(options)
     since = _sequence(options.since)
     with existing_store(options.store, read_only=True) as store, output.locked():
-        # Before the points are read: a page that comes in between is given again, and never missed.
-        reached = [one["sequence"] for one in store._overview() if one["feed"].name == options.feed]
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
         try:
             points = store.changes(options.feed, since, **bounds, unread=options.unread)
+            reached = points.report.sequence
             written = output.write(points, CHANGES)
         except UnreadRange as error:
             error.hint = (
@@ -78,7 +77,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         "store": options.store,
         "feed": options.feed,
         "since": since,
-        "next_since": reached[0],
+        "next_since": reached,
         "start": options.start,
         "end": options.end,
         "points": written.points,

@@ -71,14 +71,14 @@ def _print(options: argparse.Namespace, members: dict[str, Any], text: str) -> N
 
 def _compared(resources: dict[str, Any], last: Remembered | None) -> tuple[dict[str, Any], str]:
     """Return the members of the document, and the text."""
-    from siteline._records.differences import DiscoveryDiff, differences
     from siteline._times import to_minute
+    from siteline.types import Discovery, DiscoveryDiff
 
     if last is None:
         members = {"since": None, **DiscoveryDiff([], [], []).to_dict()}
         text = "There is nothing to compare with: no earlier body is remembered."
         return {"resources": resources, **members}, text
-    found = differences(last.resources, resources)
+    found = Discovery(json.dumps(resources).encode()).diff(last.resources)
     members = {"resources": resources, "since": last.seen, **found.to_dict()}
     since = f"since {to_minute(last.seen)} UTC"
     if not found:

@@ -51,6 +51,6 @@ def _run(options: argparse.Namespace) -> Outcome:
     say(f"siteline: sends {look.sends}")
     with look:
         diagnosis = examine(look)
-    error = diagnosis._error
+    error = look.first_error
     status = Exit.DONE if error is None else status_of(error)
-    return Outcome(diagnosis.to_dict(), diagnosis._list(), status)
+    return Outcome(diagnosis.to_dict(), str(diagnosis).partition("\n\n")[2], status)

@@ -18,10 +18,10 @@ def state_folder() -> Path:
 
 
 def _path(name: str, hint: str) -> Path:
-    from siteline._core import _paths
+    from siteline import _doors
     from siteline.errors import ConfigError
 
-    found = _paths()[name]
+    found = _doors.paths()[name]
     if found is None:
         raise ConfigError("There is no home folder.", hint=hint)
     return Path(found)

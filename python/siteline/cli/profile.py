@@ -73,8 +73,7 @@ def _check(members: dict[str, Any]) -> None:
     """
     import os
 
-    from siteline import Credential
-    from siteline._core import Client
+    from siteline import Credential, _doors
 
     of_credential = {
         *("base_url", "subject", "private_key_file", "password_command", "kid"),
@@ -91,7 +90,7 @@ def _check(members: dict[str, Any]) -> None:
         members.get("subject", "subject"), signer=bytes, public_jwk=public, **assertions
     )
     url = members["base_url"]
-    Client(url, credential=credential, ledger="memory", **settings).close()
+    _doors.with_settings(url, credential=credential, ledger="memory", **settings).close()
 
 
 def _missing(name: str) -> SitelineError | None:

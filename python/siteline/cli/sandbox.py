@@ -61,12 +61,12 @@ def add(commands: _Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> Outcome:
-    from siteline._core import HAS_SANDBOX
+    import siteline
     from siteline.cli.env_file import env_file
     from siteline.cli.stopping import Stop
     from siteline.errors import ConfigError
 
-    if not HAS_SANDBOX:
+    if "Sandbox" not in siteline.__all__:
         raise ConfigError(
             "This build of siteline has no sandbox: it was compiled without the Cargo feature "
             "`sandbox`.",

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline import _doors
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -141,7 +143,7 @@ class Spool:
     @property
     def pages(self) -> int:
         """The pages that were read so far."""
-        return sum(feed["sequence"] for feed in self._store._overview())
+        return sum(feed["sequence"] for feed in _doors.overview(self._store))
 
     def differences(self, wanted: Range) -> list[str]:
         """Say in which members another range differs from the one that is being read."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from siteline._doctor.store_files import size
 from siteline._escape import escaped
-from siteline._store_files import size
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
 from siteline.cli.output import Outcome, aligned
@@ -91,11 +91,11 @@ def _restored(options: argparse.Namespace) -> Outcome:
     import errno
     from os.path import exists, getsize
 
-    from siteline._core import _restore
+    from siteline import _doors
 
     if not exists(options.backup):
         raise FileNotFoundError(errno.ENOENT, "there is no backup", options.backup)
-    replaced = _restore(options.backup, options.store, progress=progress_of(options))
+    replaced = _doors.restore(options.backup, options.store, progress_of(options))
     count = getsize(options.store)
     members = {
         "backup": options.backup,
@@ -110,7 +110,7 @@ def _restored(options: argparse.Namespace) -> Outcome:
 
 
 def _info(options: argparse.Namespace) -> Outcome:
-    from siteline._store_files import files_of, free_bytes, permissions_of
+    from siteline._doctor.store_files import files_of, free_bytes, permissions_of
 
     path, feeds = read(
         options.store,

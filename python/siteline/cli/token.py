@@ -86,7 +86,9 @@ def _check(client: Client) -> _Check:
 
 def _scopes_of(client: Client) -> list[str]:
     """Return the scopes that the client asks for."""
-    scopes: list[str] = client._handle.settings()["scopes"]
+    from siteline import _doors
+
+    scopes: list[str] = _doors.settings(client)["scopes"]
     return scopes
 
 

@@ -6,10 +6,11 @@ import csv
 import io
 from itertools import islice
 from json import dumps
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._escape import escaped_json
-from siteline._records.series import Record
+from siteline.types import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,14 +29,10 @@ CHANGES = (*COLUMNS, "change")
 _ROWS = 4_096
 
 
-class _Ipc(Protocol):
-    def _ipc(self) -> Iterable[bytes]: ...
-
-
 def write_stream(points: Table, columns: Sequence[str], format: str, stream: BinaryIO) -> int:
     """Write all points as CSV, JSON lines or an Arrow IPC stream; return how many they are."""
     if format == "arrow":
-        for piece in cast("_Ipc", points)._ipc():
+        for piece in _doors.ipc(points):
             stream.write(piece)
         return len(points)
     # It raises where the points cannot be read: then the header is not written either.

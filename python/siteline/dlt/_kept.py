@@ -29,8 +29,8 @@ from dlt.common.storages.exceptions import (
 )
 from dlt.pipeline.state_sync import load_pipeline_state_from_destination
 
+from siteline import _doors
 from siteline.errors import ConfigError, StoreBusy, StoreError
-from siteline.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +80,7 @@ class KeptStates:
             return
         feeds = self._stored.setdefault("feeds", {})
         for feed, state in self._newer.items():
-            plain = Store._without_cursors(state)
+            plain = _doors.without_cursors(state)
             feeds[feed] = {"state": plain.decode()}
             if plain != state:
                 feeds[feed]["digest"] = self._write(state)

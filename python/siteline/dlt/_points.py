@@ -22,14 +22,13 @@ from dlt.common.destination.utils import resolve_merge_strategy
 from dlt.extract import DltResource
 from dlt.extract.hints import make_hints
 
-from siteline._core import Feed
+from siteline import Feed
 from siteline.dlt._kept import KeptStates
 from siteline.dlt._rows import COLUMNS, KEY, newest, rows_of
 
 if TYPE_CHECKING:
-    from siteline._core import SyncPages
     from siteline.client import Client
-    from siteline.types import SyncReport
+    from siteline.types import SyncPages, SyncReport
 
     _Step: TypeAlias = tuple[pa.Table | None, dict[str, bytes]]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from siteline import _core
+from siteline import _doors
 from siteline.client import Client
 from siteline.errors import ConfigError
 
@@ -85,7 +85,7 @@ class Access:
         given: dict[str, Any] = {}
         own = None
         try:
-            given = client._handle.__getnewargs_ex__()[1]
+            given = _doors.pickled(client)
             own = pickle.dumps(given)
         except TypeError as error:  # a key or passphrase that was given itself stays here
             _check_given(client, error)
@@ -97,7 +97,7 @@ class Access:
             settings,
             address,
             _variables(address, agent),
-            has_file=client._handle.settings()["ledger"] is not None,
+            has_file=_doors.settings(client)["ledger"] is not None,
         )
 
     @property
@@ -137,7 +137,7 @@ class Access:
                 "siteline.Agent(client, listen='https://...'), or name a profile.",
             )
         with self._with_variables():
-            return Client._over(_core.Client(self.base_url, **settings))
+            return _doors.with_settings(self.base_url, **settings)
 
     @contextmanager
     def _with_variables(self) -> Iterator[None]:
@@ -168,7 +168,7 @@ def _variables(address: str | None, agent: Agent | None) -> dict[str, str]:
 
 def _check_given(client: Client, error: TypeError) -> None:
     """Refuse a client whose settings would be others in its tasks, and say why."""
-    lost = [name for name in client._handle.settings()["given"] if name in _OWN]
+    lost = [name for name in _doors.settings(client)["given"] if name in _OWN]
     if lost:
         raise ConfigError(
             f"{', '.join(lost)} of the client cannot travel to tasks: {error}"

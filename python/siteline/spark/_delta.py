@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from siteline._core import Feed
+    from siteline import Feed
     from siteline.types import SyncReport
 
 _TYPES: dict[str, Any] = dict.fromkeys(IDS, "string") | {"timestamp": "timestamp"}

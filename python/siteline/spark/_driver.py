@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._warn import warn
 from siteline.agent import Agent
 from siteline.client import Client
@@ -144,7 +145,7 @@ def _is_closed(agent: Agent) -> bool:
 
 def _is_served(client: Client) -> bool:
     try:
-        return bool(client._handle.__getnewargs_ex__()[1].get("agent"))
+        return bool(_doors.pickled(client).get("agent"))
     except TypeError:  # a key that was given itself
         return False
 

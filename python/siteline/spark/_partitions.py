@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from siteline import Scan
     from siteline.client import Client
     from siteline.page import Page
-    from siteline.scan import Scan
 
 LEAST_PAGES = 10
 """Of a partition. The last page of each is partly filled, so that this costs a tenth at most."""

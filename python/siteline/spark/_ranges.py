@@ -12,7 +12,7 @@ from siteline.spark._partitions import LEAST_PAGES, longest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from siteline._core import Feed
+    from siteline import Feed
     from siteline.spark._partitions import Density
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from siteline import Scan
     from siteline.client import Client
-    from siteline.scan import Scan
     from siteline.spark._options import Options
     from siteline.types import Plan
 

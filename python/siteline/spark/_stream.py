@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from siteline._core import Feed
+from siteline import Feed
 from siteline._times import iso
 from siteline.client import Client
 from siteline.errors import AllowanceExhausted, ConfigError, FeedChanged
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from siteline.scan import Scan
+    from siteline import Scan
     from siteline.spark._reading import Reading
     from siteline.types import Allowance
 

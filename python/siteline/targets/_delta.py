@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._times import iso
 from siteline.errors import SitelineError, StoreBusy, StoreCorrupt
 from siteline.targets import _refusals, _shared
@@ -152,7 +153,7 @@ class Delta(_shared.SharedTarget):
         kept = (
             f"{equals('feed', feed)} and cast(withdrawn as int) = 0"  # 1.6.0 fails without the cast
         )
-        ranges = _shared.settled_ranges(state) if state else []
+        ranges = _doors.settled(state) if state else []
         times = [f"timestamp >= '{iso(a)}' and timestamp < '{iso(b)}'" for a, b in ranges]
         where = f"{kept} and ({' or '.join(times) or 'false'})"
         return self._lake.read(f"select {_POINT}, sequence from t where {where}", t=points)

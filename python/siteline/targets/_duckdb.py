@@ -6,6 +6,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.frames import missing
 from siteline.targets import _duckdb_sql as sql
@@ -153,7 +154,7 @@ class DuckDB(_shared.SharedTarget):
             raise
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        values = dict[str, Any](feed=feed, state=state, settled=_shared.settled_ranges(state))
+        values = dict[str, Any](feed=feed, state=state, settled=_doors.settled(state))
         if page is None:
             self._run(sql.STATE, **values)
             return 0, 0, 0, 0

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.frames import missing
 from siteline.targets import _postgres_sql as sql
@@ -85,7 +86,7 @@ class Postgres(_shared.SharedTarget):
             raise _refusals.unstorable(self._place, feed, text, _refusals.CORRECT) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
-        settled = ",".join(f"[{start},{end})" for start, end in _shared.settled_ranges(state))
+        settled = ",".join(f"[{start},{end})" for start, end in _doors.settled(state))
         with self._transaction() as cursor:
             counts = (0, 0, 0) if page is None else self._write(cursor, feed, page)
             self._run(cursor, sql.SET_STATE, feed, state, f"{{{settled}}}", True)

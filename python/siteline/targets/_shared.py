@@ -66,13 +66,6 @@ class SharedTarget(ABC):
         self.close()
 
 
-def settled_ranges(state: bytes) -> list[tuple[datetime, datetime]]:
-    """Return the ranges of a feed that are settled, half-open, ascending and apart."""
-    from siteline.store import Store
-
-    return Store._settled_of(state)
-
-
 @contextmanager
 def held_in_process(place: str, feed: str) -> Iterator[None]:
     """Hold a feed of a place (a resolved path) within this process.

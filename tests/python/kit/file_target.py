@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import siteline
-from siteline.targets._shared import SharedTarget, settled_ranges
+from siteline import _doors
+from siteline.targets._shared import SharedTarget
 
 from kit.flagging_store import FlaggingStore
 from kit.target_rows import KEY, KNOWN
@@ -101,7 +102,7 @@ class FileTarget(SharedTarget):
 
     def settled(self, feed):
         points = self.read()["points"]
-        ranges = settled_ranges(points.states[feed])
+        ranges = _doors.settled(points.states[feed])
         rows = [
             (*key[1:], *values)
             for key, (values, _, withdrawn) in points.rows.items()

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::discovery_body::{DiscoveryBody, KINDS};
-use crate::data::Query;
+use crate::data::{DiscoveryShape, Query};
 use crate::lock::Mutex;
 
 /// At most so many queries are remembered as logged.
@@ -24,19 +24,29 @@ struct State {
     body: Option<DiscoveryBody>,
     /// Queries without their range whose unlisted ids were logged.
     logged: HashSet<Query>,
+    /// Where the user says that the body has its series.
+    shape: Option<DiscoveryShape>,
 }
 
 impl ListedIds {
     /// Replaces what is known by a discovery response.
     pub(crate) fn learn(&self, body: &Bytes) {
         let Ok(found) = DiscoveryBody::read(body) else { return };
-        let raw = Some(body.clone());
-        *self.0.lock() = State { raw, body: Some(found), logged: HashSet::new() };
+        let mut state = self.0.lock();
+        state.raw = Some(body.clone());
+        state.body = Some(found);
+        state.logged.clear();
     }
 
-    /// The newest discovery response, as it came.
-    pub fn raw(&self) -> Option<Bytes> {
-        self.0.lock().raw.clone()
+    /// States where discovery responses have their series.
+    pub fn set_shape(&self, shape: Option<DiscoveryShape>) {
+        self.0.lock().shape = shape;
+    }
+
+    /// The newest discovery response as it came, and where it has its series if the user stated that.
+    pub fn raw(&self) -> Option<(Bytes, Option<DiscoveryShape>)> {
+        let state = self.0.lock();
+        Some((state.raw.clone()?, state.shape.clone()))
     }
 
     /// The ids of a query that the discovery response does not have, such as `line "L7"`. None before

@@ -1,4 +1,4 @@
-//! [`SeenSeries`]: the series that the pages of a client had, for a catalogue where discovery names none.
+//! [`SeenSeries`]: the series that the pages of a client had, for `client.series()` if discovery lists none.
 
 use std::collections::BTreeSet;
 

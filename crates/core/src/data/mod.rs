@@ -50,5 +50,5 @@ pub use query::{Query, QueryInput};
 pub use report::PageReport;
 pub use schema::COLUMN_NAMES;
 pub use schema::schema;
-pub use shape::{MissingCursor, Shape, TimestampForm};
+pub use shape::{DiscoveryShape, MissingCursor, Shape, TimestampForm};
 pub use table::TableBuilder;

@@ -72,6 +72,30 @@ pub struct Shape {
     pub maximum: String,
     /// The point's member for the number of readings in the bucket.
     pub sample_count: String,
+    /// Where a discovery response has series, ids, names and units.
+    pub discovery: Option<DiscoveryShape>,
+}
+
+/// Where a discovery response has its series, their ids, names and units (§4.2): names of members, or paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscoveryShape {
+    /// The path of the objects that are series.
+    pub series: Option<String>,
+    /// The id of the site.
+    pub site: Option<String>,
+    /// The id of the line.
+    pub line: Option<String>,
+    /// The id of the machine.
+    pub machine: Option<String>,
+    /// The id of the device.
+    pub device: Option<String>,
+    /// The tag GUID.
+    pub tag: Option<String>,
+    /// The name of the series.
+    pub name: Option<String>,
+    /// The unit of the series.
+    pub unit: Option<String>,
 }
 
 impl Default for Shape {
@@ -90,6 +114,7 @@ impl Default for Shape {
             minimum: "minimum".to_owned(),
             maximum: "maximum".to_owned(),
             sample_count: "sampleCount".to_owned(),
+            discovery: None,
         }
     }
 }

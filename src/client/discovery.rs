@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
 use crate::client::PyClient;
+use crate::convert::state::dict;
 use crate::convert::values::discovery;
 use crate::frame::ids;
 use siteline_core::client::Client;
@@ -30,9 +32,8 @@ impl PyClient {
     pub(crate) fn names(&self, deadline: Deadline) -> Option<Call> {
         let naming = Arc::clone(self.naming.get_or_init(Arc::default));
         let client = self.client.clone();
-        let is_known = |client: &Client, is_refused: bool| {
-            is_refused || client.listed().raw().is_some()
-        };
+        let is_known =
+            |client: &Client, is_refused: bool| is_refused || client.listed().raw().is_some();
         if is_known(&client, naming.try_lock().is_ok_and(|is_refused| *is_refused)) {
             return None;
         }
@@ -63,10 +64,18 @@ impl PyClient {
         self.asked(discovery)
     }
 
-    /// Gives the `siteline.Catalogue` of the body, and of the series that pages of the client had.
-    fn series(&self, shape: Option<Py<PyAny>>) -> Call {
+    /// Gives the body, where it has its series, the ids of the series that pages of the client had, and whether
+    /// these are all.
+    fn series(&self) -> Call {
         let client = self.client.clone();
-        self.asked(move |py, body| catalogue(py, &client, discovery(py, body)?, shape))
+        self.asked(move |py, body| {
+            let body = body.or_raise()?;
+            let shape = client.listed().raw().and_then(|(_, shape)| shape);
+            let (seen, is_all) = client.seen().all();
+            let seen: Vec<_> = seen.iter().map(|one| ids(py, one)).collect::<PyResult<_>>()?;
+            let found = (PyBytes::new(py, &body), dict(py, &shape)?, seen, is_all);
+            Ok(found.into_pyobject(py)?.into_any())
+        })
     }
 }
 
@@ -87,16 +96,4 @@ fn ends_read(kind: Kind) -> bool {
         | Kind::TransportError => true,
         _ => false,
     }
-}
-
-fn catalogue<'py>(
-    py: Python<'py>,
-    client: &Client,
-    found: Bound<'py, PyAny>,
-    shape: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (series, is_all) = client.seen().all();
-    let series: Vec<_> = series.iter().map(|one| ids(py, one)).collect::<PyResult<_>>()?;
-    let class = py.import("siteline.catalogue")?.getattr("Catalogue")?;
-    class.call_method1("_of_client", (found, shape, series, is_all))
 }

@@ -1,0 +1,158 @@
+"""The inside of clients, tables and stores, for the satellites.
+
+``cli``, ``doctor``, display, plots, targets, Spark, dlt and OpenTelemetry use public names. They
+take from here what the public API does not have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from siteline import Feed, _core
+    from siteline.agent import Agent
+    from siteline.aio import AsyncClient
+    from siteline.client import Client
+    from siteline.credentials import Credential, MutualTls
+    from siteline.store import Store
+    from siteline.table import Table
+    from siteline.types import Delays
+
+__all__: list[str] = []
+
+
+def instrument(client: Client | AsyncClient | None, observer: _core._Instrument | None) -> None:
+    """Set the observer of a client's requests and revisions; ``None`` for all clients.
+
+    OpenTelemetry is independent of ``on_request``, which belongs to the user.
+    """
+    from siteline import _core
+
+    if client is None:
+        _core._instrument(observer)
+    else:
+        client._handle.instrument(observer)
+
+
+def settings(client: Client) -> dict[str, Any]:
+    """Return the settings in effect, and in ``given`` the names of those that were given."""
+    return client._handle.settings()
+
+
+def pickled(client: Client) -> dict[str, Any]:
+    """Return the keywords of a pickle, which Spark changes for clients in tasks.
+
+    Raises:
+        TypeError: A setting, such as a key, cannot be pickled.
+    """
+    return client._handle.__getnewargs_ex__()[1]
+
+
+def with_settings(base_url: str | None = None, **keywords: Any) -> Client:
+    """Make a client of the keywords of profiles, which include the fields of ``Http``."""
+    from siteline import _core
+    from siteline.client import Client
+
+    return Client._over(_core.Client(base_url, **keywords))
+
+
+def sending_once(client: Client | AsyncClient) -> Client:
+    """Return a client with the same ledger and token that repeats no request, for the doctor."""
+    from siteline.client import Client
+
+    return Client._over(client._handle.sending_once())
+
+
+def probe(client: Client) -> _core.Client:
+    """Return what the doctor examines: the connection, the token, the assertion, the ledger."""
+    return client._handle
+
+
+def paths() -> dict[str, str | None]:
+    """Return the file of profiles and the folder of the ledgers."""
+    from siteline._core import _paths
+
+    return _paths()
+
+
+def sources(profile: str | None) -> dict[str, Any]:
+    """Return the source of each setting."""
+    from siteline._core import _sources
+
+    return _sources(profile)
+
+
+def forbid_core_dumps() -> None:
+    """Write no memory of this process to a disk when it crashes."""
+    from siteline._core import _forbid_core_dumps
+
+    _forbid_core_dumps()
+
+
+def wait(agent: Agent, seconds: float) -> None:
+    """Wait, and emit the log records of the agent meanwhile."""
+    agent._wait(seconds)
+
+
+def frame(table: Table) -> _core.Frame:
+    """Return the frame of a table: display draws its preview without reading all points."""
+    return table._handle
+
+
+def rows(table: Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows as the files have them, with labels, in the zone of the table."""
+    return table._rows()
+
+
+def ipc(table: Table) -> Iterator[bytes]:
+    """Yield an Arrow IPC stream, for which the command needs no pyarrow."""
+    return table._ipc()
+
+
+def restore(backup: str, store: str, progress: Any) -> bool:
+    """Make a store of its backup; return whether it replaced one."""
+    from siteline._core import _restore
+
+    return _restore(backup, store, progress=progress)
+
+
+def overview(store: Store) -> Sequence[Any]:
+    """Return how far each feed of a store is settled and read, without reading its windows."""
+    return store._overview()
+
+
+def page_times(store: Store, feed: str) -> list[int]:
+    """Return when each page of a feed was stored, in microseconds, for a plot of the allowance."""
+    return store._page_times(feed)
+
+
+def without_cursors(state: bytes) -> bytes:
+    """Return a state without its cursors, because other users can read the states of dlt."""
+    from siteline.store import Store
+
+    return Store._without_cursors(state)
+
+
+def settled(state: bytes) -> list[tuple[datetime, datetime]]:
+    """Return the settled ranges of a feed's state, joined, for the views of targets."""
+    from siteline.store import Store
+
+    return Store._settled_of(state)
+
+
+def asks(feed: Feed) -> str:
+    """Return the query of a feed as one line."""
+    return feed._asks()
+
+
+def curve(delays: Delays) -> list[tuple[int, float]]:
+    """Return the share that has arrived by each delay in seconds, for its plot."""
+    return delays._shares()
+
+
+def key_file(credential: Credential | MutualTls) -> str | None:
+    """Return the file of a private key: the doctor looks at its permissions."""
+    return getattr(credential, "_key_file", None)

@@ -1,0 +1,245 @@
+"""Names and units of series, and the tables of kind "series" that are made of them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from siteline._discovered import LEVELS, Ids
+from siteline.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from siteline._core import Frame
+    from siteline._labels import Labels
+    from siteline.table import Table
+
+__all__: list[str] = []
+
+_UNNAMED = (None,) * len(LEVELS)
+_LEVEL_NAMES = tuple(f"{level}_name" for level in LEVELS[:-1])
+_OWN = 9
+"""The columns of every table of series, without the label."""
+
+
+class Row(NamedTuple):
+    """A series, with what discovery lists of it."""
+
+    ids: Ids
+    names: tuple[str | None, ...]
+    """The names of site, line, machine and device, and its own."""
+    unit: str | None
+    path: str
+    """The names, or ids, of the levels above and its own, joined."""
+    listed: bool
+    """Whether discovery lists it."""
+    members: dict[str, Any]
+    """Further members."""
+
+
+class Names:
+    """The names and units of series."""
+
+    __slots__ = ("_by_ids", "_by_tag", "report", "rows")
+
+    def __init__(self, rows: list[Row], report: dict[str, Any]) -> None:
+        """Index the rows by their ids."""
+        self.rows, self.report = rows, report
+        self._by_ids = {row.ids: row for row in rows}
+        self._by_tag: dict[str | None, list[Row]] = defaultdict(list)
+        for row in rows:
+            self._by_tag[row.ids[-1]].append(row)
+
+    @classmethod
+    def of_body(cls, body: Mapping[str, Any], shape: Mapping[str, Any] | None = None) -> Names:
+        """Find the series of a discovery response."""
+        from siteline._discovery_shape import DiscoveryShape, read
+
+        found, places = read(body, DiscoveryShape(**shape) if shape else None)
+        rows: dict[Ids, Row] = {}
+        for one in found:
+            path = " / ".join(one.parts)
+            rows.setdefault(one.ids, Row(one.ids, one.names, one.unit, path, True, one.members))
+        columns = (*(f"{level}_id" for level in LEVELS[:-1]), "tag_guid")
+        ids = {name: tuple(places.ids[level]) for level, name in enumerate(columns)}
+        report = {
+            "repeated": len(found) - len(rows),
+            "not_ended": any("cursor" in name.lower() and body[name] for name in body),
+            "series": tuple(places.series),
+            "ids": ids,
+            "names": tuple(places.names),
+            "units": tuple(places.units),
+            "not_recognised": tuple(places.unrecognised()),
+        }
+        return cls(list(rows.values()), report)
+
+    @classmethod
+    def of_frame(cls, frame: Frame) -> Names:
+        """Read the rows of a table of series."""
+        rows = []
+        for given in frame.dicts(0, len(frame)):
+            values = list(given.values())
+            site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
+            further = dict(list(given.items())[_OWN:])
+            above = tuple(further.pop(level, None) for level in _LEVEL_NAMES)
+            ids = (site, line, machine, device, tag)
+            rows.append(Row(ids, (*above, name), unit, path, listed, further))
+        return cls(rows, frame.report())
+
+    def row(self, ids: Ids) -> Row | None:
+        """Return the row of a series. Discovery may have fewer ids than pages."""
+        exact = self._by_ids.get(ids)
+        if exact is not None or ids[-1] is None:
+            return exact
+        of_tag = [
+            row
+            for row in self._by_tag.get(ids[-1], ())
+            if all(one is None or one == other for one, other in zip(row.ids, ids, strict=True))
+        ]
+        return of_tag[0] if len(of_tag) == 1 else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the rows."""
+        return Names, (self.rows, self.report)
+
+
+NO_NAMES = Names.of_body({})
+
+
+def joined(ids: Iterable[str | None]) -> str:
+    """Return the ids of a series as one text."""
+    return " / ".join(id or "" for id in ids)
+
+
+def rows_of(names: Names | None, series: Iterable[Ids]) -> list[Row]:
+    """Return a row for each series. One that has no names has its ids as path."""
+    rows = []
+    for ids in series:
+        row = None if names is None else names.row(ids)
+        if row is None:
+            row = Row(ids, _UNNAMED, None, " / ".join(filter(None, ids)), False, {})
+        rows.append(row._replace(ids=ids))
+    return rows
+
+
+def of_client(
+    body: bytes,
+    shape: Mapping[str, Any] | None,
+    seen: Sequence[Ids],
+    is_all: bool,
+    labels: Labels = "machine",
+) -> Table:
+    """Return the series of a discovery response. If it lists none, those that pages had."""
+    from siteline._warn import warn
+
+    names = Names.of_body(json.loads(body), shape)
+    if names.report["not_ended"]:
+        warn(["The discovery body has a cursor: it may list only a part of the series."])
+    if not names.rows:
+        which = f"{len(seen):,} series of data" if seen else "none was read yet"
+        warn(
+            [
+                "Discovery lists no series that siteline recognises, so the table has those that "
+                f"pages of this client had: {which}. report.not_recognised lists the members of "
+                "the body; Client(shape=Shape(discovery=DiscoveryShape(...))) states where the "
+                "series are."
+            ]
+        )
+    rows = names.rows or rows_of(None, dict.fromkeys(seen))
+    return table(rows, names, labels, is_all=is_all)
+
+
+def table(
+    rows: list[Row],
+    names: Names,
+    labels: Labels,
+    tz: str | None = None,
+    found: Any = None,
+    *,
+    is_all: bool = True,
+) -> Table:
+    """Return the table of these series."""
+    from siteline._core import Frame
+    from siteline.table import Table
+
+    listed = sum(row.listed for row in rows)
+    report = {**names.report, "listed": listed, "seen": len(rows) - listed}
+    report = {**report, "seen_is_complete": is_all}
+    frame = Frame.of_series([row.ids for row in rows], _columns(rows), report)
+    return Table(frame, tz, labels, found, Names(rows, report))
+
+
+def _columns(rows: list[Row]) -> list[tuple[str, str, list[Any]]]:
+    """Return the columns: the name, the kind and the values."""
+    columns: list[tuple[str, str, list[Any]]] = [
+        ("name", "text", [row.names[-1] for row in rows]),
+        ("unit", "text", [row.unit for row in rows]),
+        ("path", "text", [row.path for row in rows]),
+        ("listed", "flag", [row.listed for row in rows]),
+    ]
+    for level, name in enumerate(_LEVEL_NAMES):
+        names = [row.names[level] for row in rows]
+        if any(names):
+            columns.append((name, "text", names))
+    known = {name for name, _, _ in columns} | {f"{level}_id" for level in LEVELS[:-1]}
+    known |= {"tag_guid", "label"}
+    for member in dict.fromkeys(name for row in rows for name in row.members):
+        name = member
+        while name in known:
+            name += "_"
+        known.add(name)
+        columns.append((name, *_typed([row.members.get(member) for row in rows])))
+    return columns
+
+
+def _typed(values: list[Any]) -> tuple[str, list[Any]]:
+    """Return values of one type as they are, others as JSON text."""
+    there = [value for value in values if value is not None]
+    kinds = {type(value) for value in there}
+    if len(kinds) == 1 and (kind := kinds.pop()) in (str, bool, float):
+        return {str: "text", bool: "flag", float: "float"}[kind], values
+    if there and all(type(value) is int and abs(value) < 1 << 63 for value in there):
+        return "integer", values
+    return "text", [None if value is None else json.dumps(value) for value in values]
+
+
+def matching(
+    rows: list[Row],
+    labels: Mapping[Ids, str],
+    text: str | None,
+    levels: Sequence[Any],
+    unit: Any,
+) -> list[Ids]:
+    """Return the series that contain a text, and have these ids or names and units."""
+    wanted = (text or "").casefold()
+    given = [
+        None if one is None else _texts(name, one)
+        for name, one in zip((*LEVELS, "unit"), (*levels, unit), strict=True)
+    ]
+    return [
+        row.ids
+        for row in rows
+        if all(
+            of is None or row.ids[level] in of or row.names[level] in of
+            for level, of in enumerate(given[:-1])
+        )
+        and (given[-1] is None or row.unit in given[-1])
+        and (not wanted or wanted in _searched(row, labels))
+    ]
+
+
+def _searched(row: Row, labels: Mapping[Ids, str]) -> str:
+    texts = [*filter(None, [*row.ids, *row.names, row.unit, labels.get(row.ids), row.path])]
+    return "\n".join([*texts, json.dumps(row.members, ensure_ascii=False)]).casefold()
+
+
+def _texts(name: str, given: Any) -> set[str | None]:
+    """Return one id or several as texts."""
+    several = [given] if isinstance(given, (str, int)) else given
+    try:
+        return {None if one is None else str(one) for one in several}
+    except TypeError:
+        kind = type(given).__name__
+        raise QueryError(f"{name}= is an id or a list of ids; this is a {kind}.") from None
