@@ -14,7 +14,7 @@ feed = siteline.Feed(
     site="S1",
     line="L2",
     interval="5m",
-    since="2026-11-10T00:00Z",
+    start="2026-11-10T00:00Z",
     page_size=2_000,
     lateness="1d",  # a day is final after it has been read again, one day after its end
 )

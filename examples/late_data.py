@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import siteline
 
-feed = siteline.Feed("oven", line="L7", interval="1h", since="2026-10-24T00:00Z")
+feed = siteline.Feed("oven", line="L7", interval="1h", start="2026-10-24T00:00Z")
 
 # A temperature each hour. The gateway was offline on the 17th: the afternoon is nine hours late.
 times = pd.date_range("2026-10-24", "2026-11-22", freq="1h", tz="UTC", inclusive="left")
@@ -41,12 +41,12 @@ with (
     sandbox.revise("2026-11-17T08:00Z", 212.0, line="L7", tag="temperature")  # a correction
     client.sync(feed, store)
     print(f"A day later, beyond the overlap of an hour: {hours()} hours, still provisional")
-    print(store.coverage(feed, sandbox.clock.now()), end="\n\n")
+    print(store.coverage(feed, now=sandbox.clock.now()), end="\n\n")
 
     sandbox.clock.advance("1d")
     report = client.sync(feed, store)
     print(f"After the lateness the day was read again: {hours()} hours, final")
-    print(report, store.coverage(feed, sandbox.clock.now()), sep="\n", end="\n\n")
+    print(report, store.coverage(feed, now=sandbox.clock.now()), sep="\n", end="\n\n")
 
     # Results that depend on these numbers are computed again for the changed points only.
     changes = store.changes(feed, since=first, end="2026-11-18T00:00Z").to_pandas()
@@ -57,4 +57,4 @@ with (
 
     sandbox.clock.advance("10h")  # for the image: a night without a sync
     if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(store.coverage(feed, sandbox.clock.now()).to_svg())
+        Path(sys.argv[1]).write_text(store.coverage(feed, now=sandbox.clock.now()).to_svg())

@@ -32,7 +32,7 @@ def of_a_store(sandbox: siteline.Sandbox, path: Path) -> dict[str, siteline.plot
             site="S1",
             line=f"L{line}",
             interval="30m",
-            since=f"2026-11-{day:02}T00:00Z",
+            start=f"2026-11-{day:02}T00:00Z",
             page_size=500,
             audit_pages=4,
         )

@@ -64,9 +64,9 @@ mod _core {
     #[pymodule_export]
     use super::sandbox::PySandbox;
     #[pymodule_export]
-    use super::store::PyStore;
+    use super::store::feed::FeedHandle;
     #[pymodule_export]
-    use super::store::feed::PyFeed;
+    use super::store::{StateHandle, StoreHandle};
     #[pymodule_export]
     use super::sync::pull::PySyncPages;
 

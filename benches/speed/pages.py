@@ -68,7 +68,7 @@ def captured(size: str = "narrow", page: int = 10_000, batch: Any = None) -> tup
     stop = START + timedelta(minutes=SIZES[size][1])
     # One window for all data, so that one chain reads it.
     feed = siteline.Feed(
-        FEED, site="S1", interval="1m", since=START, page_size=page, window="70d", lateness="1d"
+        FEED, site="S1", interval="1m", start=START, page_size=page, window="70d", lateness="1d"
     )
     last = frame(size)
     draw = np.random.default_rng(11).uniform(0, 1, len(last))

@@ -75,7 +75,7 @@ def feeds(concurrency: str) -> Figures:
     """A sync of forty feeds, each a chain of two pages that are answered after 50 ms."""
     client, _ = ours()
     feeds = [
-        siteline.Feed(f"feed {number}", site="slow", line=f"L{number}", interval="1m", since=START)
+        siteline.Feed(f"feed {number}", site="slow", line=f"L{number}", interval="1m", start=START)
         for number in range(FEEDS)
     ]
     stop = START + timedelta(hours=2)

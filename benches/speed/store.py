@@ -96,7 +96,7 @@ def synced(size: str) -> Figures:
         pages, stop = "wide", START + timedelta(minutes=PAGES * WIDE_SLICE)
     client, _ = ours()
     # The window of this width that begins before the data ends after it: one chain reads all.
-    feed = siteline.Feed(FEED, site=pages, since=START, interval=60, page_size=10_000, window="64d")
+    feed = siteline.Feed(FEED, site=pages, start=START, interval=60, page_size=10_000, window="64d")
     with _folder() as (path, figures):
         with siteline.Store(path) as store:
             with timing() as spent:
@@ -113,7 +113,7 @@ def _sandbox(**since: int) -> Iterator[tuple[Any, Any, Any, Path]]:
     now = "2026-11-20T00:00:00Z"
     with siteline.Sandbox(now=now, late=False) as sandbox, _folder() as (path, _):
         begin = sandbox.clock.now() - timedelta(**since)
-        feed = siteline.Feed(FEED, site="S1", interval="1m", since=begin, page_size=10_000)
+        feed = siteline.Feed(FEED, site="S1", interval="1m", start=begin, page_size=10_000)
         yield sandbox, sandbox.client(), feed, path
 
 
@@ -137,7 +137,7 @@ def plan() -> Figures:
     """Processor seconds of a plan of two thousand feeds that have been read once."""
     with _sandbox(hours=1) as (sandbox, client, feed, path), siteline.Store(path) as store:
         hourly = partial(siteline.Feed, site="S1", line="L2", interval="1h", overlap="0s")
-        feeds = [hourly(f"feed {number}", since=feed.since) for number in range(2_000)]
+        feeds = [hourly(f"feed {number}", start=feed.start) for number in range(2_000)]
         first = client.sync(feeds, store)
         sandbox.clock.advance("1h")
         plan, figures = timed(lambda: client.plan(feeds, store))
@@ -151,7 +151,7 @@ def many(millions: str) -> Figures:
     # The site of the sandbox has a million points in 58 days of minutes.
     with _sandbox(days=58 * int(millions)) as (_, client, feed, path):
         with siteline.Store(path) as store:
-            early = client.sync(feed, store, until=feed.since + timedelta(days=1))
+            early = client.sync(feed, store, until=feed.start + timedelta(days=1))
             late = client.sync(feed, store)
         points = early.inserted + late.inserted
         if not early.complete or not late.complete or points < int(millions) * 950_000:

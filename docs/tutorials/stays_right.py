@@ -17,7 +17,7 @@ client = sandbox.client(daily_allowance=200)
 
 # %%
 feed = siteline.Feed(
-    "line-1", site="S1", line="L1", interval="30m", since="2026-11-01", audit_pages=4
+    "line-1", site="S1", line="L1", interval="30m", start="2026-11-01", audit_pages=4
 )
 store = siteline.Store("plant.siteline")
 first = client.sync(feed, store)

@@ -93,7 +93,7 @@ except siteline.errors.AllowanceExhausted as error:
 # %%
 small.clock.advance("1d")
 feed = siteline.Feed(
-    "line-2", site="S1", line="L2", interval="5m", since="2026-11-18", page_size=300
+    "line-2", site="S1", line="L2", interval="5m", start="2026-11-18", page_size=300
 )
 store = siteline.Store("plant.siteline")
 report = poor.sync(feed, store)

@@ -23,10 +23,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
-from siteline._core import (
-    Feed,
-    __version__,
-)
+from siteline._core import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
+    from siteline.feed import Feed
     from siteline.page import Page
     from siteline.sandbox import Sandbox
     from siteline.scan import Scan
@@ -73,6 +71,7 @@ _MODULES = {
     "aio": ("AsyncClient",),
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
+    "feed": ("Feed",),
     "page": ("Page",),
     "sandbox": ("Sandbox",),
     "scan": ("Scan",),

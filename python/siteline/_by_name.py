@@ -37,6 +37,7 @@ def _imports() -> None:
         client,
         credentials,
         errors,
+        feed,
         frames,
         page,
         plots,
@@ -50,4 +51,4 @@ def _imports() -> None:
         testing,
         types,
     )
-    from siteline._display import html, sync_html
+    from siteline._display import html

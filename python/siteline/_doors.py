@@ -114,9 +114,13 @@ def ipc(table: Table) -> Iterator[bytes]:
 
 def restore(backup: str, store: str, progress: Any) -> bool:
     """Make a store of its backup; return whether it replaced one."""
-    from siteline._core import _restore
+    from os.path import basename
 
-    return _restore(backup, store, progress=progress)
+    from siteline._core import _restore
+    from siteline.store import reported
+
+    with reported(f"restore {basename(store)}", progress) as report:
+        return _restore(backup, store, report)
 
 
 def overview(store: Store) -> Sequence[Any]:
@@ -131,16 +135,16 @@ def page_times(store: Store, feed: str) -> list[int]:
 
 def without_cursors(state: bytes) -> bytes:
     """Return a state without its cursors, because other users can read the states of dlt."""
-    from siteline.store import Store
+    from siteline._core import StateHandle
 
-    return Store._without_cursors(state)
+    return StateHandle(state).without_cursors()
 
 
 def settled(state: bytes) -> list[tuple[datetime, datetime]]:
     """Return the settled ranges of a feed's state, joined, for the views of targets."""
-    from siteline.store import Store
+    from siteline._core import StateHandle
 
-    return Store._settled_of(state)
+    return StateHandle(state).settled()
 
 
 def asks(feed: Feed) -> str:

@@ -27,11 +27,11 @@ from typing import (
 )
 
 from siteline._awaiting import KnownStates, async_target
-from siteline._core import Feed
 from siteline._handles import OfThisProcess
 from siteline._keywords import check, like
 from siteline._patching import Replaceable
 from siteline.client import Client, _Settings
+from siteline.feed import Feed
 from siteline.frames import check_options
 from siteline.scan import BOOKMARK, Pages, Scan, ScanBase, taking
 
@@ -152,7 +152,7 @@ class AsyncClient(_Settings):
 
         >>> import asyncio
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> async def main(states):
         ...     async with sandbox.async_client() as client:
         ...         async for page, state in client.sync_pages(feed, states):
@@ -243,7 +243,7 @@ class AsyncSyncPages(Replaceable):
 
     >>> import asyncio
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> async def main():
     ...     async with sandbox.async_client() as client:
     ...         async with client.sync_pages(feed) as pages:

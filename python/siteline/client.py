@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from siteline._core import (
-        Feed,
         SyncPages,
         _Duration,
         _Filter,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from siteline._labels import Labels
     from siteline.aio import AsyncScan
     from siteline.credentials import Credential, MutualTls
+    from siteline.feed import Feed
     from siteline.shapes import Shape
     from siteline.store import Store
     from siteline.table import Table
@@ -408,7 +408,7 @@ class Client(_Settings):
             store: A :class:`Store`, or a target of yours: :class:`StoreTarget`.
             until: Limits the run to data before this time. By default now minus the settle lag.
             reread: A range ``(start, end)``, or a list of ranges, to read again. Parts before a
-                feed's ``since`` or within its ``settle_lag`` of now are left out.
+                feed's ``start`` or within its ``settle_lag`` of now are left out.
             wait: How long to wait for feeds that another run writes to (``"5m"``). By default not
                 at all. Only for a :class:`Store`.
             deadline: The longest time of the whole run.
@@ -427,7 +427,7 @@ class Client(_Settings):
                 the others have been read.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
@@ -479,7 +479,7 @@ class Client(_Settings):
             progress: As of :meth:`scan`.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> rows, states = {}, {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     for record in page.records() if page is not None else ():

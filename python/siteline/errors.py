@@ -564,7 +564,7 @@ class StoreError(SitelineError):
 class StoreBusy(StoreError):
     """Another sync has locked the feed, in any process. No request was made: call again later.
 
-    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
     >>> def meanwhile(progress):
     ...     client.sync(feed, siteline.Store("plant.siteline"))
     >>> client.sync(feed, siteline.Store("plant.siteline"), progress=meanwhile)
@@ -578,7 +578,7 @@ class StoreFull(StoreError, OSError):
     """No space is left for the store. What was applied stays: free some space, and sync again.
 
     >>> try:
-    ...     feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    ...     feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
     ...     report = client.sync(feed, siteline.Store("plant.siteline"))
     ... except siteline.errors.StoreFull as error:
     ...     print("free some space, then sync again:", error)
@@ -609,7 +609,7 @@ class FeedChanged(StoreError):
     and lets a feed begin earlier.
 
     >>> store = siteline.Store("plant.siteline")
-    >>> feed = {"site": "S1", "interval": "1h", "since": "2026-11-19T00:00Z"}
+    >>> feed = {"site": "S1", "interval": "1h", "start": "2026-11-19T00:00Z"}
     >>> report = client.sync(siteline.Feed("plant", **feed), store)
     >>> client.sync(siteline.Feed("plant", **feed, line="L1"), store)
     Traceback (most recent call last):
@@ -626,7 +626,7 @@ class UnreadRange(StoreError):
     :meth:`Client.sync` reads what is due; ``unread="warn"`` leaves such parts out.
 
     >>> store = siteline.Store("plant.siteline")
-    >>> feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-18T00:00Z")
+    >>> feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-18T00:00Z")
     >>> report = client.sync(feed, store)
     >>> try:
     ...     frame = store.read(feed, "2026-11-17T00:00Z", "2026-11-19T00:00Z").to_pandas()

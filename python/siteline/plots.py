@@ -167,7 +167,7 @@ def coverage(
     Raises :class:`QueryError` without a feed, and for a zone, ``width`` or ``rows`` that is none.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> store = siteline.Store("plant.siteline")
     >>> _ = client.sync(feed, store)
     >>> now = sandbox.clock.now()
@@ -203,7 +203,7 @@ def lateness(
     ``"revisions"``), ``delay``, and ``share``, of what came by then, from 0 to 1.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> store = siteline.Store("plant.siteline")
     >>> _ = client.sync(feed, store)
     >>> siteline.plots.lateness(store.lateness("line-2")).alt
@@ -251,7 +251,7 @@ def allowance(
     Raises :class:`QueryError` for a ``now`` that is not in the day of ``known``.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> store = siteline.Store("plant.siteline")
     >>> client = sandbox.client(daily_allowance=100)
     >>> _ = client.sync(feed, store)

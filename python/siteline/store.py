@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from siteline import _core, _labels, _series
+from siteline import _labels, _series
+from siteline._core import StoreHandle
+from siteline._escape import escaped
+from siteline._keywords import explained
+from siteline._patching import Replaceable
+from siteline._records.coverage import Coverage
+from siteline._records.lateness import Lateness
+from siteline._records.store import Freed
 from siteline.errors import QueryError
+from siteline.feed import Feed
+from siteline.frames import zone_name
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import date, datetime, tzinfo
+    from os import PathLike
+    from pathlib import Path
 
-    from siteline._core import Feed
+    from siteline._core import Scan, _StoreProgressArg
     from siteline._labels import Labels
+    from siteline.page import Page
     from siteline.types import FeedReport, SyncReport
 
     _Time = datetime | date | str
@@ -21,11 +35,12 @@ if TYPE_CHECKING:
     _Series = Iterable[Sequence[str | None]] | Sequence[str | None] | None
     _Since = SyncReport | FeedReport | int | datetime | date | str
     _Unread = Literal["error", "warn", "keep"]
+    _Share = Literal["group-read", "group"] | None
 
 __all__ = ["Store"]
 
 
-class Store(_core.Store):
+class Store(Replaceable):
     """One file with every version of every point of some feeds, and how far each has been read.
 
     ``client.sync()`` writes each page with its bookmark and checkpoint in one transaction, so it
@@ -35,6 +50,9 @@ class Store(_core.Store):
 
     Args:
         path: The file. It is made if there is none, and must be on a local disk.
+        tz: The zone of dates and of times without an offset, and of timestamps in its tables.
+        labels: The names of series in its tables: see ``client.scan()``. A store has no names of
+            its own: give ``client.series()`` or a mapping.
         read_only: Write nothing and make no file. Whatever would write raises ``StoreError``.
         share: Who else may use it. A store is for its owner only (mode 0600). ``"group-read"``
             (0640) lets the file's group read it, ``"group"`` (0660) also write. If its owner gives
@@ -47,7 +65,7 @@ class Store(_core.Store):
         StoreFull: if the disk is full.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> with siteline.Store("plant.siteline") as store:
     ...     report = client.sync(feed, store)
     ...     frame = store.read("line-2").to_pandas()
@@ -55,6 +73,38 @@ class Store(_core.Store):
     (['timestamp', 'value'], True)
     """
 
+    __slots__ = ("_handle", "_labels", "_tz")
+
+    @explained
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        tz: str | tzinfo = "UTC",
+        labels: Labels = False,
+        read_only: bool = False,
+        share: _Share = None,
+    ) -> None:
+        """Open the file, or make it."""
+        self._tz, self._labels = zone_name(tz), _labels.checked(labels)
+        self._handle = StoreHandle(path, read_only, share)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._handle.path
+
+    @property
+    def tz(self) -> str:
+        """The zone of dates and of times without an offset, and of timestamps in tables."""
+        return self._tz
+
+    @property
+    def feeds(self) -> dict[str, Feed]:
+        """The feeds as the store knows them, by name, sorted."""
+        return {name: Feed._of(handle) for name, handle in self._handle.feeds().items()}
+
+    @explained
     def read(
         self,
         feed: Feed | str,
@@ -93,9 +143,9 @@ class Store(_core.Store):
                 ``final``, otherwise ``"keep"``, because a page boundary can omit a point.
             unread: Handling of parts of the range that were never read to their end: ``"error"``,
                 ``"warn"`` (leave them out) or ``"keep"`` (the points that have arrived).
-            tz: The zone of dates and times without an offset, and of timestamps in frames.
-            labels: Names of series: see ``client.scan()``. A store has no names of its own:
-                give ``client.series()`` or a mapping.
+            tz: The zone of dates and times without an offset, and of timestamps in frames. By
+                default the store's.
+            labels: The names of series. By default the store's.
 
         Raises:
             UnreadRange: if a part of a named range is unread.
@@ -103,7 +153,7 @@ class Store(_core.Store):
             StoreError: for an unknown feed.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> report = client.sync(feed, store)
         >>> store.read("line-2", "2026-11-16", "2026-11-17", final=True).report.complete
@@ -115,6 +165,7 @@ class Store(_core.Store):
             feed, (start, end), tz, picked, final, as_of, None, withdrawn, unread, labels
         )
 
+    @explained
     def changes(
         self,
         feed: Feed | str,
@@ -147,7 +198,7 @@ class Store(_core.Store):
             QueryError: if the report is of another feed, or of pages that the store has not.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> first = client.sync(feed, store)
         >>> sandbox.clock.advance("6h")
@@ -156,7 +207,7 @@ class Store(_core.Store):
         True
         """
         if since is None:
-            raise QueryError("since= is a siteline.types.SyncReport, a page number, or a time.")
+            raise QueryError("start= is a siteline.types.SyncReport, a page number, or a time.")
         picked = (site, line, machine, device, tag, series)
         return self._read(
             feed, (start, end), tz, picked, False, None, since, "keep", unread, labels
@@ -169,15 +220,15 @@ class Store(_core.Store):
             StoreError: for an unknown feed.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> report = client.sync(feed, store)
         >>> store.series().find(machine="M3")
         <Table 3 series>
         """
-        whole: Any = ((None, None), None, (None,) * 6, False, None, None, "keep", "keep")
-        feeds = self.feeds if feed is None else [feed]
-        series = [ids for one in feeds for ids in self._frame(one, *whole).series()]
+        whole: Any = ((None, None), "UTC", (None,) * 6, False, None, None, "keep", "keep")
+        names = self.feeds if feed is None else [_name(feed)]
+        series = [ids for name in names for ids in self._handle.frame(name, *whole).series()]
         rows = _series.rows_of(None, dict.fromkeys(series))
         return _series.table(rows, _series.NO_NAMES, "machine")
 
@@ -194,8 +245,270 @@ class Store(_core.Store):
         unread: str,
         labels: Labels | None,
     ) -> Table:
-        from siteline.frames import zone_name
+        tz = self._tz if tz is None else zone_name(tz)
+        labels = self._labels if labels is None else _labels.checked(labels)
+        name = _name(feed)
+        as_of, since = (_number(given, name) for given in (as_of, since))
+        frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
+        return Table(frame, tz, labels)
 
-        labels = _labels.checked(labels)
-        frame = self._frame(feed, bounds, tz, picked, final, as_of, since, withdrawn, unread)
-        return Table(frame, None if tz is None else zone_name(tz), labels)
+    @explained
+    def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:
+        """Return which windows of a feed were read, and how final they are.
+
+        Args:
+            feed: The feed or its name.
+            now: The time of the states. By default the service's time.
+
+        Raises:
+            StoreError: for an unknown feed.
+        """
+        return Coverage._of(self._handle.coverage(_name(feed), now, self._tz))
+
+    @explained
+    def lateness(self, feed: Feed | str) -> Lateness:
+        """Return how late points and revisions arrived, and the lateness that this suggests.
+
+        Raises:
+            StoreError: for an unknown feed.
+        """
+        return Lateness._of(self._handle.lateness(_name(feed)))
+
+    @explained
+    def redefine(self, feed: Feed) -> None:
+        """Keep a feed under another definition from now on.
+
+        Times, page size and window may change, and the start may become earlier. A later start is
+        :meth:`forget`. Unfinished chains are given up, and their ranges are read again, unless only
+        the start changes.
+
+        Raises:
+            FeedChanged: if the query or the start may not change so; the message names the
+                difference.
+            StoreBusy: if a sync of the feed runs.
+        """
+        if not isinstance(feed, Feed):
+            raise QueryError("feed= is a siteline.Feed: the new definition.")
+        self._handle.redefine(feed._handle)
+
+    @explained
+    def forget(
+        self, feed: Feed | str, before: _Time, *, progress: _StoreProgressArg = False
+    ) -> Freed:
+        """Remove the points of a feed before a time. From now on it begins there.
+
+        The file keeps its size and has room for new points; :meth:`compact` makes it smaller. No
+        sync reads the range again, and :meth:`coverage` shows it as ``"forgotten"``. A :meth:`read`
+        of it raises :class:`UnreadRange`. Reads of the past and :meth:`changes` from before this
+        call raise :class:`QueryError`, unless their range begins later. To have the points again,
+        read them into a feed with another name.
+
+        A call that was killed or interrupted is completed by the next one; meanwhile nothing
+        before the time can be read.
+
+        Args:
+            feed: The feed or its name.
+            before: The time, rounded down to a bucket.
+            progress: ``True`` for a line with the percentage, or a callable that gets a
+                :class:`StoreProgress`.
+
+        Raises:
+            QueryError: if the time is after the newest instant that was read.
+            StoreBusy: if a sync of the feed runs.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      start="2026-11-15T00:00Z")
+        >>> store = siteline.Store("plant.siteline")
+        >>> report = client.sync(feed, store)
+        >>> freed = store.forget("line-2", before="2026-11-17T00:00Z")
+        >>> freed.points > 0, store.coverage("line-2")[0].state, client.plan(feed, store)
+        (True, 'forgotten', <Plan nothing to read>)
+        """
+        name = _name(feed)
+        with self._reported("forget", progress) as report:
+            return Freed._restore(self._handle.forget(name, before, self._tz, report))
+
+    @explained
+    def compact(
+        self,
+        feed: Feed | str | Iterable[Feed | str] | None = None,
+        *,
+        progress: _StoreProgressArg = False,
+    ) -> Freed:
+        """Remove older versions of settled points, and return free space to the disk.
+
+        Points and their marks stay as they are now. Reads of the past and :meth:`changes` from
+        before this call raise :class:`QueryError`, unless their range begins after the settled
+        windows. ``changes(since=0)`` returns everything, as before.
+
+        A call that was killed or interrupted leaves the store as it was or smaller; the next one
+        does the rest.
+
+        Args:
+            feed: A feed or several. By default all.
+            progress: ``True`` for a line with the percentage, or a callable that gets a
+                :class:`StoreProgress`.
+
+        Raises:
+            StoreBusy: if a sync of one of the feeds runs, or another process writes.
+
+        >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
+        ...                      start="2026-11-15T00:00Z")
+        >>> store = siteline.Store("plant.siteline")
+        >>> report = client.sync(feed, store)
+        >>> store.compact().points
+        0
+        """
+        names = None
+        if isinstance(feed, Iterable) and not isinstance(feed, str):
+            names = [_name(one) for one in feed]
+        elif feed is not None:
+            names = [_name(feed)]
+        with self._reported("compact", progress) as report:
+            return Freed._restore(self._handle.compact(names, report))
+
+    @explained
+    def backup(
+        self,
+        path: str | PathLike[str],
+        *,
+        share: _Share = None,
+        progress: _StoreProgressArg = False,
+    ) -> None:
+        """Copy the store to another path while it is in use.
+
+        An interrupted call leaves nothing at the path, or the whole copy.
+
+        Args:
+            path: The path of the copy.
+            share: Who else may use the copy: see :class:`Store`. By default as the store.
+            progress: ``True`` for a line with the percentage, or a callable that gets a
+                :class:`StoreProgress`.
+
+        Raises:
+            StoreError: if there is a file at the path.
+        """
+        with self._reported("copy", progress) as report:
+            self._handle.backup(path, share, report)
+
+    @explained
+    def check(self, *, progress: _StoreProgressArg = False) -> None:
+        """Read everything and compare it with its checksums.
+
+        Args:
+            progress: ``True`` for a line with the percentage, or a callable that gets a
+                :class:`StoreProgress`.
+
+        Raises:
+            StoreCorrupt: if something differs.
+        """
+        with self._reported("check", progress) as report:
+            self._handle.check(report)
+
+    def state(self, feed: Feed | str) -> bytes | None:
+        """Return the state that was last applied for a feed: a store is a :class:`StoreTarget`.
+
+        Opaque, and as secret as a bookmark. ``None`` for an unknown feed.
+        """
+        return self._handle.state(_name(feed))
+
+    def apply(self, feed: Feed | str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
+        """Store a page of a sync and its state in one transaction.
+
+        For a target of yours that also keeps a store, and for ``sync_pages()``.
+
+        Returns:
+            The points that were inserted, revised, unchanged and withdrawn.
+
+        Raises:
+            QueryError: for a page of a scan, because the range of its chain is not known.
+        """
+        return self._handle.apply(_name(feed), page, state)
+
+    def close(self) -> None:
+        """Close the file. Later calls raise :class:`ClosedError`. Closing again does nothing."""
+        self._handle.close()
+
+    @contextmanager
+    def _reported(self, what: str, progress: Any) -> Iterator[Any]:
+        """Yield the function that the core calls with the progress of long work."""
+        with reported(f"{what} {self.path.name}", progress) as report:
+            yield report
+
+    def _overview(self) -> list[dict[str, Any]]:
+        """Return how far each feed has been read, for the HTML view and the command."""
+        found = self._handle.overview()
+        return [{**one, "feed": Feed._of(one["feed"])} for one in found]
+
+    def _page_times(self, feed: str) -> list[int]:
+        """Return when the pages of a feed were read, in microseconds since the Unix epoch."""
+        return self._handle.page_times(feed)
+
+    def _read_through(self, scan: Scan) -> Scan:
+        """Return the scan that reads what is settled from this store, and keeps the rest in it."""
+        return self._handle.read_through(self, scan)
+
+    def __enter__(self) -> Self:
+        """Return the store. Leaving closes it."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the store."""
+        self.close()
+
+    def __copy__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Return the store itself."""
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Store], tuple[type, dict[str, Any]]]:
+        """Pickle the path and the settings."""
+        settings = {"tz": self._tz, "labels": self._labels, "read_only": self._handle.read_only}
+        return _opened, (type(self), {"path": str(self.path), **settings})
+
+    def __repr__(self) -> str:
+        """Print the path."""
+        if not hasattr(self, "_handle"):
+            return object.__repr__(self)
+        only = ", read only" if self._handle.read_only else ""
+        return f"<Store {escaped(str(self.path))}{only}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from siteline._display import sync_html
+
+        return sync_html.store(self)
+
+
+@contextmanager
+def reported(title: str, progress: Any) -> Iterator[Any]:
+    """Yield the function that the core calls with the progress of long work, or ``None``."""
+    from siteline.progress import finish_store, store_reporter
+
+    report = store_reporter(progress, title)
+    try:
+        yield report
+    finally:
+        finish_store(report)
+
+
+def _opened(kind: type[Store], settings: Mapping[str, Any]) -> Store:
+    return kind(**settings)
+
+
+def _name(feed: Any) -> str:
+    """Return the name of a feed."""
+    if isinstance(feed, Feed):
+        return feed.name
+    if isinstance(feed, str):
+        return feed
+    what = "None (is an environment variable unset?)" if feed is None else type(feed).__name__
+    raise QueryError(f"feed= is {what}: give a siteline.Feed or the name of one.")
+
+
+def _number(given: Any, feed: str) -> Any:
+    """Return the page number of a report; anything else as it is."""
+    return given._sequence_of(feed) if hasattr(given, "_sequence_of") else given

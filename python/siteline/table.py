@@ -249,7 +249,7 @@ class Table(Replaceable):
 
         >>> import polars as pl
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> report = client.sync(feed, store)
         >>> lazy = store.read("line-2").lazy()

@@ -3,7 +3,7 @@
 A record is a frozen dataclass, or a named tuple. Its ``to_dict()`` returns JSON values. Records
 compare by value, and can be hashed and pickled.
 
->>> report = client.sync(siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19"),
+>>> report = client.sync(siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19"),
 ...                      siteline.Store("plant.siteline"))
 >>> isinstance(report, siteline.types.SyncReport), report.to_dict()["complete"]
 (True, True)

@@ -31,7 +31,8 @@ pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZon
     Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
 }
 
-fn asked_time(
+/// An instant, or a time before now; with a zone, dates and naive times are of its clock.
+pub(crate) fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
     zone: Option<&TimeZone>,

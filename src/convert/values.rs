@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -72,20 +71,6 @@ pub(crate) fn optional<'py, T>(
     value.map(|value| read(value, name)).transpose()
 }
 
-/// The items of an iterable that holds nothing but objects of this class; `None` for anything else.
-pub(crate) fn items<T: PyClass>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<T>>>> {
-    if given.is_instance_of::<PyString>() {
-        return Ok(None);
-    }
-    let Ok(iterator) = given.try_iter() else { return Ok(None) };
-    let mut items = Vec::new();
-    for item in iterator {
-        let Ok(item) = item?.cast_into::<T>() else { return Ok(None) };
-        items.push(item.unbind());
-    }
-    Ok(Some(items))
-}
-
 /// The path of a file: text, or an `os.PathLike`; `~` is expanded.
 pub(crate) fn path_of(given: &Bound<'_, PyAny>, name: &str) -> PyResult<PathBuf> {
     let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
@@ -124,11 +109,6 @@ pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<
 /// What a notebook shows: `siteline._display.html.NAME(shown)`.
 pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     shown.py().import("siteline._display.html")?.getattr(name)?.call1((shown,))
-}
-
-/// What a notebook shows of a sync: `siteline._display.sync_html.NAME(shown)`.
-pub(crate) fn html_sync<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    shown.py().import("siteline._display.sync_html")?.getattr(name)?.call1((shown,))
 }
 
 /// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.

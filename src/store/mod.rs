@@ -1,41 +1,49 @@
-//! `siteline.Store`: one file that holds feeds.
+//! The handle of a `siteline.Store`: one file that holds feeds.
 
 pub(crate) mod feed;
 pub(crate) mod maintenance;
 mod read;
 mod series;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
+use std::collections::BTreeMap;
 use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pyo3::IntoPyObjectExt as _;
+use jiff::tz::TimeZone;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::modules::import_for_stores;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
-use crate::convert::patching::methods_can_be_replaced;
-use crate::convert::state::{copies_are_itself, record};
-use crate::convert::values::{html_sync, instant, optional, path_of, refuse};
+use crate::convert::asked_time::{clock_of, instant_on};
+use crate::convert::state::dict;
+use crate::convert::values::{Text, path_of, refuse};
 use crate::frame::{Frame, PageSource, Synced, frame_of};
-use crate::store::feed::{PyFeed, feed_name};
-use siteline_core::error::{Kind, Result, escaped};
-use siteline_core::store::{Delivery, Share, Store, StoreOptions, Target as _};
-use siteline_core::sync::{
-    FeedCoverage, FeedLateness, FeedState, read_state, read_states, redefine,
-};
+use crate::store::feed::FeedHandle;
+use siteline_core::error::{Kind, Result};
+use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
+use siteline_core::sync::{FeedCoverage, FeedLateness, FeedState, read_states, redefine};
 
-/// The base of `siteline.Store`, which is documented there.
-#[pyclass(dict, frozen, subclass, weakref, name = "Store", module = "siteline._core")]
-pub(crate) struct PyStore(pub(crate) Arc<Store>);
+#[pyclass(frozen, module = "siteline._core")]
+pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
 
-impl PyStore {
+/// A feed's handle and the members of a record.
+type WithFeed<'py> = (FeedHandle, Bound<'py, PyAny>);
+
+/// How far a feed has been read, as a dict.
+#[derive(IntoPyObject)]
+struct FeedOverview {
+    feed: FeedHandle,
+    settled_through: Option<Timestamp>,
+    read_through: Option<Timestamp>,
+    newest: Option<Timestamp>,
+    sequence: u64,
+}
+
+impl StoreHandle {
     pub(crate) fn work<T: Send>(
         &self,
         py: Python<'_>,
@@ -44,46 +52,11 @@ impl PyStore {
         let store = &self.0;
         guarded(|| step(py, || work(store))?.or_raise())
     }
-
-    /// A sequence number that the feed has reached, from a number or a report; `None` for other types.
-    pub(crate) fn sequence(
-        &self,
-        feed: &str,
-        given: &Bound<'_, PyAny>,
-        name: &str,
-    ) -> PyResult<Option<u64>> {
-        let py = given.py();
-        let number = given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>();
-        let refused = |what: String| refuse(py, Kind::QueryError, format!("{name}={what}"));
-        let sequence: u64 = if number {
-            let refused = |_| refused(" is not a sequence number: 0 or more.".to_owned());
-            given.extract().map_err(refused)?
-        } else if given.hasattr("_sequence_of")? {
-            given.call_method1("_sequence_of", (feed,))?.extract()?
-        } else {
-            return Ok(None);
-        };
-        let reached = self.work(py, |store| {
-            read_state(store, feed)?;
-            store.sequence(feed)
-        })?;
-        if sequence > reached {
-            return Err(refused(format!(
-                "{sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
-            )));
-        }
-        Ok(Some(sequence))
-    }
 }
 
-copies_are_itself!(PyStore);
-
-methods_can_be_replaced!(PyStore);
-
 #[pymethods]
-impl PyStore {
+impl StoreHandle {
     #[new]
-    #[pyo3(signature = (path, *, read_only=false, share=None))]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
@@ -98,122 +71,68 @@ impl PyStore {
         guarded(|| Ok(Self(Arc::new(step(py, open)?.or_raise()?))))
     }
 
-    /// The file, a ``pathlib.Path``.
     #[getter]
     fn path(&self) -> PathBuf {
         self.0.path().to_path_buf()
     }
 
-    /// The feeds that it holds, as it knows them: name to :class:`Feed`, sorted by name.
     #[getter]
-    fn feeds(&self, py: Python<'_>) -> PyResult<BTreeMap<String, PyFeed>> {
-        let states = self.work(py, read_states)?.into_iter();
-        Ok(states.map(|(name, state)| (name, PyFeed(state.feed().clone()))).collect())
+    fn read_only(&self) -> bool {
+        self.0.options().read_only
     }
 
-    /// Which windows were never read, may still change, wait to be read for their final values, or
-    /// are settled: :class:`Coverage`.
-    ///
-    /// - ``now``: the time that it is for: this machine's by default, or that of a later read
-    #[pyo3(signature = (feed, now=None))]
+    fn feeds(&self, py: Python<'_>) -> PyResult<BTreeMap<String, FeedHandle>> {
+        let states = self.work(py, read_states)?.into_iter();
+        Ok(states.map(|(name, state)| (name, FeedHandle(state.feed().clone()))).collect())
+    }
+
     fn coverage<'py>(
         &self,
-        feed: &Bound<'py, PyAny>,
-        now: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, name) = (feed.py(), feed_name(feed)?);
-        let now = optional(now, "now", instant)?;
-        coverage_object(py, &self.work(py, |store| FeedCoverage::read(store, &name, now))?)
-    }
-
-    /// The coverage that a state has, for ``Coverage.from_state``.
-    #[staticmethod]
-    fn _coverage_of<'py>(
         py: Python<'py>,
-        state: &[u8],
-        now: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let now = optional(now, "now", instant)?;
-        let coverage =
-            guarded(|| Ok(FeedCoverage::of_state(&FeedState::from_bytes(state).or_raise()?, now)))?;
-        coverage_object(py, &coverage)
+        feed: Text<'_>,
+        now: Option<Bound<'py, PyAny>>,
+        tz: &Bound<'py, PyAny>,
+    ) -> PyResult<WithFeed<'py>> {
+        let zone = clock_of(Some(tz))?;
+        let now = now.map(|now| instant_on(&now, "now", zone.as_ref())).transpose()?;
+        coverage_of(py, &self.work(py, |store| FeedCoverage::read(store, feed.0, now))?)
     }
 
-    /// The settled ranges that a state has, ascending and apart, for ``siteline.targets``.
-    #[staticmethod]
-    fn _settled_of(state: &[u8]) -> PyResult<Vec<(Timestamp, Timestamp)>> {
-        guarded(|| Ok(FeedState::from_bytes(state).or_raise()?.settled_ranges()))
+    fn lateness<'py>(&self, py: Python<'py>, feed: Text<'_>) -> PyResult<WithFeed<'py>> {
+        lateness_of(py, &self.work(py, |store| FeedLateness::read(store, feed.0))?)
     }
 
-    /// A state without its cursors, for ``siteline.dlt``: chains that have not ended begin again.
-    #[staticmethod]
-    fn _without_cursors(state: &[u8]) -> PyResult<Vec<u8>> {
-        guarded(|| Ok(FeedState::from_bytes(state).or_raise()?.without_cursors().to_bytes()))
-    }
-
-    /// How late points and revisions came, and which lateness that suggests: :class:`Lateness`.
-    fn lateness<'py>(&self, feed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, name) = (feed.py(), feed_name(feed)?);
-        lateness_object(py, &self.work(py, |store| FeedLateness::read(store, &name))?)
-    }
-
-    /// The lateness that a state shows, for ``Lateness.from_state``.
-    #[staticmethod]
-    fn _lateness_of<'py>(py: Python<'py>, state: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        let lateness =
-            guarded(|| Ok(FeedLateness::of_state(&FeedState::from_bytes(state).or_raise()?)))?;
-        lateness_object(py, &lateness)
-    }
-
-    /// When the pages of a feed were read, in microseconds since the Unix epoch, for ``siteline.plots``.
-    fn _page_times(&self, py: Python<'_>, feed: &str) -> PyResult<Vec<i64>> {
+    /// When the pages of a feed were read, in microseconds since the Unix epoch.
+    fn page_times(&self, py: Python<'_>, feed: &str) -> PyResult<Vec<i64>> {
         self.work(py, |store| store.page_times(feed))
     }
 
-    /// Keep a feed under another definition from now on: other times, page size or window, or an earlier
-    /// ``since``.
-    ///
-    /// The query may not change, and ``since`` not become later (that is :meth:`forget`), nor earlier than
-    /// what was forgotten: :class:`FeedChanged` names the difference. Chains that were begun and not ended
-    /// are given up, and their ranges are read anew, unless only ``since`` changes. :class:`StoreBusy` while
-    /// a sync runs.
-    fn redefine(&self, feed: &Bound<'_, PyFeed>) -> PyResult<()> {
-        let new = &feed.get().0;
-        self.work(feed.py(), |store| redefine(store, new))
+    fn redefine(&self, py: Python<'_>, feed: &FeedHandle) -> PyResult<()> {
+        self.work(py, |store| redefine(store, &feed.0))
     }
 
-    /// The state that was applied last for a feed: a store is a :class:`StoreTarget` itself.
-    ///
-    /// Opaque, and as secret as a bookmark. ``None`` for a feed that is not there.
-    #[pyo3(name = "state")]
-    fn known_state(&self, feed: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
-        let name = feed_name(feed)?;
-        self.work(feed.py(), |store| store.state(&name))
+    fn state(&self, py: Python<'_>, feed: Text<'_>) -> PyResult<Option<Vec<u8>>> {
+        self.work(py, |store| store.state(feed.0))
     }
 
-    /// Apply a page that :meth:`Client.sync` gave to a :class:`StoreTarget`, and its state, in one
-    /// transaction: for a target that also keeps a store. Gives (inserted, revised, unchanged).
-    ///
-    /// A :class:`QueryError` for a page of a scan: which range its chain has read is not known.
     fn apply(
         &self,
         py: Python<'_>,
-        feed: &Bound<'_, PyAny>,
+        feed: Text<'_>,
         page: Option<&Bound<'_, PyAny>>,
         state: &[u8],
-    ) -> PyResult<(u64, u64, u64)> {
-        let name = feed_name(feed)?;
+    ) -> PyResult<(u64, u64, u64, u64)> {
         let handle = page.map(frame_of).transpose()?.flatten();
         if page.is_some() && handle.is_none() {
             return Err(PyTypeError::new_err("page= is a siteline.Page, or None."));
         }
         let frame = handle.as_ref().map(Bound::get);
         let delivery = frame.map(|frame| delivery(py, frame)).transpose()?;
-        let applied = self.work(py, |store| store.apply(&name, delivery.as_ref(), state))?;
-        Ok((applied.inserted, applied.revised, applied.unchanged))
+        let applied = self.work(py, |store| store.apply(feed.0, delivery.as_ref(), state))?;
+        let Applied { inserted, revised, unchanged, flagged } = applied;
+        Ok((inserted, revised, unchanged, flagged))
     }
 
-    /// Close its connections: later calls raise :class:`ClosedError`. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.work(py, |store| {
             store.close();
@@ -221,32 +140,7 @@ impl PyStore {
         })
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.close(py)
-    }
-
-    fn __getnewargs_ex__(&self) -> ((OsString,), HashMap<&'static str, bool>) {
-        let read_only = [("read_only", self.0.options().read_only)];
-        ((self.path().into_os_string(),), read_only.into())
-    }
-
-    fn __repr__(&self) -> String {
-        let only = if self.0.options().read_only { ", read only" } else { "" };
-        format!("<Store {}{only}>", escaped(&self.0.path().to_string_lossy()))
-    }
-
-    /// What notebooks show.
-    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        html_sync(slf.as_any(), "store")
-    }
-
-    /// What ``siteline._display.sync_html`` shows: a dict for each feed.
-    fn _overview(&self, py: Python<'_>) -> PyResult<Vec<FeedOverview>> {
+    fn overview(&self, py: Python<'_>) -> PyResult<Vec<FeedOverview>> {
         self.work(py, |store| {
             let overview = |(name, state): (String, FeedState)| {
                 Ok(FeedOverview {
@@ -254,7 +148,7 @@ impl PyStore {
                     read_through: state.read_through(),
                     newest: state.newest(),
                     sequence: store.sequence(&name)?,
-                    feed: PyFeed(state.feed().clone()),
+                    feed: FeedHandle(state.feed().clone()),
                 })
             };
             read_states(store)?.into_iter().map(overview).collect()
@@ -262,25 +156,53 @@ impl PyStore {
     }
 }
 
-/// A `siteline.types.Coverage`.
-fn coverage_object<'py>(py: Python<'py>, coverage: &FeedCoverage) -> PyResult<Bound<'py, PyAny>> {
-    let feed = PyFeed(coverage.feed.clone()).into_bound_py_any(py)?;
-    record(py, ("siteline._records.coverage", "Coverage"), coverage, [("feed", feed)])
+fn coverage_of<'py>(py: Python<'py>, coverage: &FeedCoverage) -> PyResult<WithFeed<'py>> {
+    Ok((FeedHandle(coverage.feed.clone()), dict(py, coverage)?))
 }
 
-/// How far a feed has been read, as a dict.
-#[derive(IntoPyObject)]
-struct FeedOverview {
-    feed: PyFeed,
-    settled_through: Option<Timestamp>,
-    read_through: Option<Timestamp>,
-    newest: Option<Timestamp>,
-    sequence: u64,
+fn lateness_of<'py>(py: Python<'py>, lateness: &FeedLateness) -> PyResult<WithFeed<'py>> {
+    Ok((FeedHandle(lateness.feed.clone()), dict(py, lateness)?))
 }
 
-fn lateness_object<'py>(py: Python<'py>, lateness: &FeedLateness) -> PyResult<Bound<'py, PyAny>> {
-    let feed = PyFeed(lateness.feed.clone()).into_bound_py_any(py)?;
-    record(py, ("siteline._records.lateness", "Lateness"), lateness, [("feed", feed)])
+/// The state of a feed, as a target stores it.
+#[pyclass(frozen, module = "siteline._core")]
+pub(crate) struct StateHandle(FeedState);
+
+#[pymethods]
+impl StateHandle {
+    #[new]
+    fn new(state: &[u8]) -> PyResult<Self> {
+        guarded(|| Ok(Self(FeedState::from_bytes(state).or_raise()?)))
+    }
+
+    fn coverage<'py>(
+        &self,
+        py: Python<'py>,
+        now: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<WithFeed<'py>> {
+        let now = now.map(|now| instant_on(&now, "now", Some(&TimeZone::UTC))).transpose()?;
+        coverage_of(py, &FeedCoverage::of_state(&self.0, now))
+    }
+
+    fn lateness<'py>(&self, py: Python<'py>) -> PyResult<WithFeed<'py>> {
+        lateness_of(py, &FeedLateness::of_state(&self.0))
+    }
+
+    /// The settled ranges, ascending and disjoint.
+    fn settled(&self) -> Vec<(Timestamp, Timestamp)> {
+        self.0.settled_ranges()
+    }
+
+    /// The bytes of a state whose unfinished chains begin again.
+    fn without_cursors(&self) -> Vec<u8> {
+        self.0.clone().without_cursors().to_bytes()
+    }
+}
+
+/// The handle of a `siteline.Store`; `None` for anything else.
+pub(crate) fn store_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Store>>> {
+    let Some(handle) = given.getattr_opt("_handle")? else { return Ok(None) };
+    Ok(handle.cast::<StoreHandle>().ok().map(|handle| Arc::clone(&handle.get().0)))
 }
 
 /// A page as a target is given it.

@@ -3,41 +3,53 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBool, PyInt, PyString};
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
+use crate::bridge::errors::{OrRaise as _, warn};
 use crate::bridge::process::guarded;
 use crate::convert::asked_time::{asked_range, clock_of, instant_on};
-use crate::convert::values::refuse;
+use crate::convert::values::{Text, refuse};
 use crate::frame::Frame;
 use crate::frame::stored::Stored;
-use crate::store::PyStore;
-use crate::store::feed::feed_name;
-use crate::store::series::{SeriesArgs, series_filter};
+use crate::store::StoreHandle;
+use crate::store::series::series_filter;
 use siteline_core::error::Kind;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 
-const SINCE: &str = "a siteline.SyncReport, a page number, or a time";
+/// An argument that may be left out.
+type Given<'py> = Option<Bound<'py, PyAny>>;
 
-impl PyStore {
-    /// The sequence number of `as_of=` or `since=`.
+impl StoreHandle {
+    /// The sequence number of `as_of=` or `since=`: a number that the feed has reached, or that of a time.
     fn place(
         &self,
         feed: &str,
         given: &Bound<'_, PyAny>,
         name: &str,
-        tz: Option<&Bound<'_, PyAny>>,
+        tz: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
-        if let Some(sequence) = self.sequence(feed, given, name)? {
+        let py = given.py();
+        let refused = |what: &str| refuse(py, Kind::QueryError, format!("{name}={what}"));
+        if given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>() {
+            let not_a_number = |_| refused(" is not a sequence number: 0 or more.");
+            let sequence: u64 = given.extract().map_err(not_a_number)?;
+            let reached = self.work(py, |store| {
+                read_state(store, feed)?;
+                store.sequence(feed)
+            })?;
+            if sequence > reached {
+                return Err(refused(&format!(
+                    "{sequence} lies ahead: the feed {feed:?} of this store has reached {reached}."
+                )));
+            }
             return Ok(sequence);
         }
         if !given.is_instance_of::<PyString>() && !given.hasattr("isoformat")? {
-            return Err(refuse(given.py(), Kind::QueryError, format!("{name}= is {SINCE}.")));
+            return Err(refused(" is a siteline.types.SyncReport, a page number, or a time."));
         }
-        let at = instant_on(given, name, clock_of(tz)?.as_ref())?;
-        self.work(given.py(), |store| {
+        let at = instant_on(given, name, clock_of(Some(tz))?.as_ref())?;
+        self.work(py, |store| {
             read_state(store, feed)?;
             store.sequence_at(feed, at)
         })
@@ -45,39 +57,37 @@ impl PyStore {
 }
 
 #[pymethods]
-impl PyStore {
+impl StoreHandle {
     /// The frame of `Store.read()`, or with `since` of `Store.changes()`.
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
-    fn _frame(
+    fn frame<'py>(
         &self,
-        py: Python<'_>,
-        feed: &Bound<'_, PyAny>,
-        bounds: [Option<Bound<'_, PyAny>>; 2],
-        tz: Option<&Bound<'_, PyAny>>,
-        series: [Option<Bound<'_, PyAny>>; 6],
+        py: Python<'py>,
+        feed: Text<'_>,
+        bounds: [Given<'py>; 2],
+        tz: &Bound<'py, PyAny>,
+        series: [Given<'py>; 6],
         settled_only: bool,
-        as_of: Option<&Bound<'_, PyAny>>,
-        since: Option<&Bound<'_, PyAny>>,
+        as_of: Given<'py>,
+        since: Given<'py>,
         withdrawn: &str,
         unread: &str,
     ) -> PyResult<Frame> {
-        let feed = feed_name(feed)?;
+        let feed = feed.0.to_owned();
         if settled_only && (as_of.is_some() || since.is_some()) {
             let message = "final= is for the points of now: it is not known what was settled at an earlier \
                            sync. Leave final= or as_of= out.";
             return Err(refuse(py, Kind::QueryError, message));
         }
         let view = match (as_of, since) {
-            (Some(as_of), _) => View::AsOf(self.place(&feed, as_of, "as_of", tz)?),
-            (None, Some(since)) => View::ChangedSince(self.place(&feed, since, "since", tz)?),
+            (Some(as_of), _) => View::AsOf(self.place(&feed, &as_of, "as_of", tz)?),
+            (None, Some(since)) => View::ChangedSince(self.place(&feed, &since, "since", tz)?),
             (None, None) => View::Latest,
         };
-        let asked = asked_range(bounds[0].as_ref(), bounds[1].as_ref(), tz)?;
+        let asked = asked_range(bounds[0].as_ref(), bounds[1].as_ref(), Some(tz))?;
         let flagged = Flagged::parse(withdrawn).or_raise()?;
         let unread = Unread::parse(unread).or_raise()?;
-        let args: SeriesArgs<'_, '_> = series.each_ref().map(Option::as_ref);
-        let series = series_filter(args)?;
+        let series = series_filter(series.each_ref().map(Option::as_ref))?;
         let range = self.work(py, |store| fixed_range(store, &feed, asked, view))?;
         let spec = ReadSpec::new(feed, range, view).or_raise()?;
         let spec = ReadSpec { settled_only, flagged, unread, series, ..spec };

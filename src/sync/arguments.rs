@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -17,9 +18,10 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{spawn, spawn_step, step};
 use crate::client::progress::{ProgressArg, ProgressCallback};
-use crate::convert::values::{count, duration, instant, items, optional, refuse};
-use crate::store::PyStore;
-use crate::store::feed::PyFeed;
+use crate::convert::asked_time::instant_on;
+use crate::convert::values::{count, duration, optional, refuse};
+use crate::store::feed::feed_of;
+use crate::store::store_of;
 use crate::sync::target::PyTarget;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
@@ -72,8 +74,8 @@ impl SyncTarget {
     /// # Errors
     /// `QueryError` for what is no store, `ConfigError` for an async one in a sync call.
     pub(crate) fn new(store: &Bound<'_, PyAny>, feeds: &[Feed], client: &Client) -> PyResult<Self> {
-        if let Ok(store) = store.cast::<PyStore>() {
-            return Ok(Self { target: Arc::clone(&store.get().0) as _, python: None });
+        if let Some(store) = store_of(store)? {
+            return Ok(Self { target: store as _, python: None });
         }
         let python = Arc::new(PyTarget::new(store, feeds, client)?);
         Ok(Self { target: Arc::clone(&python) as _, python: Some(python) })
@@ -269,22 +271,27 @@ pub(crate) fn keywords<'py, const COUNT: usize>(
 }
 
 /// One feed or several; `known` says what is taken.
-pub(crate) fn feeds(feeds: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>> {
-    if let Ok(feed) = feeds.cast::<PyFeed>() {
-        return Ok(vec![feed.get().0.clone()]);
+pub(crate) fn feeds(given: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>> {
+    let refused = |what: &str| refuse(given.py(), Kind::QueryError, format!("feeds= is {what}."));
+    if let Some(feed) = feed_of(given)? {
+        return Ok(vec![feed]);
     }
-    let what = match items::<PyFeed>(feeds)? {
-        Some(feeds) if !feeds.is_empty() => {
-            return Ok(feeds.iter().map(|feed| feed.get().0.clone()).collect());
-        }
-        Some(_) => "empty: there is nothing to read",
-        None => known,
-    };
-    Err(refuse(feeds.py(), Kind::QueryError, format!("feeds= is {what}.")))
+    let Ok(items) = given.try_iter() else { return Err(refused(known)) };
+    let feed = |item: PyResult<Bound<'_, PyAny>>| feed_of(&item?)?.ok_or_else(|| refused(known));
+    let feeds = items.map(feed).collect::<PyResult<Vec<_>>>()?;
+    if feeds.is_empty() {
+        return Err(refused("empty: there is nothing to read"));
+    }
+    Ok(feeds)
 }
 
 /// The start and the end of a range.
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// A time; one without an offset is in UTC.
+fn instant(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
+    instant_on(given, name, Some(&TimeZone::UTC))
+}
 
 /// One range or a list of them.
 fn reread(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {

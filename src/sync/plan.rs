@@ -11,7 +11,7 @@ use crate::client::PyClient;
 use crate::client::scan::PyScan;
 use crate::convert::state::record;
 use crate::convert::values::refuse;
-use crate::store::PyStore;
+use crate::store::store_of;
 use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
 use siteline_core::client::Client;
 use siteline_core::client::collect::CollectOnce;
@@ -82,12 +82,13 @@ impl PyClient {
                 return Err(refused(message));
             }
             let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
-            let store = store.map(|store| store.cast::<PyStore>()).transpose();
-            let store = store.map_err(|_| refused(message))?.map(|store| &*store.get().0);
+            let store = store.map(|store| store_of(store)?.ok_or_else(|| refused(message)));
+            let store = store.transpose()?;
             let scans = scans.iter().map(Bound::get);
             let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
-            let plan = step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?;
+            let plan =
+                step(py, || plan_scans(&self.client, store.as_deref(), &scans))?.or_raise()?;
             plan_object(py, &plan, "scan")
         })
     }

@@ -9,7 +9,7 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::client::scan::PyScan;
 use crate::convert::values::described;
-use crate::store::PyStore;
+use crate::store::store_of;
 use siteline_core::error::{Error, Kind};
 use siteline_core::sync::ThroughStore;
 
@@ -20,13 +20,11 @@ impl PyScan {
     /// # Errors
     /// `QueryError` for another object, and for a scan that cannot be read through a store.
     fn through(&self, py: Python<'_>, store: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let handle = store.getattr_opt("_handle")?.unwrap_or_else(|| store.clone());
-        let Ok(handle) = handle.cast::<PyStore>() else {
+        let Some(store) = store_of(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
             let hint = "For a target of yours use client.sync(feed, target).";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
-        let store = Arc::clone(&handle.get().0);
         let read = guarded(|| ThroughStore::new(store, self.scan().clone()).or_raise())?;
         Ok(self.read_by(py, Arc::new(read)))
     }

@@ -19,7 +19,7 @@ def make(folder: Path) -> None:
     path = folder / "plant.siteline"
     with siteline.Sandbox(seed=7, now=NOW) as sandbox, siteline.Store(path) as store:
         client = sandbox.client()
-        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-18")
+        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-18")
         client.sync(feed, store)
         sandbox.clock.advance("1h")
         client.sync(feed, store)

@@ -36,7 +36,7 @@ class Program:
         self.store = self.new("kept.siteline")
         self.feeds = self.new("feeds.toml")
         self.feeds.write_text(
-            f'[feeds.plant]\nsite = "S1"\ninterval = "1h"\nsince = "{START}"\n', encoding="utf-8"
+            f'[feeds.plant]\nsite = "S1"\ninterval = "1h"\nstart = "{START}"\n', encoding="utf-8"
         )
         with siteline.Client(ledger="memory") as client:
             client.sync(self.feed(), siteline.Store(self.store))
@@ -49,7 +49,7 @@ class Program:
 
     def feed(self):
         """Returns the feed of the stores."""
-        return siteline.Feed("plant", site="S1", interval="1h", since=START)
+        return siteline.Feed("plant", site="S1", interval="1h", start=START)
 
     def read(self):
         """Reads a day with a client that has no connection yet."""

@@ -38,7 +38,7 @@ class Program:
 
     def sync(self):
         """Syncs and checks the store. The check starts its own thread."""
-        feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-18")
+        feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-18")
         with siteline.Store(os.path.join(self._folder, f"{time.monotonic_ns()}.siteline")) as store:
             report = self._clients[0].sync(feed, store)
             store.check()

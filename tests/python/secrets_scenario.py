@@ -125,7 +125,7 @@ def keep(name, thing):
 def stored(sandbox):
     """A store with a chain that has not ended, while it is open; and the ledger."""
     ledger, path = folder / "plant.ledger", folder / "plant.siteline"
-    feed = siteline.Feed("line", site="S1", interval="1h", since="2026-11-01", page_size=5)
+    feed = siteline.Feed("line", site="S1", interval="1h", start="2026-11-01", page_size=5)
     with sandbox.client(ledger=ledger) as client, siteline.Store(path) as store:
         sandbox.fault(on="data", status=503, skip=2, times=50)
         failing(lambda: client.sync(feed, store))

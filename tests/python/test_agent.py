@@ -364,7 +364,7 @@ def test_a_sync_over_an_agent_reads_what_one_with_a_key_reads(
 ):
     feeds = [
         siteline.Feed(
-            f"line-{line}", site="S1", line=line, interval="1h", since="2026-11-18T00:00Z"
+            f"line-{line}", site="S1", line=line, interval="1h", start="2026-11-18T00:00Z"
         )
         for line in ("L1", "L2")
     ]

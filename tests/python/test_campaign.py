@@ -43,7 +43,7 @@ class World:
         self.ledger = folder / "ledger.txt"
         times = {"page_size": 40, "lateness": "6h", "window": "6h"}
         self.feeds = [
-            siteline.Feed(name, **LINE, since="2026-11-19", **times) for name in ("plant", "beside")
+            siteline.Feed(name, **LINE, start="2026-11-19", **times) for name in ("plant", "beside")
         ]
         self.machines = [self.machine(), self.machine()]
         self.kills = self.read = self.errors = 0

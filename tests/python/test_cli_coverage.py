@@ -19,7 +19,7 @@ def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "plant.siteline"
     days = ["2026-11-15", "2026-11-16", "2026-11-18", "2026-11-19"]
     times = [time for day in days for time in pd.date_range(day, periods=24, freq="1h", tz="UTC")]
-    query = {"site": "S1", "line": "L1", "interval": "1h", "since": "2026-11-15T00:00Z"}
+    query = {"site": "S1", "line": "L1", "interval": "1h", "start": "2026-11-15T00:00Z"}
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
         sandbox.load(pd.DataFrame({"timestamp": times, "value": 1.0}), bucket="1h")
         sandbox.client().sync(siteline.Feed("whole", **query), store)
@@ -102,7 +102,7 @@ def test_neither_command_writes_or_needs_credentials(path, tmp_path, command):
 
 
 def test_lateness_equals_that_of_the_store(sandbox, store):
-    feed = siteline.Feed("line-2", site="S1", line="L2", interval="5m", since="2026-11-17T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", line="L2", interval="5m", start="2026-11-17T00:00Z")
     for _ in range(3):
         sandbox.client().sync(feed, store)
         sandbox.clock.advance("1h")

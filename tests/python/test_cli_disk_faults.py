@@ -13,7 +13,7 @@ pytestmark = [systems.PRELOAD, pytest.mark.once]
 DAY = ["--site", "S1", "--interval", "1h", "--start", "2026-11-01", "--end", "2026-11-03"]
 FAULTS = [("open", "EIO"), ("write", "ENOSPC"), ("fsync", "EDQUOT"), ("rename", "ENOSPC")]
 MORE_FAULTS = [("open", "ENFILE"), ("write", "EIO"), ("fsync", "EIO")]
-FEEDS = '[feeds.plant]\nsite = "S1"\ninterval = "1h"\nsince = "2026-11-18T00:00:00Z"\n'
+FEEDS = '[feeds.plant]\nsite = "S1"\ninterval = "1h"\nstart = "2026-11-18T00:00:00Z"\n'
 
 
 @pytest.fixture(scope="module")

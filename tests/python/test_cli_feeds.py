@@ -21,7 +21,7 @@ def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_pat
         [defaults]
         site = "S1"
         interval = "1m"
-        since = 2026-01-01T02:00:00+02:00
+        start = 2026-01-01T02:00:00+02:00
         filters = { machineId = "M1" }
         [feeds.line-2]
         line = "L2"
@@ -34,7 +34,7 @@ def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_pat
         window = "6h"
         audit_pages = 4
         [feeds."Line 1"]
-        since = 2026-02-01
+        start = 2026-02-01
         """,
     )
     assert file.profile == "plant-a"
@@ -44,7 +44,7 @@ def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_pat
         site="S1",
         line="L2",
         interval="5m",
-        since="2026-01-01",
+        start="2026-01-01",
         filters={"machineId": ["M7", "M8"], "tag": 7},
         page_size=500,
         settle_lag="10m",
@@ -53,7 +53,7 @@ def test_each_table_is_a_feed_with_the_defaults_that_it_does_not_replace(tmp_pat
         window="6h",
         audit_pages=4,
     )
-    assert (second.name, second.since) == ("Line 1", datetime(2026, 2, 1, tzinfo=UTC))
+    assert (second.name, second.start) == ("Line 1", datetime(2026, 2, 1, tzinfo=UTC))
     assert second.filters == {"machineId": ("M1",)}
     assert second.interval == timedelta(minutes=1)
 
@@ -72,7 +72,7 @@ def test_a_file_of_an_editor_of_windows_is_read(tmp_path):
         ("feeds = 3", "feeds is not a table", "[feeds.NAME]"),
         ("[[feeds]]\nsite = 'S1'", "feeds is not a table", "[feeds.NAME]"),
         ("defaults = 3", "defaults is not a table", "[defaults]"),
-        ("[feed.a]\nsince = 2026-01-01", "unknown member 'feed'", "Is 'feeds' meant?"),
+        ("[feed.a]\nstart = 2026-01-01", "unknown member 'feed'", "Is 'feeds' meant?"),
         ("stores = 'x'", "unknown member 'stores'", "There are 'profile', 'defaults', 'feeds'."),
         ("profile = 3", "profile is not the name of a profile", "text"),
         ("profile = ''", "profile is not the name of a profile", "text"),
@@ -80,14 +80,14 @@ def test_a_file_of_an_editor_of_windows_is_read(tmp_path):
         ("[feeds.a]\nlines = 'L1'", "feed 'a': unknown member 'lines'", "Is 'line' meant?"),
         ("[feeds.a]\nname = 'b'", "feed 'a': unknown member 'name'", "There are 'site', 'line',"),
         ("[feeds]\na = 3", "feed 'a': it is not a table", "[feeds.NAME]"),
-        ("[feeds.a]\nsite = 'S1'", "feed 'a': since is missing", "since = 2026-01-01"),
-        ("[feeds.a]\nsince = 2026-01-01T00:00:00", "feed 'a': since= is a naive", "aware"),
-        ("[feeds.a]\nsince = '2026-01-01T00:00'", "feed 'a': since=", "has no time zone"),
-        ("[feeds.a]\nsince = 10:00:00", "feed 'a': since= is an object of type time", ""),
-        ("[feeds.a]\nsince = 2026-01-01\ninterval = 'x'", "feed 'a': interval=", '"1m"'),
-        ("[feeds.a]\nsince = 2026-01-01\nsite = [1]", "feed 'a': site= is an object of", ""),
-        ("[feeds.'']\nsince = 2026-01-01", "feed '': the feed's name is empty", ""),
-        ("[feeds.a]\nsince =\n", "it is not TOML: Invalid value (at line 2", ""),
+        ("[feeds.a]\nsite = 'S1'", "feed 'a': start is missing", "start = 2026-01-01"),
+        ("[feeds.a]\nsince = 2026-01-01", "feed 'a': unknown member 'since'", "Write start."),
+        ("[feeds.a]\nstart = 'soon'", "feed 'a': start=", ""),
+        ("[feeds.a]\nstart = 10:00:00", "feed 'a': start= is an object of type time", ""),
+        ("[feeds.a]\nstart = 2026-01-01\ninterval = 'x'", "feed 'a': interval=", '"1m"'),
+        ("[feeds.a]\nstart = 2026-01-01\nsite = [1]", "feed 'a': site= is an object of", ""),
+        ("[feeds.'']\nstart = 2026-01-01", "feed '': the feed's name is empty", ""),
+        ("[feeds.a]\nstart =\n", "it is not TOML: Invalid value (at line 2", ""),
         ("[feeds.a]\n[feeds.a]\n", "it is not TOML: Cannot declare", ""),
         ("a = " + "9" * 5_000, "a number has too many digits", ""),
         ("a = " + "[" * 100_000, "it is not TOML", ""),
@@ -117,8 +117,8 @@ def test_unreadable_bytes_are_refused(tmp_path):
     "text",
     [
         "private_key = 'MIIEvAIBADANBg'",
-        "[feeds.a]\nsince = 2026-01-01\npassphrase = 'MIIEvAIBADANBg'",
-        "[feeds.a]\nsince = 2026-01-01\nsite = { key = 'MIIEvAIBADANBg' }",
+        "[feeds.a]\nstart = 2026-01-01\npassphrase = 'MIIEvAIBADANBg'",
+        "[feeds.a]\nstart = 2026-01-01\nsite = { key = 'MIIEvAIBADANBg' }",
         "x = 'MIIEvAIBADANBg",
     ],
 )
@@ -139,7 +139,7 @@ def test_feeds_are_chosen_by_name_in_the_order_of_the_file(tmp_path):
 
 def test_the_command_names_the_file_and_asks_nothing(shared_sandbox, tmp_path):
     env, store = shared_sandbox.env(), tmp_path / "plant.siteline"
-    path = write_feeds(tmp_path, "[feeds.line-1]\nsince = 2026-11-17\nlines = 'L1'\n")
+    path = write_feeds(tmp_path, "[feeds.line-1]\nstart = 2026-11-17\nlines = 'L1'\n")
     for command in ("sync", "plan"):
         done = run_command(command, path, store, env=env, status=2)
         assert done.stderr == (

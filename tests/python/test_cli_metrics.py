@@ -162,7 +162,7 @@ def test_feeds_that_are_gone_are_dropped(sync, feeds, path):
 
 
 def test_names_of_feeds_are_escaped(sandbox, sync, feeds, path):
-    text = "[feeds.'{}']\nsite='S1'\nline='L1'\ninterval='1h'\nsince=2026-11-19\n"
+    text = "[feeds.'{}']\nsite='S1'\nline='L1'\ninterval='1h'\nstart=2026-11-19\n"
     feeds.write_text(text.format('a "line" \\ of ours'))
     sync()
     key = ("sync_read_through_timestamp_seconds", 'a \\"line\\" \\\\ of ours')

@@ -224,7 +224,7 @@ def test_an_unwritable_output_costs_no_page(sandbox):
 
 
 def test_other_files_are_no_spools(sandbox):
-    feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
     with siteline.Store("plant.siteline") as store:
         sandbox.client().sync(feed, store)
         points = len(store.read(feed))

@@ -20,7 +20,7 @@ RANGE = ("--start", "2026-11-01", "--end", "2026-11-02")
 FEEDS = """
 [defaults]
 interval = "1h"
-since = "2026-11-18"
+start = "2026-11-18"
 page_size = 200
 [feeds.line-2]
 site = "S1"

@@ -97,8 +97,8 @@ def killed(tmp_path):
     path = tmp_path / "killed.siteline"
     script = """
         import os, signal, sys, siteline
-        since = "2026-11-01T00:00Z"
-        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since=since)
+        start = "2026-11-01T00:00Z"
+        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start=start)
         with siteline.Sandbox(now="2026-11-21T10:00:00Z") as sandbox:
             store = siteline.Store(sys.argv[1])
             sandbox.client().sync(feed, store)
@@ -202,7 +202,7 @@ def test_ctrl_c_ends_with_130(shared_sandbox, tmp_path, action):
     # Over four megabytes are copied in several steps.
     large, copies = tmp_path / "large.siteline", tmp_path / "copies"
     copies.mkdir()
-    feed = make_feed(since="2026-10-25T00:00Z", interval="1m", page_size=10_000)
+    feed = make_feed(start="2026-10-25T00:00Z", interval="1m", page_size=10_000)
     with siteline.Store(large) as store:
         shared_sandbox.client().sync(feed, store)
     assert large.stat().st_size > 4 << 20
@@ -251,7 +251,7 @@ def test_info_lists_files_and_feeds(plant):
     with siteline.Store(plant, read_only=True) as store:
         coverage = store.coverage("line-2", now=NOW)
         assert feed.pop("points") == len(stored_points(store)) > 1_000
-    names = "name site line interval page_size filters since settle_lag overlap lateness window"
+    names = "name site line interval page_size filters start settle_lag overlap lateness window"
     expected = {
         name: plain(getattr(make_feed(page_size=2_000, audit_pages=2), name))
         for name in [*names.split(), "audit_pages"]

@@ -163,7 +163,7 @@ def test_status_75_another_run_holds_the_feed(sandbox, feeds, store_path, sync):
     "words",
     [
         ("--until", "yesterday"),
-        ("--until", "2026-11-18T00:00"),
+        ("--until", "2026-11-18T00"),
         ("--reread", "2026-11-18"),
         ("--reread", "2026-11-18/2026-11-17"),
         ("--max-pages", "0"),

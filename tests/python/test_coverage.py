@@ -19,8 +19,8 @@ def window(start, end, state, read_at=None, empty=None):
 
 def sample(feed=None, days=40):
     """Forty days: settled (some empty), due, provisional, and an hour of the newest unread."""
-    feed = feed or make_feed(since="2026-10-11T00:00Z")
-    first, windows = feed.since, []
+    feed = feed or make_feed(start="2026-10-11T00:00Z")
+    first, windows = feed.start, []
     for n in range(days):
         start = first + n * DAY
         read = start + 3 * DAY
@@ -66,7 +66,7 @@ def test_it_prints_a_row_for_each_month():
 
 
 def test_a_long_coverage_shows_the_newest_rows():
-    coverage = sample(make_feed(since="2016-01-01T00:00Z"), days=10 * 365)
+    coverage = sample(make_feed(start="2016-01-01T00:00Z"), days=10 * 365)
     text = repr(coverage)
     assert len(text.splitlines()) == 27
     assert "earlier rows" in text
@@ -77,7 +77,7 @@ def test_a_long_coverage_shows_the_newest_rows():
 
 def test_an_empty_coverage_is_shown_too():
     feed = make_feed()
-    coverage = siteline.types.Coverage(feed, feed.since, [])
+    coverage = siteline.types.Coverage(feed, feed.start, [])
     assert repr(coverage) == "Coverage of line-2 at 2026-11-15 00:00 UTC: nothing read yet"
     assert "nothing read yet" in drawn(coverage).text
     assert (coverage.settled_through, coverage.read_through) == (None, None)
@@ -112,9 +112,9 @@ def test_read_and_empty_is_not_the_same_as_never_read(sandbox, tmp_path):
         pd.DataFrame({"timestamp": times, "value": 1.0, "sample_count": 1}), bucket="1h", line="L7"
     )
     with siteline.Store(tmp_path / "s.siteline") as store:
-        feed = siteline.Feed("line-7", line="L7", interval="1h", since="2026-11-17T00:00Z")
+        feed = siteline.Feed("line-7", line="L7", interval="1h", start="2026-11-17T00:00Z")
         sandbox.client().sync(feed, store)
-        coverage = store.coverage(feed, "2026-11-20T12:00Z")
+        coverage = store.coverage(feed, now="2026-11-20T12:00Z")
         assert [one.empty for one in coverage][:3] == [True, False, True]
         assert coverage[-1].empty is None
         assert coverage[-1].state == "unread"
@@ -126,7 +126,7 @@ def test_the_default_time_is_that_of_this_machine_or_of_the_newest_read(tmp_path
         siteline.Sandbox(now="2090-01-03T00:00:00Z") as sandbox,
         siteline.Store(tmp_path / "s.siteline") as store,
     ):
-        feed = make_feed(since="2090-01-01T00:00Z")
+        feed = make_feed(start="2090-01-01T00:00Z")
         sandbox.client().sync(feed, store)
         assert store.coverage(feed).now >= datetime(2090, 1, 3, tzinfo=UTC)
         assert store.coverage(feed).read_through == datetime(2090, 1, 2, 23, 55, tzinfo=UTC)

@@ -66,7 +66,7 @@ def test_what_is_settled_costs_nothing_the_second_time(sandbox, client, store, r
 
 
 def test_the_feed_that_a_sync_keeps_gives_and_reads_its_part(sandbox, client, store, read):
-    feed = make_feed(since="2026-11-12", page_size=500)
+    feed = make_feed(start="2026-11-12", page_size=500)
     client.sync(feed, store)
     spent = client.allowance.used
     table = read("2026-11-13", "2026-11-15")
@@ -101,7 +101,7 @@ def test_a_point_that_the_service_withdrew_is_not_given(sandbox, store, client):
 def test_one_scan_reads_nothing_twice_though_it_is_not_settled(sandbox, store):
     """Nine provisional days, in several chains: each call goes on where the last one stopped."""
     client = sandbox.client()
-    feed = make_feed(since="2026-11-10", lateness="30d", page_size=500)
+    feed = make_feed(start="2026-11-10", lateness="30d", page_size=500)
     client.sync(feed, store, until="2026-11-10T00:05Z")
     scan = client.scan(**LINE, start="2026-11-10", end="2026-11-19", max_pages=3, store=store)
     table, calls = None, 0
@@ -225,7 +225,7 @@ def test_a_sync_that_has_the_feed_is_waited_for_until_the_deadline(client, store
                 client.scan(**ask, deadline="0.2s").collect()
             refused.append(caught.value)
 
-    client.sync(make_feed(since="2026-11-10"), store, progress=held)
+    client.sync(make_feed(start="2026-11-10"), store, progress=held)
     assert "deadline=" in refused[0].hint
 
 

@@ -107,7 +107,7 @@ def kill_in_load(pipelines, points, sandbox):
     Load.complete_package = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     pipeline = dlt.pipeline("plant", destination=dlt.destinations.duckdb({pipelines.database!r}),
         dataset_name={pipelines.dataset!r}, pipelines_dir={pipelines.pipeline.pipelines_dir!r})
-    feed = siteline.Feed("line-2", site="S1", line="L2", interval="30m", since="2026-11-15T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", line="L2", interval="30m", start="2026-11-15T00:00Z")
     pipeline.run(siteline.dlt.points(siteline.Client(), feed))
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -179,7 +179,7 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_pa
         pipelines = Pipelines(tmp_path, target)
     else:
         pipelines = duckdb
-    feed = make_feed(page_size=100, since="2026-11-19T00:00Z")
+    feed = make_feed(page_size=100, start="2026-11-19T00:00Z")
     points = siteline.dlt.points(sandbox.client(), feed, progress=revise, concurrency=1)
     if where == "upsert":
         points.apply_hints(write_disposition=UPSERT)
@@ -191,7 +191,7 @@ def test_of_several_rows_of_a_point_in_one_load_the_newest_counts(duckdb, tmp_pa
             assert (points.report.inserted, len(found)) == (289, 288), "one of them came twice"
             assert 1e6 in {row[0] for row in found.values()}
         else:
-            assert found == true_points(sandbox, points.report.read_through, start=feed.since)
+            assert found == true_points(sandbox, points.report.read_through, start=feed.start)
         sandbox.clock.advance("1d")
     assert {key[2:4] for key in found} == {("M1", "D1"), (None, None)}
 

@@ -36,7 +36,7 @@ def read(client):
     pickle.loads(pickle.dumps(table))
 
 def sync(client, store):
-    feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-15T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-15T00:00Z")
     report = client.sync(feed, store, progress=str)
     for one in (report, client.plan(feed, store), store.coverage("line-2")):
         str(one), one._repr_html_()
@@ -78,7 +78,7 @@ def test_a_freezer_sees_what_the_core_imports(seen):
     for path in SOURCES.rglob("*.rs"):
         text = path.read_text(encoding="utf-8")
         found |= set(re.findall(r'"(siteline(?:\.[a-z_]+)+)"', text))
-    assert {"siteline._warn", "siteline._display.sync_html"} <= found
+    assert {"siteline._warn", "siteline._display.html"} <= found
     assert found - seen - OF_USERS - {"siteline._core"} == set()
 
 

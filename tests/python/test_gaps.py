@@ -38,7 +38,7 @@ def table(client):
 @pytest.fixture(scope="module")
 def store(client, tmp_path_factory):
     """A store that was read from the 18th on."""
-    feed = siteline.Feed("l1", site="S1", line="L1", interval="10m", since="2026-11-18")
+    feed = siteline.Feed("l1", site="S1", line="L1", interval="10m", start="2026-11-18")
     with siteline.Store(tmp_path_factory.mktemp("plant") / "plant.siteline") as store:
         client.sync(feed, store)
         yield store

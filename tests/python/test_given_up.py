@@ -19,7 +19,7 @@ def endless(sandbox):
 
 
 def feed(**options):
-    return siteline.Feed("line-1", **DAY, since="2026-11-19", window="6h", **options)
+    return siteline.Feed("line-1", **DAY, start="2026-11-19", window="6h", **options)
 
 
 def test_what_a_sync_sets_aside_is_shown_everywhere_and_not_paid_for_again(endless, tmp_path):

@@ -41,7 +41,7 @@ def test_missing_settings_list_the_places_searched(make, credential):
 def test_none_for_a_text_is_explained(sandbox, client, store, key):
     for wrong in (
         lambda: siteline.Credential(None, key),
-        lambda: siteline.Feed(None, since="2026-11-18"),
+        lambda: siteline.Feed(None, start="2026-11-18"),
         lambda: siteline.Store(None),
         lambda: siteline.PrivateKey.load(None),
         lambda: key.save(None),
@@ -53,7 +53,7 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
             wrong()
     for wrong in (
         lambda: client.scan(start=None, filters={"machineId": None}),
-        lambda: siteline.Feed("line-2", since=None),
+        lambda: siteline.Feed("line-2", start=None),
         lambda: store.read(None),
     ):
         with pytest.raises(siteline.errors.QueryError, match=NONE):

@@ -159,7 +159,7 @@ def test_arguments_that_are_quoted(sandbox, tmp_path):
         lambda: sandbox.client().scan(site="S1", interval=EVIL, **DAY),
         lambda: sandbox.client().scan(site="S1", interval="1h", start=EVIL),
         lambda: sandbox.client().scan(site="S1", filters={EVIL: ""}, interval="1h", **DAY),
-        lambda: siteline.Feed(EVIL, site="S1", interval="1h", since="2026-11-01"),
+        lambda: siteline.Feed(EVIL, site="S1", interval="1h", start="2026-11-01"),
         lambda: siteline.Agent(sandbox.client(), listen=EVIL),
         lambda: sandbox.client().scan(site="S1", interval="1h", tz=EVIL, **DAY),
         lambda: sandbox.load(pd.DataFrame({EVIL: [1]})),
@@ -174,7 +174,7 @@ def test_arguments_that_are_quoted(sandbox, tmp_path):
 def test_feeds_and_stores_of_hostile_names(evil, tmp_path):
     with evil.client() as client, siteline.Store(tmp_path / f"{FILE}.siteline") as store:
         ids = {"site": EVIL, "line": EVIL, "filters": {"tagGuid": EVIL}}
-        feed = siteline.Feed(MARKS, **ids, interval="1h", since="2026-11-01T00:00Z")
+        feed = siteline.Feed(MARKS, **ids, interval="1h", start="2026-11-01T00:00Z")
         plan = client.plan(feed, store)
         report = client.sync(feed, store, until="2026-11-02T00:00Z")
         check_shown(feed, store, plan, *plan.tasks, report, report[MARKS])
@@ -190,7 +190,7 @@ FEEDS = """
 [feeds."x\\u202e\\u2028forged"]
 site = "x\\u001b[2J\\r\\nforged\\u009b"
 interval = "1h"
-since = 2026-11-01T00:00:00Z
+start = 2026-11-01T00:00:00Z
 """
 
 

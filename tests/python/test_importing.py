@@ -117,7 +117,7 @@ def test_importing_siteline_loads_no_drawing_until_something_is_drawn():
         for name in siteline.__all__:
             getattr(siteline, name)
         assert not loaded(), loaded()
-        feed = siteline.Feed("line-2", site="S1", since="2026-11-15T00:00Z")
+        feed = siteline.Feed("line-2", site="S1", start="2026-11-15T00:00Z")
         assert "Feed" in feed._repr_html_()
         assert "siteline._display.sync_html" in loaded()
     """

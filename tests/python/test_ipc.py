@@ -12,7 +12,7 @@ from kit.ranges import DAY
 
 IDS = list(siteline.types.Record._fields[:5])
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
-FEED = siteline.Feed("plant", interval="1m", since=START, window="1d")
+FEED = siteline.Feed("plant", interval="1m", start=START, window="1d")
 
 
 def plant(rows, **columns):
@@ -101,7 +101,7 @@ def test_without_points_the_stream_has_the_schema(sandbox, store):
     )
     sandbox.fault(on="data", empty_page=True)
     page = next(client.scan(**DAY).pages())
-    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-19T00:00Z")
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", start="2026-11-19T00:00Z")
     client.sync(feed, store)
     for holder in (none, page, store.read("l2", tag=[]), store.changes("l2", since=0, tag=[])):
         assert len(holder) == 0
@@ -114,7 +114,7 @@ def test_without_points_the_stream_has_the_schema(sandbox, store):
 
 
 def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_path):
-    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", since="2026-11-01T00:00Z")
+    feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", start="2026-11-01T00:00Z")
     sandbox.client().sync(feed, store)
     target = tmp_path / "damaged.siteline"
     store.backup(target)

@@ -34,7 +34,7 @@ def test_a_store_of_an_earlier_version_has_its_points_and_its_coverage(kept):
         store.check()
         frame = store.read("line-2").to_pandas()
         coverage = store.coverage("line-2")
-        assert store.feeds["line-2"].since == pd.Timestamp("2026-11-18", tz="UTC")
+        assert store.feeds["line-2"].start == pd.Timestamp("2026-11-18", tz="UTC")
     expected = points_of(kept)
     pd.testing.assert_frame_equal(
         frame, expected, check_dtype=False, check_exact=True, check_column_type=False
@@ -47,7 +47,7 @@ def test_a_store_of_an_earlier_version_goes_on_being_written_to(kept):
         siteline.Sandbox(seed=7, now=NOW) as sandbox,
         siteline.Store(kept / "plant.siteline") as store,
     ):
-        feed = siteline.Feed("line-3", site="S1", line="L3", interval="1h", since="2026-11-19")
+        feed = siteline.Feed("line-3", site="S1", line="L3", interval="1h", start="2026-11-19")
         assert sandbox.client().sync(feed, store).complete
         assert set(store.feeds) == {"line-2", "line-3"}
         assert len(store.read("line-2")) == len(points_of(kept))

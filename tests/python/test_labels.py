@@ -39,7 +39,7 @@ def table(client, series):
 
 @pytest.fixture(scope="module")
 def store(client, tmp_path_factory):
-    feed = siteline.Feed("s1", site="S1", interval="1h", since="2026-11-18")
+    feed = siteline.Feed("s1", site="S1", interval="1h", start="2026-11-18")
     with siteline.Store(tmp_path_factory.mktemp("plant") / "plant.siteline") as store:
         client.sync(feed, store)
         yield store

@@ -122,7 +122,7 @@ def late_plant(sandbox, days, delay):
 
 
 def late_feed(**options):
-    return make_feed(**{"since": START, "page_size": 500, **options})
+    return make_feed(**{"start": START, "page_size": 500, **options})
 
 
 @pytest.mark.sandbox(now=START)

@@ -142,7 +142,7 @@ def test_days_of_a_zone_in_buckets_of_a_day_warn_that_these_are_days_of_utc(clie
 @pytest.fixture
 def stored(sandbox, store):
     """A store with two days of hours, which were read in two syncs, six hours apart."""
-    client, feed = sandbox.client(), make_feed(interval="1h", since="2026-11-18")
+    client, feed = sandbox.client(), make_feed(interval="1h", start="2026-11-18")
     first = client.sync(feed, store)
     sandbox.clock.advance("6h")
     client.sync(feed, store)

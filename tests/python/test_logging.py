@@ -287,7 +287,7 @@ def test_a_logger_has_the_level_that_it_has_when_a_call_begins(sandbox):
 
 
 def test_records_of_a_sync_have_the_feed(sandbox, store):
-    feed = siteline.Feed('line "2"', site="S1", line="L2", interval="1h", since="2026-11-18")
+    feed = siteline.Feed('line "2"', site="S1", line="L2", interval="1h", start="2026-11-18")
     with collected_records() as records:
         sandbox.client().sync(feed, store)
     known = [fields(one) for one in records if one.name == "siteline.sync"]

@@ -52,7 +52,7 @@ def test_five_hundred_feeds_need_few_open_files_and_leave_one_lock_file(tmp_path
     rest = """
     import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
-    feeds = [make_feed(f"feed {number}", since="2026-11-20T00:00Z") for number in range(500)]
+    feeds = [make_feed(f"feed {number}", start="2026-11-20T00:00Z") for number in range(500)]
     assert client.plan(feeds, store).tasks == ()
     report = client.sync(feeds, store, concurrency=8)
     assert report.complete and report.requests == 0 and len(report.feeds) == 500

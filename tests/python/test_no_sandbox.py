@@ -65,7 +65,7 @@ def test_reads_and_syncs_work(siteline_sandbox, tmp_path):
     script = f"""
         import siteline
 
-        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-18")
+        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-18")
         with siteline.Client() as client, siteline.Store({str(tmp_path / "s")!r}) as store:
             print(len(client.scan(**{day}, interval="1h").collect()))
             print(client.sync(feed, store).complete)

@@ -19,7 +19,7 @@ def objects(shared_sandbox, tmp_path_factory):
     scan = client.scan(**HOURLY)
     table = scan.collect()
     store = siteline.Store(tmp_path / "plant.siteline")
-    feed = siteline.Feed("plant", site="S1", interval="1h", since="2026-11-01")
+    feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-01")
     client.sync(feed, store)
     waiting = sandbox.async_client()
     with siteline.Agent(sandbox.client(), listen=f"unix:{tmp_path}/own/agent.sock") as agent:

@@ -13,7 +13,7 @@ IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
 @pytest.fixture
 def page(sandbox):
     """A page of a sync, the first and last of its chain."""
-    feed = make_feed(since="2026-11-19T00:00Z", page_size=5_000)
+    feed = make_feed(start="2026-11-19T00:00Z", page_size=5_000)
     [(page, _)] = sandbox.client().sync_pages(feed, {})
     assert page.is_whole
     return page

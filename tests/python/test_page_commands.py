@@ -182,7 +182,7 @@ PAGE_FEEDS = """
 [defaults]
 site = "S1"
 interval = "5m"
-since = 2026-11-10
+start = 2026-11-10
 
 [feeds.line-1]
 line = "L1"
@@ -195,14 +195,14 @@ STORE_FEEDS = """
 site = "S1"
 line = "L2"
 interval = "5m"
-since = 2026-11-10
+start = 2026-11-10
 
 [feeds.line-3]
 site = "S2"
 line = "L3"
 interval = "1h"
 page_size = 100
-since = 2026-11-01
+start = 2026-11-01
 """
 
 

@@ -97,7 +97,7 @@ def test_a_pickled_pivot_has_the_same_cells(table, value):
 def test_points_of_a_store_are_pivoted(sandbox, tmp_path):
     client = sandbox.client()
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        client.sync(make_feed("a", since="2026-11-19T00:00Z"), store)
+        client.sync(make_feed("a", start="2026-11-19T00:00Z"), store)
         points = store.read("a")
         pd.testing.assert_frame_equal(
             points.pivot("maximum").to_pandas().sort_index(axis="columns"),

@@ -187,7 +187,7 @@ def test_larger_buckets_are_drawn_too(sandbox):
 
 
 def test_what_a_store_never_read_is_drawn_as_such(sandbox, tmp_path):
-    feed = make_feed(interval="1h", since="2026-11-15T00:00Z", page_size=50)
+    feed = make_feed(interval="1h", start="2026-11-15T00:00Z", page_size=50)
     with siteline.Store(tmp_path / "plant.siteline") as store:
         # The newest day is read first, and then the allowance is spent.
         sandbox.client(daily_allowance=4).sync(feed, store)

@@ -27,7 +27,7 @@ def boxes_of(plot, colour):
 
 
 def test_each_day_of_a_feed_is_a_cell_in_the_colour_of_its_state(sandbox, store):
-    sandbox.client().sync(make_feed(since="2026-11-10T00:00Z"), store)
+    sandbox.client().sync(make_feed(start="2026-11-10T00:00Z"), store)
     coverage = store.coverage("line-2", now=sandbox.clock.now())
     plot = coverage.plot()
     # Nine settled days; of 18 November the lateness is not over.
@@ -43,7 +43,7 @@ def test_each_day_of_a_feed_is_a_cell_in_the_colour_of_its_state(sandbox, store)
 
 
 def test_days_are_those_of_the_zone(sandbox, store):
-    sandbox.client().sync(make_feed(since="2026-11-10T00:00Z"), store)
+    sandbox.client().sync(make_feed(start="2026-11-10T00:00Z"), store)
     coverage = store.coverage("line-2", now=sandbox.clock.now())
     frame = coverage.plot(tz="Europe/Berlin").to_pandas()
     assert str(frame["day"].dt.tz) == "Europe/Berlin"
@@ -54,7 +54,7 @@ def test_days_are_those_of_the_zone(sandbox, store):
 
 def test_what_was_never_read_has_its_own_look_and_is_named(sandbox, store):
     client = sandbox.client()
-    client.sync(make_feed(since="2026-11-01T00:00Z"), store, until="2026-11-05T00:00Z")
+    client.sync(make_feed(start="2026-11-01T00:00Z"), store, until="2026-11-05T00:00Z")
     plot = store.coverage("line-2", now=NOW).plot()
     assert any(one == "unread 15 d" for one in texts(plot))
     assert "unread" in plot.alt
@@ -62,7 +62,7 @@ def test_what_was_never_read_has_its_own_look_and_is_named(sandbox, store):
 
 
 def test_feeds_beyond_the_bound_are_told(sandbox, store):
-    feeds = [make_feed(f"feed-{n}", since="2026-11-18T00:00Z") for n in range(3)]
+    feeds = [make_feed(f"feed-{n}", start="2026-11-18T00:00Z") for n in range(3)]
     sandbox.client().sync(feeds, store)
     coverages = [store.coverage(name, now=NOW) for name in store.feeds]
     plot = siteline.plots.coverage(coverages, rows=2)
@@ -75,7 +75,7 @@ def test_feeds_beyond_the_bound_are_told(sandbox, store):
 
 
 def test_the_curve_of_arrival_rises_to_all_and_says_what_was_not_looked_at(sandbox, store):
-    client, feed = sandbox.client(), make_feed(since="2026-11-14T00:00Z", audit_pages=4)
+    client, feed = sandbox.client(), make_feed(start="2026-11-14T00:00Z", audit_pages=4)
     for _ in range(8):
         client.sync(feed, store)
         sandbox.clock.advance("12h")
@@ -113,7 +113,7 @@ def test_a_feed_that_was_read_once_has_no_curve_and_says_so(sandbox, store):
 
 def test_the_allowance_shows_who_spent_it_and_what_no_feed_accounts_for(sandbox, store):
     client = sandbox.client(daily_allowance=100)
-    feeds = [make_feed("one", since="2026-11-18T00:00Z", page_size=500), make_feed("other")]
+    feeds = [make_feed("one", start="2026-11-18T00:00Z", page_size=500), make_feed("other")]
     client.sync(feeds, store)
     client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T02:00Z").collect()
     plot = siteline.plots.allowance(client.allowance, store)

@@ -49,23 +49,23 @@ def of_series(width):
     yield plot_of(12 * DAY, SCALES * 3, "UTC", width)
 
 
-def feeds(count, since="2026-09-01T00:00Z"):
+def feeds(count, start="2026-09-01T00:00Z"):
     return [
         siteline.Feed(f"{'a feed of a long name ' * (n % 5)}{n}", site="S1", interval="1h",
-                      since=since) for n in range(count)
+                      start=start) for n in range(count)
     ]  # fmt: skip
 
 
 def coverage_of(feed, now, states=("settled", "due", "provisional", "unread")):
     day = timedelta(days=1)
-    days = max((now - feed.since) // day, 1)
+    days = max((now - feed.start) // day, 1)
     windows = []
     for n in range(days):
         state = states[min(n * len(states) // days, len(states) - 1)]
         read = None if state == "unread" else now
         aside = now + day if state == "unread" and n % 5 == 4 else None
         empty = None if read is None else n % 11 == 3
-        bounds = (feed.since + n * day, feed.since + (n + 1) * day)
+        bounds = (feed.start + n * day, feed.start + (n + 1) * day)
         windows.append(CoverageWindow(*bounds, state, read, None, empty, aside))
     return Coverage(feed, now, tuple(windows))
 

@@ -95,7 +95,7 @@ def expected_pages(reported):
 def test_a_sync_knows_its_pages_where_its_plan_does(sandbox, store):
     client, reported = sandbox.client(), []
     feed = siteline.Feed(
-        "line-2", site="S1", line="L2", interval="1h", since="2026-11-17", page_size=40
+        "line-2", site="S1", line="L2", interval="1h", start="2026-11-17", page_size=40
     )
     client.sync(feed, store, until="2026-11-19", progress=reported.append)
     assert reported[0].pages_expected is None, "nothing was read before"

@@ -183,7 +183,7 @@ def test_an_invalid_bucket_width_is_shown_as_it_was_written(client, interval):
     message = f"interval={interval!r} is not a bucket width: it is a whole number of seconds"
     for call in (
         lambda: client.scan(start=None, interval=interval),
-        lambda: siteline.Feed("line-2", since="2026-11-18", interval=interval),
+        lambda: siteline.Feed("line-2", start="2026-11-18", interval=interval),
     ):
         with pytest.raises(siteline.errors.QueryError, match=re.escape(message)):
             call()

@@ -107,19 +107,19 @@ def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
 
 def test_k17_a_feed_that_begins_within_a_bucket_warns_and_one_from_a_store_does_not(sandbox, store):
     feed, seen = caught_warnings(
-        lambda: siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-18T00:30Z")
+        lambda: siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-18T00:30Z")
     )
     assert [str(one.message) for one in seen] == [
-        'feed "line-2": since=2026-11-18T00:30:00Z is not a multiple of interval="1h" in UTC: its '
+        'feed "line-2": start=2026-11-18T00:30:00Z is not a multiple of interval="1h" in UTC: its '
         "first bucket begins at 2026-11-18T01:00:00Z. For a whole first bucket write "
-        'since="2026-11-18T00:00:00Z".'
+        'start="2026-11-18T00:00:00Z".'
     ]
     assert seen[0].filename == __file__
     _, later = caught_warnings(
         lambda: (sandbox.client().sync(feed, store), store.feeds, pickle.loads(pickle.dumps(feed)))
     )
     assert not later
-    _, none = caught_warnings(lambda: siteline.Feed("fits", interval="1d", since="2026-11-18"))
+    _, none = caught_warnings(lambda: siteline.Feed("fits", interval="1d", start="2026-11-18"))
     assert not none
 
 
@@ -133,8 +133,8 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
     query = client.scan(site="S1", start=given, end="2026-11-19", interval="1h").query
     assert query.start == MIDNIGHT
     assert client.scan(start=None, end=given).query.end == MIDNIGHT
-    feed = make_feed(interval="1h", since=given)
-    assert feed.since == MIDNIGHT
+    feed = make_feed(interval="1h", start=given)
+    assert feed.start == MIDNIGHT
     client.sync(feed, store, until="2026-11-19")
     whole = len(store.read(feed))
     assert store.coverage(feed).newest == datetime(2026, 11, 19, tzinfo=UTC)

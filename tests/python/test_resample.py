@@ -163,7 +163,7 @@ def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
 def test_points_of_a_store_are_resampled(sandbox, tmp_path):
     client = sandbox.client()
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        feed = make_feed("a", since="2026-11-18T00:00Z")
+        feed = make_feed("a", start="2026-11-18T00:00Z")
         client.sync(feed, store)
         points = store.read("a")
         check(points.resample("1d", "mean").to_pandas(), resampled(points.to_pandas(), "1D"))

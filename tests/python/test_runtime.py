@@ -209,7 +209,7 @@ FORKING = f"""
 
     def share_points(path):
         with siteline.Sandbox(now="{NOW}") as sandbox, siteline.Store(path) as store:
-            feed = siteline.Feed("S1", site="S1", interval="5m", since="2026-11-17T00:00Z")
+            feed = siteline.Feed("S1", site="S1", interval="5m", start="2026-11-17T00:00Z")
             sandbox.client().sync(feed, store)
             points = store.read("S1")
             size, given = len(points), []
@@ -254,7 +254,7 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
         client = sandbox.client()
         store = siteline.Store(pathlib.Path(folder) / "plant.siteline")
         scan = client.scan(**{HOURLY!r}, page_size=50)
-        feed = siteline.Feed("line", site="S1", line="L1", interval="1h", since=sandbox.clock.now())
+        feed = siteline.Feed("line", site="S1", line="L1", interval="1h", start=sandbox.clock.now())
         known = set(sys.modules)
         client.discover()
         client.allowance

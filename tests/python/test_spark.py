@@ -127,7 +127,7 @@ def test_a_task_that_fails_pays_again_and_is_counted(spark, sandbox, client, age
 def test_sync_fills_a_delta_table_which_the_engine_reads_without_a_request(
     spark, sandbox, agent, store, tmp_path
 ):
-    feed = siteline.Feed("site", site="S1", interval="1h", page_size=40, since=SITE["start"])
+    feed = siteline.Feed("site", site="S1", interval="1h", page_size=40, start=SITE["start"])
     for wait in ("0h", "30h"):
         sandbox.clock.advance(wait)
         report = siteline.spark.sync(spark, feed, tmp_path / "points")

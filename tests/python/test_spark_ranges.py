@@ -14,7 +14,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def feed(**times):
-    return siteline.Feed("stream", since=SINCE, interval="1h", page_size=100, **times)
+    return siteline.Feed("stream", start=SINCE, interval="1h", page_size=100, **times)
 
 
 def at(hours):

@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pandas as pd
@@ -198,7 +199,7 @@ def test_changes_are_the_points_of_a_later_sync(tmp_path):
 
 def test_a_report_of_another_feed_and_a_future_number_are_refused(filled):
     _sandbox, client, store, report = filled
-    other = client.sync(make_feed("line-1", line="L1", since="2026-11-19T00:00Z"), store)
+    other = client.sync(make_feed("line-1", line="L1", start="2026-11-19T00:00Z"), store)
     for call in (store.changes, lambda feed, at: store.read(feed, as_of=at)):
         for given, match in ((other, "not of the feed 'line-2'"), (10**6, "lies ahead"),
                              (-1, "sequence number"), (True, "SyncReport"),
@@ -280,7 +281,7 @@ def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, fr
     with siteline.Store(target) as copied:
         copied.check()
         assert copied.read("line-2").to_pandas().equals(frame)
-        assert copied.coverage("line-2", NOW) == store.coverage("line-2", NOW)
+        assert copied.coverage("line-2", now=NOW) == store.coverage("line-2", now=NOW)
     with pytest.raises(siteline.errors.StoreError, match=re.escape(str(target))):
         store.backup(target)
 
@@ -305,3 +306,36 @@ def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
             way(damaged.read("line-2"))
     with pytest.raises(siteline.errors.StoreCorrupt), siteline.Store(target) as damaged:
         damaged.check()
+
+
+def test_the_zone_and_labels_of_a_store_are_those_of_its_tables(sandbox, tmp_path):
+    path, names = tmp_path / "plant.siteline", {"T21": "speed"}
+    with siteline.Store(path, tz="Europe/Berlin", labels=names) as store:
+        report = sandbox.client().sync(make_feed(interval="1h"), store)
+        table = store.read("line-2", "2026-11-16", "2026-11-17")
+        frame = table.to_pandas()
+        assert str(frame["timestamp"].dtype) == "datetime64[us, Europe/Berlin]"
+        assert str(frame["timestamp"].min()) == "2026-11-16 00:00:00+01:00"
+        assert "label" in frame
+        again = store.read("line-2", "2026-11-16", "2026-11-17", tz="UTC", labels=False).to_pandas()
+        assert str(again["timestamp"].min()) == "2026-11-16 00:00:00+00:00"
+        assert "label" not in again
+        changes = store.changes("line-2", 0, "2026-11-16").to_pandas()
+        assert str(changes["timestamp"].min()) == "2026-11-16 00:00:00+01:00"
+        local = report.now.astimezone(ZoneInfo("Europe/Berlin")).replace(tzinfo=None)
+        assert store.coverage("line-2", now=local.isoformat()).now == report.now
+        copied = pickle.loads(pickle.dumps(store))
+        assert (copied.tz, copied.path) == ("Europe/Berlin", path)
+        assert "label" in copied.read("line-2").to_pandas()
+        copied.close()
+
+
+def test_wrong_keywords_of_a_store_are_explained(store):
+    for call, instead in (
+        (lambda: siteline.Store("x", timezone="UTC"), "write tz="),
+        (lambda: siteline.Store("x", "UTC"), "by position"),
+        (lambda: store.read("line-2", to="2026-11-16"), "write end="),
+        (lambda: store.coverage("line-2", at=1), "it takes feed, now"),
+    ):
+        with pytest.raises(TypeError, match=instead):
+            call()

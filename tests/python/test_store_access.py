@@ -104,7 +104,7 @@ def test_what_root_makes_beside_a_store_belongs_to_its_owner():
     store = siteline.Store(path)
     with siteline.Sandbox() as sandbox:
         since = sandbox.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since=since)
+        feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start=since)
         sandbox.client().sync(feed, store)
     store.backup(folder / "copy")
     print(len(owners()), set(owners()))

@@ -17,7 +17,7 @@ START = pd.Timestamp("2026-11-10T00:00Z")
 END = START + pd.Timedelta(minutes=MINUTES)
 GONE = ["2026-11-11T05:00Z", "2026-11-11T05:01Z"]
 FEED = siteline.Feed(
-    "plant", interval="1m", since=START, page_size=10_000, window="6h", lateness="6h"
+    "plant", interval="1m", start=START, page_size=10_000, window="6h", lateness="6h"
 )
 
 

@@ -40,7 +40,7 @@ def batch_for(one):
 
 def short_feed():
     """A feed whose first read is one chain."""
-    return make_feed(page_size=100, since="2026-11-19T00:00Z")
+    return make_feed(page_size=100, start="2026-11-19T00:00Z")
 
 
 class CustomError(Exception):
@@ -97,7 +97,7 @@ def test_a_whole_chain_is_one_page(sandbox):
     pages = sandbox.client().sync_pages(make_feed("other", page_size=100), {})
     assert not next(pages)[0].is_whole
     pages.close()
-    large = make_feed("large", since="2026-11-19T00:00Z", page_size=5_000)
+    large = make_feed("large", start="2026-11-19T00:00Z", page_size=5_000)
     [(alone, _)] = sandbox.client().sync_pages(large, {})
     assert alone.is_whole
 

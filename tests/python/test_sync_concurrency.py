@@ -21,7 +21,7 @@ NAMES = [f"feed-{number}" for number in range(8)]
 
 def feeds(**options):
     return [
-        make_feed(name, **{"page_size": 300, "since": "2026-11-18T00:00Z", **options})
+        make_feed(name, **{"page_size": 300, "start": "2026-11-18T00:00Z", **options})
         for name in NAMES
     ]
 
@@ -117,7 +117,7 @@ def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox,
     script = f"""
         import siteline
         from kit.feeds import make_feed
-        feeds = [make_feed(name, page_size=300, since="2026-11-18T00:00Z") for name in {NAMES!r}]
+        feeds = [make_feed(name, page_size=300, start="2026-11-18T00:00Z") for name in {NAMES!r}]
         siteline.Client().sync(feeds, siteline.Store({str(path)!r}), concurrency=8)
     """
     environment = {**os.environ, **sandbox.env(), "PYTHONPATH": os.pathsep.join(sys.path)}

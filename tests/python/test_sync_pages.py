@@ -159,7 +159,7 @@ def test_closing_from_another_thread_ends_the_wait_and_its_request(key):
         Server() as server,
         siteline.Client(server.url("two"), credential=credential, clock=CLOCK) as client,
     ):
-        feed = make_feed(since="2026-11-15T00:00Z")
+        feed = make_feed(start="2026-11-15T00:00Z")
         pages = client.sync_pages(feed, concurrency=1)
         next(pages), next(pages)
         closing = threading.Thread(target=closing_soon, args=(server, pages))
@@ -200,7 +200,7 @@ def test_in_asyncio_a_cancelled_wait_loses_no_page(key):
         async with siteline.AsyncClient(
             server.url("two"), credential=credential, clock=CLOCK
         ) as client:
-            feed = make_feed(since="2026-11-15T00:00Z")
+            feed = make_feed(start="2026-11-15T00:00Z")
             pages = client.sync_pages(feed)
             numbers = [(await anext(pages))[0].sequence for _ in range(2)]
             waiting = asyncio.create_task(anext(pages))
@@ -252,7 +252,7 @@ def test_the_coverage_of_a_state_is_that_of_the_store_but_for_what_has_points(sa
     client.sync(feed, store)
     now = sandbox.clock.now()
     of_state = siteline.types.Coverage.from_state(store.state("line-2"), now)
-    of_store = store.coverage("line-2", now)
+    of_store = store.coverage("line-2", now=now)
     assert [window.empty for window in of_state] == [None] * len(of_store)
     assert [dataclasses.replace(window, empty=None) for window in of_store] == list(of_state)
     assert of_state.settled_through == of_store.settled_through is not None

@@ -50,7 +50,7 @@ def test_the_truth_has_no_pages(sandbox):
 def test_a_store_reports_its_range_and_withdrawn_points(sandbox, tmp_path):
     client = sandbox.client()
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        synced = client.sync(make_feed(interval="1h", since="2026-11-18T00:00Z"), store)
+        synced = client.sync(make_feed(interval="1h", start="2026-11-18T00:00Z"), store)
         table = store.read("line-2", "2026-11-18T00:00Z", "2026-11-19T00:00Z")
         report = table.report
         assert isinstance(report, StoreReport)
@@ -76,6 +76,6 @@ def test_attributes_are_in_frames_and_in_arrow(sandbox, tmp_path):
     schema = parquet.read_schema(tmp_path / "points.parquet")
     assert json.loads(schema.metadata[b"siteline"]) == attributes
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        client.sync(make_feed(since="2026-11-19T00:00Z"), store)
+        client.sync(make_feed(start="2026-11-19T00:00Z"), store)
         stored = store.read("line-2").to_pandas().attrs["siteline"]
     assert list(stored) == ["store", "feed", "sequence", "coverage", "tz", "labels"]

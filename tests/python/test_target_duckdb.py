@@ -214,7 +214,7 @@ def test_duckdb_is_imported_when_it_is_used_and_pyarrow_is_not_needed():
         sys.modules.update(dict.fromkeys(("pyarrow", "pandas", "numpy", "polars")))
         target = siteline.targets.DuckDB(":memory:")
         with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
-            feed = siteline.Feed("f", site="S1", interval="1h", since="2026-11-19T00:00Z")
+            feed = siteline.Feed("f", site="S1", interval="1h", start="2026-11-19T00:00Z")
             report = sandbox.client().sync(feed, target)
         changed = target.changes("f")
         assert len(changed) == report.inserted > 0

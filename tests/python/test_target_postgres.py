@@ -20,7 +20,7 @@ from siteline.targets import Postgres, _postgres_sql  # noqa: E402
 def state():
     """A state of a feed."""
     with siteline.Sandbox(now="2026-11-20T00:00Z") as sandbox:
-        feed = make_feed(since="2026-11-19T00:00Z")
+        feed = make_feed(start="2026-11-19T00:00Z")
         return list(sandbox.client().sync_pages([feed], {}))[-1][1]["line-2"]
 
 

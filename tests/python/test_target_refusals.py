@@ -19,7 +19,7 @@ from siteline.targets import DuckDB, _duckdb_sql, _refusals
 duckdb = pytest.importorskip("duckdb")
 
 FEEDS = [
-    make_feed(f"line-{n}", line=f"L{n}", since="2026-11-18T00:00Z", settle_lag="0s", audit_pages=0)
+    make_feed(f"line-{n}", line=f"L{n}", start="2026-11-18T00:00Z", settle_lag="0s", audit_pages=0)
     for n in (1, 2)
 ]
 

@@ -23,7 +23,7 @@ class Picky(MemoryStore):
 
 
 def feeds(**options):
-    options = {"since": SINCE, "window": "6h", "settle_lag": "0s", "audit_pages": 0, **options}
+    options = {"start": SINCE, "window": "6h", "settle_lag": "0s", "audit_pages": 0, **options}
     return [make_feed(f"line-{n}", line=f"L{n}", **options) for n in (1, 2)]
 
 

@@ -42,7 +42,7 @@ def mismatches(value, kind, where):
 
 def skipped(sandbox, store):
     """A sync that skips a range of one feed."""
-    feed = siteline.Feed("skipped", site="S1", interval="1h", since="2026-11-19", page_size=50)
+    feed = siteline.Feed("skipped", site="S1", interval="1h", start="2026-11-19", page_size=50)
     sandbox.fault(on="data", forget_cursors=True, times=20)
     with pytest.raises(siteline.errors.CursorRejected):
         sandbox.client().sync(feed, store)
@@ -54,7 +54,7 @@ def skipped(sandbox, store):
 def made(sandbox, tmp_path):
     """Records of every class, as the package returns them."""
     store, seen, events = siteline.Store(tmp_path / "plant.siteline"), [], []
-    feed = make_feed(interval="1h", since="2026-11-15T00:00Z", page_size=50, audit_pages=2)
+    feed = make_feed(interval="1h", start="2026-11-15T00:00Z", page_size=50, audit_pages=2)
     frugal = sandbox.client(daily_allowance=2, on_request=events.append)
     sandbox.fault(on="data", reset=True)
     reports = [frugal.sync(feed, store, progress=seen.append), sandbox.client().sync(feed, store)]

@@ -40,7 +40,7 @@ def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
     for source in (scan, scan.collect(), next(scan.pages())):
         check(source)
     with siteline.Store(tmp_path / "plant.siteline") as store:
-        client.sync(make_feed("a", since="2026-11-19T00:00Z"), store)
+        client.sync(make_feed("a", start="2026-11-19T00:00Z"), store)
         check(store.read("a"))
     wide = scan.collect().pivot()
     assert wide.to_pandas(tz=BERLIN).index.dtype == DTYPE

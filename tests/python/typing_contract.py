@@ -83,7 +83,7 @@ def check_doctor(client: siteline.AsyncClient, path: Path) -> None:
 
 
 def check_sync(client: siteline.Client, path: Path) -> None:
-    feed = siteline.Feed("line-2", site="S1", interval="1m", since="2026-01-01T00:00Z")
+    feed = siteline.Feed("line-2", site="S1", interval="1m", start="2026-01-01T00:00Z")
     with siteline.Store(path) as store:
         report = client.sync([feed], store, reread=("2026-01-01T00:00Z", "2026-01-02T00:00Z"))
         assert_type(report, siteline.types.SyncReport)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from siteline import Feed
+    pass
 
 __all__: list[str] = []
 
@@ -45,13 +43,3 @@ class Preview(TypedDict):
     """Whether there are more series."""
     series: list[SeriesPreview]
     """The series, in the order of the points."""
-
-
-class FeedOverview(TypedDict):
-    """How far a feed of a store is settled and read, and its sequence number."""
-
-    feed: Feed
-    settled_through: datetime | None
-    read_through: datetime | None
-    newest: datetime | None
-    sequence: int

@@ -41,7 +41,7 @@ def feed(shown: Feed) -> str:
     """Show the query of a feed, and its durations."""
     rows = [
         ("query", text(_doors.asks(shown), 300)),
-        ("since", f"{to_microsecond(shown.since)} UTC"),
+        ("start", f"{to_microsecond(shown.start)} UTC"),
     ]
     names = ("settle_lag", "overlap", "lateness", "window")
     rows += [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from siteline._core import Feed
+from siteline._core import FeedHandle, StateHandle
 from siteline._records.record import FrozenRecord
+from siteline.feed import Feed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,7 @@ class CoverageWindow(FrozenRecord):
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> _ = client.sync(feed, store)
     >>> first = store.coverage("line-2", now=sandbox.clock.now())[0]
     >>> first.state, first.empty, first.start.isoformat()
@@ -62,7 +63,7 @@ class CoverageWindow(FrozenRecord):
 class Coverage(FrozenRecord, Sequence[CoverageWindow]):
     """The windows of a feed, ascending and without gaps: a sequence of :class:`CoverageWindow`.
 
-    They reach from the feed's ``since`` to ``now`` less the settle lag. The times
+    They reach from the feed's ``start`` to ``now`` less the settle lag. The times
     ``settled_through`` and ``read_through`` count from the end of the forgotten windows.
 
     It prints as a calendar: a row for each month, or for each day if windows are shorter than a
@@ -70,7 +71,7 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> _ = client.sync(feed, store)
     >>> coverage = store.coverage("line-2", now=sandbox.clock.now())
     >>> coverage.settled_through.isoformat(), coverage.spans["unread"]
@@ -100,16 +101,19 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
             StoreCorrupt: The state is damaged.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> states = {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     states.update(state)
         >>> siteline.types.Coverage.from_state(states["line-2"]).settled_through.isoformat()
         '2026-11-19T00:00:00+00:00'
         """
-        from siteline.store import Store
+        return cls._of(StateHandle(state).coverage(now))
 
-        return Store._coverage_of(state, now)
+    @classmethod
+    def _of(cls, found: tuple[FeedHandle, dict[str, Any]]) -> "Coverage":
+        handle, members = found
+        return cls._restore({"feed": Feed._of(handle), **members})
 
     @overload
     def __getitem__(self, index: int) -> CoverageWindow: ...
@@ -197,7 +201,7 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
         >>> store = siteline.Store("plant.siteline")
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> _ = client.sync(feed, store)
         >>> store.coverage("line-2", now=sandbox.clock.now()).plot(tz="Europe/Berlin")
         <Plot Coverage of line-2>

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from siteline._core import Feed
+from siteline._core import FeedHandle, StateHandle
 from siteline._counts import counted
 from siteline._escape import escaped
 from siteline._records.record import FrozenRecord
 from siteline._times import duration
+from siteline.feed import Feed
 
 if TYPE_CHECKING:
     from siteline.plots import Plot
@@ -31,7 +32,7 @@ class Delays(FrozenRecord):
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> _ = client.sync(feed, store)
     >>> store.lateness("line-2").revisions.count
     0
@@ -103,7 +104,7 @@ class Lateness(FrozenRecord):
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> _ = client.sync(feed, store)
     >>> print(store.lateness("line-2"))
     Lateness of line-2, 1 d: too little data: hardly anything was read twice.
@@ -135,16 +136,19 @@ class Lateness(FrozenRecord):
             StoreCorrupt: The state is damaged.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z", audit_pages=4)
+        ...                      start="2026-11-15T00:00Z", audit_pages=4)
         >>> states = {}
         >>> for page, state in client.sync_pages(feed, states):
         ...     states.update(state)
         >>> print(siteline.types.Lateness.from_state(states["line-2"]))
         Lateness of line-2, 1 d: too little data: hardly anything was read twice.
         """
-        from siteline.store import Store
+        return cls._of(StateHandle(state).lateness())
 
-        return Store._lateness_of(state)
+    @classmethod
+    def _of(cls, found: tuple[FeedHandle, dict[str, Any]]) -> "Lateness":
+        handle, members = found
+        return cls._restore({"feed": Feed._of(handle), **members})
 
     @property
     def lateness(self) -> timedelta:
@@ -177,7 +181,7 @@ class Lateness(FrozenRecord):
 
         >>> store = siteline.Store("plant.siteline")
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-        ...                      since="2026-11-15T00:00Z")
+        ...                      start="2026-11-15T00:00Z")
         >>> _ = client.sync(feed, store)
         >>> store.lateness("line-2").plot()
         <Plot Lateness of line-2>

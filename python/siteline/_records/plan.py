@@ -30,7 +30,7 @@ class Plan(FrozenRecord):
     (3, 6)
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> store = siteline.Store("plant.siteline")
     >>> client.plan(feed, store).pages is None
     True

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from types import UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
-from siteline._core import Feed
 from siteline._times import iso
+from siteline.feed import Feed
 
 __all__: list[str] = []
 

@@ -15,7 +15,7 @@ class Freed(FrozenRecord):
 
     >>> store = siteline.Store("plant.siteline")
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> report = client.sync(feed, store)
     >>> freed = store.forget(feed, before="2026-11-16T00:00Z")
     >>> freed.points, freed.versions

@@ -28,7 +28,7 @@ class Task(FrozenRecord):
     """One range that a sync reads, or has left to read, as one chain.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> task = client.plan(feed, siteline.Store("plant.siteline")).tasks[0]
     >>> task.feed, task.why, task.pages
     ('line-2', 'recent', None)
@@ -69,7 +69,7 @@ class SkippedRange(FrozenRecord):
     ``sync(..., reread=(start, end))`` reads it earlier. Parts that were never read stay unread
     (:class:`UnreadRange`). Points of an earlier chain stay as they are.
 
-    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", since="2026-11-19T00:00Z")
+    >>> feed = siteline.Feed("line-2", site="S1", interval="1h", start="2026-11-19T00:00Z")
     >>> client.sync(feed, siteline.Store("plant.siteline"))["line-2"].skipped
     ()
     """
@@ -101,7 +101,7 @@ class FeedReport(FrozenRecord):
     :meth:`Store.changes` and :meth:`Store.read` accept it.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> done = client.sync(feed, siteline.Store("plant.siteline"))["line-2"]
     >>> done.revised, done.inserted > 0, done.settled_through.isoformat()
     (0, True, '2026-11-19T00:00:00+00:00')
@@ -148,7 +148,7 @@ class SyncReport(FrozenRecord):
     :meth:`Store.changes` and :meth:`Store.read` accept it.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> report = client.sync(feed, siteline.Store("plant.siteline"))
     >>> report.complete, report.withdrawn, report["line-2"].sequence > 0
     (True, 0, True)

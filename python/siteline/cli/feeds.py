@@ -6,7 +6,7 @@
 
     [defaults]                   # optional: for each feed that does not say otherwise
     interval = "1m"
-    since = 2026-01-01
+    start = 2026-01-01
 
     [feeds.line-2]               # the table's name is the feed's name
     site = "S1"
@@ -35,7 +35,7 @@ _MEMBERS = (
     "site",
     "line",
     "interval",
-    "since",
+    "start",
     "page_size",
     "filters",
     "settle_lag",
@@ -127,9 +127,9 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
         raise _error(path, f"{place}it is not a table", "Write [feeds.NAME] for each feed.")
     _refuse_unknown(path, place, table, _MEMBERS)
     members = {**defaults, **table}
-    if "since" not in members:
+    if "start" not in members:
         raise _error(
-            path, f"{place}since is missing", "Write when it begins, as since = 2026-01-01."
+            path, f"{place}start is missing", "Write when it begins, as start = 2026-01-01."
         )
     try:
         return Feed(name, **members)
@@ -147,6 +147,8 @@ def _refuse_unknown(path: str, place: str, said: Iterable[str], known: Sequence[
 def _meant(name: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
+    if name == "since" and "start" in known:
+        return "Write start."
     close = get_close_matches(name, known, 1)
     if close:
         return f"Is {_shown(close[0])} meant?"

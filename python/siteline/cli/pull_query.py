@@ -139,7 +139,7 @@ def _of_feed(spool: Spool) -> dict[str, Any]:
     return {
         "site": feed.site,
         "line": feed.line,
-        "start": feed.since,
+        "start": feed.start,
         "end": spool.end,
         "interval": feed.interval,
         "page_size": feed.page_size,

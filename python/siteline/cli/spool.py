@@ -74,7 +74,7 @@ class Range(NamedTuple):
                 interval=query.interval_seconds,
                 page_size=query.page_size,
                 filters=query.filters,
-                since=start,
+                start=start,
                 settle_lag=0,
                 overlap=0,
                 lateness=0,
@@ -152,7 +152,7 @@ class Spool:
         pairs = [
             ("--site", known.site, asked.site),
             ("--line", known.line, asked.line),
-            ("--start", known.since, asked.since),
+            ("--start", known.start, asked.start),
             ("--end", self.asked_end, wanted.asked_end),
             ("--interval", known.interval, asked.interval),
             ("--page-size", known.page_size, asked.page_size),
@@ -181,7 +181,7 @@ class Spool:
             # The service did not end the chain, and a sync would leave it alone for a day. Whoever
             # asks again means it.
             report = client.sync(
-                feed, self._store, until=end, reread=(feed.since, end), progress=progress
+                feed, self._store, until=end, reread=(feed.start, end), progress=progress
             )
         try:
             report.raise_for_incomplete()
@@ -197,7 +197,7 @@ class Spool:
     def points(self, through: datetime) -> Table:
         """Return what was read, up to this time. What a chain that was begun anew lacks is out."""
         assert self._feed is not None
-        return self._store.read(self._feed, self._feed.since, through, withdrawn="drop")
+        return self._store.read(self._feed, self._feed.start, through, withdrawn="drop")
 
     def close(self) -> None:
         """Close the store."""

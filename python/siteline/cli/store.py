@@ -139,7 +139,7 @@ def _info(options: argparse.Namespace) -> Outcome:
 
 
 def _definition(feed: Feed) -> dict[str, Any]:
-    names = ("name", "site", "line", "interval", "page_size", "filters", "since", "settle_lag")
+    names = ("name", "site", "line", "interval", "page_size", "filters", "start", "settle_lag")
     times = ("overlap", "lateness", "window", "audit_pages")
     return {name: getattr(feed, name) for name in names + times}
 
@@ -171,7 +171,7 @@ def _feed_rows(feed: dict[str, Any]) -> Iterator[tuple[str, str]]:
     }
     query = ", ".join(f"{name} {value}" for name, value in given.items() if value)
     yield "query", query or "everything"
-    yield "since", f"{to_second(feed['since'])} UTC"
+    yield "start", f"{to_second(feed['start'])} UTC"
     times = ("settle_lag", "overlap", "lateness", "window")
     yield "times", ", ".join(f"{name.replace('_', ' ')} {duration(feed[name])}" for name in times)
     if feed["audit_pages"]:

@@ -5,7 +5,7 @@ merge: late data, revisions and settled windows as with :meth:`siteline.Client.s
 
 >>> import dlt
 >>> import siteline.dlt
->>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", since="2026-11-15T00:00Z")
+>>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start="2026-11-15T00:00Z")
 >>> points = siteline.dlt.points(client, feed)
 >>> info = dlt.pipeline("plant", destination="duckdb").run(points)
 >>> points.report.complete

@@ -91,7 +91,7 @@ def points(
     it was completed without its rows.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> siteline.dlt.points(client, feed, max_pages=100).name
     'points'
     """

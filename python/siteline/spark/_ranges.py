@@ -116,7 +116,7 @@ def _buckets(density: Density, pages: int, width: timedelta) -> int:
 def _floor(at: datetime, feed: Feed) -> datetime:
     """Return the newest bound of buckets, counted from the feed's beginning."""
     assert feed.interval is not None
-    return feed.since + (at - feed.since) // feed.interval * feed.interval
+    return feed.start + (at - feed.start) // feed.interval * feed.interval
 
 
 def _windows(at: datetime, feed: Feed) -> datetime:

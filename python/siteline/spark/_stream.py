@@ -62,8 +62,8 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ConfigError("A stream has no end: leave the option out, or use spark.read.")
         self._reading = reading
         self._zone = _batches.has_zone(schema)
-        since = query.pop("start")
-        self._feed = Feed("stream", since=since, **query)
+        start = query.pop("start")
+        self._feed = Feed("stream", start=start, **query)
         self._until: datetime | None = None
         self._density: Density | None = None
         self._is_of_batch = False
@@ -76,7 +76,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, str]:
         """Begin where the query does: nothing is read, nothing settled."""
-        return self._offset(Offset(self._feed.since, self._feed.since))
+        return self._offset(Offset(self._feed.start, self._feed.start))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Ask for all: the pages of a batch are limited here."""
@@ -145,7 +145,7 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _now(self) -> datetime:
         """Return the service's time, which a page tells, where one is left."""
-        clock, since = self._clock(), self._feed.since
+        clock, since = self._clock(), self._feed.start
         if self._density is None and self._pages() and clock > since + self._width:
             whole = since + (clock - since) // self._width * self._width
             self._density = self._measure([(since, whole)], self._pages())
@@ -244,5 +244,5 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _digest(feed: Feed, query: dict[str, Any]) -> str:
     """Return what is the same where site, line, filters, interval and start are."""
     named = {name: query.get(name) for name in ("site", "line", "filters")}
-    of = [named, str(feed.interval), iso(feed.since)]
+    of = [named, str(feed.interval), iso(feed.start)]
     return hashlib.sha256(json.dumps(of, sort_keys=True, default=str).encode()).hexdigest()

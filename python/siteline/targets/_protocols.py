@@ -52,7 +52,7 @@ class StoreTarget(Protocol):
     ...         self.states[feed] = state
     ...         return tuple(counts)
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> memory = Memory()
     >>> client.sync(feed, memory).inserted == len(memory.rows) > 0
     True
@@ -104,7 +104,7 @@ class AsyncStoreTarget(Protocol):
     ...         self.rows, self.states[feed] = self.rows + new, state
     ...         return new, 0, 0
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      since="2026-11-15T00:00Z")
+    ...                      start="2026-11-15T00:00Z")
     >>> async def main(memory):
     ...     async with sandbox.async_client() as client:
     ...         return (await client.sync(feed, memory)).inserted == memory.rows > 0

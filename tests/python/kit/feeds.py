@@ -4,7 +4,7 @@ import siteline
 
 from kit.ranges import NOW
 
-FEED = {"site": "S1", "line": "L2", "interval": "5m", "since": "2026-11-15T00:00Z"}
+FEED = {"site": "S1", "line": "L2", "interval": "5m", "start": "2026-11-15T00:00Z"}
 
 
 def make_feed(name="line-2", **options):
@@ -30,7 +30,7 @@ def stored_points(store, feed="line-2", *range_, **options):
 
 def true_points(sandbox, end, **options):
     """Returns the current points of the service since the start of the feed, by key."""
-    query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["since"]}
+    query = {"site": "S1", "line": "L2", "interval": "5m", "start": FEED["start"]}
     return rows_by_key(sandbox.expected(**{**query, **options}, end=end))
 
 
@@ -38,7 +38,7 @@ def load_series(sandbox):
     """Loads another series of the line. The service allows withdrawals only for loaded points."""
     import pandas as pd
 
-    times = pd.date_range(FEED["since"], NOW, freq="5min")
+    times = pd.date_range(FEED["start"], NOW, freq="5min")
     data = pd.DataFrame({"timestamp": times, "value": range(len(times)), "sample_count": 1})
     sandbox.load(data, bucket="5m", line="L2", tag="T7")
 

@@ -4,7 +4,7 @@ FEEDS = """
 [defaults]
 site = "S1"
 interval = "5m"
-since = 2026-11-17
+start = 2026-11-17
 page_size = 500
 
 [feeds.line-1]

@@ -85,7 +85,7 @@ class FeedPoints:
         """Start with an empty store."""
         self.name: str = feed["name"]
         self.line: str = feed["line"]
-        self.since = datetime.fromisoformat(feed["since"])
+        self.since = datetime.fromisoformat(feed["start"])
         self.truth = truth
         self.points: dict[Key, Values] = {}
         self.sequence = 0

@@ -51,7 +51,7 @@ class Plant:
                 "site": SITE,
                 "line": line,
                 "interval": INTERVAL,
-                "since": SINCE,
+                "start": SINCE,
                 "page_size": self.page_size,
                 "overlap": self.overlap,
                 "lateness": self.lateness,

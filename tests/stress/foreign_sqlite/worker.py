@@ -31,7 +31,7 @@ def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
     """Syncs a feed until the number of syncs or the time is reached, and opens the file between."""
     import siteline
 
-    feed = siteline.Feed(name, site="S1", line="L2", interval="5m", since="2026-11-20T00:00Z")
+    feed = siteline.Feed(name, site="S1", line="L2", interval="5m", start="2026-11-20T00:00Z")
     sandbox = siteline.Sandbox(now=NOW)
     client = sandbox.client()
 
@@ -53,8 +53,8 @@ def write(path: str, name: str, syncs: int, until: float, looks: int) -> None:
         print("synced", number, points, flush=True)
         progress(None)
         sandbox.clock.advance("15m")
-    truth = sandbox.expected(site="S1", line="L2", interval="5m", start=feed.since, end=NOW)
-    stored = store.read(feed, feed.since, NOW)
+    truth = sandbox.expected(site="S1", line="L2", interval="5m", start=feed.start, end=NOW)
+    stored = store.read(feed, feed.start, NOW)
     print("equal", len(truth), len(stored), flush=True)
     store.close()
 

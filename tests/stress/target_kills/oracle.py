@@ -123,8 +123,8 @@ class Oracle:
         difference(name, target_points(target, name), store_points(self.store, name))
         if self.sequences[name]:
             now = self.harness.now
-            windows = [(one.start, one.end, one.state) for one in target.coverage(name, now)]
-            stored = [(one.start, one.end, one.state) for one in self.store.coverage(name, now)]
+            windows = [(one.start, one.end, one.state) for one in target.coverage(name, now=now)]
+            stored = [(one.start, one.end, one.state) for one in self.store.coverage(name, now=now)]
             if windows != stored:
                 raise Broken(f"{name}: other windows: {windows}")
 
@@ -171,7 +171,7 @@ class Oracle:
         """After the lateness and one more run the points of all settled windows are the truth."""
         with self.open() as target:
             for feed in self.harness.feeds:
-                windows = target.coverage(feed.name, self.harness.now)
+                windows = target.coverage(feed.name, now=self.harness.now)
                 end = max(window.end for window in windows if window.state == "settled")
                 if any(
                     w.state != "settled" for w in windows if w.end + feed.lateness <= windows.now
@@ -180,7 +180,7 @@ class Oracle:
                 points = target_points(target, feed.name).items()
                 settled = {key: row for key, (row, flag) in points if key[5] < end and not flag}
                 truth = self.sandbox.expected(
-                    site=SITE, line=feed.line, start=feed.since, end=end, interval=INTERVAL
+                    site=SITE, line=feed.line, start=feed.start, end=end, interval=INTERVAL
                 )
                 difference("the truth", settled, rows_of(truth.records(named=True)))
         jtis = self.sandbox.stats.jtis

@@ -95,9 +95,13 @@ fn create(path: &Path, mode: u32) -> Result<()> {
     }
 }
 
-/// Makes an empty file for a copy of the store, with its mode.
-pub(super) fn create_copy(path: &Path, store: &Path) -> Result<()> {
-    create(path, Owner::of(store).map_or(PRIVATE, |owner| owner.mode))
+/// Makes an empty file for a copy of the store, with its mode unless the copy is shared otherwise.
+pub(super) fn create_copy(path: &Path, store: &Path, share: Option<Share>) -> Result<()> {
+    let own = || Owner::of(store).map_or(PRIVATE, |owner| owner.mode);
+    if let Some(share) = share.filter(|_| cfg!(windows)) {
+        return Err(without_groups(share));
+    }
+    create(path, share.map_or_else(own, Share::mode))
 }
 
 /// Makes an empty file for what is put in the place of a store. Only its owner may use it so far.

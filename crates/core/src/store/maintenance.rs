@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
+use super::access::Share;
 use super::arrivals::ArrivalSums;
 use super::directory::{Directory, FeedIndex};
 use super::failure::{StoreFailure, StoreResult, system};
@@ -87,7 +88,7 @@ impl Store {
     ///
     /// # Errors
     /// `StoreError` where the path exists already, and where it was stopped; `StoreFull`; the others.
-    pub fn backup(&self, to: &Path, watch: &Watch) -> Result<()> {
+    pub fn backup(&self, to: &Path, share: Option<Share>, watch: &Watch) -> Result<()> {
         let to = path::resolve(to)?;
         let exists = || {
             let message = format!("backup {}: this path exists already", to.display());
@@ -97,7 +98,7 @@ impl Store {
             return Err(exists());
         }
         let part = unused(&to, "part");
-        access::create_copy(&part, self.path())?;
+        access::create_copy(&part, self.path(), share)?;
         let copied = self.snapshot(|connection| {
             connection.query_row("SELECT COUNT(*) FROM store", [], |_| Ok(()))?;
             copy(connection, &part, watch)

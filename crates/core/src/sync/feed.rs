@@ -103,7 +103,7 @@ impl Feed {
     pub fn new(mut input: FeedInput) -> Result<Self> {
         check_name(&input.name)?;
         if input.since.subsec_nanosecond() != 0 {
-            let message = format!("since= is {}: it is a whole second.", input.since);
+            let message = format!("start= is {}: it is a whole second.", input.since);
             return Err(Error::new(Kind::QueryError, message));
         }
         let soon = input.since.checked_add(SignedDuration::from_secs(1));
@@ -124,8 +124,8 @@ impl Feed {
         let [before, after] = [floor, ceil].map(|round| instant(round(since, width)));
         (before != input.since).then(|| {
             format!(
-                "feed {:?}: since={} is not a multiple of interval=\"{}\" in UTC: its first bucket \
-                 begins at {after}. For a whole first bucket write since=\"{before}\".",
+                "feed {:?}: start={} is not a multiple of interval=\"{}\" in UTC: its first bucket \
+                 begins at {after}. For a whole first bucket write start=\"{before}\".",
                 input.name,
                 input.since,
                 spelled(Duration::from_secs(width.unsigned_abs())),
@@ -177,7 +177,7 @@ impl Feed {
                 member,
                 known,
                 new,
-                may_change: may_change || (member == SINCE && begins_earlier),
+                may_change: may_change || (member == START && begins_earlier),
             })
             .collect()
     }
@@ -265,7 +265,7 @@ impl fmt::Debug for Feed {
 }
 
 /// The member that says where a feed begins.
-pub(super) const SINCE: &str = "since";
+pub(super) const START: &str = "start";
 const NOT_SENT: &str = "not sent";
 const NONE: &str = "none";
 
@@ -287,7 +287,7 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
         ("filters", filters, false),
         ("interval", text(&interval), false),
         ("page_size", text(&input.page_size.map(|size| size.to_string())), true),
-        (SINCE, input.since.to_string(), false),
+        (START, input.since.to_string(), false),
         ("settle_lag", spelled(input.settle_lag), true),
         ("overlap", spelled(input.overlap), true),
         ("lateness", spelled(input.lateness), true),
@@ -384,7 +384,7 @@ mod tests {
         let feed = Feed::new(FeedInput { filters, ..input() }).expect("a feed");
         assert_eq!(
             feed.to_string(),
-            "line-2: site=S1 filters=a=1 b=2 interval=1m since=2026-01-01T00:00:00Z \
+            "line-2: site=S1 filters=a=1 b=2 interval=1m start=2026-01-01T00:00:00Z \
              settle_lag=5m overlap=1h lateness=1d window=1d"
         );
     }

@@ -222,7 +222,7 @@ impl RangeCoverage {
         ));
         if self.forgotten.is_empty() && !self.starts_at_or_after(first) {
             hint.push(format!(
-                "The feed begins at {first}: a feed of another name may have an earlier since=."
+                "The feed begins at {first}: a feed of another name may have an earlier start=."
             ));
         }
         let hint = hint.join(" ");

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::audits::AuditLog;
 use super::coverage::{Coverage, Window, forgotten_windows, windows};
-use super::feed::{Difference, Feed, FeedInput, SINCE};
+use super::feed::{Difference, Feed, FeedInput, START};
 use super::given_up::{GivenUp, SkippedRange};
 use super::ranges::{Range, Ranges, floor, instant};
 use super::task::Why;
@@ -327,7 +327,7 @@ impl FeedState {
 
     /// A feed whose beginning was forgotten may not begin earlier.
     fn may_change(&self, difference: Difference) -> Difference {
-        let is_gone = difference.member == SINCE && !self.forgotten().is_empty();
+        let is_gone = difference.member == START && !self.forgotten().is_empty();
         Difference { may_change: difference.may_change && !is_gone, ..difference }
     }
 
@@ -346,7 +346,7 @@ impl FeedState {
         if !fixed.is_empty() {
             return Err(changed(&self.feed, &fixed));
         }
-        if !differences.is_empty() && differences.iter().all(|one| one.member == SINCE) {
+        if !differences.is_empty() && differences.iter().all(|one| one.member == START) {
             return Ok(Self { feed: feed.clone(), kept: feed.clone(), ..self.clone() });
         }
         let same_pages = self.feed.input().page_size == feed.input().page_size;

@@ -55,7 +55,7 @@ fn s18_a_store_and_its_files_are_the_owners_alone_unless_shared() {
             assert_eq!(mode(&beside(&folder.file(), ending)), expected, "{ending}");
         }
         let copy = folder.0.join("copy");
-        store.backup(&copy, &Watch::default()).unwrap();
+        store.backup(&copy, None, &Watch::default()).unwrap();
         assert_eq!(mode(&copy), expected);
     }
 }
@@ -200,7 +200,7 @@ fn s19_a_closed_store_is_read_without_making_a_file() {
         (vec!["line".into()], 1)
     );
     reader.check(&Watch::default()).unwrap();
-    reader.backup(&folder.0.join("copy"), &Watch::default()).unwrap();
+    reader.backup(&folder.0.join("copy"), None, &Watch::default()).unwrap();
     assert_eq!(names(&folder), ["", "copy"]);
     assert_eq!(latest(&Store::open(&folder.0.join("copy")).unwrap()).len(), 900);
 }

@@ -223,7 +223,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
         });
         for copy in 0..10 {
             let to = folder.0.join(format!("copy-{copy}"));
-            store.backup(&to, &Watch::default()).unwrap();
+            store.backup(&to, None, &Watch::default()).unwrap();
             let copy = Store::open(&to).unwrap();
             copy.check(&Watch::default()).unwrap();
             let sequence = copy.sequence("line").unwrap();
@@ -235,7 +235,7 @@ fn a_backup_is_the_store_at_one_moment_while_a_writer_writes() {
         }
         writer.join().unwrap();
     });
-    let error = store.backup(&folder.0.join("copy-0"), &Watch::default()).unwrap_err();
+    let error = store.backup(&folder.0.join("copy-0"), None, &Watch::default()).unwrap_err();
     assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
     let left = std::fs::read_dir(&folder.0).unwrap().flatten();
     assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains("-part")));
@@ -247,7 +247,7 @@ fn a_backup_does_not_replace_a_link_to_nothing() {
     let folder = Folder::new();
     let (store, to) = (folder.store(), folder.0.join("copy"));
     std::os::unix::fs::symlink(folder.0.join("nowhere"), &to).unwrap();
-    let error = store.backup(&to, &Watch::default()).unwrap_err();
+    let error = store.backup(&to, None, &Watch::default()).unwrap_err();
     assert!(error.kind() == Kind::StoreError && error.to_string().contains("already"), "{error}");
     assert!(to.is_symlink() && !to.exists());
     let left = std::fs::read_dir(&folder.0).unwrap().flatten();

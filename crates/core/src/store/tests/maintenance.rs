@@ -243,7 +243,7 @@ fn work_that_is_stopped_says_so_and_leaves_the_store_as_it_was_committed() {
         assert!(error.to_string().contains("stopped before its end"), "{error}");
     };
     is_stopped(store.check(&stopped()).unwrap_err());
-    is_stopped(store.backup(&folder.0.join("copy"), &stopped()).unwrap_err());
+    is_stopped(store.backup(&folder.0.join("copy"), None, &stopped()).unwrap_err());
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().filter(is_copy).count(), 0);
     is_stopped(store.compact("line", &[(0, 99 * MINUTE)], &stopped()).unwrap_err());
     is_stopped(store.forget("line", 4_000 * MINUTE, b"", &stopped()).unwrap_err());
@@ -269,7 +269,8 @@ fn a_watch_counts_to_the_end_of_the_work() {
     };
     let (done, total) = watched(&|watch| store.check(watch).unwrap());
     assert_eq!((done, total), (626, 626), "two series in 313 blocks each");
-    let (done, total) = watched(&|watch| store.backup(&folder.0.join("copy"), watch).unwrap());
+    let (done, total) =
+        watched(&|watch| store.backup(&folder.0.join("copy"), None, watch).unwrap());
     assert!(done > 0 && total > done, "the last step of a copy is not counted: {done} of {total}");
     let forgotten = watched(&|watch| {
         store.forget("line", 39_000 * MINUTE, b"", watch).unwrap();

@@ -50,7 +50,7 @@ fn backup_of(folder: &Folder, pages: u64) -> PathBuf {
     for sequence in 1..=pages {
         whole(sequence).apply_to(&store, b"state").unwrap();
     }
-    store.backup(&path, &Watch::default()).unwrap();
+    store.backup(&path, None, &Watch::default()).unwrap();
     path
 }
 

@@ -15,9 +15,9 @@ fn k17_a_beginning_within_a_bucket_is_warned_of_with_the_time_that_helps() {
     assert_eq!(warning("2026-01-01T00:15:01Z", None), None, "buckets of a second");
     assert_eq!(
         warning("2026-01-01T00:15:01Z", Some(900)).expect("a warning"),
-        "feed \"feed\": since=2026-01-01T00:15:01Z is not a multiple of interval=\"15m\" in UTC: its \
+        "feed \"feed\": start=2026-01-01T00:15:01Z is not a multiple of interval=\"15m\" in UTC: its \
          first bucket begins at 2026-01-01T00:30:00Z. For a whole first bucket write \
-         since=\"2026-01-01T00:15:00Z\"."
+         start=\"2026-01-01T00:15:00Z\"."
     );
 }
 
@@ -36,7 +36,7 @@ fn the_parameters_of_a_feed_are_those_of_its_queries_without_their_range() {
 fn the_debug_text_of_a_feed_has_its_parts() {
     let feed = feed(|input| input.page_size = Some(9));
     assert_eq!(format!("{feed:?}"), format!("Feed({feed})"));
-    assert!(format!("{feed:?}").starts_with("Feed(feed: interval=1m page_size=9 since="));
+    assert!(format!("{feed:?}").starts_with("Feed(feed: interval=1m page_size=9 start="));
 }
 
 #[test]

@@ -1,0 +1,85 @@
+"""`siteline.Feed`: its start, its equality, its pickles and its errors."""
+
+import copy
+import pickle
+import warnings
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+import siteline
+from kit.feeds import make_feed
+
+START = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+class Plant(siteline.Feed):
+    """A feed of a user's own class."""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "2026-11-15",
+        "2026-11-15T00:00",
+        "2026-11-15T01:00+01:00",
+        date(2026, 11, 15),
+        datetime(2026, 11, 15),
+        START.astimezone(timezone(timedelta(hours=5))),
+    ],
+)
+def test_a_start_is_an_instant_in_utc(given):
+    feed = make_feed(start=given)
+    assert feed.start == START
+    assert feed.start.tzinfo is UTC
+    assert feed == make_feed(start=START)
+
+
+def test_a_relative_start_is_fixed_once():
+    before = datetime.now(UTC)
+    feed = make_feed(start="-7d", interval="1h")
+    after = datetime.now(UTC)
+    assert before - timedelta(days=7, hours=1) < feed.start <= after - timedelta(days=7)
+    assert (feed.start.minute, feed.start.second, feed.start.microsecond) == (0, 0, 0)
+    assert pickle.loads(pickle.dumps(feed)).start == feed.start
+
+
+def test_a_feed_is_compared_and_copied_by_value():
+    feed, other = make_feed(filters={"b": ["2", "1"], "a": 3}), make_feed(filters={"a": "3"})
+    same = make_feed(filters={"a": "3", "b": ("2", "1")})
+    assert feed == same
+    assert hash(feed) == hash(same)
+    assert feed not in (other, "line-2")
+    assert copy.copy(feed) is copy.deepcopy(feed) is feed
+    feed.filters["c"] = ("4",)
+    assert list(feed.filters) == ["a", "b"]
+
+
+def test_a_pickle_keeps_the_class_without_a_warning():
+    with pytest.warns(siteline.SitelineWarning, match="start="):
+        feed = Plant("plant", start="2026-11-15T00:30", interval="1h", audit_pages=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = pickle.loads(pickle.dumps(feed))
+    assert type(again) is Plant
+    assert again == feed
+    assert (again.audit_pages, again.interval) == (2, timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "instead"),
+    [
+        ({"since": START}, "write start="),
+        ({"start": START, "freq": "1h"}, "write interval="),
+        ({"start": START, "sites": "S1"}, "write site="),
+        ({"start": START, "end": START}, "it takes name, start"),
+        ({}, "start"),
+    ],
+)
+def test_a_wrong_keyword_names_the_right_one(keywords, instead):
+    with pytest.raises(TypeError, match=instead):
+        siteline.Feed("line-2", **keywords)
+
+
+def test_all_but_the_name_are_keywords():
+    with pytest.raises(TypeError, match="takes 1 arguments by position"):
+        siteline.Feed("line-2", START)
