@@ -7,7 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::bridge::call::Call;
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::failure::read_failure;
@@ -22,7 +22,7 @@ use siteline_core::error::Result;
 /// is prefetched, are emitted when a caller waits for that page or takes it.
 pub(crate) struct PageReader {
     stream: Arc<PageStream>,
-    buffer: SharedLogBuffer,
+    buffer: SharedEvents,
     callback: Option<ProgressCallback>,
     /// Held because it may hold a sandbox, which serves the stream.
     client: Py<PyClient>,
@@ -34,7 +34,7 @@ impl PageReader {
         callback: Option<ProgressCallback>,
         client: Py<PyClient>,
     ) -> Self {
-        Self { stream, buffer: SharedLogBuffer::default(), callback, client }
+        Self { stream, buffer: SharedEvents::default(), callback, client }
     }
 
     pub(crate) fn provenance(&self) -> &Provenance {
@@ -64,7 +64,7 @@ impl PointSource for PageReader {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         // If every page is already here, nothing below would handle Ctrl-C.
         py.check_signals()?;
-        self.buffer.get().begin(py)?;
+        self.buffer.get().begin(py, None)?;
         if !self.report(py)? {
             self.fill(py).wait(py)?;
             self.report(py)?;
@@ -101,8 +101,7 @@ impl PointSource for PageReader {
         if filled.is_none() && !self.stream.has_progress() {
             return Ok(false);
         }
-        buffer.flush(py)?;
-        buffer.tell(py)?;
+        buffer.handle(py)?;
         let callback = self.callback.as_ref();
         filled.unwrap_or(Ok(())).map_err(|failure| failed(py, callback, failure))?;
         let Some(progress) = self.stream.take_progress() else { return Ok(false) };

@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -44,7 +44,7 @@ pub(crate) struct PyScan {
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
-    buffer: SharedLogBuffer,
+    buffer: SharedEvents,
 }
 
 impl PyScan {
@@ -134,7 +134,7 @@ impl PyScan {
     /// Whether anyone observes the requests of its client.
     #[getter]
     fn is_observed(&self) -> bool {
-        self.client.get().notes.is_told()
+        self.client.get().notes.exist()
     }
 
     /// The complete table, if it has been read.
@@ -166,9 +166,9 @@ impl PyScan {
 
     /// A read that begins now.
     fn reading(&self) -> PyReading {
-        let buffer = SharedLogBuffer::default();
+        let buffer = SharedEvents::default();
         if self.is_observed() {
-            self.client.get().notes.told_by(buffer.get().notes());
+            buffer.get().remember(&self.client.get().notes);
         }
         PyReading { deadline: self.scan().deadline(), buffer }
     }

@@ -10,13 +10,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::bridge::awaitable;
 use crate::bridge::call::{Call, Work};
-use crate::bridge::coroutine::{Caller, serving};
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
+use crate::bridge::event_loop;
 use crate::bridge::process::guarded;
-use crate::bridge::runtime::{spawn, spawn_step, step};
+use crate::bridge::runtime::{on_blocking_thread, spawn, spawn_step, step};
 use crate::client::progress::{ProgressArg, ProgressCallback};
 use crate::convert::asked_time::instant_on;
 use crate::convert::values::{count, duration, optional, refuse};
@@ -118,11 +117,11 @@ impl SyncTarget {
             None => spawn_step(py, work, finish),
             Some(python) if !python.is_async => {
                 let outcome = guarded(|| python.outcome(py, work()));
-                awaitable::done(py, outcome.and_then(|value| finish(py, value)))
+                event_loop::done(py, outcome.and_then(|value| finish(py, value)))
             }
             Some(python) => {
                 let python = Arc::clone(python);
-                let work = serving(Caller::running(py)?, work);
+                let work = async { on_blocking_thread(work).await? };
                 spawn(py, Arc::default(), work, move |py, outcome| {
                     python.outcome(py, outcome).and_then(|value| finish(py, value))
                 })

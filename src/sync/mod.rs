@@ -17,8 +17,8 @@ use pyo3::types::PyDict;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::SharedLogBuffer;
-use crate::bridge::notes::{ClientNotes, tell_before};
+use crate::bridge::events::{SharedEvents, after_events};
+use crate::bridge::observers::Observers;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{drop_detached, step};
 use crate::client::PyClient;
@@ -36,10 +36,10 @@ pub(crate) struct PyRun {
     target: SyncTarget,
     run: Mutex<Option<Arc<Run>>>,
     callback: Option<ProgressCallback>,
-    notes: Arc<ClientNotes>,
+    notes: Arc<Observers>,
     /// A request may be under way between two calls. What is told of requests is told when their page was
     /// applied, so that an exception there costs no page.
-    buffer: SharedLogBuffer,
+    buffer: SharedEvents,
 }
 
 impl PyRun {
@@ -47,10 +47,10 @@ impl PyRun {
         target: SyncTarget,
         run: Run,
         callback: Option<ProgressCallback>,
-        notes: Arc<ClientNotes>,
+        notes: Arc<Observers>,
     ) -> Self {
         let run = Mutex::new(Some(Arc::new(run)));
-        Self { target, run, callback, notes, buffer: SharedLogBuffer::that_tells_later() }
+        Self { target, run, callback, notes, buffer: SharedEvents::that_defer_requests() }
     }
 
     fn run(&self) -> PyResult<Arc<Run>> {
@@ -74,7 +74,7 @@ impl PyRun {
     }
 
     fn tell_before<T>(&self, py: Python<'_>, outcome: PyResult<T>) -> PyResult<T> {
-        tell_before(py, Some(self.buffer.get().notes()), outcome)
+        after_events(py, self.buffer.get().handle_all(py), outcome)
     }
 
     /// Tells how many points the run has revised.

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::process::{attached, guarded};
 use crate::bridge::runtime::{block_on, drop_detached, spawn, step};
 use crate::client::PyClient;
@@ -67,7 +67,7 @@ pub(crate) struct PySyncPages {
     pages: SyncedPages,
     callback: Option<ProgressCallback>,
     client: Py<PyClient>,
-    buffer: SharedLogBuffer,
+    buffer: SharedEvents,
     place: Mutex<Place>,
     /// Whether a call asks for the next page.
     is_asked: AtomicBool,
@@ -108,7 +108,7 @@ impl PySyncPages {
             pages: SyncedPages::new(&feeds, core),
             callback,
             client: client.clone().unbind(),
-            buffer: SharedLogBuffer::default(),
+            buffer: SharedEvents::default(),
             place: Mutex::default(),
             is_asked: AtomicBool::new(false),
             closed: Arc::default(),

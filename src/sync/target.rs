@@ -5,17 +5,19 @@
 //! event loop, while the step of the sync waits for it on a thread of its own.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::future::pending;
 use std::sync::Arc;
 
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::bridge::coroutine::{Caller, Lost, outcome_here};
 use crate::bridge::errors::raise;
+use crate::bridge::event_loop::{EventLoop, LoopClosed, ask, begin_on};
+use crate::bridge::events::Origin;
 use crate::bridge::process::{Inside, attached};
+use crate::bridge::runtime::wait_for;
 use crate::frame::{PageSource, Synced};
 use siteline_base::lock::Mutex;
 use siteline_core::client::table::Provenance;
@@ -99,17 +101,18 @@ impl PyTarget {
 
     /// Calls a method, and waits for what it gives where that is an awaitable. What is raised is kept
     /// for [`PyTarget::outcome`].
-    fn method<T>(
+    fn method<T: Send + 'static>(
         &self,
-        name: &str,
-        arguments: impl for<'py> PyCallArgs<'py>,
-        read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T>,
+        name: &'static str,
+        arguments: impl for<'py> PyCallArgs<'py> + Send + 'static,
+        read: impl FnOnce(Bound<'_, PyAny>) -> PyResult<T> + Send + 'static,
     ) -> Result<T> {
-        let answer = |py: Python<'_>| self.object.call_method1(py, name, arguments);
+        let object = Arc::clone(&self.object);
+        let answer = move |py: Python<'_>| object.call_method1(py, name, arguments);
         let outcome = if self.is_async {
-            let caller = Caller::served().ok_or_else(|| Lost::Unwanted.error("The store"))?;
-            outcome_here(&caller, answer, pending(), |_, outcome| outcome.and_then(read))
-                .map_err(|lost| lost.error("The store"))?
+            let caller = Origin::awaited().ok_or_else(|| LoopClosed::error("The store"))?;
+            wait_for(ask(caller, answer, |_, outcome| outcome.and_then(read)))
+                .map_err(|LoopClosed| LoopClosed::error("The store"))?
         } else {
             attached(|py| read(answer(py)?.into_bound(py)))
                 .ok_or_else(|| Error::new(Kind::ClosedError, "the process is ending"))?
@@ -174,20 +177,21 @@ fn counts(given: &Bound<'_, PyAny>) -> PyResult<Applied> {
 
 impl Target for PyTarget {
     fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
-        let held = self.method("lock", (feed,), |held| Ok(held.unbind()))?;
-        let caller = if self.is_async { Caller::served() } else { None };
+        let held = self.method("lock", (feed.to_owned(),), |held| Ok(held.unbind()))?;
+        let caller = if self.is_async { Origin::awaited() } else { None };
         Ok(Box::new(HeldLock { object: Arc::clone(&self.object), caller, held: Some(held) }))
     }
 
     fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
-        self.method("state", (feed,), |state| {
+        self.method("state", (feed.to_owned(),), |state| {
             bytes_or_none("state() of the store returned", &state)
         })
     }
 
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
         let page = delivery.map(|delivery| self.pages.page(feed, delivery)).transpose()?;
-        self.method("apply", (feed, page, state), |given| counts(&given))
+        let state = Cow::<[u8]>::Owned(state.to_vec());
+        self.method("apply", (feed.to_owned(), page, state), |given| counts(&given))
     }
 }
 
@@ -196,7 +200,7 @@ struct HeldLock {
     object: Arc<Py<PyAny>>,
     /// For an async store: the lock is released on this caller's event loop. A thread that works for
     /// the loop waits for that.
-    caller: Option<Caller>,
+    caller: Option<(Arc<Origin>, Arc<EventLoop>)>,
     held: Option<Py<PyAny>>,
 }
 
@@ -204,7 +208,7 @@ impl Drop for HeldLock {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
         let object = Arc::clone(&self.object);
-        let Some(caller) = &self.caller else {
+        let Some(caller) = self.caller.take() else {
             let _ = attached(|py| {
                 let held = held.into_bound(py);
                 let released = object.bind(py).call_method1("release", (&held,));
@@ -212,16 +216,13 @@ impl Drop for HeldLock {
             });
             return;
         };
-        let release = move |py: Python<'_>| {
-            object.bind(py).call_method1("release", (held,)).map(Bound::unbind)
-        };
-        let Some(served) = Caller::served() else {
-            let _ = attached(|py| caller.begin(release(py)?.into_bound(py)).map(drop));
-            return;
-        };
+        let release = move |py: Python<'_>| object.call_method1(py, "release", (held,));
+        if Origin::awaited().is_none() {
+            return begin_on(caller, release);
+        }
         // On a loop that was closed nothing can be released.
-        let _ = outcome_here(&served, release, pending(), |py, released| {
+        let _ = wait_for(ask(caller, release, |py, released| {
             released.map_or_else(|raised| raised.write_unraisable(py, None), drop);
-        });
+        }));
     }
 }
