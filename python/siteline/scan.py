@@ -150,7 +150,7 @@ class ScanBase(Replaceable):
         """Read page by page. An exception of the callback leaves the read where it is."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
-                step = yield self._handle.step(reading)
+                step = yield self._handle.step(reading, n is not None)
                 if not isinstance(step, Progress):
                     return step
                 if callback is not None:

@@ -24,7 +24,7 @@ use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
 use siteline_core::client::ScanInput;
-use siteline_core::client::collect::{CollectOnce, Step};
+use siteline_core::client::collect::{CollectOnce, Pace, Step};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
@@ -85,15 +85,15 @@ fn stepped(py: Python<'_>, step: Result<Step, ReadFailure>) -> PyResult<Py<PyAny
 }
 
 /// The argument `by` of `split()`.
-fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
+pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
-        duration(by, "by").map(Cut::Length)
+        duration(by, name).map(Cut::Length)
     } else if by.hasattr("__index__")? {
-        count(by, "by", Kind::QueryError).map(Cut::Parts)
+        count(by, name, Kind::QueryError).map(Cut::Parts)
     } else {
         let message = format!(
-            "by={} is neither how many parts to make (a whole number) nor how long each is (text \
+            "{name}={} is neither how many parts to make (a whole number) nor how long each is (text \
              such as \"1d\", or a timedelta).",
             excerpt(&by.repr()?.to_string()),
         );
@@ -156,7 +156,7 @@ impl PyScan {
     /// The first points in the order of the pages, if so many, or all, have been read.
     fn head(&self, count: usize) -> PyResult<Option<Frame>> {
         let head = guarded(|| self.collect.head(count).or_raise())?;
-        Ok(head.map(|table| Frame::of_table(Arc::new(table))))
+        Ok(head.map(Frame::of_table))
     }
 
     /// A request for the names of series, unless the client has had a response.
@@ -186,10 +186,11 @@ impl PyScan {
         Call::new(reading.get().buffer.get(), read, stepped)
     }
 
-    /// Reads one more page.
-    fn step(&self, reading: &PyReading) -> Call {
+    /// Reads one more page, of any chain or of the first one that is not whole.
+    fn step(&self, reading: &PyReading, of_first: bool) -> Call {
         let (collect, deadline) = (Arc::clone(&self.collect), reading.deadline);
-        let step = async move { collect.step(deadline).await };
+        let pace = if of_first { Pace::First } else { Pace::All };
+        let step = async move { collect.paced_step(deadline, pace).await };
         Call::new(reading.buffer.get(), step, stepped)
     }
 
@@ -224,7 +225,7 @@ impl PyScan {
     }
 
     fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
-        let cut = cut(by)?;
+        let cut = cut(by, "by")?;
         let parts = guarded(|| self.scan().split(cut).or_raise())?;
         Ok(parts.into_iter().map(|part| Self::new(part, self.client.clone_ref(by.py()))).collect())
     }

@@ -344,18 +344,6 @@ impl Frame {
         };
         Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
     }
-
-    /// One table of several.
-    #[staticmethod]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
-    fn together(py: Python<'_>, frames: Vec<Bound<'_, Self>>) -> PyResult<Self> {
-        let tables = frames.iter().filter_map(|frame| match &frame.get().origin {
-            Origin::Read(table) => Some(Arc::clone(table)),
-            _ => None,
-        });
-        let tables: Vec<Arc<Table>> = tables.collect();
-        Ok(Self::of_table(Arc::new(detached(py, || Table::concat(&tables))?.or_raise()?)))
-    }
 }
 
 /// Rows of a batch of a store's points or changes.
