@@ -23,7 +23,6 @@ use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::step;
 use crate::convert::values::{duration, refuse, text};
 use crate::convert::zone::zone;
-use siteline_core::client::table::Table;
 use siteline_core::data::reshape::{
     Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket, with_gaps,
 };
