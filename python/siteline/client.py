@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from siteline import _core
 from siteline._escape import escaped
-from siteline._keywords import explained, like
+from siteline._keywords import like
 from siteline._patching import Replaceable
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class _Settings(Replaceable):
 
     __slots__ = ("_handle",)
 
-    @explained
     def __init__(
         self,
         base_url: str | None = None,
@@ -253,7 +252,6 @@ class Client(_Settings):
         """
         return self._handle.discover().wait()
 
-    @explained
     def series(self) -> Table:
         """Request the series that discovery lists (§4.2), a table with a row for each.
 
@@ -269,7 +267,6 @@ class Client(_Settings):
 
         return _series.of_client(*self._handle.series().wait())
 
-    @explained
     def scan(
         self,
         *,
@@ -398,7 +395,6 @@ class Client(_Settings):
             error.scan = scan  # type: ignore[attr-defined]
             raise
 
-    @explained
     def sync(
         self,
         feeds: Feed | Iterable[Feed],
@@ -459,7 +455,6 @@ class Client(_Settings):
         }
         return self._handle.sync(feeds, store, options).wait().finish()
 
-    @explained
     def sync_pages(
         self,
         feeds: Feed | Iterable[Feed],
@@ -514,7 +509,6 @@ class Client(_Settings):
         }
         return self._handle.sync_pages(feeds, states, options)
 
-    @explained
     def plan(
         self,
         what: Feed | Scan | AsyncScan | Iterable[Feed | Scan | AsyncScan],
@@ -541,7 +535,6 @@ class Client(_Settings):
         """
         return self._handle.plan(what, store, {"until": until, "reread": reread})
 
-    @explained
     def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered:
         """Read several scans of this client concurrently.
 

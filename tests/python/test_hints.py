@@ -34,7 +34,7 @@ def test_missing_settings_list_the_places_searched(make, credential):
     with pytest.raises(siteline.errors.ConfigError, match="credential is missing") as caught:
         make(URL)
     assert "SITELINE_AGENT" in caught.value.hint
-    with pytest.raises(TypeError, match="this is an object of type int, not text"):
+    with pytest.raises(TypeError, match="base_url= is text; this is an object of type int"):
         make(7, credential=credential)
 
 
