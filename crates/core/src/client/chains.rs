@@ -16,7 +16,7 @@ use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
 use super::progress::Progress;
 use super::scan::Scan;
 use super::table::{ReadFailure, Table};
-use crate::data::{Bookmark, WholeChain};
+use crate::data::{Bookmark, Merger, WholeChain};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
@@ -403,6 +403,28 @@ impl WholeRead for ReadChains {
     fn partial(&self) -> Result<Partial> {
         let chains = self.state.lock().chains.clone();
         self.joined(&chains, Vec::new())
+    }
+
+    /// Of the first chains, in their order.
+    fn head(&self, count: usize) -> Result<Option<Table>> {
+        if !self.keeps {
+            return Ok(None);
+        }
+        let mut merger = Merger::new(&self.scan.decode_settings().extra_columns);
+        let chains = self.state.lock().chains.clone();
+        for chain in &chains {
+            let rows = merger.rows();
+            match (chain.complete(), chain.head(count - rows)?) {
+                (Some(table), _) => merger.push_merged(&table.merged)?,
+                (None, Some(table)) => merger.push_merged(&table.merged)?,
+                (None, None) => return Ok(None),
+            }
+            if merger.rows() >= count {
+                break;
+            }
+        }
+        let table = Table::whole(merger.first(count)?, self.scan.provenance());
+        Ok(Some(Table { is_partial: true, ..table }))
     }
 
     fn chains(&self) -> Vec<Arc<CollectOnce>> {

@@ -50,6 +50,14 @@ pub trait WholeRead: Debug + Send + Sync {
         Ok(Partial::default())
     }
 
+    /// As [`CollectOnce::head`].
+    ///
+    /// # Errors
+    /// As [`CollectOnce::head`].
+    fn head(&self, _count: usize) -> Result<Option<Table>> {
+        Ok(None)
+    }
+
     /// The chains that are not whole.
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         Vec::new()
@@ -264,7 +272,23 @@ impl CollectOnce {
             return reader.partial();
         }
         let kept = self.reading().kept.lock().clone();
-        kept.map_or_else(|| Ok(Partial::default()), Kept::partial)
+        kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
+    }
+
+    /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before
+    /// that, and after the table is complete.
+    ///
+    /// # Errors
+    /// As [`Merger::finish`].
+    pub fn head(&self, count: usize) -> Result<Option<Table>> {
+        if self.complete().is_some() {
+            return Ok(None);
+        }
+        if let Some(reader) = &self.reader {
+            return reader.head(count);
+        }
+        let kept = self.reading().kept.lock().clone();
+        kept.map_or(Ok(None), |kept| kept.head(count))
     }
 
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
@@ -330,6 +354,15 @@ impl Kept {
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
         let table = Table { stopped_at, is_partial: true, ..self.finish()? };
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+    }
+
+    fn head(self, count: usize) -> Result<Option<Table>> {
+        if self.merger.rows() < count && !self.is_done {
+            return Ok(None);
+        }
+        let merged = self.merger.first(count)?;
+        let provenance = Provenance { pages: self.merger.pages(), ..self.provenance };
+        Ok(Some(Table { is_partial: true, ..Table::whole(merged, provenance) }))
     }
 
     /// The table.
