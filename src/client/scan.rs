@@ -160,7 +160,7 @@ impl PyScan {
     /// The first points in the order of the pages, if so many, or all, have been read.
     fn head(&self, count: usize) -> PyResult<Option<Frame>> {
         let head = guarded(|| self.collect.head(count).or_raise())?;
-        Ok(head.map(|table| Frame::of_table(Arc::new(table))))
+        Ok(head.map(Frame::of_table))
     }
 
     /// A request for the names of series, unless the client has had a response.

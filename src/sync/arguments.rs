@@ -17,7 +17,7 @@ use crate::bridge::event_loop;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{on_blocking_thread, spawn, spawn_step, step};
 use crate::client::progress::{ProgressArg, ProgressCallback};
-use crate::convert::asked_time::instant_on;
+use crate::convert::asked_time::instant_before;
 use crate::convert::values::{count, duration, optional, refuse};
 use crate::store::feed::feed_of;
 use crate::store::store_of;
@@ -186,7 +186,7 @@ impl RunArgs {
             max_pages: counted(max_pages, "max_pages")?,
             batch: pages.as_ref().map(batch).transpose()?,
             concurrency: most.map_or(CONCURRENCY, |most| most.try_into().unwrap_or(usize::MAX)),
-            ..plan_settings([until, again])?
+            ..plan_settings(client, [until, again])?
         };
         let title = feeds.iter().map(Feed::name).collect::<Vec<_>>().join(", ");
         let callback = progress.map(|progress| progress.callback(py, &title)).transpose()?;
@@ -237,11 +237,12 @@ fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
 
 /// The settings that a plan takes: `until` and `reread`.
 pub(crate) fn plan_settings(
+    client: &Client,
     [until, again]: [Option<Bound<'_, PyAny>>; 2],
 ) -> PyResult<SyncSettings> {
     Ok(SyncSettings {
-        until: optional(until.as_ref(), "until", instant)?,
-        reread: again.map_or_else(|| Ok(Vec::new()), |ranges| reread(&ranges))?,
+        until: optional(until.as_ref(), "until", service_instant(client))?,
+        reread: again.map_or_else(|| Ok(Vec::new()), |ranges| reread(client, &ranges))?,
         ..SyncSettings::default()
     })
 }
@@ -287,17 +288,18 @@ pub(crate) fn feeds(given: &Bound<'_, PyAny>, known: &str) -> PyResult<Vec<Feed>
 /// The start and the end of a range.
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// A time; one without an offset is in UTC.
-fn instant(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
-    instant_on(given, name, Some(&TimeZone::UTC))
+/// Reads an instant, or one before the service's time; one without an offset is in UTC.
+fn service_instant(client: &Client) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<Timestamp> {
+    move |given, name| instant_before(given, name, Some(&TimeZone::UTC), || Ok(client.now()))
 }
 
 /// One range or a list of them.
-fn reread(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+fn reread(client: &Client, ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
     let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
     let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");
+    let at = service_instant(client);
     let range = |(start, end): Pair<'_>| {
-        let (start, end) = (instant(&start, "reread")?, instant(&end, "reread")?);
+        let (start, end) = (at(&start, "reread")?, at(&end, "reread")?);
         if start >= end {
             let what = format!("has a range whose start, {start}, is not before {end}.");
             return Err(refused(&what));

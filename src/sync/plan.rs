@@ -75,7 +75,8 @@ impl PyClient {
             let feeds = list.as_ref().unwrap_or(feeds);
             let scans = given_scans(feeds)?;
             if scans.is_empty() {
-                let plan = plan_feeds(&self.client, feeds, store, &plan_settings(options)?)?;
+                let plan =
+                    plan_feeds(&self.client, feeds, store, &plan_settings(&self.client, options)?)?;
                 return plan_object(py, &plan, "sync");
             }
             let refused = |message| refuse(py, Kind::QueryError, message);

@@ -16,7 +16,7 @@ use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
 use super::progress::Progress;
 use super::scan::Scan;
 use super::table::{ReadFailure, Table};
-use crate::data::{Bookmark, Merger, WholeChain};
+use crate::data::{Bookmark, WholeChain};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
 use crate::http::Deadline;
@@ -405,26 +405,20 @@ impl WholeRead for ReadChains {
         self.joined(&chains, Vec::new())
     }
 
-    /// Of the first chains, in their order.
-    fn head(&self, count: usize) -> Result<Option<Table>> {
-        if !self.keeps {
-            return Ok(None);
-        }
-        let mut merger = Merger::new(&self.scan.decode_settings().extra_columns);
-        let chains = self.state.lock().chains.clone();
-        for chain in &chains {
-            let rows = merger.rows();
-            match (chain.complete(), chain.head(count - rows)?) {
-                (Some(table), _) => merger.push_merged(&table.merged)?,
-                (None, Some(table)) => merger.push_merged(&table.merged)?,
-                (None, None) => return Ok(None),
-            }
-            if merger.rows() >= count {
+    fn head(&self, count: usize) -> Result<Option<Arc<Table>>> {
+        let (mut parts, mut rows) = (Vec::new(), 0);
+        for chain in self.chains() {
+            let Some(part) = chain.head(count - rows)? else { return Ok(None) };
+            rows += part.merged.points.rows();
+            parts.push(part);
+            if rows >= count {
                 break;
             }
         }
-        let table = Table::whole(merger.first(count)?, self.scan.provenance());
-        Ok(Some(Table { is_partial: true, ..table }))
+        if parts.len() == 1 {
+            return Ok(parts.pop());
+        }
+        Ok(Some(Arc::new(Table::concat(&parts)?)))
     }
 
     fn chains(&self) -> Vec<Arc<CollectOnce>> {

@@ -54,7 +54,7 @@ pub trait WholeRead: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`CollectOnce::head`].
-    fn head(&self, _count: usize) -> Result<Option<Table>> {
+    fn head(&self, _count: usize) -> Result<Option<Arc<Table>>> {
         Ok(None)
     }
 
@@ -276,13 +276,13 @@ impl CollectOnce {
     }
 
     /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before
-    /// that, and after the table is complete.
+    /// that.
     ///
     /// # Errors
     /// As [`Merger::finish`].
-    pub fn head(&self, count: usize) -> Result<Option<Table>> {
-        if self.complete().is_some() {
-            return Ok(None);
+    pub fn head(&self, count: usize) -> Result<Option<Arc<Table>>> {
+        if let Some(table) = self.complete() {
+            return Ok(Some(Arc::clone(table)));
         }
         if let Some(reader) = &self.reader {
             return reader.head(count);
@@ -356,13 +356,13 @@ impl Kept {
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
-    fn head(self, count: usize) -> Result<Option<Table>> {
+    fn head(self, count: usize) -> Result<Option<Arc<Table>>> {
         if self.merger.rows() < count && !self.is_done {
             return Ok(None);
         }
-        let merged = self.merger.first(count)?;
         let provenance = Provenance { pages: self.merger.pages(), ..self.provenance };
-        Ok(Some(Table { is_partial: true, ..Table::whole(merged, provenance) }))
+        let table = Table::whole(self.merger.first(count)?, provenance);
+        Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 
     /// The table.

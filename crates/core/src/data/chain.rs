@@ -280,8 +280,8 @@ impl Chain {
             Some(limit) if self.counted >= limit => {
                 let message =
                     format!("max_pages={limit} was reached and the chain is not at its end");
-                let hint = "The pages are kept: scan.collect() continues, with as many more. In another \
-                    process use scan.resume(error.bookmark, onto=error.partial).";
+                let hint = "Continue with error.scan.collect(), or in another process with \
+                    scan.resume(error.bookmark, onto=error.partial).";
                 Err(Error::new(Kind::PageLimitReached, message).with_hint(hint))
             }
             None if self.novelty.is_endless(self.pages) => Err(self.endless()),
