@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::bridge::call::{Call, Work};
+use crate::bridge::call::{Call, Driver};
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::event_loop;
@@ -102,7 +102,11 @@ impl SyncTarget {
         work: impl FnOnce() -> Result<T> + Send + 'static,
         finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Call {
-        Call::of_work(TargetWork { target: self.clone(), work, finish })
+        let target = self.clone();
+        Call::of_work(move |py, driver| match driver {
+            Driver::Blocking => target.step(py, work).and_then(|done| finish(py, done)),
+            Driver::Asyncio => target.spawn(py, work, finish).map(Bound::unbind),
+        })
     }
 
     /// As [`SyncTarget::step`], as an awaitable of the running asyncio loop, which neither a
@@ -127,31 +131,6 @@ impl SyncTarget {
                 })
             }
         }
-    }
-}
-
-/// A step that reads or writes the store, and has not begun.
-struct TargetWork<W, M> {
-    target: SyncTarget,
-    work: W,
-    finish: M,
-}
-
-impl<T, W, M> Work for TargetWork<W, M>
-where
-    T: Send + 'static,
-    W: FnOnce() -> Result<T> + Send + 'static,
-    M: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-{
-    fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Self { target, work, finish } = *self;
-        let done = target.step(py, work)?;
-        finish(py, done)
-    }
-
-    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let Self { target, work, finish } = *self;
-        target.spawn(py, work, finish)
     }
 }
 
