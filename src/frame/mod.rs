@@ -299,7 +299,7 @@ impl Frame {
     fn facts(&self, py: Python<'_>) -> PyResult<Facts> {
         let expected = self.expected().map_err(|error| {
             let context = error.context();
-            (context.message.clone(), context.hint.clone().map(Into::into))
+            (context.message.clone(), context.hint.clone())
         });
         Ok(Facts {
             attributes: self.attributes(),
@@ -361,6 +361,7 @@ impl Frame {
     }
 
     /// The names of its columns.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn names(&self, shown: Shown) -> PyResult<Vec<String>> {
         let schema = self.shown_schema(&shown).or_raise()?;
         Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
@@ -382,6 +383,7 @@ impl Frame {
     }
 
     /// The columns for `siteline.frames`, and the provenance.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn columns<'py>(
         &self,
         py: Python<'py>,
@@ -448,6 +450,7 @@ impl Frame {
     }
 
     /// Some rows as dicts, of any kind of table that is in memory.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn dicts<'py>(
         &self,
         py: Python<'py>,
