@@ -5,7 +5,6 @@ from __future__ import annotations
 import copyreg
 
 from siteline._core import (
-    PageIterator,
     RecordIterator,
     SyncPages,
 )
@@ -14,10 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
-    PageIterator: _BOOKMARK,
-    RecordIterator: _BOOKMARK,
+    RecordIterator: "pickle the scan, and page.bookmark for the position in it",
     SyncPages: "pickle the states: a sync that begins with them goes on",
 }
 

@@ -10,7 +10,7 @@ use crate::bridge::runtime::step;
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
 use crate::convert::state::record;
-use crate::convert::values::{items, refuse};
+use crate::convert::values::refuse;
 use crate::store::store_of;
 use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
 use siteline_core::client::Client;
@@ -41,12 +41,17 @@ fn plan_feeds(
     target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
 }
 
-/// The scans to plan: one, or those of a list of scans; none where feeds are given.
-fn given_scans(given: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyScan>>> {
-    match given.cast::<PyScan>() {
-        Ok(scan) => Ok(vec![scan.clone().unbind()]),
-        Err(_) => Ok(items(given)?.unwrap_or_default()),
+/// The scans to plan: one, or those of a list of scans; none if feeds are given.
+fn given_scans<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyScan>>> {
+    let scan = |one: &Bound<'py, PyAny>| -> PyResult<Option<Bound<'py, PyScan>>> {
+        Ok(one.getattr_opt("_handle")?.and_then(|handle| handle.cast_into().ok()))
+    };
+    if let Some(one) = scan(given)? {
+        return Ok(vec![one]);
     }
+    let Ok(items) = given.try_iter() else { return Ok(Vec::new()) };
+    let scans = items.map(|item| scan(&item?)).collect::<PyResult<Option<Vec<_>>>>()?;
+    Ok(scans.unwrap_or_default())
 }
 
 #[pymethods]
@@ -80,7 +85,7 @@ impl PyClient {
             let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
             let store = store.map(|store| store_of(store)?.ok_or_else(|| refused(message)));
             let store = store.transpose()?;
-            let scans = scans.iter().map(Py::get);
+            let scans = scans.iter().map(Bound::get);
             let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
             let plan =

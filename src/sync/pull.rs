@@ -56,7 +56,7 @@ type Handed<'py> = (Option<PageSource>, Bound<'py, PyDict>);
 /// its state. For one thread: where two ask at a time, one gets a ``RuntimeError``.
 ///
 /// >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-/// ...                      since="2026-11-15T00:00Z")
+/// ...                      start="2026-11-15T00:00Z")
 /// >>> with client.sync_pages(feed, {}) as pages:
 /// ...     rows = sum(0 if page is None else len(page) for page, state in pages)
 /// >>> pages.report.complete, pages.report.inserted == rows > 0

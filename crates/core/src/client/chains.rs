@@ -381,6 +381,22 @@ impl WholeRead for ReadChains {
         self.joined(&chains, Vec::new())
     }
 
+    fn head(&self, count: usize) -> Result<Option<Arc<Table>>> {
+        let (mut parts, mut rows) = (Vec::new(), 0);
+        for chain in self.chains() {
+            let Some(part) = chain.head(count - rows)? else { return Ok(None) };
+            rows += part.merged.points.rows();
+            parts.push(part);
+            if rows >= count {
+                break;
+            }
+        }
+        if parts.len() == 1 {
+            return Ok(parts.pop());
+        }
+        Ok(Some(Arc::new(Table::concat(&parts)?)))
+    }
+
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         self.state.lock().chains.clone()
     }

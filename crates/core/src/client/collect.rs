@@ -50,6 +50,14 @@ pub trait WholeRead: Debug + Send + Sync {
         Ok(Partial::default())
     }
 
+    /// As [`CollectOnce::head`].
+    ///
+    /// # Errors
+    /// As [`CollectOnce::head`].
+    fn head(&self, _count: usize) -> Result<Option<Arc<Table>>> {
+        Ok(None)
+    }
+
     /// The chains that are not whole.
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         Vec::new()
@@ -265,7 +273,23 @@ impl CollectOnce {
             return reader.partial();
         }
         let kept = self.reading().kept.lock().clone();
-        kept.map_or_else(|| Ok(Partial::default()), Kept::partial)
+        kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
+    }
+
+    /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before
+    /// that.
+    ///
+    /// # Errors
+    /// As [`Merger::finish`].
+    pub fn head(&self, count: usize) -> Result<Option<Arc<Table>>> {
+        if let Some(table) = self.complete() {
+            return Ok(Some(Arc::clone(table)));
+        }
+        if let Some(reader) = &self.reader {
+            return reader.head(count);
+        }
+        let kept = self.reading().kept.lock().clone();
+        kept.map_or(Ok(None), |kept| kept.head(count))
     }
 
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
@@ -331,6 +355,15 @@ impl Kept {
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
         let table = Table { stopped_at, is_partial: true, ..self.finish()? };
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+    }
+
+    fn head(self, count: usize) -> Result<Option<Arc<Table>>> {
+        if self.merger.rows() < count && !self.is_done {
+            return Ok(None);
+        }
+        let provenance = Provenance { pages: self.merger.pages(), ..self.provenance };
+        let table = Table::whole(self.merger.first(count)?, provenance);
+        Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 
     /// The table.

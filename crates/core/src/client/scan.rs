@@ -3,19 +3,19 @@
 //! chains each time; a [`CollectOnce`](super::collect::CollectOnce) reads them to their end and merges
 //! them (§4.4, §4.5.3).
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::collect::Partial;
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
 use super::settings::ReadSettings;
 use super::split::Cut;
-use super::table::{Provenance, QueryReport, Table};
+use super::table::{Provenance, Table};
 use crate::data::{
-    Bookmark, Chain, DecodeSettings, Fixed, Link, Log, Owner, Query, QueryInput, RangeForm,
+    Bookmark, Chain, DecodeSettings, Fixed, Link, Log, Merger, Owner, Query, QueryInput, RangeForm,
     WholeChain, chains_fingerprint, origin_fingerprint,
 };
 use crate::error::{Error, Kind, Result};
@@ -295,6 +295,20 @@ impl Scan {
         Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
     }
 
+    /// What a read that has not begun has: the bookmark and the table that it continues.
+    pub(super) fn beginning(&self) -> Partial {
+        Partial { bookmark: self.begin.clone(), table: self.onto.clone(), ..Partial::default() }
+    }
+
+    /// A table without points: of a read before its first page.
+    ///
+    /// # Errors
+    /// As `Merger::finish`.
+    pub fn empty(&self) -> Result<Table> {
+        let merged = Merger::new(&self.decode.extra_columns).finish()?;
+        Ok(Table { is_partial: true, ..Table::whole(merged, self.provenance()) })
+    }
+
     /// The origin of what a read that begins now gives, before its first page.
     #[must_use]
     pub fn provenance(&self) -> Provenance {
@@ -309,13 +323,6 @@ impl Scan {
             listed: Arc::clone(self.client.listed()),
             through: Vec::new(),
         }
-    }
-
-    /// What in its query may mean something else than it seems. Sends no request.
-    #[must_use]
-    pub fn report(&self) -> QueryReport<'static> {
-        let not_listed = Cow::Owned(self.client.listed().missing(&self.query));
-        QueryReport { bounds_off_grid: self.query.bounds_off_grid(), not_listed }
     }
 
     /// The number of pages read before the bookmark; 0 without a bookmark.
