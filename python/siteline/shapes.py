@@ -23,8 +23,8 @@ _IDENTITY = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 class Shape:
     """The member names and formats that the interface document does not specify (§2.3).
 
-    The defaults follow the document. What it does not specify is detected, and ``report`` of a
-    table or page says what was found. Pass only what you know.
+    The defaults follow the document. siteline detects the names and formats that it does not
+    specify, and reports them in ``report`` of a table or page. Pass only those that you know.
 
     Raises:
         ConfigError: An unknown value, or two equal names of one level.
