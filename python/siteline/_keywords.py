@@ -52,7 +52,7 @@ _GONE = {
     **{name: f"write http=Http({name}=...) of the client, from siteline.types" for name in _HTTP},
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "wait": "only sync() waits for a store",
-    "batch": "store as many pages as you like in one transaction, with the last state of each feed",
+    "batch": "it belongs to the target: DuckDB(..., batch=16), or its attribute batch",
     "now": "the service's time decides; in tests, pass clock= to the client",
 }
 _COLUMNS = {

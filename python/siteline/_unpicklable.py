@@ -7,7 +7,6 @@ import copyreg
 from siteline._core import (
     PageIterator,
     RecordIterator,
-    SyncPages,
 )
 
 TYPE_CHECKING = False
@@ -18,7 +17,6 @@ _BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
     PageIterator: _BOOKMARK,
     RecordIterator: _BOOKMARK,
-    SyncPages: "pickle the states: a sync that begins with them goes on",
 }
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from siteline._core import (
         Scan,
-        SyncPages,
         _Duration,
         _Filter,
         _Instant,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from siteline.gathered import Gathered
     from siteline.shapes import Shape
     from siteline.store import Store
+    from siteline.sync import SyncPages
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
     from siteline.testing import Clock
@@ -396,7 +396,6 @@ class Client(_Settings):
         max_pages: int | None = None,
         concurrency: int = 4,
         progress: _ProgressArg = False,
-        batch: Any = None,
     ) -> SyncReport:
         """Bring feeds up to date in a store: the newest data, due data, and data never read.
 
@@ -418,8 +417,6 @@ class Client(_Settings):
             concurrency: Most pages that are requested and not yet stored, of different feeds. Pages
                 are stored one at a time. A kill costs at most this number of requests.
             progress: As of :meth:`scan`.
-            batch: Pages of a chain that are stored as one :class:`Page`, or ``"chain"`` for all of
-                them: fewer and larger transactions. They are in memory until then.
 
         Raises:
             StoreBusy: Another run writes to a feed.
@@ -432,6 +429,8 @@ class Client(_Settings):
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
+        from siteline.sync import sync
+
         options = {
             "until": until,
             "reread": reread,
@@ -440,9 +439,8 @@ class Client(_Settings):
             "max_pages": max_pages,
             "concurrency": concurrency,
             "progress": progress,
-            "batch": batch,
         }
-        return self._handle.sync(feeds, store, options).wait().finish()
+        return sync(self._handle, feeds, store, options)
 
     @explained
     def sync_pages(
@@ -497,7 +495,9 @@ class Client(_Settings):
             "concurrency": concurrency,
             "progress": progress,
         }
-        return self._handle.sync_pages(feeds, states, options)
+        from siteline.sync import SyncPages
+
+        return SyncPages(self._handle, feeds, states, options)
 
     @explained
     def plan(
@@ -524,7 +524,9 @@ class Client(_Settings):
             QueryError: An argument is wrong.
             FeedChanged: The store has a feed with another definition.
         """
-        return self._handle.plan(what, store, {"until": until, "reread": reread})
+        from siteline.sync import plan
+
+        return plan(self._handle, what, store, {"until": until, "reread": reread})
 
     @explained
     def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered:

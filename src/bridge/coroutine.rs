@@ -33,8 +33,6 @@ tokio::task_local! {
     /// The caller that awaits the polled future of the core, or for which a step runs; the tasks that
     /// these start are for it too. `None` where a thread waits for the future.
     pub(crate) static CALLER: Option<Caller>;
-    /// The caller for which this thread does work that may wait for coroutines: see [`serving`].
-    static SERVED: Caller;
 }
 
 /// The event loop and the context variables of a call.
@@ -53,11 +51,6 @@ impl Caller {
     /// The caller of the future that this thread polls; `None` where a thread waits for it.
     pub(crate) fn current() -> Option<Self> {
         CALLER.try_with(Clone::clone).ok().flatten()
-    }
-
-    /// The caller for which this thread works: see [`serving`].
-    pub(crate) fn served() -> Option<Self> {
-        SERVED.try_with(Self::clone).ok()
     }
 
     /// Begins an awaitable on the loop. The future gives its outcome; dropped, it cancels nothing.
@@ -251,15 +244,4 @@ pub(crate) async fn outcome_of<T: Send + 'static>(
     let outcome = waiting.await;
     drop(wanted);
     outcome.unwrap_or(Err(Lost::Thread))
-}
-
-/// Does work for `caller` on a thread of its own, to its end: it may wait for coroutines there.
-///
-/// # Errors
-/// Those of the work.
-pub(crate) async fn serving<T: Send + 'static>(
-    caller: Caller,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    on_blocking_thread(move || SERVED.sync_scope(caller, work)).await?
 }
