@@ -80,7 +80,7 @@ mod _core {
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::panics::keep_places();
         super::bridge::logging::install();
-        super::bridge::notes::export(module)?;
+        super::bridge::observers::export(module)?;
         super::bridge::refusals::export(module)?;
         super::bridge::process::watch(module)?;
         super::agent::export(module)?;

@@ -1,7 +1,7 @@
 """The Rust core of siteline. Everything public is exported by the package ``siteline``."""
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from os import PathLike
 from pathlib import Path
@@ -79,6 +79,7 @@ _Ids: TypeAlias = Literal["str", "category"]
 _Jwk: TypeAlias = Mapping[str, Any]
 _Bytes: TypeAlias = bytes | bytearray | memoryview
 _Filter: TypeAlias = str | int | Sequence[str | int]
+_Selection: TypeAlias = str | int | Iterable[str | int]
 _ProgressArg: TypeAlias = bool | Callable[[Progress], object] | None
 _StoreProgressArg: TypeAlias = bool | Callable[[StoreProgress], object] | None
 _Range: TypeAlias = tuple[_Instant, _Instant]
@@ -167,9 +168,9 @@ class CertificateHandle:
 @final
 class Query:
     @property
-    def site(self) -> str | None: ...
+    def site(self) -> tuple[str, ...]: ...
     @property
-    def line(self) -> str | None: ...
+    def line(self) -> tuple[str, ...]: ...
     @property
     def start(self) -> datetime | None: ...
     @property
@@ -493,6 +494,8 @@ class Client:
         extra_columns: Any = None,
         max_pages: Any = None,
         deadline: Any = None,
+        split: Any = None,
+        concurrency: Any = None,
         keep_raw: bool = False,
         progress: Any = None,
         store: Any = None,

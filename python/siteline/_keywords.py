@@ -1,29 +1,39 @@
-"""Methods that say which keyword was meant, and methods with the parameters of another one."""
+"""Errors that name the wrong parameter, and methods with the parameters of another one."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+import inspect
+from inspect import CO_COROUTINE, CO_VARARGS, CO_VARKEYWORDS
+from itertools import islice
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
-from siteline.errors import QueryError
+from siteline.errors import ConfigError, CredentialError, QueryError, SitelineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["explained", "like"]
+__all__ = ["explain", "explained", "like", "strict"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 # Other names of keywords, without underscores and in small letters.
 _NAMES = {
     "site": ("siteid", "sites"),
     "line": ("lineid", "lines"),
-    "start": ("from", "since", "begin"),
-    "end": ("to", "until"),
+    "start": ("from", "since", "begin", "starttime", "startdate"),
+    "end": ("to", "until", "stop", "endtime", "enddate"),
     "tz": ("timezone", "zone"),
-    "interval": ("aggregationintervalseconds", "intervalseconds", "bucket", "freq"),
-    "page_size": ("pagesize", "limit"),
+    "interval": (
+        *("aggregationintervalseconds", "intervalseconds", "bucket", "freq", "frequency"),
+        *("step", "granularity", "resolution"),
+    ),
+    "every": ("freq", "frequency", "rule", "interval", "step"),
+    "agg": ("how", "func", "method", "aggregation"),
+    "page_size": ("pagesize", "perpage", "batchsize", "chunksize"),
     "settle_lag": ("lag",),
     "base_url": ("url", "baseurl", "address", "host"),
     "credential": ("credentials", "auth"),
@@ -51,6 +61,7 @@ _GONE = {
     **_CREDENTIAL,
     **{name: f"write http=Http({name}=...) of the client, from siteline.types" for name in _HTTP},
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
+    "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
     "batch": "it belongs to the target: DuckDB(..., batch=16), or its attribute batch",
     "now": "the service's time decides; in tests, pass clock= to the client",
@@ -59,6 +70,75 @@ _COLUMNS = {
     "machine_id": ("machine", "machines", "machineid"),
     "device_id": ("device", "devices", "deviceid"),
     "tag_guid": ("tag", "tags", "tagid", "tagguid"),
+}
+# Parameters that take keys, or the bytes that a test wants to see.
+_KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
+_LONGEST_KEY = 1 << 16
+# What a call raises for a value that it cannot use.
+_MISTAKES = (TypeError, AttributeError, ValueError, OverflowError)
+_ALIASES = {
+    "_Bytes": "bytes | bytearray | memoryview",
+    "_Duration": "float | timedelta | str",
+    "_Instant": "datetime | date | str",
+    "_PathLike": "str | PathLike",
+    "_ProgressArg": "bool | Callable",
+    "_StoreProgressArg": "bool | Callable",
+    "_Texts": "str | Iterable",
+    "_Ids": "str | int | Iterable",
+    "_Agg": 'Literal["mean", "sum", "first", "last", "increase"]',
+    "_Unread": 'Literal["error", "warn", "keep"]',
+    "_Time": "datetime | date | str",
+    "_Zone": "str | tzinfo | None",
+    "os.PathLike[str]": "PathLike",
+}
+# Methods of which a value needs one.
+_NEEDED = {
+    "float": ("__float__", "__index__"),
+    "int": ("__index__",),
+    "Callable": ("__call__",),
+    "Iterable": ("__iter__",),
+    "Mapping": ("keys",),
+    "PathLike": ("__fspath__",),
+    "Sequence": ("index",),
+    "TextIO": ("write",),
+}
+_WORDS = {
+    "bool": "True or False",
+    "bytes": "bytes",
+    "float": "a number",
+    "int": "a whole number",
+    "str": "text",
+    "Callable": "a function",
+    "Iterable": "an iterable",
+    "PathLike": "a path",
+    "TextIO": "an open file",
+    "timedelta": "a timedelta",
+    "Agent": "a siteline.Agent",
+    "AsyncClient": "a siteline.AsyncClient",
+    "Client": "a siteline.Client",
+    "Credential": "a siteline.Credential",
+    "Feed": "a siteline.Feed",
+    "MutualTls": "a siteline.MutualTls",
+    "PrivateKey": "a siteline.PrivateKey",
+    "Scan": "a siteline.Scan",
+    "Store": "a siteline.Store",
+    "Table": "a siteline.Table",
+    "Shape": "a siteline.shapes.Shape",
+    "DiscoveryShape": "a siteline.shapes.DiscoveryShape",
+    "Clock": "a siteline.testing.Clock",
+    "Variant": "a siteline.testing.Variant",
+    "Allowance": "a siteline.types.Allowance",
+    "Bookmark": "a siteline.types.Bookmark",
+    "Coverage": "a siteline.types.Coverage",
+    "Http": "a siteline.types.Http",
+    "Lateness": "a siteline.types.Lateness",
+    "Plan": "a siteline.types.Plan",
+    "MeterProvider": "a MeterProvider of OpenTelemetry",
+    "TracerProvider": "a TracerProvider of OpenTelemetry",
+}
+_EXACT = {
+    *("str", "bytes", "bytearray", "memoryview", "datetime", "date", "time", "timedelta", "tzinfo"),
+    *("NoneType", *(name for name in _WORDS if name[0].isupper() and name not in _NEEDED)),
 }
 _START = (
     "start= is left out: without it the service decides where the points begin.",
@@ -74,42 +154,214 @@ def explained(
     function: None = None, /, **others: str
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
 def explained(function: Any = None, /, **others: str) -> Any:
-    """Make the error for a wrong keyword of a function name the right one.
+    """Explain the wrong arguments of a function.
+
+    The error for a wrong keyword names the right one, and the error for a value of a wrong type
+    names the parameter and the types that it accepts. A private key is refused where no key
+    belongs, because errors and logs quote other values.
 
     Args:
-        function: A method or a constructor.
+        function: A function, a method or a constructor.
         others: Names that users may try, and what to write instead. A name that resembles
             a keyword needs no entry.
     """
     if function is None:
         return functools.partial(_explained_with, others=others)
-    return _explained_with(function, others)
+    return _explained_with(function, {})
 
 
-def _explained_with(function: Callable[_P, _R], others: Mapping[str, str]) -> Callable[_P, _R]:
-    code: Any = function.__code__  # type: ignore[attr-defined, unused-ignore]
-    positional = code.co_argcount
-    known = code.co_varnames[: positional + code.co_kwonlyargcount]
-    of_class = function.__qualname__.endswith(".__init__")
-    needs_start = function.__name__ == "scan"
+def strict(function: _T) -> _T:
+    """Explain the wrong arguments of a function or dataclass, and check the types first."""
+    if not isinstance(function, type):
+        return cast("_T", _explained_with(function, {}, is_strict=True))
+    cls: Any = function
+    cls.__init__ = _explained_with(cls.__init__, {}, is_strict=True)
+    return function
 
-    @functools.wraps(function)
-    def checked(*args: _P.args, **keywords: _P.kwargs) -> _R:
-        try:
-            unknown = [name for name in keywords if name not in known]
-            if unknown or len(args) > positional:
-                name = f"{type(args[0]).__name__}" if of_class else function.__name__
-                if unknown:
-                    raise TypeError(_explained(name, unknown[0], known, others)) from None
-                raise TypeError(_by_name(name, positional - 1, known)) from None
-            if needs_start and "start" not in keywords:
-                raise QueryError(_START[0], hint=_START[1])
-            return function(*args, **keywords)
-        finally:
-            # A traceback with local variables must not show a key or a passphrase.
-            del args, keywords
 
+def explain(cls: _T) -> _T:
+    """Explain the wrong arguments of the public methods that a class of siteline defines."""
+    if not cls.__module__.startswith("siteline."):
+        return cls
+    for name, member in list(vars(cls).items()):
+        if name != "__init__" and name.startswith("_"):
+            continue
+        function = getattr(member, "__func__", member)
+        if not isinstance(function, FunctionType) or hasattr(function, "explained_names"):
+            continue
+        if function.__code__.co_argcount + function.__code__.co_kwonlyargcount > 1:
+            made: Any = _explained_with(function, {})
+            setattr(cls, name, made if function is member else type(member)(made))
+    return cls
+
+
+def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool = False) -> Any:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    takes_any = bool(code.co_flags & (CO_VARKEYWORDS | CO_VARARGS))
+
+    def refusal(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
+        is_constructor = function.__name__ == "__init__"
+        name = type(args[0]).__name__ if is_constructor else function.__name__
+        for parameter, value in _given(names, args, keywords):
+            if parameter not in _KEYS and _has_key(value):
+                return CredentialError(
+                    f"{parameter}= of {name}() contains a private key. Nothing was done with it.",
+                    hint="Pass a key as private_key= of siteline.Credential, or the path of its "
+                    "file.",
+                )
+        unknown = [] if takes_any else [one for one in keywords if one not in names]
+        if unknown:
+            return TypeError(_explained(name, unknown[0], names, others))
+        if len(args) > code.co_argcount and not takes_any:
+            return TypeError(_by_name(name, code.co_argcount - (names[:1] == ("self",)), names))
+        if function.__name__ == "scan" and not takes_any and "start" not in keywords:
+            return QueryError(_START[0], hint=_START[1])
+        return _wrong_type(function, names, args, keywords) if is_strict else None
+
+    # A traceback with local variables must not show a key or a passphrase, so both functions
+    # delete their arguments.
+    if code.co_flags & CO_COROUTINE:
+
+        @functools.wraps(function)
+        async def checked(*args: Any, **keywords: Any) -> Any:
+            try:
+                if (refused := refusal(args, keywords)) is not None:
+                    raise refused
+                return await function(*args, **keywords)
+            except _MISTAKES as error:
+                if (better := _mistake(error, function, names, args, keywords)) is None:
+                    raise
+                raise better from None
+            finally:
+                refused = None
+                del args, keywords
+
+    else:
+
+        @functools.wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            try:
+                if (refused := refusal(args, keywords)) is not None:
+                    raise refused
+                return function(*args, **keywords)
+            except _MISTAKES as error:
+                if (better := _mistake(error, function, names, args, keywords)) is None:
+                    raise
+                raise better from None
+            finally:
+                refused = None
+                del args, keywords
+
+    checked.explained_names = names  # type: ignore[attr-defined]
     return checked
+
+
+def _given(
+    names: tuple[str, ...], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    yield from zip(names, args, strict=False)
+    yield from keywords.items()
+
+
+def _has_key(value: Any, depth: int = 0) -> bool:
+    """Whether a value, or an item of it, is the text of a private key."""
+    if isinstance(value, bytes | bytearray):
+        value = value[:_LONGEST_KEY].decode("latin-1")
+    if isinstance(value, str):
+        start = value[:_LONGEST_KEY]
+        return "PRIVATE KEY-----" in start or ('"kty"' in start and '"d"' in start)
+    if depth or not isinstance(value, dict | list | tuple):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return any(_has_key(one, 1) for one in islice(items, 100))
+
+
+def _mistake(
+    error: Exception,
+    function: Any,
+    names: tuple[str, ...],
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> Exception | None:
+    """Return an error that names the wrong parameter, if there is one."""
+    if isinstance(error, SitelineError):
+        return None
+    if isinstance(error, OverflowError):
+        for name, value in _given(names, args, keywords):
+            if isinstance(value, int) and not 0 <= value < 1 << 31:
+                return QueryError(f"{name}={value} is out of range.")
+    return _wrong_type(function, names, args, keywords)
+
+
+def _wrong_type(
+    function: Any, names: tuple[str, ...], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> Exception | None:
+    declared = inspect.unwrap(function).__annotations__
+    for name, value in _given(names, args, keywords):
+        kinds = declared.get(name)
+        if isinstance(kinds, str) and not _fits(value, kinds):
+            if "Literal" in kinds and isinstance(value, str):
+                return ConfigError(f'{name}= is {_words(kinds)}; this is "{value[:100]}".')
+            found = f"an object of type {type(value).__name__}"
+            if value is None:
+                found = "None (is an environment variable unset?)"
+            return TypeError(f"{name}= is {_words(kinds)}; this is {found}.")
+    return None
+
+
+def _alternatives(kinds: str) -> Iterator[str]:
+    """Yield the alternatives of an annotation; a known alias is written out."""
+    depth, start = 0, 0
+    for place, character in enumerate(f"{kinds}|"):
+        depth += (character == "[") - (character == "]")
+        if character == "|" and not depth:
+            one = kinds[start:place].strip().strip("\"'")
+            start = place + 1
+            yield from _alternatives(_ALIASES[one]) if one in _ALIASES else (one,)
+
+
+def _fits(value: Any, kinds: str) -> bool:
+    """Whether a value may have one of the types of an annotation; unknown types always fit."""
+    return any(_fits_one(value, one) for one in _alternatives(kinds))
+
+
+def _fits_one(value: Any, kind: str) -> bool:
+    name, _, inner = kind.rpartition("]")[0].partition("[") if "[" in kind else (kind, "", "")
+    name = name.rpartition(".")[2]
+    cls: type = value.__class__  # of a mock: the class that it stands for
+    if name == "Literal":
+        return repr(value).replace("'", '"') in inner.replace("'", '"').split(", ")
+    if name in ("Iterable", "Sequence"):
+        if isinstance(value, str | bytes):
+            return False
+        if isinstance(value, list | tuple) and "," not in inner:
+            return all(_fits(one, inner) for one in value)
+    if name == "bool":
+        return cls.__name__.rstrip("_") == "bool"  # NumPy's too
+    needed = _NEEDED.get(name)
+    if needed is not None:
+        return any(hasattr(cls, one) for one in needed)
+    if name == "None":
+        return value is None
+    if name in _EXACT:
+        wanted = ("bytes", "bytearray", "memoryview") if name == "bytes" else (name,)
+        return any(one.__name__ in wanted for one in cls.__mro__)
+    return True
+
+
+def _words(kinds: str) -> str:
+    words = dict.fromkeys(_word(one) for one in _alternatives(kinds) if one != "None")
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _word(kind: str) -> str:
+    name, _, inner = kind.partition("[")
+    name = name.rpartition(".")[2]
+    if name == "Literal":
+        return " or ".join(inner.rstrip("]").replace("'", '"').split(", "))
+    return _WORDS.get(name, f"a {name}")
 
 
 def check(function: Any, keywords: Iterable[str]) -> None:
@@ -139,7 +391,7 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
         return f"{function}() has no argument {name!r}: write {others[name]}."
     plain = name.replace("_", "").lower()
     known = [one for one in known if one != "self" and not one.startswith("_")]
-    meant = [
+    meant = [one for one in known if one.replace("_", "") == plain] or [
         one
         for one, others in _NAMES.items()
         if plain in others and (one in known or (one.startswith("http") and "http" in known))
@@ -163,7 +415,7 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
 def _nearest(name: str, known: list[str]) -> str:
     import difflib
 
-    near = difflib.get_close_matches(name, known, 1, 0.7)
+    near = difflib.get_close_matches(name, known, 1, 0.8)
     return f"write {near[0]}=" if near else f"it takes {', '.join(known)}"
 
 

@@ -31,16 +31,13 @@ def lowest_level() -> int:
     return logging.ERROR
 
 
-def is_wanted(name: str, level: int) -> bool:
-    """Whether the logger is enabled for the level."""
-    return _logger(name).isEnabledFor(level)
-
-
 def emit(
     name: str, level: int, file: str, line: int, text: str, fields: Mapping[str, int | str]
 ) -> None:
-    """Emit a record whose attributes are also these fields."""
+    """Emit a record whose attributes are also these fields, if its logger is enabled for it."""
     logger = _logger(name)
+    if not logger.isEnabledFor(level):
+        return
     record = logger.makeRecord(name, level, file, line, escaped_lines(text), (), None, extra=fields)
     logger.handle(record)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING
 
+from siteline._keywords import explain
+
 __all__ = ["Replaceable"]
 
 if TYPE_CHECKING:
@@ -18,6 +20,11 @@ else:
         """An object with replaceable methods. It rejects all other assignments, such as typos."""
 
         __slots__ = ("__dict__", "__weakref__")
+
+        def __init_subclass__(cls) -> None:
+            """Explain wrong arguments of the methods."""
+            super().__init_subclass__()
+            explain(cls)
 
         def __setattr__(self, name: str, value: object) -> None:
             member, kind = getattr(type(self), name, None), type(self).__name__

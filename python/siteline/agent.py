@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from siteline._core import AgentHandle
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
-from siteline._keywords import explained
+from siteline._keywords import strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,7 +61,7 @@ class Agent(OfThisProcess):
     __slots__ = ("_handle",)
     _instead = "another process uses it by its address"
 
-    @explained
+    @strict
     def __init__(
         self,
         client: Client,

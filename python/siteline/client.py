@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from siteline import _core
+from siteline import sync as _sync
 from siteline._escape import escaped
-from siteline._keywords import explained, like
+from siteline._keywords import like
 from siteline._patching import Replaceable
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         _Instant,
         _ProgressArg,
         _Range,
+        _Selection,
         _Zone,
     )
     from siteline._labels import Labels
@@ -44,7 +46,6 @@ class _Settings(Replaceable):
 
     __slots__ = ("_handle",)
 
-    @explained
     def __init__(
         self,
         base_url: str | None = None,
@@ -233,7 +234,7 @@ class Client(_Settings):
     continues without it.
 
     >>> client.scan(site="S1", interval="1m", start="2026-11-01T00:00:00Z").query.site
-    'S1'
+    ('S1',)
     >>> import os
     >>> os.environ.update(sandbox.env())
     >>> siteline.Client(daily_allowance=100).allowance.left
@@ -252,7 +253,6 @@ class Client(_Settings):
         """
         return self._handle.discover().wait()
 
-    @explained
     def series(self) -> Table:
         """Request the series that discovery lists (§4.2), a table with a row for each.
 
@@ -268,19 +268,20 @@ class Client(_Settings):
 
         return _series.of_client(*self._handle.series().wait())
 
-    @explained
     def scan(
         self,
         *,
         start: _Instant | None,
         end: _Instant | None = None,
         interval: _Duration | None = None,
-        site: str | int | None = None,
-        line: str | int | None = None,
+        site: _Selection | None = None,
+        line: _Selection | None = None,
         filters: Mapping[str, _Filter] | None = None,
         tz: _Zone = None,
         labels: Labels = False,
         page_size: int | None = None,
+        split: int | _Duration | None = None,
+        concurrency: int = 4,
         store: Store | None = None,
         deadline: _Duration | None = None,
         max_pages: int | None = None,
@@ -302,8 +303,9 @@ class Client(_Settings):
             interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the service
                 decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
                 bound is inside a bucket.
-            site: The filter ``siteId``.
-            line: The filter ``lineId``.
+            site: The filter ``siteId``: one id, or several. Each site and line is read by a chain
+                of its own, and the result is one table.
+            line: The filter ``lineId``, in the same way.
             filters: Further query parameters by name. A list repeats the parameter.
             tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
                 default the client's. A day has 23 or 25 hours when clocks are set. A time that
@@ -315,6 +317,10 @@ class Client(_Settings):
                 for none. A word needs a discovery response: if the client has had none, the read
                 sends one discovery request, which is not counted.
             page_size: Items per page. By default the service decides.
+            split: Reads the range in adjoining parts at the same time: their number, or the length
+                of one as text or a ``timedelta``. It costs up to one more page for each part.
+            concurrency: Most requests in flight, of different chains. It never changes the number
+                of pages. :meth:`Scan.pages` and :meth:`Scan.records` follow one chain at a time.
             store: A :class:`Store`. Settled data of a feed with the same ``site``, ``line``,
                 ``filters`` and ``interval`` is read from it (§4.5.5). The rest is requested, and
                 kept there. The points belong to buckets that begin from ``start`` on and before
@@ -325,7 +331,8 @@ class Client(_Settings):
                 :class:`UnreadRange` before any request.
             deadline: The longest time of one read, waits and token exchange included.
             max_pages: A read that has more pages raises :class:`PageLimitReached`. With ``store``
-                it limits the requested pages.
+                it limits the requested pages. After the error, ``collect()`` continues, and the
+                pages count anew.
             progress: ``True`` for a bar in terminals and notebooks, or a callable that gets a
                 :class:`Progress` after each page.
             settle_lag: Limits ``end`` to now minus this duration. By default a given ``end`` stays.
@@ -339,6 +346,10 @@ class Client(_Settings):
         ...                    interval="1h", filters={"machineId": ("M1", "M2")})
         >>> scan.query.interval_seconds, scan.query.filters
         (3600, {'machineId': ('M1', 'M2')})
+        >>> lines = client.read(line=["L1", "L2"], start="2026-11-01", end="2026-11-02",
+        ...                     interval="1h")
+        >>> lines.query.line, lines.report.pages
+        (('L1', 'L2'), 2)
         >>> print(client.scan(start="2026-10-25", end="2026-10-26", tz="Europe/Berlin").query)
         from=2026-10-24T22:00:00Z to=2026-10-25T23:00:00Z
         >>> store = siteline.Store("plant.siteline")
@@ -356,6 +367,8 @@ class Client(_Settings):
             tz=tz,
             labels=labels,
             page_size=page_size,
+            split=split,
+            concurrency=concurrency,
             store=store,
             deadline=deadline,
             max_pages=max_pages,
@@ -383,7 +396,6 @@ class Client(_Settings):
             error.scan = scan  # type: ignore[attr-defined]
             raise
 
-    @explained
     def sync(
         self,
         feeds: Feed | Iterable[Feed],
@@ -429,8 +441,6 @@ class Client(_Settings):
         >>> client.sync(feed, siteline.Store("plant.siteline")).complete
         True
         """
-        from siteline.sync import sync
-
         options = {
             "until": until,
             "reread": reread,
@@ -440,9 +450,8 @@ class Client(_Settings):
             "concurrency": concurrency,
             "progress": progress,
         }
-        return sync(self._handle, feeds, store, options)
+        return _sync.sync(self._handle, feeds, store, options)
 
-    @explained
     def sync_pages(
         self,
         feeds: Feed | Iterable[Feed],
@@ -495,11 +504,8 @@ class Client(_Settings):
             "concurrency": concurrency,
             "progress": progress,
         }
-        from siteline.sync import SyncPages
+        return _sync.SyncPages(self._handle, feeds, states, options)
 
-        return SyncPages(self._handle, feeds, states, options)
-
-    @explained
     def plan(
         self,
         what: Feed | Scan | AsyncScan | Iterable[Feed | Scan | AsyncScan],
@@ -524,11 +530,8 @@ class Client(_Settings):
             QueryError: An argument is wrong.
             FeedChanged: The store has a feed with another definition.
         """
-        from siteline.sync import plan
+        return _sync.plan(self._handle, what, store, {"until": until, "reread": reread})
 
-        return plan(self._handle, what, store, {"until": until, "reread": reread})
-
-    @explained
     def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered:
         """Read several scans of this client concurrently.
 

@@ -41,7 +41,8 @@
 
 The message says what was requested and what came back; ``.hint`` says what to do, where the message
 does not. No text holds a key, token, assertion, passphrase, cursor or query string. All of them can
-be pickled.
+be pickled, without ``scan``, ``partial`` and ``bookmark``: of all pickles only a bookmark's contains
+a cursor.
 """
 
 from __future__ import annotations
@@ -220,8 +221,8 @@ class SitelineError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the message and the attributes, without the tables and scans."""
-        left_out = ("partial", "partials", "scan", "scans")
+        """Pickle the message and the attributes, without scans, tables and cursors."""
+        left_out = ("bookmark", "bookmarks", "partial", "partials", "scan", "scans")
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return (type(self), self.args, state)
 
@@ -248,9 +249,6 @@ class CredentialError(ConfigError):
 
 class QueryError(ConfigError):
     """The query is wrong: bounds, interval, page size, filters. No request was made.
-
-    Also raised where a read reached ``max_pages=`` before its end. Then requests were made:
-    ``.partial`` has the points that were read, and ``.bookmark`` is where to continue.
 
     >>> client.scan(site="S1", start="2026-11-01T00:00")
     Traceback (most recent call last):
@@ -563,7 +561,7 @@ class DeadlineExceeded(SitelineError, TimeoutError):
 
 
 class PageLimitReached(SitelineError):
-    """The read has more pages than ``max_pages``. The pages that were read are kept.
+    """The read or the sync has more pages than ``max_pages``. The pages that were read are kept.
 
     >>> try:
     ...     client.read(site="S1", start="2026-11-01", end="2026-11-02", interval="1m", max_pages=2)

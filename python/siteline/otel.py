@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from siteline import __version__, _doors
+from siteline._keywords import strict
 from siteline.client import Client
 
 try:
@@ -55,6 +56,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
+@strict
 def instrument(
     client: Client | AsyncClient | None = None,
     *,
@@ -83,6 +85,7 @@ def instrument(
     _doors.instrument(client, _Instrument(tracer_provider, meter_provider))
 
 
+@strict
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
     """End what :func:`instrument` with the same argument began."""
     _doors.instrument(client, None)

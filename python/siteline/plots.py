@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from siteline._keywords import explain, strict
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Plot", "allowance", "coverage", "lateness"]
 
 
+@explain
 class Plot:
     """A picture: SVG for notebooks and files, its text alternative, and the frame behind it.
 
@@ -144,6 +146,7 @@ class Plot:
         return f'<div style="max-width:100%;overflow-x:auto">{self.svg(standalone=False)}</div>'
 
 
+@strict
 def coverage(
     coverages: Coverage | Iterable[Coverage],
     /,
@@ -183,6 +186,7 @@ def coverage(
     return Plot(drawing, partial(tidy.coverage_frame, parts, zone))
 
 
+@strict
 def lateness(
     latenesses: Lateness | Iterable[Lateness],
     /,
@@ -217,6 +221,7 @@ def lateness(
     return Plot(drawing, partial(tidy.lateness_frame, curves))
 
 
+@strict
 def allowance(
     known: Allowance,
     /,
@@ -269,6 +274,7 @@ def allowance(
     return Plot(drawing, partial(tidy.allowance_frame, parts))
 
 
+@strict
 def _points(
     source: Any,
     value: str,

@@ -15,7 +15,7 @@ if not HAS_SANDBOX:
 
 from siteline._core import SandboxHandle
 from siteline._handles import OfThisProcess
-from siteline._keywords import explained
+from siteline._keywords import explained, strict
 from siteline._times import iso
 from siteline.testing import Clock, SandboxStats, Variant
 
@@ -227,7 +227,6 @@ class Sandbox(OfThisProcess):
             variables["SITELINE_CLIENT_ID"] = _CLIENT
         return variables
 
-    @explained
     def load(
         self,
         frame: pd.DataFrame | _ArrowStream,
@@ -281,7 +280,6 @@ class Sandbox(OfThisProcess):
         """
         return self._handle.load(frame, bucket, _ids(site, line, machine, device, tag))
 
-    @explained
     def revise(
         self,
         timestamp: _Instant,
@@ -325,7 +323,6 @@ class Sandbox(OfThisProcess):
         ids = _ids(site, line, machine, device, tag)
         self._handle.revise(timestamp, numbers, sample_count, at, ids)
 
-    @explained
     def withdraw(
         self,
         timestamp: _Instant,
@@ -350,7 +347,6 @@ class Sandbox(OfThisProcess):
         """
         self._handle.withdraw(timestamp, at, _ids(site, line, machine, device, tag))
 
-    @explained
     def expected(
         self,
         *,
@@ -394,7 +390,7 @@ class Sandbox(OfThisProcess):
         """
         return self._handle.wire()
 
-    @explained
+    @strict
     def fault(
         self,
         *,
@@ -492,7 +488,6 @@ class Sandbox(OfThisProcess):
         """Makes every cursor invalid, as after a restart of the service."""
         self._handle.forget_cursors()
 
-    @explained
     def certificate(
         self,
         name: str = "plant",
@@ -596,6 +591,8 @@ class Sandbox(OfThisProcess):
 
 
 def _ids(*ids: str | int | None) -> tuple[str | None, ...]:
+    if not all(isinstance(one, str | int | None) for one in ids):
+        raise TypeError("an id is text or a number")
     return tuple(None if one is None else str(one) for one in ids)
 
 

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from siteline._core import ClockHandle
 from siteline._handles import OfThisProcess
+from siteline._keywords import strict
 from siteline._times import iso
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Clock(OfThisProcess):
         return f"<Clock {iso(self.now())}>"
 
 
+@strict
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Variant:
     """Limits and formats of a :class:`siteline.Sandbox` that the interface does not specify.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::LogBuffer;
+use crate::bridge::events::Events;
 use crate::bridge::process::{attached, detached, guarded, without_fork};
 use crate::bridge::runtime::{block_on, step};
 use crate::client::ClientArg;
@@ -30,7 +30,7 @@ pub(crate) struct PyAgent {
     #[pyo3(get)]
     address: String,
     secret: Option<Zeroizing<String>>,
-    logs: Arc<LogBuffer>,
+    logs: Arc<Events>,
 }
 
 /// The certificate, its key, and the authority of the clients: paths of PEM files.
@@ -49,14 +49,13 @@ impl PyAgent {
     ) -> PyResult<Self> {
         let listen = place(listen, tls_files, names).or_raise()?;
         let secret = Environment::of_process().agent(AGENT_SECRET).map(Zeroizing::new);
-        let logs = Arc::<LogBuffer>::default();
-        logs.begin(py)?;
-        let records = Arc::clone(&logs);
+        let logs = Arc::<Events>::default();
+        let origin = logs.begin(py, None)?;
         let options = AgentOptions {
             listen,
             allowed_users: allow_uids,
             secret,
-            take_step: Arc::new(move |step| without_fork(|| records.run(step))),
+            take_step: Arc::new(move |step| without_fork(|| Arc::clone(&origin).run(step))),
         };
         let client = client.into_core();
         let agent = detached(py, || Agent::start(Box::new(ClientLessor::new(client)?), options))?
@@ -80,7 +79,7 @@ impl PyAgent {
         let closed = || Error::new(Kind::ClosedError, "the agent was closed");
         let state =
             step(py, || self.agent.lock().clone().ok_or_else(closed)?.state())?.or_raise()?;
-        self.logs.flush(py)?;
+        self.logs.handle(py)?;
         dict(py, &state)
     }
 
@@ -93,7 +92,7 @@ impl PyAgent {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let agent = step(py, || self.agent.lock().take())?;
         detached(py, || drop(agent))?;
-        self.logs.flush(py)
+        self.logs.handle(py)
     }
 }
 

@@ -10,7 +10,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::bridge::coroutine::{Caller, outcome_of};
+use crate::bridge::event_loop::{LoopClosed, ask};
+use crate::bridge::events::Origin;
 use crate::bridge::process::attached;
 use crate::convert::values::{described, octets};
 use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
@@ -59,11 +60,11 @@ impl Signer for PySigner {
 
 impl AsyncSigner for PySigner {
     fn check(&self) -> Result<()> {
-        Caller::current().map(drop).ok_or_else(cannot_await)
+        Origin::awaited().map(drop).ok_or_else(cannot_await)
     }
 
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
-        let Some(caller) = Caller::current() else {
+        let Some(caller) = Origin::awaited() else {
             return ready(Err(cannot_await())).boxed();
         };
         let function = Arc::clone(&self.function);
@@ -74,8 +75,8 @@ impl AsyncSigner for PySigner {
                     .call_method1(intern!(py, "Call"), arguments)
                     .map(Bound::unbind)
             };
-            let signed = outcome_of(caller, call, signature).await;
-            signed.unwrap_or_else(|lost| Err(lost.error("The signer")))
+            let signed = ask(caller, call, signature).await;
+            signed.unwrap_or_else(|LoopClosed| Err(LoopClosed::error("The signer")))
         }
         .boxed()
     }

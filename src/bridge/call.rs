@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::bridge::logging::LogBuffer;
+use crate::bridge::events::Events;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::{block_on, spawn};
 use siteline_base::lock::Mutex;
@@ -28,14 +28,14 @@ pub(crate) struct Call(Mutex<Option<Box<dyn Work>>>);
 impl Call {
     /// A call that runs `future`; `finish` makes the Python object, or the exception, of its output.
     pub(crate) fn new<F>(
-        buffer: Arc<LogBuffer>,
+        events: Arc<Events>,
         future: F,
         finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        Self::of_work(Async { buffer, future, finish })
+        Self::of_work(Async { events, future, finish })
     }
 
     pub(crate) fn of_work(work: impl Work + 'static) -> Self {
@@ -67,7 +67,7 @@ impl Call {
 
 /// A future of the core.
 struct Async<F, M> {
-    buffer: Arc<LogBuffer>,
+    events: Arc<Events>,
     future: F,
     finish: M,
 }
@@ -78,13 +78,13 @@ where
     M: FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
 {
     fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Self { buffer, future, finish } = *self;
-        let outcome = block_on(py, &buffer, future)?;
+        let Self { events, future, finish } = *self;
+        let outcome = block_on(py, &events, future)?;
         finish(py, outcome)
     }
 
     fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let Self { buffer, future, finish } = *self;
-        spawn(py, buffer, future, finish)
+        let Self { events, future, finish } = *self;
+        spawn(py, events, future, finish)
     }
 }

@@ -39,6 +39,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 static STEPS: RwLock<()> = RwLock::new(());
 
 thread_local! {
+    /// Whether this thread has locked [`STEPS`] for reading.
+    static IN_STEP: Cell<bool> = const { Cell::new(false) };
     /// The lock of the thread that forks, from before the fork until after it.
     static FORK_LOCK: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
@@ -59,8 +61,29 @@ thread_local! {
 /// Runs a short step of the core that a fork must not interrupt. It runs no Python code. It begins
 /// without the interpreter: a thread that forks waits for the step, and may hold the interpreter.
 pub(crate) fn without_fork<T>(step: impl FnOnce() -> T) -> T {
+    if IN_STEP.get() {
+        // To lock again would wait for a thread that waits to fork, and that thread for this one.
+        return step();
+    }
     let _shared = STEPS.read().unwrap_or_else(PoisonError::into_inner);
+    let _in_step = InStep::begin();
     step()
+}
+
+/// Marks that this thread is in a step.
+struct InStep;
+
+impl InStep {
+    fn begin() -> Self {
+        IN_STEP.set(true);
+        Self
+    }
+}
+
+impl Drop for InStep {
+    fn drop(&mut self) {
+        IN_STEP.set(false);
+    }
 }
 
 /// As [`without_fork`], for steps that a consumer of an Arrow stream or the garbage collector begins, with

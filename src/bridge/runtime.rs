@@ -5,12 +5,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "the one crossing")]
 
+use std::any::Any;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::task::{Context, Poll};
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use pyo3::intern;
@@ -18,23 +22,23 @@ use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
-use crate::bridge::awaitable;
-use crate::bridge::coroutine::{CALLER, Caller};
-use crate::bridge::delivery::{self, Finish};
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::LogBuffer;
-use crate::bridge::notes::{current_origin, from_origin, step_from_origin, tell_before};
+use crate::bridge::event_loop::{self, EventLoop};
+use crate::bridge::events::{Events, Origin, after_events};
 use crate::bridge::panics::text_of;
 use crate::bridge::process::{
     Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
-use crate::bridge::steps::{Outcome, Steps, on_blocking_thread, runtime_ended};
 use siteline_base::lock::Mutex;
 use siteline_core::error::{Error, Kind};
 use siteline_core::fork::{Owned, Process};
-use siteline_core::system::{no_thread, start};
+use siteline_core::system::{no_thread, on_thread, start};
+
+/// How often a wait checks for Ctrl-C, for events and for the end of the process.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
 /// cores; other calls run on the threads that wait for them.
@@ -59,8 +63,9 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     }
     let [fewest, most] = DRIVER_THREADS;
     let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
-    let made =
-        delivery::start().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
+    let made = event_loop::start_waking()
+        .and_then(|()| check_threads(threads))
+        .and_then(|()| build(threads));
     let made = made.map_err(|error| not_started(&error))?;
     // Another thread may have been faster.
     Ok(RUNTIME.get_or_init(|| made))
@@ -98,45 +103,86 @@ fn build(threads: usize) -> io::Result<Runtime> {
     })
 }
 
-/// Waits for `future` with the interpreter released; its log records go to `buffer`, whose notes are told
-/// here meanwhile. Ctrl-C ends the wait with the exception that the signal handler raised, and so does
-/// what is raised by what is told; the future is dropped, and with it its request. A panic surfaces as
-/// `InternalError`.
-pub(crate) fn block_on<F>(py: Python<'_>, buffer: &Arc<LogBuffer>, future: F) -> PyResult<F::Output>
+/// The output of a future, or the payload of its panic.
+pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
+
+/// A future of the core as Python waits for it. No fork happens while it is polled or dropped.
+pub(super) struct Steps<T>(Option<BoxFuture<'static, T>>);
+
+impl<T> Steps<T> {
+    fn new(origin: Arc<Origin>, future: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(Some(Box::pin(origin.scope(future))))
+    }
+
+    /// Polls the future until the sender is dropped. Returns it, and its outcome if it has ended.
+    async fn until(mut self, stopped: oneshot::Receiver<()>) -> (Self, Option<Outcome<T>>) {
+        let outcome = tokio::select! {
+            biased;
+            _ = stopped => None,
+            outcome = &mut self => Some(outcome),
+        };
+        (self, outcome)
+    }
+}
+
+impl<T> Future for Steps<T> {
+    type Output = Outcome<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let poll = AssertUnwindSafe(|| future.as_mut().poll(context));
+        without_fork(|| catch_unwind(poll))
+            .map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+    }
+}
+
+impl<T> Drop for Steps<T> {
+    fn drop(&mut self) {
+        without_fork(|| drop(self.0.take()));
+    }
+}
+
+/// The blocking driver: waits for `future` with the interpreter released, and handles signals and the events
+/// of the call meanwhile. An exception of a signal handler (Ctrl-C) or of an event's handler ends the wait:
+/// the future is dropped, and with it its request. A panic surfaces as `InternalError`.
+pub(crate) fn block_on<F>(py: Python<'_>, events: &Arc<Events>, future: F) -> PyResult<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    buffer.begin(py)?;
-    buffer.set_awaited(false);
+    let origin = events.begin(py, None)?;
+    block_on_steps(py, events, Steps::new(origin, future))
+}
+
+fn block_on_steps<T: Send + 'static>(
+    py: Python<'_>,
+    events: &Arc<Events>,
+    steps: Steps<T>,
+) -> PyResult<T> {
     let runtime = runtime(py)?;
     let handles_signals = is_main_thread(py)?;
     let process = Process::current();
     let outcome = py.detach(|| {
-        let future = from_origin(buffer.origin(), future);
-        let steps = Steps::new(future, Arc::clone(buffer));
-        let outcome = waited_for(runtime, steps, handles_signals, buffer);
+        let outcome = waited_for(runtime, steps, handles_signals, events);
         stay_if_ending();
         outcome
     });
     let outcome = outcome.and_then(|outcome| outcome.map_err(|panic| panicked(py, &*panic)));
-    // A child that was forked meanwhile leaves the records to its parent.
-    if process.is_current() {
-        buffer.flush(py)?;
-        return tell_before(py, buffer.notes_to_tell(), outcome);
-    }
-    outcome
+    // A child that was forked meanwhile leaves the events to its parent.
+    let handled = if process.is_current() { events.handle(py) } else { Ok(()) };
+    after_events(py, handled, outcome)
 }
 
-/// Starts `future` on the runtime and gives an awaitable of the running asyncio loop; `finish` makes
-/// a Python object or an exception of the outcome. Log records go to `buffer`. Cancelling the awaitable
-/// drops the future, and with it its request.
+/// The asynchronous driver: starts `future` on the runtime and returns an awaitable of the running asyncio
+/// loop; `finish` makes a Python object or an exception of the outcome, in the thread of the loop, after
+/// the events of the call were handled there. Cancelling the awaitable drops the future, and with it its
+/// request.
 ///
 /// # Errors
-/// `RuntimeError` where no asyncio loop is running in this thread.
+/// `RuntimeError` if no asyncio loop is running in this thread.
 pub(crate) fn spawn<F>(
     py: Python<'_>,
-    buffer: Arc<LogBuffer>,
+    events: Arc<Events>,
     future: F,
     finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyAny>>
@@ -144,70 +190,63 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let _inside = Inside::enter(py);
-    buffer.begin(py)?;
-    let future = CALLER.scope(Some(Caller::running(py)?), future);
+    let event_loop = EventLoop::running(py)?;
+    let origin = events.begin(py, Some(Arc::clone(&event_loop)))?;
+    let steps = Steps::new(origin, future);
     if is_ending_here() {
         // No other thread may attach to the interpreter, so this thread waits for the outcome.
-        let outcome = block_on(py, &buffer, future)?;
-        return awaitable::done(py, finish(py, outcome));
+        let outcome = block_on_steps(py, &events, steps)?;
+        return event_loop::done(py, finish(py, outcome));
     }
-    buffer.set_awaited(true);
     let runtime = runtime(py)?;
-    let future = from_origin(buffer.origin(), future);
-    let steps = Steps::new(future, Arc::clone(&buffer));
-    awaitable::start(py, runtime, buffer, async move {
-        let outcome = steps.complete().await;
-        let finish: Finish = Box::new(move |py| match outcome {
-            Ok(outcome) => finish(py, outcome),
-            Err(panic) => Err(panicked(py, &*panic)),
-        });
-        finish
+    event_loop::begin(py, runtime, event_loop, events, steps, |py, outcome| match outcome {
+        Ok(outcome) => finish(py, outcome),
+        Err(panic) => Err(panicked(py, &*panic)),
     })
 }
 
-/// The [`Spawner`](siteline_core::client::background::Spawner) of a client: a task that is run step by step like
-/// the call that starts it, for its [`Caller`], and logs to its buffer. `None` where the process is ending.
+/// The [`Spawner`](siteline_core::client::background::Spawner) of a client: a task that is run step by step,
+/// with the [`Origin`] of the call that starts it. `None` if the process is ending.
 ///
 /// A panic is not reported here: the call that waits for the task gets an error.
 pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
     if is_ending_here() {
         return None;
     }
-    let work = CALLER.scope(Caller::current(), from_origin(current_origin(), work));
-    let steps = Steps::new(work, LogBuffer::current());
+    let steps = Steps(Some(match Origin::current() {
+        Some(origin) => Box::pin(origin.scope(work)),
+        None => work,
+    }));
     Some(tokio::spawn(async move { drop(steps.await) }).abort_handle())
 }
 
-/// Polls the future on this thread, and handles signals and tells notes between two polls. That is code of
-/// the user, which may itself use siteline, and may fork: so this thread leaves the runtime while it runs.
-/// It may wait for what this call has locked, a scan or the token: so the future runs in the background
-/// meanwhile.
-fn waited_for<F>(
+/// Polls the future on this thread. Between two polls it handles signals and events. Their handlers are code
+/// of the user, which may itself use siteline, and may fork: so this thread leaves the runtime while
+/// they run. They may wait for what this call has locked, a scan or the token: so the future runs in the
+/// background meanwhile.
+fn waited_for<T: Send + 'static>(
     runtime: &Runtime,
-    mut steps: Steps<F>,
+    mut steps: Steps<T>,
     handles_signals: bool,
-    buffer: &LogBuffer,
-) -> PyResult<Outcome<F::Output>>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+    events: &Events,
+) -> PyResult<Outcome<T>> {
     // Dropping the future may start a task, which needs the runtime's context.
     let _entered = runtime.enter();
     let process = Process::current();
     loop {
-        if let Some(outcome) = runtime.block_on(steps.for_a_while()) {
+        let waited = runtime.block_on(async { timeout(POLL_INTERVAL, &mut steps).await });
+        if let Ok(outcome) = waited {
             return Ok(outcome);
         }
         stay_if_ending();
-        let notes = buffer.notes_to_tell().filter(|notes| notes.is_due());
-        if !handles_signals && notes.is_none() {
+        if !handles_signals && !events.has_due() {
             continue;
         }
         let (stop, stopped) = oneshot::channel();
         let background = runtime.spawn(steps.until(stopped));
         let handled = Python::attach(|py| {
             py.check_signals()?;
-            notes.map_or(Ok(()), |notes| notes.tell(py))
+            events.handle(py)
         });
         if !process.is_current() {
             // No thread runs the runtime in the child, and the connections are the parent's.
@@ -222,6 +261,10 @@ where
             return Ok(outcome);
         }
     }
+}
+
+fn runtime_ended() -> Error {
+    Error::new(Kind::InternalError, "the runtime ended before its work")
 }
 
 fn forked_meanwhile() -> PyErr {
@@ -254,22 +297,20 @@ pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> 
     detached(py, || without_fork(work))
 }
 
-/// As [`step`], within the runtime, so that it may start tasks, and with its log records in `buffer`. If
-/// the buffer's calls come from asyncio, the tasks are for the loop that runs in this thread.
+/// As [`step`], within the runtime, so that it may start tasks, between two calls with these events.
 pub(crate) fn step_in_runtime<T: Send>(
     py: Python<'_>,
-    buffer: &Arc<LogBuffer>,
+    events: &Arc<Events>,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let _inside = Inside::enter(py);
-    let caller = if buffer.is_awaited() { Caller::running(py).ok() } else { None };
-    let origin = buffer.origin();
-    let buffer = LogBuffer::for_call(Arc::clone(buffer));
+    let origin = events.latest();
     let done = detached(py, || {
         let _entered = without_fork(own_runtime)?.enter();
-        let work = || CALLER.sync_scope(caller, work);
-        let work = || buffer.run(|| step_from_origin(origin, work));
-        Ok::<_, Error>(without_fork(work))
+        Ok::<_, Error>(without_fork(|| match origin {
+            Some(origin) => origin.run(work),
+            None => work(),
+        }))
     })?;
     done.or_raise()
 }
@@ -290,6 +331,22 @@ pub(crate) fn spawn_step<T: Send + 'static>(
     })
 }
 
+/// Does work on a thread that drives no connections, to its end, for the same call. Its panic is resumed
+/// here.
+///
+/// # Errors
+/// `TransportError` if the system refuses a thread.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let origin = Origin::current();
+    let work = move || match origin {
+        Some(origin) => origin.run(work),
+        None => work(),
+    };
+    on_thread(work).await.map_err(|refused| Error::no_thread(&refused))
+}
+
 /// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without
 /// debug assertions.
 #[cfg(debug_assertions)]
@@ -305,13 +362,13 @@ pub(crate) mod panic {
 
     #[pyfunction]
     fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
-        let buffer = Arc::default();
+        let events = Arc::default();
         match at {
             "wait" => {
-                block_on(py, &buffer, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
+                block_on(py, &events, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
             }
-            "await" => spawn(py, buffer, async { defect::<()>() }, |py, _| Ok(py.None())),
-            "result" => spawn(py, buffer, async {}, |_, ()| defect()),
+            "await" => spawn(py, events, async { defect::<()>() }, |py, _| Ok(py.None())),
+            "result" => spawn(py, events, async {}, |_, ()| defect()),
             "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
             _ => guarded(defect),
         }

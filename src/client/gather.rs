@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::raise;
-use crate::bridge::logging::SharedLogBuffer;
-use crate::bridge::notes::ClientNotes;
+use crate::bridge::events::SharedEvents;
+use crate::bridge::observers::Observers;
 use crate::bridge::process::{attached, guarded};
 use crate::bridge::runtime::drop_detached;
 use crate::client::PyClient;
@@ -31,8 +31,8 @@ pub(crate) struct PyGathering {
     scans: Vec<Py<PyScan>>,
     /// A step takes it; a step that fails or is cancelled drops it.
     gathering: Mutex<Option<Gathering>>,
-    notes: Arc<ClientNotes>,
-    buffer: SharedLogBuffer,
+    notes: Arc<Observers>,
+    buffer: SharedEvents,
 }
 
 /// The reads, and a page to report; no page after the last one.
@@ -103,9 +103,9 @@ impl PyClient {
             most.transpose()?.map_or(CONCURRENCY, |most| most.try_into().unwrap_or(usize::MAX));
         let collects = scans.iter().map(|scan| Arc::clone(&scan.get().collect)).collect();
         let gathering = guarded(|| Gathering::new(&self.client, collects, most).or_raise())?;
-        let (notes, buffer) = (Arc::clone(&self.notes), SharedLogBuffer::default());
-        if notes.is_told() {
-            notes.told_by(buffer.get().notes());
+        let (notes, buffer) = (Arc::clone(&self.notes), SharedEvents::default());
+        if notes.exist() {
+            buffer.get().remember(&notes);
         }
         Ok(PyGathering { scans, gathering: Mutex::new(Some(gathering)), notes, buffer })
     }
@@ -123,7 +123,7 @@ impl PyGathering {
     fn _step(slf: &Bound<'_, Self>, reported: Vec<bool>) -> Call {
         let this = slf.clone().unbind();
         // An event loop notifies the observers of requests at the end of a step.
-        let is_told = slf.get().notes.is_told();
+        let is_told = slf.get().notes.exist();
         let taken = slf.clone().unbind();
         let step = async move {
             let over = || Error::new(Kind::ClosedError, "this gathering is over");

@@ -29,9 +29,9 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::auth::authentication;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::LogBuffer;
+use crate::bridge::events::Events;
 use crate::bridge::modules::import_for_clients;
-use crate::bridge::notes::ClientNotes;
+use crate::bridge::observers::Observers;
 use crate::bridge::process::{Inside, detached, guarded};
 use crate::bridge::runtime::{spawn_task, step};
 use crate::client::agent::{FoundAgent, refuse_settings};
@@ -55,7 +55,7 @@ pub(crate) struct PyClient {
     /// The current one.
     credential: Mutex<Py<PyAny>>,
     /// Observers that are notified of its requests.
-    pub(crate) notes: Arc<ClientNotes>,
+    pub(crate) notes: Arc<Observers>,
     /// The other keywords, in the form that is pickled.
     keywords: Py<PyDict>,
     /// The sandbox that made the client, which runs as long as the client exists. It holds nothing that
@@ -116,17 +116,14 @@ fn agent_for(
 ///
 /// # Errors
 /// `ConfigError` for anything but a plain callable.
-fn client_notes(
-    py: Python<'_>,
-    on_request: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Arc<ClientNotes>> {
+fn client_notes(py: Python<'_>, on_request: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Observers>> {
     let checked = on_request.map(|given| {
         py.import("siteline._records.requests")?
             .getattr("checked")?
             .call1((given,))
             .map(Bound::unbind)
     });
-    Ok(ClientNotes::new(checked.transpose()?, LogBuffer::current_notes))
+    Ok(Observers::new(checked.transpose()?))
 }
 
 impl PyClient {
@@ -156,10 +153,10 @@ impl PyClient {
         match (clock, Environment::of_process().sandbox_clock()) {
             (Some(clock), _) => settings.clock = clock.0,
             (_, Some(name)) => {
-                let (logs, ledger) =
-                    (LogBuffer::for_call(Arc::default()), named_ledger(&keywords)?);
-                logs.run(|| settings.take_sandbox_clock(&name, ledger.as_deref())).or_raise()?;
-                logs.flush(py)?;
+                let (logs, ledger) = (Arc::<Events>::default(), named_ledger(&keywords)?);
+                let origin = logs.begin(py, None)?;
+                origin.run(|| settings.take_sandbox_clock(&name, ledger.as_deref())).or_raise()?;
+                logs.handle(py)?;
             }
             _ => {}
         }
@@ -277,7 +274,7 @@ impl PyClient {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.client.close())?;
-        guarded(|| self.notes.tell(py, None))
+        guarded(|| self.notes.notify_of_left(py))
     }
 
     /// Traces and counts the requests: `siteline.otel`. `None` ends that.

@@ -6,7 +6,7 @@ use std::task::Poll;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::runtime::{block_on, spawn, step_in_runtime};
 use crate::client::PyClient;
 use crate::client::failure::read_failure;
@@ -22,7 +22,7 @@ use siteline_core::error::Result;
 /// is prefetched, are emitted when a caller waits for that page or takes it.
 pub(crate) struct PageReader {
     stream: Arc<PageStream>,
-    buffer: SharedLogBuffer,
+    buffer: SharedEvents,
     callback: Option<ProgressCallback>,
     shown: TableShown,
     /// Held because it may hold a sandbox, which serves the stream.
@@ -36,7 +36,7 @@ impl PageReader {
         shown: TableShown,
         client: Py<PyClient>,
     ) -> Self {
-        Self { stream, buffer: SharedLogBuffer::default(), callback, shown, client }
+        Self { stream, buffer: SharedEvents::default(), callback, shown, client }
     }
 
     pub(crate) fn provenance(&self) -> &Provenance {
@@ -68,7 +68,7 @@ impl PointSource for PageReader {
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         // If every page is already here, nothing below would handle Ctrl-C.
         py.check_signals()?;
-        self.buffer.get().begin(py)?;
+        self.buffer.get().begin(py, None)?;
         if self.report(py)? {
             return Ok(());
         }
@@ -107,8 +107,7 @@ impl PointSource for PageReader {
         if filled.is_none() && !self.stream.has_progress() {
             return Ok(false);
         }
-        buffer.flush(py)?;
-        buffer.tell(py)?;
+        buffer.handle(py)?;
         filled.unwrap_or(Ok(())).map_err(|failure| self.failed(py, failure))?;
         let Some(progress) = self.stream.take_progress() else { return Ok(false) };
         self.callback.as_ref().map_or(Ok(()), |callback| callback.report(py, &progress))?;

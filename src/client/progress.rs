@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::convert::state::record;
 use siteline_core::client::progress::Progress;
 use siteline_core::http::Deadline;
@@ -17,7 +17,7 @@ pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
 #[pyclass(frozen, name = "_Collecting", module = "siteline._core")]
 pub(crate) struct PyCollecting {
     pub(crate) deadline: Deadline,
-    pub(crate) buffer: SharedLogBuffer,
+    pub(crate) buffer: SharedEvents,
 }
 
 impl ProgressArg {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict as _, PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{IntoPyDict as _, PyBool, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
@@ -12,10 +12,6 @@ use crate::convert::state::{Reduced, reduce, restore};
 use crate::convert::values::{count, described, duration, html, optional, refuse, text};
 use siteline_core::data::{Query, QueryInput, bucket_width};
 use siteline_core::error::{Error, Kind};
-
-/// Where a list is given for one text.
-const SEVERAL: &str = "It has one value. For several, read a scan of each side by side: \
-    client.gather([client.scan(line=line, ...) for line in [\"L1\", \"L2\"]]).";
 
 /// The parameters of a scan: immutable, printable, hashable; equal if all parameters are (§4.3).
 ///
@@ -30,16 +26,16 @@ pub(crate) struct PyQuery(pub(crate) Query);
 
 #[pymethods]
 impl PyQuery {
-    /// The site filter, ``siteId`` on the wire.
+    /// The sites, empty for all; ``siteId`` on the wire.
     #[getter]
-    fn site(&self) -> Option<&str> {
-        self.0.input().site.as_deref()
+    fn site<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.input().site)
     }
 
-    /// The line filter, ``lineId`` on the wire.
+    /// The lines, empty for all; ``lineId`` on the wire.
     #[getter]
-    fn line(&self) -> Option<&str> {
-        self.0.input().line.as_deref()
+    fn line<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.input().line)
     }
 
     /// Start of the range, an aware ``datetime`` in UTC; ``from`` on the wire.
@@ -105,8 +101,8 @@ pub(crate) fn query_input(
     [site, line, interval, page_size, filters]: [Argument<'_, '_>; 5],
 ) -> PyResult<QueryInput> {
     Ok(QueryInput {
-        site: optional(site, "site", one_value)?,
-        line: optional(line, "line", one_value)?,
+        site: optional(site, "site", ids)?.unwrap_or_default(),
+        line: optional(line, "line", ids)?.unwrap_or_default(),
         interval_seconds: optional(interval, "interval", interval_seconds)?,
         page_size: optional(page_size, "page_size", size)?,
         filters: filters.map(filter_values).transpose()?.unwrap_or_default(),
@@ -153,6 +149,23 @@ fn filter_values(filters: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String
         .collect()
 }
 
+/// One id, or an iterable of ids.
+fn ids(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<String>> {
+    let is_one = given.is_instance_of::<PyString>()
+        || given.is_instance_of::<PyBytes>()
+        || !given.hasattr(intern!(given.py(), "__iter__"))?;
+    if is_one {
+        return Ok(vec![one_value(given, name)?]);
+    }
+    let ids: Vec<String> =
+        given.try_iter()?.map(|id| one_value(&id?, name)).collect::<PyResult<_>>()?;
+    if ids.is_empty() {
+        let error = Error::new(Kind::QueryError, format!("{name}= is empty."));
+        return Err(error.with_hint(format!("Leave {name}= out to read all.")).into_py_err());
+    }
+    Ok(ids)
+}
+
 /// One value of a parameter: text, or a whole number (J17: ids may be integers).
 fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     if let Ok(string) = value.cast::<PyString>() {
@@ -163,11 +176,11 @@ fn one_value(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     {
         return Ok(number.to_string());
     }
-    let list = if name.starts_with("filters") { ", or a list of these" } else { "" };
-    let message = format!("{name}= is {}: give text or a whole number{list}.", described(value));
-    let error = Error::new(Kind::QueryError, message);
-    let is_list = list.is_empty() && value.hasattr(intern!(value.py(), "__iter__"))?;
-    Err(if is_list { error.with_hint(SEVERAL) } else { error }.into_py_err())
+    let message = format!(
+        "{name}= is {}: give text or a whole number, or a list of these.",
+        described(value)
+    );
+    Err(refuse(value.py(), Kind::QueryError, message))
 }
 
 /// The names of extra columns.

@@ -9,20 +9,21 @@ use crate::bridge::process::guarded;
 use crate::client::PyClient;
 use crate::client::progress::ProgressArg;
 use crate::client::query::{Argument, names, query_input};
-use crate::client::scan::{PyScan, with_store};
+use crate::client::scan::{PyScan, cut, with_store};
 use crate::convert::asked_time::asked_range;
 use crate::convert::values::{count, duration, optional};
 use crate::convert::zone::zone as zone_of;
 use crate::frame::TableShown;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
+use siteline_core::data::RangeForm;
 use siteline_core::error::Kind;
 
 #[pymethods]
 impl PyClient {
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, tz=None, interval=None,
         page_size=None, filters=None, settle_lag=None, extra_columns=None, max_pages=None,
-        deadline=None, keep_raw=false, progress=None, store=None, labels=None))]
+        deadline=None, split=None, concurrency=None, keep_raw=false, progress=None, store=None, labels=None))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
     fn scan<'py>(
         slf: &Bound<'py, Self>,
@@ -38,6 +39,8 @@ impl PyClient {
         extra_columns: Argument<'_, '_>,
         max_pages: Argument<'_, '_>,
         deadline: Argument<'_, '_>,
+        split: Argument<'_, '_>,
+        concurrency: Argument<'_, '_>,
         keep_raw: bool,
         progress: Argument<'_, '_>,
         store: Option<&Bound<'py, PyAny>>,
@@ -60,8 +63,12 @@ impl PyClient {
             let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
             let max_pages = optional(max_pages, "max_pages", pages)?;
             let deadline = optional(deadline, "deadline", duration)?;
-            let settings = ReadSettings { max_pages, deadline, keep_raw };
-            let input = ScanInput { query, shape: client.shape(py)?, extra_columns, settings };
+            let most = optional(concurrency, "concurrency", pages)?;
+            let concurrency = most.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+            let settings = ReadSettings { max_pages, deadline, keep_raw, concurrency };
+            let (split, shape) = (optional(split, "split", cut)?, client.shape(py)?);
+            let form = RangeForm::default();
+            let input = ScanInput { query, shape, extra_columns, settings, split, form };
             let Checked { value, warnings } =
                 input.scan_from_now(&client.client, range, lag).or_raise()?;
             warn(py, &warnings)?;

@@ -12,7 +12,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 use crate::bridge::call::Call;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::SharedLogBuffer;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -198,15 +198,15 @@ impl PyScan {
 }
 
 /// The argument `by` of `split()`.
-fn cut(by: &Bound<'_, PyAny>) -> PyResult<Cut> {
+pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
     let is_length = by.is_instance_of::<PyString>() || by.hasattr("total_seconds")?;
     if is_length {
-        duration(by, "by").map(Cut::Length)
+        duration(by, name).map(Cut::Length)
     } else if by.hasattr("__index__")? {
-        count(by, "by", Kind::QueryError).map(Cut::Parts)
+        count(by, name, Kind::QueryError).map(Cut::Parts)
     } else {
         let message = format!(
-            "by={} is neither how many parts to make (a whole number) nor how long each is (text \
+            "{name}={} is neither how many parts to make (a whole number) nor how long each is (text \
              such as \"1d\", or a timedelta).",
             excerpt(&by.repr()?.to_string()),
         );
@@ -399,9 +399,9 @@ impl PyScan {
     /// Gives the table, without `progress=`.
     fn _collect(slf: &Bound<'_, Self>) -> Call {
         let (collect, this) = (Arc::clone(&slf.get().collect), slf.clone().unbind());
-        let buffer = SharedLogBuffer::default();
+        let buffer = SharedEvents::default();
         if slf.get().is_told() {
-            slf.get().client.get().notes.told_by(buffer.get().notes());
+            buffer.get().remember(&slf.get().client.get().notes);
         }
         Call::new(buffer.get(), async move { collect.table().await }, move |py, read| {
             drop(buffer);
@@ -429,12 +429,12 @@ impl PyScan {
     /// Whether somebody is told of the requests of its client.
     #[pyo3(name = "_is_told")]
     fn is_told(&self) -> bool {
-        self.client.get().notes.is_told()
+        self.client.get().notes.exist()
     }
 
     /// A read that begins now, for ``_step()``.
     fn _collecting(&self) -> PyCollecting {
-        PyCollecting { deadline: self.scan().deadline(), buffer: SharedLogBuffer::default() }
+        PyCollecting { deadline: self.scan().deadline(), buffer: SharedEvents::default() }
     }
 
     /// Reads one more page; gives its `Progress`, or the table after the last one.
@@ -504,7 +504,7 @@ impl PyScan {
     fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         let py = by.py();
         self.check_own_chain("split()", NO_PARTS)?;
-        let cut = cut(by)?;
+        let cut = cut(by, "by")?;
         guarded(|| {
             let parts = self.scan().split(cut).or_raise()?;
             Ok(parts.into_iter().map(|part| self.with_scan(py, part)).collect())

@@ -47,6 +47,9 @@ struct TableState {
     #[serde(default)]
     through: Vec<StoreShare>,
     is_partial: bool,
+    /// Where a read stopped that `resume(onto=)` continues.
+    #[serde(default)]
+    stopped_at: Option<[u8; 32]>,
     report: MergeReport,
 }
 
@@ -64,6 +67,7 @@ impl From<&Table> for TableState {
             not_listed: table.provenance.not_listed.clone(),
             through: table.provenance.through.clone(),
             is_partial: table.is_partial,
+            stopped_at: table.stopped_at,
             report: table.merged.report.clone(),
         }
     }
@@ -89,7 +93,8 @@ impl TableState {
             through: self.through,
         };
         let merged = Merged { points: Arc::new(points), report: self.report };
-        Ok(Table::restored(merged, provenance, self.is_partial))
+        let table = Table::whole(merged, provenance);
+        Ok(Table { stopped_at: self.stopped_at, is_partial: self.is_partial, ..table })
     }
 }
 

@@ -7,14 +7,14 @@ use jiff::tz::TimeZone;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::errors::{OrRaise as _, warn};
+use crate::bridge::errors::{IntoPyErr as _, OrRaise as _, warn};
 use crate::bridge::process::guarded;
 use crate::client::query::{known_filters, query_input};
 use crate::convert::asked_time::asked_time;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{Text, duration, refuse};
 use siteline_base::clock::Clock;
-use siteline_core::error::{Kind, excerpt};
+use siteline_core::error::{Error, Kind, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
 
 #[pyclass(frozen, eq, hash, module = "siteline._core")]
@@ -40,6 +40,16 @@ struct FeedParts<'a, 'py> {
     window: Duration,
     audit_pages: u32,
     query: String,
+}
+
+/// The only id of a feed.
+fn only(mut ids: Vec<String>, name: &str) -> PyResult<Option<String>> {
+    if ids.len() > 1 {
+        let message = format!("{name}= has several values: a feed has one {name}.");
+        let error = Error::new(Kind::QueryError, message);
+        return Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err());
+    }
+    Ok(ids.pop())
 }
 
 #[pymethods]
@@ -70,8 +80,8 @@ impl FeedHandle {
                 *time = duration(&given, name)?;
             }
         }
-        input.site = asked.site;
-        input.line = asked.line;
+        input.site = only(asked.site, "site")?;
+        input.line = only(asked.line, "line")?;
         input.filters = asked.filters;
         input.interval_seconds = asked.interval_seconds;
         input.page_size = asked.page_size;

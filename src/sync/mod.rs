@@ -17,8 +17,7 @@ use tokio::sync::Notify;
 
 use crate::bridge::call::{Call, Work};
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::logging::SharedLogBuffer;
-use crate::bridge::notes::tell_before;
+use crate::bridge::events::SharedEvents;
 use crate::bridge::process::{attached, guarded};
 use crate::bridge::runtime::{drop_detached, spawn_step, step};
 use crate::client::PyClient;
@@ -62,7 +61,7 @@ pub(crate) struct SyncHandle {
     run: Arc<Mutex<Option<Arc<Run>>>>,
     place: Mutex<Place>,
     report: Mutex<Option<SyncReport>>,
-    buffer: SharedLogBuffer,
+    buffer: SharedEvents,
     /// Ends the wait for a page.
     closed: Arc<Notify>,
 }
@@ -242,7 +241,7 @@ impl SyncHandle {
     /// Notifies the observers of requests. After a failure their exceptions are only shown.
     fn tell(&self, py: Python<'_>, has_failed: bool) -> PyResult<()> {
         guarded(|| {
-            let told = tell_before(py, Some(self.buffer.get().notes()), Ok(()));
+            let told = self.buffer.get().handle_all(py);
             match told {
                 Err(raised) if has_failed => {
                     raised.write_unraisable(py, None);
@@ -327,11 +326,8 @@ impl PyClient {
     ) -> PyResult<SyncHandle> {
         let client = slf.get();
         let args = RunArgs::new(&client.client, client.shape(slf.py())?, feeds, options)?;
-        let buffer = if is_push {
-            SharedLogBuffer::that_tells_later()
-        } else {
-            SharedLogBuffer::default()
-        };
+        let buffer =
+            if is_push { SharedEvents::that_defer_requests() } else { SharedEvents::default() };
         Ok(SyncHandle {
             pages: SyncedPages::new(&args.feeds, &client.client),
             place: Mutex::new(Place::new(args.batch)),

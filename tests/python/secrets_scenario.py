@@ -148,7 +148,7 @@ def pickled(sandbox, client):
     sandbox.fault(on="data", status=400, skip=1)
     error = failing(lambda: scan_of(client).collect())
     sandbox.clear_faults()
-    keep("error-with-cursor.pickle", error)
+    keep("error.pickle", error)
     keep("bookmark-with-cursor.pickle", error.bookmark)
 
 

@@ -1,6 +1,8 @@
 """asyncio: cancelled, failed and shared iterators lose no items and do not end early."""
 
 import asyncio
+import contextlib
+import contextvars
 import gc
 import logging
 import os
@@ -86,6 +88,18 @@ def test_a_task_without_references_is_not_collected_while_it_waits(sandbox):
     assert asyncio.run(begin()) == ["sites", "subject"]
 
 
+@contextlib.contextmanager
+def listening(logger, handler):
+    before = logger.level
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
 def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox):
     class Stopping(logging.Handler):
         def emit(self, record):
@@ -95,44 +109,43 @@ def test_a_log_handler_that_raises_stop_iteration_leaves_no_task_waiting(sandbox
         async with sandbox.async_client() as client:
             return await asyncio.wait_for(client.discover(), 60)
 
-    logger, handler = logging.getLogger("siteline.http"), Stopping()
-    before = logger.level
-    logger.setLevel(logging.DEBUG)
-    logger.addHandler(handler)
-    try:
-        with pytest.raises(RuntimeError, match="StopIteration") as caught:
-            asyncio.run(ask())
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
+    logger = logging.getLogger("siteline.http")
+    stops = pytest.raises(RuntimeError, match="StopIteration")
+    with listening(logger, Stopping()), stops as caught:
+        asyncio.run(ask())
     assert isinstance(caught.value.__cause__, StopIteration)
 
 
-def test_a_log_handler_may_wait_for_another_call_of_the_loop(sandbox):
-    logger, answers = logging.getLogger("siteline.http"), []
+def test_log_handlers_run_on_the_callers_loop(sandbox):
+    """Also while the call still waits, and with the context variables of the call."""
+    request, seen = contextvars.ContextVar("request"), []
+    logger = logging.getLogger("siteline.http")
 
-    async def ask():
+    class Recording(logging.Handler):
+        def emit(self, record):
+            asyncio.get_running_loop()
+            seen.append((request.get(), threading.get_ident()))
+
+    async def ask(client, name):
+        request.set(name)
+        await client.discover()
+
+    async def main():
         async with sandbox.async_client() as client:
-            loop = asyncio.get_running_loop()
-
-            class Asking(logging.Handler):
-                def emit(self, record):
-                    logger.removeHandler(self)
-                    logger.setLevel(logging.NOTSET)
-                    inner = asyncio.run_coroutine_threadsafe(client.discover(), loop)
-                    answers.append(inner.result(60))
-
             await client.discover()
-            logger.addHandler(Asking())
-            logger.setLevel(logging.DEBUG)
-            answers.append(await client.discover())
+            sandbox.fault(on="discovery", nth=1, status=503)
+            sandbox.fault(on="discovery", nth=2, hang=True)
+            with listening(logger, Recording()):
+                waiting = asyncio.create_task(ask(client, "first"))
+                await wait_until_async(lambda: seen)
+                assert not waiting.done()
+                sandbox.clear_faults()
+                await ask(client, "second")
+                waiting.cancel()
 
-    before = logger.level
-    try:
-        asyncio.run(ask())
-    finally:
-        logger.setLevel(before)
-    assert len(answers) == 2
+    asyncio.run(main())
+    assert {thread for _, thread in seen} == {threading.get_ident()}
+    assert {name for name, _ in seen} == {"first", "second"}
 
 
 def test_results_for_the_loops_of_two_threads_go_each_to_their_own(sandbox):

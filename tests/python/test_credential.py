@@ -52,7 +52,7 @@ def test_a_key_that_cannot_be_used_is_refused(source, options, message):
 def test_a_passphrase_may_be_text_or_bytes():
     for passphrase in (PASSPHRASE, PASSPHRASE.encode()):
         assert siteline.PrivateKey(ENCRYPTED, passphrase=passphrase).thumbprint == THUMBPRINT
-    with pytest.raises(TypeError, match="str or bytes"):
+    with pytest.raises(TypeError, match="passphrase= is text or bytes"):
         siteline.PrivateKey(ENCRYPTED, passphrase=12345678)
 
 

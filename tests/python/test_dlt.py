@@ -210,7 +210,7 @@ def test_a_chain_goes_on_on_the_machine_that_began_it_and_begins_again_elsewhere
 
     points, requests = run(max_pages=3)
     assert (points.report.complete, points.report.ended_by, requests) == (False, "max_pages", 3)
-    with pytest.raises(siteline.errors.UnreadRange):
+    with pytest.raises(siteline.errors.PageLimitReached):
         points.raise_for_incomplete()
     (whole,) = duckdb.kept
     if os.name == "posix":

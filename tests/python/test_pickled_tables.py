@@ -70,8 +70,14 @@ def test_a_part_of_a_read_stays_a_part_and_has_no_secret(sandbox):
     assert again.to_pandas().equals(partial.to_pandas())
     with pytest.raises(siteline.errors.QueryError, match="a part of a read"):
         again.completeness()
-    with pytest.raises(siteline.errors.QueryError, match="onto="):
-        client.scan(**RANGE, page_size=100).resume(bookmark, onto=again)
+    rest = client.scan(**RANGE, page_size=100).resume(
+        pickle.loads(pickle.dumps(bookmark)), onto=again
+    )
+    spent = client.allowance.used
+    table = rest.collect()
+    assert client.allowance.used - spent == table.report.pages - partial.report.pages
+    assert table.to_pandas().equals(client.scan(**RANGE, page_size=100).to_pandas())
+    assert table.report.resumed_after_pages == 0
     # The position is a secret to its holder: the pickle of a table has none.
     assert len(pickle.dumps(bookmark)) > 100
     assert set(again.to_pandas(labels="machine")["label"]) == {

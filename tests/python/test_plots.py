@@ -161,10 +161,11 @@ def test_the_same_data_give_the_same_bytes_in_every_zone_once(sandbox):
 
 def test_invalid_sizes_are_refused(sandbox):
     table = table_of(sandbox, series([1.0, 1.0]))
-    for name, wrong in (("width", 399), ("width", 4_001), ("width", 500.5), ("panels", 0),
-                        ("panels", True)):  # fmt: skip
+    for name, wrong in (("width", 399), ("width", 4_001), ("panels", 0), ("panels", True)):
         with pytest.raises(siteline.errors.QueryError, match=f"{name}={wrong}"):
             table.plot(**{name: wrong})
+    with pytest.raises(TypeError, match="width= is a whole number"):
+        table.plot(width=500.5)
 
 
 def test_a_table_without_points_is_a_picture_that_says_so(sandbox):

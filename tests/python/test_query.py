@@ -58,8 +58,10 @@ WRONG = {
         [60],
     ],
     "page_size": [2**40, -1, 0, 1.0, "10", True, None.__class__],
-    "site": ["", "\ud800", b"S1", 1.5, True, ["S1"]],
-    "line": ["", 2**70],
+    "site": ["", "\ud800", b"S1", 1.5, True, [], ["S1", ""], [["S1"]], [True]],
+    "line": ["", 2**70, ()],
+    "split": [0, -1, 1.5, "soon", 10_001, "1s", []],
+    "concurrency": [0, -1, 1.5, True, "ten"],
     "filters": [
         "machineId=M1",
         [("machineId", "M1")],
@@ -88,7 +90,7 @@ def test_an_invalid_parameter_is_refused_with_a_message(client, name):
         with pytest.raises(siteline.errors.QueryError) as caught:
             client.scan(**{"start": START, name: value})
         message = str(caught.value)
-        words = (name, "filter", "settle_lag", "range")
+        words = (name, "filter", "settle_lag", "range", "interval", "parts")
         assert any(word in message for word in words), (value, message)
         assert len(message) < 700
 

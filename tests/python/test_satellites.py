@@ -19,6 +19,7 @@ ALLOWED = {
     "_doors": "it is what they have of the inside, one function for each need",
     "_counts": "text of counts",
     "_escape": "escapes of external text",
+    "_keywords": "errors for wrong arguments",
     "_passphrase": "runs a password command, for keygen as for a credential",
     "_refusals": "text of errors of the system",
     "_times": "text of times",

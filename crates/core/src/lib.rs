@@ -54,9 +54,8 @@
 //! | other JSON | `serde_json` | |
 //! | instants and time zones | jiff, with the system's database, or with its own if the system has none | |
 //! | Python | pyo3 | |
-//! | log records | log, with fields in the records, emitted by `src/bridge/logging.rs` | pyo3-log 0.13: it converts each field to text |
-//! | asyncio: user coroutines that Rust awaits | pyo3-async-runtimes, without its features: `into_future_with_locals`, for async signers and async stores (`src/bridge/coroutine.rs`) | |
-//! | asyncio: awaitables that Python awaits | our own bridge (`src/bridge/awaitable.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop is closed, it prints a traceback and sets `sys.last_value`; an awaitable that returns `StopIteration` never completes; a panic becomes a separate exception without its message |
+//! | log records | log, with fields in the records, which `src/bridge/logging.rs` passes to `logging` | pyo3-log 0.13: it converts each field to text |
+//! | asyncio: calls that Python awaits, coroutines of users | our own bridge (`src/bridge/event_loop.rs`) | pyo3-async-runtimes 0.29: 8 of 40 scripts that exited during a call crashed, because it attaches to an interpreter that is finalizing; if the loop is closed, it prints a traceback and sets `sys.last_value`; an awaitable that returns `StopIteration` never completes; a panic becomes a separate exception without its message |
 //! | the agent | hyper for the server; a client opens a connection with a blocking socket for each call and parses the response with httparse, because nothing can be awaited at the end of a process or in a drop | reqwest: its connection pool belongs to one runtime |
 //! | the socket that systemd passes | listenfd | the standard library: `unsafe` |
 //! | the sandbox | hyper itself, so that a fault can be written to the socket byte by byte; tokio-rustls and rcgen for TLS with the sandbox's own authority | axum |

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from siteline._keywords import strict
 from siteline.types import Diagnosis
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 
+@strict
 def doctor(
     client: Client | AsyncClient | None = None,
     *,

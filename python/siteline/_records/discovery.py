@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from siteline._escape import escaped
+from siteline._keywords import explain, strict
 from siteline._records.differences import DiscoveryDiff, differences
 
 __all__ = ["Discovery"]
 
 
+@explain
 class Discovery(Mapping[str, Any]):
     """The body of the discovery response, unchanged (§4.2).
 
@@ -26,6 +28,7 @@ class Discovery(Mapping[str, Any]):
     __slots__ = ("__weakref__", "_parsed", "_raw")
     __module__ = "siteline.types"
 
+    @strict
     def __init__(self, raw: bytes) -> None:
         """Parse the body, which the client has checked to be one JSON object."""
         self._raw = bytes(raw)

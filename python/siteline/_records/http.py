@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from siteline._keywords import strict
+
 if TYPE_CHECKING:
     from datetime import timedelta
 
 __all__: list[str] = []
 
 
+@strict
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http:
     """The limits of requests and connections, for the parameter ``http`` of a client.

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from types import UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
+from siteline._keywords import explain
 from siteline._times import iso
 from siteline.feed import Feed
 
@@ -32,6 +33,7 @@ class FrozenRecord:
     def __init_subclass__(cls) -> None:
         """Give the class its public path, which pickles and ``help()`` contain."""
         cls.__module__ = "siteline.types"
+        explain(cls)
 
     @classmethod
     def _restore(cls, members: Mapping[str, Any]) -> Self:

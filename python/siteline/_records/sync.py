@@ -9,7 +9,7 @@ from siteline._escape import escaped
 from siteline._records.allowance import Allowance
 from siteline._records.record import FrozenRecord
 from siteline._times import reached, to_second
-from siteline.errors import AllowanceExhausted, QueryError, UnreadRange
+from siteline.errors import AllowanceExhausted, PageLimitReached, QueryError, UnreadRange
 
 __all__ = ["FeedReport", "SkippedRange", "SyncReport", "Task"]
 
@@ -242,17 +242,16 @@ class SyncReport(FrozenRecord):
 
         Raises:
             AllowanceExhausted: The allowance ended the sync. ``retry_at`` is when to sync again.
-            UnreadRange: Only skipped ranges are left, or ``max_pages=`` ended the sync.
+            PageLimitReached: ``max_pages=`` ended the sync.
+            UnreadRange: Only skipped ranges are left.
         """
         if self.complete:
             return
         if self.ended_by == "max_pages":
-            raise UnreadRange(
-                f"the sync is not complete: {_left(self.tasks)}; it has asked for as many pages as "
-                "max_pages= allows",
-                retry_at=self.resumes_at,
+            raise PageLimitReached(
+                f"The sync stopped after the {self.pages} pages that max_pages= allows; "
+                f"{_left(self.tasks)}.",
                 retryable=True,
-                spans=tuple((task.start, task.end) for task in self.tasks),
                 hint="Call sync() again: it continues where it stopped.",
             )
         named = [(feed.name, one) for feed in self.feeds for one in feed.skipped]

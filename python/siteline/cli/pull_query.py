@@ -116,8 +116,8 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
 def keywords(query: Query) -> dict[str, Any]:
     """Return a query as the keywords of :meth:`siteline.Client.scan`."""
     return {
-        "site": query.site,
-        "line": query.line,
+        "site": query.site or None,
+        "line": query.line or None,
         "start": query.start,
         "end": query.end,
         "interval": query.interval_seconds,

@@ -82,8 +82,8 @@ def _outcome(client: Client, query: Query, output: OutputFile, known: dict[str, 
     not_listed = None if known["points"] else _not_listed(client, query)
     members = {
         "query": {
-            "site": query.site,
-            "line": query.line,
+            "site": next(iter(query.site), None),
+            "line": next(iter(query.line), None),
             "interval_seconds": query.interval_seconds,
             "page_size": query.page_size,
             "filters": {name: list(values) for name, values in query.filters.items()},

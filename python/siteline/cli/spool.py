@@ -69,8 +69,8 @@ class Range(NamedTuple):
             warnings.simplefilter("ignore")  # the scan has said what there is to say of the bounds
             return Feed(
                 self.name,
-                site=query.site,
-                line=query.line,
+                site=next(iter(query.site), None),
+                line=next(iter(query.line), None),
                 interval=query.interval_seconds,
                 page_size=query.page_size,
                 filters=query.filters,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from siteline._keywords import strict
 from siteline.errors import ConfigError, QueryError, SitelineError
 from siteline.frames import missing
 
@@ -66,6 +67,7 @@ class Points(DltResource):
         return clone
 
 
+@strict
 def points(
     client: Client,
     feeds: Feed | Iterable[Feed],

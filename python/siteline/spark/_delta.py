@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from siteline._keywords import strict
 from siteline.frames import missing
 from siteline.targets import Delta
 from siteline.targets._lake import SAME
@@ -23,6 +24,7 @@ _TYPES |= dict.fromkeys(VALUES[:3], "double") | {"sample_count": "long", "day": 
 _DIFFERS = " or ".join(f"(t.{name} is distinct from s.{name})" for name in VALUES)
 
 
+@strict
 def sync(
     spark: SparkSession,
     feeds: Feed | Iterable[Feed],
@@ -50,6 +52,7 @@ def sync(
         return client.sync(feeds, target, **{"batch": "chain", **settings})
 
 
+@strict
 def upsert(path: str | os.PathLike[str], options: dict[str, str] | None = None) -> DeltaUpsert:
     """Return a writer of a stream's batches: ``stream.writeStream.foreachBatch(upsert(path))``.
 

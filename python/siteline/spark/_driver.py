@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from siteline import _doors
+from siteline._keywords import strict
 from siteline._warn import warn
 from siteline.agent import Agent
 from siteline.client import Client
@@ -29,6 +30,7 @@ _sessions: dict[str, Registered] = {}
 """By session. A class that is registered again replaces the one before."""
 
 
+@strict
 def register(
     spark: SparkSession,
     client: Client | str | None = None,
@@ -76,6 +78,7 @@ def register(
     return started
 
 
+@strict
 def plan(spark: SparkSession, **options: Any) -> Plan:
     """Return what a read would cost: its partitions, their expected pages, and the allowance.
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from siteline._keywords import explain
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.types import Coverage, Lateness
 
@@ -29,6 +30,11 @@ _guard = threading.Lock()
 
 class SharedTarget(ABC):
     """The methods that all have."""
+
+    def __init_subclass__(cls) -> None:
+        """Explain wrong arguments of the methods."""
+        super().__init_subclass__()
+        explain(cls)
 
     @abstractmethod
     def state(self, feed: str) -> bytes | None:

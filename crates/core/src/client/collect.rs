@@ -5,13 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 
+use super::chains::ReadChains;
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::progress::Progress;
 use super::scan::Scan;
-use super::table::{Provenance, ReadFailure, Table, Unfinished};
-use crate::data::{Bookmark, Merger, ends_chain};
-use crate::error::Result;
+use super::table::{Provenance, ReadFailure, Table};
+use crate::data::{Bookmark, Merger, Page, ends_chain};
+use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
 use crate::lock::Mutex;
 
@@ -36,10 +37,32 @@ pub trait WholeRead: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`ReadFailure`].
-    fn step(&self, deadline: Deadline) -> BoxFuture<'_, Result<Step, ReadFailure>>;
+    fn step(&self, deadline: Deadline, pace: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>>;
 
     /// After a caller's last step: drops what is under way. Called within the runtime.
     fn pause(&self);
+
+    /// The part that has been read so far, if it can be continued elsewhere.
+    ///
+    /// # Errors
+    /// As [`CollectOnce::partial`].
+    fn partial(&self) -> Result<Partial> {
+        Ok(Partial::default())
+    }
+
+    /// The chains that are not whole.
+    fn chains(&self) -> Vec<Arc<CollectOnce>> {
+        Vec::new()
+    }
+}
+
+/// How many chains a step reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// As many as the settings allow.
+    All,
+    /// The first one that is not whole.
+    First,
 }
 
 /// The result of a step.
@@ -64,29 +87,46 @@ pub struct Partial {
     pub at_limit: bool,
 }
 
-/// One for each process, because a fork may leave the lock locked.
+/// One for each process, because a fork may leave the locks locked.
 #[derive(Debug)]
 struct Slot {
     process: u32,
-    /// Locked during a step.
-    reading: Arc<tokio::sync::Mutex<Option<Reading>>>,
+    reading: Reading,
 }
 
 /// A read in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Reading {
-    stream: Arc<PageStream>,
-    /// Shared with the partial tables of its failures, so that they need no copy.
+    /// Locked during a step.
+    stream: Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>>,
+    /// Locked only briefly, so that the pages can be had during a step.
+    kept: Arc<Mutex<Option<Kept>>>,
+}
+
+/// The pages of a read in progress.
+#[derive(Debug, Clone)]
+struct Kept {
+    /// Shared with a caller that makes a table of it, so that it does not hold the lock.
     merger: Arc<Merger>,
     provenance: Provenance,
+    /// The position after them.
+    bookmark: Option<Bookmark>,
+    /// Whether they are all.
+    is_done: bool,
 }
 
 impl CollectOnce {
     /// Reads nothing yet.
     #[must_use]
     pub fn new(scan: Scan) -> Self {
-        let slot = Slot { process: std::process::id(), reading: Arc::default() };
-        Self { scan, reader: None, table: OnceLock::new(), slot: Mutex::new(slot) }
+        let mut reader: Option<Arc<dyn WholeRead>> = None;
+        if scan.chains().len() > 1
+            && let Ok(chains) = ReadChains::new(&scan, None, |chain| Ok(Self::new(chain)))
+        {
+            reader = Some(Arc::new(chains));
+        }
+        let slot = Slot { process: std::process::id(), reading: Reading::default() };
+        Self { scan, reader, table: OnceLock::new(), slot: Mutex::new(slot) }
     }
 
     /// The same scan, read by this.
@@ -128,43 +168,61 @@ impl CollectOnce {
     /// after those pages, or restarts the read if [`ends_chain`]. `BookmarkError` as in
     /// [`Scan::resume`].
     pub async fn step(&self, deadline: Deadline) -> Result<Step, ReadFailure> {
-        let slot = self.reading();
-        let mut slot = slot.lock().await;
+        self.paced_step(deadline, Pace::All).await
+    }
+
+    /// As [`CollectOnce::step`], of as many chains.
+    ///
+    /// # Errors
+    /// As [`CollectOnce::step`].
+    pub async fn paced_step(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
+        let Reading { stream, kept } = self.reading();
+        let mut slot = stream.lock().await;
         if let Some(table) = self.complete() {
             return Ok(Step::Whole(Arc::clone(table)));
         }
         if let Some(reader) = &self.reader {
-            return Ok(match reader.step(deadline).await? {
+            return Ok(match reader.step(deadline, pace).await? {
                 Step::Whole(table) => Step::Whole(Arc::clone(self.table.get_or_init(|| table))),
                 page @ Step::Page(_) => page,
             });
         }
-        let reading = match &mut *slot {
-            Some(reading) => reading,
-            empty => empty.insert(Reading::begin(&self.scan)?),
+        let stream = match &*slot {
+            Some(stream) => Arc::clone(stream),
+            None => {
+                let (stream, begun) = Kept::begin(&self.scan)?;
+                *kept.lock() = Some(begun);
+                Arc::clone(slot.insert(stream))
+            }
         };
-        match reading.stream.next(deadline).await {
-            Ok(Some((page, progress))) => match Arc::make_mut(&mut reading.merger).push(&page) {
-                Ok(()) => Ok(Step::Page(progress)),
-                Err(error) => {
-                    // The page was taken: a read that continued after it would have a gap.
-                    *slot = None;
-                    Err(error.into())
-                }
-            },
+        let end = |slot: &mut Option<Arc<PageStream>>| {
+            *slot = None;
+            kept.lock().take()
+        };
+        match stream.next(deadline).await {
+            Ok(Some((page, progress))) => {
+                let pushed = kept.lock().as_mut().map_or(Ok(()), |kept| kept.push(&page));
+                self.scan.count_page();
+                // The page was taken: a read that continued after it would have a gap.
+                pushed.inspect_err(|_| drop(end(&mut slot)))?;
+                Ok(Step::Page(progress))
+            }
             Ok(None) => {
-                let table = reading.finish();
-                *slot = None;
-                let table = Arc::new(table?);
+                let table = end(&mut slot).map(Kept::finish).transpose()?;
+                let lost = || Error::new(Kind::InternalError, "the pages of a read are lost");
+                let table = Arc::new(table.ok_or_else(lost)?);
                 Ok(Step::Whole(Arc::clone(self.table.get_or_init(|| table))))
             }
-            Err(failure) => {
-                let is_over = ends_chain(&failure.error);
-                let failure = reading.failed(failure);
-                if is_over {
-                    *slot = None;
+            Err(mut failure) => {
+                if failure.bookmark.is_some() {
+                    failure.partial = self.partial()?.table;
                 }
-                Err(failure?)
+                match failure.error.kind() {
+                    Kind::PageLimitReached => stream.renew_limit(),
+                    _ if ends_chain(&failure.error) => drop(end(&mut slot)),
+                    _ => {}
+                }
+                Err(failure)
             }
         }
     }
@@ -172,9 +230,9 @@ impl CollectOnce {
     /// After a caller's last step: drops the request for the next page, unless another caller is in a
     /// step. Called within the runtime.
     pub fn stop_prefetch(&self) {
-        if let Ok(slot) = self.reading().try_lock() {
-            if let Some(reading) = &*slot {
-                reading.stream.stop_prefetch();
+        if let Ok(slot) = self.reading().stream.try_lock() {
+            if let Some(stream) = &*slot {
+                stream.stop_prefetch();
             }
             if let Some(reader) = &self.reader {
                 reader.pause();
@@ -184,12 +242,18 @@ impl CollectOnce {
 
     /// Whether the page of the next step was already requested.
     pub(super) fn has_prefetched(&self) -> bool {
-        self.reading()
-            .try_lock()
-            .is_ok_and(|slot| slot.as_ref().is_some_and(|reading| reading.stream.has_prefetched()))
+        let stream = self.reading().stream;
+        let slot = stream.try_lock();
+        slot.is_ok_and(|slot| slot.as_ref().is_some_and(|stream| stream.has_prefetched()))
     }
 
-    /// The part that has been read so far; empty while another caller is in a step.
+    /// Whether the last page was read, merged or not.
+    pub(super) fn has_all_pages(&self) -> bool {
+        self.complete().is_some()
+            || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done)
+    }
+
+    /// The part that has been read so far.
     ///
     /// # Errors
     /// As [`Merger::finish`].
@@ -197,9 +261,11 @@ impl CollectOnce {
         if let Some(table) = self.complete().cloned() {
             return Ok(Partial { is_whole: true, table: Some(table), ..Partial::default() });
         }
-        let slot = self.reading();
-        let Ok(slot) = slot.try_lock() else { return Ok(Partial::default()) };
-        slot.as_ref().map_or_else(|| Ok(Partial::default()), Reading::partial)
+        if let Some(reader) = &self.reader {
+            return reader.partial();
+        }
+        let kept = self.reading().kept.lock().clone();
+        kept.map_or_else(|| Ok(Partial::default()), Kept::partial)
     }
 
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
@@ -209,86 +275,78 @@ impl CollectOnce {
         if self.complete().is_some() {
             return Some(0);
         }
-        let slot = self.reading();
-        let read = match slot.try_lock().as_deref() {
-            Ok(Some(reading)) if reading.stream.is_done() => return Some(0),
-            Ok(Some(reading)) => reading.pages(),
-            _ => self.scan.resumed_after_pages(),
+        let read = match &*self.reading().kept.lock() {
+            Some(kept) if kept.is_done => return Some(0),
+            Some(kept) => kept.merger.pages() + kept.provenance.resumed_after_pages,
+            None => self.scan.resumed_after_pages(),
         };
         expected.map(|pages| pages.saturating_sub(read).max(1))
     }
 
-    fn reading(&self) -> Arc<tokio::sync::Mutex<Option<Reading>>> {
+    /// The chains that are not whole; none if there is only one.
+    pub(crate) fn chains(&self) -> Vec<Arc<Self>> {
+        self.reader.as_ref().map(|reader| reader.chains()).unwrap_or_default()
+    }
+
+    fn reading(&self) -> Reading {
         let process = std::process::id();
         let mut slot = self.slot.lock();
         if slot.process != process {
             // The child keeps a complete table, but not the parent's read in progress.
-            *slot = Slot { process, reading: Arc::default() };
+            *slot = Slot { process, reading: Reading::default() };
         }
-        Arc::clone(&slot.reading)
+        slot.reading.clone()
     }
 }
 
-impl Reading {
+impl Kept {
     /// Starts a read on a new chain. Sends no request yet.
-    fn begin(scan: &Scan) -> Result<Self> {
-        let stream = scan.stream(Prefetch::AtCursor)?;
+    fn begin(scan: &Scan) -> Result<(Arc<PageStream>, Self)> {
+        let prefetch = if scan.shares_limit() { Prefetch::Never } else { Prefetch::AtCursor };
+        let stream = scan.stream(prefetch)?;
         let mut provenance = stream.provenance().clone();
-        let mut merger = Arc::new(Merger::new(&scan.decode_settings().extra_columns));
-        if let Some(onto) = scan.onto()
-            && let Some(before) = &onto.unfinished
-        {
-            merger = Arc::clone(&before.merger);
+        let mut merger = Merger::new(&scan.decode_settings().extra_columns);
+        if let Some(onto) = scan.onto() {
+            merger.push_merged(&onto.merged)?;
             provenance.read_at = onto.provenance.read_at;
             provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
         }
-        Ok(Self { stream, merger, provenance })
+        let (merger, bookmark) = (Arc::new(merger), scan.bookmark().cloned());
+        Ok((stream, Self { merger, provenance, bookmark, is_done: false }))
     }
 
-    /// Adds the pages read before the failure.
-    fn failed(&self, mut failure: ReadFailure) -> Result<ReadFailure> {
-        if failure.bookmark.is_some() {
-            failure.partial = self.partial()?.table;
-        }
-        Ok(failure)
+    fn push(&mut self, page: &Page) -> Result<()> {
+        Arc::make_mut(&mut self.merger).push(page)?;
+        self.bookmark.clone_from(&page.bookmark);
+        self.is_done = page.is_last;
+        Ok(())
     }
 
-    /// The part read so far. The read continues.
-    fn partial(&self) -> Result<Partial> {
-        let bookmark = self.stream.bookmark();
+    /// The table of the pages so far, which a scan can continue.
+    fn partial(self) -> Result<Partial> {
+        let bookmark = self.bookmark.clone();
         if self.merger.pages() == 0 {
             return Ok(Partial { bookmark, ..Partial::default() });
         }
-        let merger = Arc::clone(&self.merger);
-        let unfinished = bookmark.clone().map(|stopped_at| Unfinished { merger, stopped_at });
-        let part = Self::table(Merger::clone(&self.merger), &self.provenance)?;
-        let table = Table { unfinished, is_partial: true, ..part };
+        let stopped_at = bookmark.as_ref().map(Bookmark::digest);
+        let table = Table { stopped_at, is_partial: true, ..self.finish()? };
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
     }
 
-    /// The complete table. Ends the read.
-    fn finish(&mut self) -> Result<Table> {
-        let merger = std::mem::replace(&mut self.merger, Arc::new(Merger::new(&[])));
-        Self::table(Arc::unwrap_or_clone(merger), &self.provenance)
-    }
-
-    fn table(merger: Merger, provenance: &Provenance) -> Result<Table> {
-        let provenance = Provenance { pages: merger.pages(), ..provenance.clone() };
-        Ok(Table { merged: merger.finish()?, unfinished: None, is_partial: false, provenance })
-    }
-
-    /// Pages read so far, including those before a resumption.
-    fn pages(&self) -> u64 {
-        self.merger.pages() + self.provenance.resumed_after_pages
+    /// The table.
+    fn finish(self) -> Result<Table> {
+        let merger = Arc::unwrap_or_clone(self.merger);
+        let provenance = Provenance { pages: merger.pages(), ..self.provenance };
+        Ok(Table::whole(merger.finish()?, provenance))
     }
 }
 
 #[cfg(test)]
 impl CollectOnce {
     /// Simulates a fork: returns the inherited lock, and sets another process id.
-    pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Option<Reading>>> {
+    pub(super) fn inherit(&self) -> Arc<tokio::sync::Mutex<Option<Arc<PageStream>>>> {
         let mut slot = self.slot.lock();
         slot.process = 0;
-        Arc::clone(&slot.reading)
+        Arc::clone(&slot.reading.stream)
     }
 }

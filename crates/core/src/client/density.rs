@@ -160,7 +160,7 @@ mod tests {
     fn query(site: &str, hours: i64) -> Query {
         let at = |hour: i64| jiff::Timestamp::from_second(hour * 3_600).ok();
         let input = crate::data::QueryInput {
-            site: Some(site.to_owned()),
+            site: vec![site.to_owned()],
             start: at(0),
             end: at(hours),
             ..Default::default()

@@ -82,8 +82,8 @@ impl ListedIds {
 /// The ids that a query names, each with its kind.
 fn ids(query: &Query) -> impl Iterator<Item = (usize, &str)> {
     let input = query.input();
-    let own = [input.site.as_deref(), input.line.as_deref()];
-    let own = own.into_iter().enumerate().filter_map(|(kind, id)| Some((kind, id?)));
+    let own = [&input.site, &input.line].into_iter().enumerate();
+    let own = own.flat_map(|(kind, ids)| ids.iter().map(move |id| (kind, id.as_str())));
     let filters = input.filters.iter().filter_map(|(name, values)| {
         let kind = KINDS.iter().position(|(_, id, _)| name.eq_ignore_ascii_case(id))?;
         Some(values.iter().map(move |value| (kind, value.as_str())))
@@ -99,7 +99,8 @@ mod tests {
     fn query(site: &str, line: Option<&str>, tags: &[&str]) -> Query {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
         let filters = if tags.is_empty() { vec![] } else { vec![("tagGuid".to_owned(), tags)] };
-        let (site, line) = (Some(site.to_owned()), line.map(ToOwned::to_owned));
+        let (site, line) =
+            (vec![site.to_owned()], line.map(ToOwned::to_owned).into_iter().collect());
         Query::new(QueryInput { site, line, filters, ..QueryInput::default() }).expect("a query")
     }
 

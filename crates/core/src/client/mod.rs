@@ -24,12 +24,14 @@
 //! | `split` | splits a range into parts |
 //! | `collect` | the complete table of a scan, read once |
 //! | `gather` | reads several scans concurrently |
+//! | `chains` | reads the chains of a scan concurrently |
 //!
 //! From `scan.collect()` to a request: [`collect::CollectOnce::step`], [`page_stream::PageStream::next`],
 //! [`Client::get`].
 
 pub mod background;
 mod background_call;
+pub mod chains;
 pub mod collect;
 pub(crate) mod density;
 mod discovery_body;

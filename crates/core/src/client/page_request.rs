@@ -38,6 +38,8 @@ pub(crate) enum Prefetch {
     /// When the cursor of a large page is found at an edge of its body, before that is decoded. The
     /// caller that takes the prefetched page decodes it. For callers that read to the end.
     AtCursor,
+    /// Never, because another chain may need the last page of a limit.
+    Never,
 }
 
 /// The parameters of the request for one page.

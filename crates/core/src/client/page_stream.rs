@@ -85,10 +85,9 @@ impl PageStream {
         client: Client,
         prefetch: Prefetch,
         settings: &ReadSettings,
-        chain: Chain,
+        (chain, expected): (Chain, Option<u64>),
         provenance: Provenance,
     ) -> Arc<Self> {
-        let expected = client.densities().pages(&provenance.query);
         let before = provenance.resumed_after_pages;
         let position = Position {
             chain: chain.keep_raw(settings.keep_raw),
@@ -264,8 +263,9 @@ impl PageStream {
         self.position.lock().chain.bookmark()
     }
 
-    pub(super) fn is_done(&self) -> bool {
-        self.position.lock().chain.is_done()
+    /// From now on `max_pages` counts anew.
+    pub(super) fn renew_limit(&self) {
+        self.position.lock().chain.renew_limit();
     }
 
     /// The provenance of the pages.
@@ -342,7 +342,7 @@ impl PageStream {
         deadline: Deadline,
         next: &mut Option<PageRequest>,
     ) -> Fetched {
-        if self.prefetch == Prefetch::AfterTake {
+        if self.prefetch != Prefetch::AtCursor {
             drop(cursor);
             return fetch.await;
         }
@@ -384,7 +384,7 @@ impl PageStream {
         let page = position.chain.accept(fetched)?;
         self.client.seen().learn(&page.points.series);
         let progress = position.meter.count(&page, requests, allowance_left);
-        if page.is_last && self.provenance.resumed_after_pages == 0 {
+        if page.is_last && position.chain.is_alone() && self.provenance.resumed_after_pages == 0 {
             let (pages, points) = (progress.pages, progress.points);
             self.client.densities().learn(
                 &self.provenance.query,

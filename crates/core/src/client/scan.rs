@@ -1,19 +1,28 @@
 //! [`Scan`]: a query, the settings to decode its pages, and a start. It sends no request until it is
-//! read. [`Scan::pages`] starts a new chain each time; a
-//! [`CollectOnce`](super::collect::CollectOnce) reads one chain to its end and merges it (§4.4,
-//! §4.5.3).
+//! read. One chain reads it, or one for each site, line and part of the range. [`Scan::pages`] follows new
+//! chains each time; a [`CollectOnce`](super::collect::CollectOnce) reads them to their end and merges
+//! them (§4.4, §4.5.3).
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
 use super::settings::ReadSettings;
+use super::split::Cut;
 use super::table::{Provenance, QueryReport, Table};
-use crate::data::{Bookmark, Chain, DecodeSettings, Query};
+use crate::data::{
+    Bookmark, Chain, DecodeSettings, Fixed, Link, Log, Owner, Query, QueryInput, RangeForm,
+    WholeChain, chains_fingerprint, origin_fingerprint,
+};
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
+
+/// More chains are refused: each costs at least one page.
+const MOST_CHAINS: usize = 10_000;
 
 pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmark.";
 
@@ -22,10 +31,18 @@ pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmar
 pub struct Scan {
     client: Client,
     query: Query,
+    /// How its bounds were asked for, if they depend on the time.
+    form: RangeForm,
+    cut: Option<Cut>,
+    /// The queries of its chains.
+    chains: Arc<[Query]>,
+    owner: Owner,
     decode: Arc<DecodeSettings>,
     settings: ReadSettings,
     begin: Option<Bookmark>,
     onto: Option<Arc<Table>>,
+    /// The pages that it may still read, if it is a chain of a scan with `max_pages`.
+    pages_left: Option<Arc<AtomicU64>>,
 }
 
 impl Scan {
@@ -37,7 +54,133 @@ impl Scan {
         decode: DecodeSettings,
         settings: ReadSettings,
     ) -> Self {
-        Self { client, query, decode: Arc::new(decode), settings, begin: None, onto: None }
+        let chains: Arc<[Query]> = query.chains().into();
+        Self {
+            owner: owner(&client, &query, &chains, &RangeForm::default()),
+            client,
+            query,
+            form: RangeForm::default(),
+            cut: None,
+            chains,
+            decode: Arc::new(decode),
+            settings,
+            begin: None,
+            onto: None,
+            pages_left: None,
+        }
+    }
+
+    /// The same scan, whose bounds were asked for in this form, and whose range is read in parts.
+    ///
+    /// # Errors
+    /// As [`Scan::split`], and `QueryError` for too many chains.
+    pub fn with_parts(self, form: RangeForm, cut: Option<Cut>) -> Result<Self> {
+        let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
+        let queries = self.query.chains().len();
+        if queries.saturating_mul(ranges.len()) > MOST_CHAINS {
+            let message = format!(
+                "{queries} queries over {} parts are more than {MOST_CHAINS} chains: each of them costs \
+                 at least one page",
+                ranges.len()
+            );
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("Give fewer sites, lines or parts."));
+        }
+        let over = |query: &Query| {
+            let over = |range: &Query| query.over(range.start(), range.end());
+            ranges.iter().map(over).collect::<Result<Vec<_>>>()
+        };
+        let chains = self.query.chains().iter().map(over).collect::<Result<Vec<_>>>()?.concat();
+        let owner = owner(&self.client, &self.query, &chains, &form);
+        Ok(Self { owner, form, cut, chains: chains.into(), ..self })
+    }
+
+    /// The scan of each chain, without `onto`; of a resumed scan those that are not whole. All have the
+    /// decoder of the whole, which counts what is outside of its range.
+    pub(super) fn chain_scans(&self, pages_left: Option<&Arc<AtomicU64>>) -> Vec<Self> {
+        let mut settings = self.settings.clone();
+        // The pages are counted over all chains.
+        settings.max_pages = settings.max_pages.map(|_| u64::MAX);
+        let scan = |link: Link| {
+            let owner = Owner { query: link.query.fingerprint(), ..self.owner };
+            let begin = link.mark.map(|mark| Bookmark {
+                owner,
+                marks: vec![mark],
+                whole: Log::default(),
+                whole_count: 0,
+            });
+            let (chains, query) = ([link.query.clone()].into(), link.query);
+            let (settings, pages_left) = (settings.clone(), pages_left.cloned());
+            let form = RangeForm::default();
+            let scan = Self { settings, pages_left, begin, form, ..self.clone() };
+            Self { query, cut: None, chains, owner, onto: None, ..scan }
+        };
+        self.links().into_iter().map(scan).collect()
+    }
+
+    /// The chains that are not whole.
+    fn links(&self) -> Vec<Link> {
+        let whole: HashSet<_> = self.whole().iter().map(|chain| chain.query).collect();
+        let left = self.chains.iter().filter(|query| !whole.contains(&query.fingerprint()));
+        let link = |query: &Query| Link {
+            mark: self.begin.as_ref().and_then(|at| at.mark(query)).cloned(),
+            expected: self.client.densities().pages(query),
+            query: query.clone(),
+        };
+        left.map(link).collect()
+    }
+
+    /// The chains that a resumed scan does not read again.
+    pub(super) fn whole(&self) -> Vec<WholeChain> {
+        self.begin.as_ref().map(Bookmark::whole).unwrap_or_default()
+    }
+
+    /// The queries of its chains.
+    #[must_use]
+    pub fn chains(&self) -> &[Query] {
+        &self.chains
+    }
+
+    /// How its bounds were asked for.
+    #[must_use]
+    pub fn form(&self) -> &RangeForm {
+        &self.form
+    }
+
+    /// How its range is read in parts.
+    #[must_use]
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut
+    }
+
+    /// The most pages that a read that begins now may have.
+    #[must_use]
+    pub(crate) fn most_pages(&self) -> Option<u64> {
+        let left = self.pages_left.as_ref().map(|left| left.load(Ordering::SeqCst));
+        left.or(self.settings.max_pages)
+    }
+
+    /// Counts a page that was read.
+    pub(super) fn count_page(&self) {
+        if let Some(left) = &self.pages_left {
+            let one_less = |left: u64| Some(left.saturating_sub(1));
+            left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).ok();
+        }
+    }
+
+    /// Whether pages of other chains count for its limit.
+    pub(super) fn shares_limit(&self) -> bool {
+        self.pages_left.is_some()
+    }
+
+    /// To which read its bookmarks belong.
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The number of pages that all its chains are expected to have.
+    pub(super) fn expected_pages(&self) -> Option<u64> {
+        self.chains.iter().map(|query| self.client.densities().pages(query)).sum()
     }
 
     /// A scan of another query with the same settings, from its start.
@@ -84,30 +227,47 @@ impl Scan {
     }
 
     /// The partial table that it continues.
-    pub(super) fn onto(&self) -> Option<&Table> {
-        self.onto.as_deref()
+    pub(super) fn onto(&self) -> Option<&Arc<Table>> {
+        self.onto.as_ref()
     }
 
     /// The same scan, continuing from `bookmark`. A collect merges `onto`, the table read up to there.
     /// Without it, the result contains only the rest, and [`Provenance::resumed_after_pages`] says so.
     ///
     /// # Errors
-    /// `BookmarkError` if the bookmark belongs to another query, host or subject; `QueryError` if
-    /// `onto` is not the table of the read that stopped at this bookmark: another table would leave a
+    /// `BookmarkError` if the bookmark belongs to another query, host or subject, where the bounds of a
+    /// bookmark replace those that were asked for in the same form; `QueryError` if `onto` is not the table of the read that stopped at this bookmark: another table would leave a
     /// gap, or add points of another query.
     pub fn resume(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Result<Self> {
-        bookmark.check(&self.query, &self.client.origin())?;
-        if let Some(table) = &onto {
-            self.check_onto(table, &bookmark)?;
+        let scan = self.fixed_as(&bookmark)?;
+        bookmark.check(scan.owner.origin, scan.owner.query)?;
+        if bookmark.whole_count >= scan.chains.len() {
+            return Err(Error::new(Kind::BookmarkError, "this bookmark is at the end of its read"));
         }
-        Ok(Self { begin: Some(bookmark), onto, ..self.clone() })
+        if let Some(table) = &onto {
+            scan.check_onto(table, &bookmark)?;
+        }
+        Ok(Self { begin: Some(bookmark), onto, ..scan })
+    }
+
+    /// The same scan with the bounds and page size of the bookmark, if its own depend on the time and were
+    /// asked for in the same form.
+    fn fixed_as(&self, bookmark: &Bookmark) -> Result<Self> {
+        let (own, fixed) = (self.owner.fixed, bookmark.owner.fixed);
+        let (Some(own), Some(fixed)) = (own, fixed) else { return Ok(self.clone()) };
+        if own.form != fixed.form || own == fixed {
+            return Ok(self.clone());
+        }
+        let Fixed { start, end, page_size, .. } = fixed;
+        let query = Query::new(QueryInput { start, end, page_size, ..self.query.input().clone() })?;
+        self.over(query)?.with_parts(self.form.clone(), self.cut)
     }
 
     fn check_onto(&self, onto: &Table, bookmark: &Bookmark) -> Result<()> {
         let refused = |why: &str| Err(Error::new(Kind::QueryError, why).with_hint(ONTO_HINT));
-        match &onto.unfinished {
+        match onto.stopped_at {
             None => refused("onto= is a complete table."),
-            Some(unfinished) if unfinished.stopped_at != *bookmark => {
+            Some(stopped_at) if stopped_at != bookmark.digest() => {
                 refused("onto= is not the table that was read up to this bookmark.")
             }
             Some(_) if onto.merged.points.extra_columns() != self.decode.extra_columns => {
@@ -117,7 +277,7 @@ impl Scan {
         }
     }
 
-    /// A new chain over the query; its pages are not merged.
+    /// New chains over the query, followed one after the other; their pages are not merged.
     ///
     /// # Errors
     /// `BookmarkError` as in [`Scan::resume`].
@@ -126,16 +286,12 @@ impl Scan {
     }
 
     pub(super) fn stream(&self, prefetch: Prefetch) -> Result<Arc<PageStream>> {
-        let query = self.query.clone();
-        let decode = Arc::clone(&self.decode);
-        let origin = self.client.origin();
+        let start = (self.owner, self.whole());
         let limit = self.settings.max_pages;
-        let chain = match &self.begin {
-            None => Chain::new(query, decode, &origin, limit),
-            Some(bookmark) => Chain::resume(query, decode, &origin, limit, bookmark)?,
-        };
-        let chain = chain.expecting(self.client.densities().pages(&self.query), 0);
-        let provenance = self.provenance();
+        let chain = Chain::of_scan(self.links(), start, Arc::clone(&self.decode), limit);
+        let over = || Error::new(Kind::BookmarkError, "this bookmark is at the end of its read");
+        let chain = chain.ok_or_else(over)?;
+        let (chain, provenance) = ((chain, self.expected_pages()), self.provenance());
         Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
     }
 
@@ -173,4 +329,16 @@ impl Scan {
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.client.time().clock(), self.settings.deadline)
     }
+}
+
+/// To which read the bookmarks of a scan belong.
+fn owner(client: &Client, query: &Query, chains: &[Query], form: &RangeForm) -> Owner {
+    let fixed = Fixed {
+        form: form.fingerprint(query),
+        start: query.start(),
+        end: query.end(),
+        page_size: query.input().page_size,
+    };
+    let (origin, query) = (origin_fingerprint(&client.origin()), chains_fingerprint(chains));
+    Owner { origin, query, fixed: Some(fixed) }
 }

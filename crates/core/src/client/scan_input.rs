@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::scan::Scan;
 use super::send::Client;
 use super::settings::ReadSettings;
+use super::split::Cut;
 use crate::auth::Checked;
-use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, Shape};
+use crate::data::{AskedRange, DecodeSettings, Query, QueryInput, RangeForm, Shape};
 use crate::error::Result;
 
 const END_HINT: &str = "end was left out, so it is now less the settle lag, floored to the bucket \
@@ -27,6 +28,12 @@ pub struct ScanInput {
     pub extra_columns: Vec<String>,
     /// The settings of the read.
     pub settings: ReadSettings,
+    /// How the range is read in parts.
+    #[serde(default)]
+    pub split: Option<Cut>,
+    /// How the bounds were asked for.
+    #[serde(default)]
+    pub form: RangeForm,
 }
 
 impl ScanInput {
@@ -45,6 +52,7 @@ impl ScanInput {
         let (start, given) = range.fixed(|| Ok((now, width)))?;
         let end = client.end(now, given, lag, width)?;
         (self.query.start, self.query.end) = (start, Some(end.at));
+        self.form = range.into();
         let value = self.scan(client).map_err(|error| match (given, start) {
             (None, Some(start)) if start >= end.at => error.with_hint(END_HINT),
             (Some(given), Some(start)) if range.is_relative() && start >= given => {
@@ -63,7 +71,8 @@ impl ScanInput {
     pub fn scan(self, client: &Client) -> Result<Scan> {
         let query = Query::new(self.query)?;
         let decode = DecodeSettings::for_query(&query, self.shape, self.extra_columns)?;
-        Ok(Scan::new(client.clone(), query, decode, self.settings))
+        let scan = Scan::new(client.clone(), query, decode, self.settings);
+        scan.with_parts(self.form, self.split)
     }
 }
 
@@ -71,7 +80,8 @@ impl From<&Scan> for ScanInput {
     fn from(scan: &Scan) -> Self {
         let DecodeSettings { shape, extra_columns, .. } = scan.decode_settings().clone();
         let (query, settings) = (scan.query().input().clone(), scan.read_settings().clone());
-        Self { query, shape, extra_columns, settings }
+        let (split, form) = (scan.cut(), scan.form().clone());
+        Self { query, shape, extra_columns, settings, split, form }
     }
 }
 

@@ -231,8 +231,11 @@ fn ledger_by_sandbox_clock() -> Error {
 /// The settings of a read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ReadSettings {
-    /// After so many pages of one chain, the read fails.
+    /// After so many pages of all chains, the read fails.
     pub max_pages: Option<u64>,
+    /// The most chains that are read at a time; `None` is four.
+    #[serde(default)]
+    pub concurrency: Option<usize>,
     /// The longest time of one read, including waits and token exchange.
     pub deadline: Option<Duration>,
     /// Whether to keep the body of each page.

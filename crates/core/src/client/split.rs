@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::scan::Scan;
+use crate::data::Query;
 use crate::error::{Error, Kind, Result};
 
 /// More parts are refused: each costs at least one page.
 const MOST_PARTS: u64 = 10_000;
 
 /// How a range is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cut {
     /// Into this number of parts, as equal as the grid allows.
     Parts(u64),
@@ -42,8 +44,14 @@ impl Scan {
             return Err(Error::new(Kind::QueryError, message)
                 .with_hint("Read it to its end, or split the scan that was resumed."));
         }
-        let ranges = self.grid()?.cut(cut)?;
-        ranges.into_iter().map(|(start, end)| self.part(start, end)).collect()
+        self.ranges(cut)?.into_iter().map(|part| self.over(part)).collect()
+    }
+
+    /// The queries of the parts.
+    pub(super) fn ranges(&self, cut: Cut) -> Result<Vec<Query>> {
+        let at = |second| Timestamp::from_second(second).ok();
+        let part = |(start, end)| self.query().over(at(start), at(end));
+        self.grid()?.cut(cut)?.into_iter().map(part).collect()
     }
 
     fn grid(&self) -> Result<Grid> {
@@ -56,11 +64,6 @@ impl Scan {
         let end = query.end().ok_or_else(|| missing("end"))?.as_second();
         let width = query.interval_seconds().ok_or_else(|| missing("interval"))?;
         Ok(Grid { start, end, width: width.into() })
-    }
-
-    fn part(&self, start: i64, end: i64) -> Result<Self> {
-        let at = |second| Timestamp::from_second(second).ok();
-        self.over(self.query().over(at(start), at(end))?)
     }
 }
 

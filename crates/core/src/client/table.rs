@@ -17,19 +17,12 @@ use crate::error::{Error, Kind, Result};
 pub struct Table {
     /// The points and the counts of the merge.
     pub merged: Merged,
-    /// The pages of an unfinished read, onto which `Scan::resume` merges.
-    pub(super) unfinished: Option<Unfinished>,
+    /// The checksum of the bookmark at which an unfinished read stopped, where only it can continue.
+    pub stopped_at: Option<[u8; 32]>,
     /// Whether the read failed before its end.
     pub is_partial: bool,
     /// The origin of the points.
     pub provenance: Provenance,
-}
-
-/// The pages of a read that failed, and the position at which it stopped, where only it can continue.
-#[derive(Debug, Clone)]
-pub(super) struct Unfinished {
-    pub(super) merger: Arc<Merger>,
-    pub(super) stopped_at: Bookmark,
 }
 
 /// The origin of the points of a table.
@@ -142,10 +135,10 @@ impl From<Error> for ReadFailure {
 }
 
 impl Table {
-    /// A table that another process read. It cannot be resumed onto.
+    /// The complete table of these points.
     #[must_use]
-    pub fn restored(merged: Merged, provenance: Provenance, is_partial: bool) -> Self {
-        Self { merged, unfinished: None, is_partial, provenance }
+    pub fn whole(merged: Merged, provenance: Provenance) -> Self {
+        Self { merged, stopped_at: None, is_partial: false, provenance }
     }
 
     /// Merges the tables. It is unknown whether `to` is inclusive, so a point at a boundary may be in
@@ -170,13 +163,25 @@ impl Table {
         }
         let extra: Vec<String> =
             schema.fields().iter().skip(10).map(|field| field.name().clone()).collect();
-        let mut merger = Merger::new(&extra);
+        let is_partial = tables.iter().any(|table| table.is_partial);
+        let table = Self::merged(tables.iter().cloned(), &extra, provenance(first, tables))?;
+        Ok(Self { is_partial, ..table })
+    }
+
+    /// One table of these, which are dropped one by one. The later ones win.
+    ///
+    /// # Errors
+    /// As [`Merger::push_merged`] and [`Merger::finish`].
+    pub(super) fn merged(
+        tables: impl IntoIterator<Item = Arc<Self>>,
+        extra_columns: &[String],
+        provenance: Provenance,
+    ) -> Result<Self> {
+        let mut merger = Merger::new(extra_columns);
         for table in tables {
             merger.push_merged(&table.merged)?;
         }
-        let provenance = provenance(first, tables);
-        let is_partial = tables.iter().any(|table| table.is_partial);
-        Ok(Self { merged: merger.finish()?, unfinished: None, is_partial, provenance })
+        Ok(Self::whole(merger.finish()?, provenance))
     }
 
     /// The buckets that its points can have: those of its query or queries. Without a start they begin with

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 
 use super::local_time::parse_instant_in;
+use super::query::{Query, sha256};
 use crate::duration::parse_duration;
 use crate::error::{Error, Kind, Result, excerpt};
 
@@ -26,6 +28,42 @@ pub struct AskedRange {
     pub start: Option<AskedTime>,
     /// The end.
     pub end: Option<AskedTime>,
+}
+
+/// How the bounds of a range were asked for, as far as they depend on the time: `now`, `-7d`, or left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RangeForm {
+    /// How long before now the start is, if it counts from now.
+    pub start: Option<Duration>,
+    /// The same of the end.
+    pub end: Option<Duration>,
+    /// Whether the end was left out.
+    pub has_default_end: bool,
+}
+
+impl From<AskedRange> for RangeForm {
+    fn from(AskedRange { start, end }: AskedRange) -> Self {
+        let before = |bound| match bound {
+            Some(AskedTime::Before(length)) => Some(length),
+            _ => None,
+        };
+        Self { start: before(start), end: before(end), has_default_end: end.is_none() }
+    }
+}
+
+impl RangeForm {
+    /// SHA-256 over the query, with the form of a bound in the place of one that depends on the time. It is
+    /// the same for two queries that were asked for in the same way at different times.
+    pub(crate) fn fingerprint(&self, query: &Query) -> [u8; 32] {
+        let keep = |bound, form: Option<Duration>| if form.is_some() { None } else { bound };
+        let mut input = query.input().clone();
+        input.start = keep(input.start, self.start);
+        input.end = keep(input.end, self.end).filter(|_| !self.has_default_end);
+        // A Python set has another order in another process.
+        input.site.sort_unstable();
+        input.line.sort_unstable();
+        sha256("siteline form", format!("{input:?} {self:?}").as_bytes())
+    }
 }
 
 impl AskedTime {

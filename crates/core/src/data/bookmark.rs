@@ -1,15 +1,21 @@
-//! [`Bookmark`]: a sealed position in a chain, from which another process can continue. It is refused
+//! [`Bookmark`]: a sealed position in a read, from which another process can continue. It is refused
 //! if it was edited, or is used with another query, host or subject.
 //!
-//! A bookmark contains the cursor, so it is a secret. The seal is a checksum: it detects damage and
+//! A bookmark contains the cursors, so it is a secret. The seal is a checksum: it detects damage and
 //! mistakes, but does not prevent forgery.
 //!
 //! Layout, all integers little-endian. Every future version keeps the magic, the version byte and the
-//! SHA-256 at the end, so that an older siteline can distinguish "newer" from "damaged".
+//! SHA-256 at the end, so that an older siteline can distinguish "newer" from "damaged". A chain of a feed
+//! has version 1. Version 2 has the chains of a scan, and the values that the scan took from the time at
+//! which it was made; `-` is the least integer.
 //!
 //! ```text
-//! "SLBM" version:u8 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64
-//! cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]] sha256:[u8;32]
+//! "SLBM" 1 origin:[u8;32] query:[u8;32] sequence:u64 pages:u64 place sha256:[u8;32]
+//! "SLBM" 2 origin:[u8;32] query:[u8;32] form:[u8;32] start:i64|- end:i64|- page_size:i64|-
+//!     count:u32 (query:[u8;32] pages:u64)                     chains that are whole
+//!     count:u32 (query:[u8;32] sequence:u64 pages:u64 place)  chains that stand somewhere
+//!     sha256:[u8;32]
+//! place: cursor_length:u32 cursor seen_count:u32 seen:[[u8;16]]
 //! ```
 
 use std::fmt;
@@ -19,29 +25,42 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 
 use super::cursor::{Cursor, CursorHash};
-use super::query::{Query, origin_fingerprint};
+use super::query::Query;
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
 
 const MAGIC: &[u8; 4] = b"SLBM";
-const VERSION: u8 = 1;
+/// Of a chain of a feed.
+const CHAIN: u8 = 1;
+/// Of the chains of a scan.
+const SCAN: u8 = 2;
 const SEAL_LENGTH: usize = 32;
-/// A bookmark contains the hashes of at most so many of the last cursors.
+/// A bookmark contains the hashes of at most so many of the last cursors of a chain.
 const SEEN_KEPT: usize = 1_024;
 
 /// No chain has as many pages. A forged bookmark may say so, and must not make a count overflow.
 const MOST_PAGES: u64 = 1 << 48;
 
-/// The hashes of a chain's cursors in order of arrival: append-only and shared, so that the bookmark
-/// of a page is a pointer, not a copy.
-pub(super) type CursorLog = Arc<Mutex<Vec<CursorHash>>>;
+/// Values in order of arrival: append-only and shared, so that the bookmark of a page is a pointer, not
+/// a copy.
+pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
 
-/// A sealed position in a chain.
+/// The hashes of a chain's cursors.
+pub(super) type CursorLog = Log<CursorHash>;
+
+/// A chain that was read to its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WholeChain {
+    pub(crate) query: [u8; 32],
+    pub(crate) pages: u64,
+}
+
+/// The position in a chain that goes on.
 #[derive(Clone)]
-pub struct Bookmark {
-    pub(super) origin: [u8; 32],
+pub(crate) struct Mark {
     pub(super) query: [u8; 32],
     /// Sequence number of the next page.
     pub(super) sequence: u64,
@@ -53,10 +72,40 @@ pub struct Bookmark {
     pub(super) seen_count: usize,
 }
 
-impl Bookmark {
+/// The values that a scan takes from a bookmark, if its own were asked for in the same form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    /// A hash of the query, with the form of its bounds in the place of those that depend on the time.
+    pub(crate) form: [u8; 32],
+    pub(crate) start: Option<Timestamp>,
+    pub(crate) end: Option<Timestamp>,
+    pub(crate) page_size: Option<u32>,
+}
+
+/// To which read a bookmark belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The base URL and subject.
+    pub(crate) origin: [u8; 32],
+    /// The query, or the queries of all chains.
+    pub(crate) query: [u8; 32],
+    /// `None` for a chain of a feed.
+    pub(crate) fixed: Option<Fixed>,
+}
+
+/// A sealed position in a read of one or several chains. A chain that is not in it was not begun.
+#[derive(Clone)]
+pub struct Bookmark {
+    pub(crate) owner: Owner,
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) whole: Log<WholeChain>,
+    /// The length of `whole` when the bookmark was created.
+    pub(crate) whole_count: usize,
+}
+
+impl Mark {
     /// Pages read before this position.
-    #[must_use]
-    pub fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
@@ -67,23 +116,80 @@ impl Bookmark {
         seen[count.saturating_sub(SEEN_KEPT)..count].to_vec()
     }
 
+    fn write(&self, bytes: &mut Vec<u8>) {
+        let seen = self.seen_hashes();
+        bytes.extend(self.sequence.to_le_bytes());
+        bytes.extend(self.pages.to_le_bytes());
+        bytes.extend(length_bytes(self.cursor.len()));
+        bytes.extend(self.cursor.secret().as_bytes());
+        bytes.extend(length_bytes(seen.len()));
+        bytes.extend(seen.as_flattened());
+    }
+
+    fn read(fields: &mut Fields<'_>, query: [u8; 32]) -> Option<Self> {
+        let (sequence, pages) = (fields.count()?, fields.count()?);
+        let length = fields.length()?;
+        let cursor = Cursor::new(std::str::from_utf8(fields.take(length)?).ok()?);
+        let seen_count = fields.length()?;
+        let (hashes, _) = fields.take(seen_count.checked_mul(16)?)?.as_chunks::<16>();
+        let seen = Arc::new(Mutex::new(hashes.to_vec()));
+        Some(Self { query, sequence, pages, cursor, seen, seen_count })
+    }
+}
+
+impl Bookmark {
+    /// Pages read before this position.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        let marks = self.marks.iter().map(Mark::pages);
+        marks.chain(self.whole().iter().map(|chain| chain.pages)).sum()
+    }
+
+    /// The chains that were read to their end.
+    pub(crate) fn whole(&self) -> Vec<WholeChain> {
+        let whole = self.whole.lock();
+        whole[..self.whole_count.min(whole.len())].to_vec()
+    }
+
+    /// The position in the chain of this query.
+    pub(crate) fn mark(&self, query: &Query) -> Option<&Mark> {
+        let query = query.fingerprint();
+        self.marks.iter().find(|mark| mark.query == query)
+    }
+
+    /// The checksum, by which a partial table is known to end here.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        self.to_bytes().last_chunk().copied().unwrap_or_default()
+    }
+
     /// The sealed bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let seen = self.seen_hashes();
-        let mut bytes = [
-            MAGIC,
-            &[VERSION][..],
-            &self.origin,
-            &self.query,
-            &self.sequence.to_le_bytes(),
-            &self.pages.to_le_bytes(),
-            &length_bytes(self.cursor.len()),
-            self.cursor.secret().as_bytes(),
-            &length_bytes(seen.len()),
-            seen.as_flattened(),
-        ]
-        .concat();
+        let Owner { origin, query, fixed } = &self.owner;
+        let mut bytes =
+            [MAGIC, &[if fixed.is_some() { SCAN } else { CHAIN }][..], origin, query].concat();
+        if let Some(fixed) = fixed {
+            bytes.extend(fixed.form);
+            let bound = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_second);
+            let size = fixed.page_size.map_or(i64::MIN, i64::from);
+            for number in [bound(fixed.start), bound(fixed.end), size] {
+                bytes.extend(number.to_le_bytes());
+            }
+            let whole = self.whole();
+            bytes.extend(length_bytes(whole.len()));
+            for WholeChain { query, pages } in whole {
+                bytes.extend(query);
+                bytes.extend(pages.to_le_bytes());
+            }
+            bytes.extend(length_bytes(self.marks.len()));
+        }
+        for mark in &self.marks {
+            if fixed.is_some() {
+                bytes.extend(mark.query);
+            }
+            mark.write(&mut bytes);
+        }
         bytes.extend_from_slice(digest::digest(&digest::SHA256, &bytes).as_ref());
         bytes
     }
@@ -100,37 +206,53 @@ impl Bookmark {
         if digest::digest(&digest::SHA256, sealed).as_ref() != seal {
             return Err(damaged());
         }
+        let fields = Fields(&sealed[5..]);
         match sealed[4] {
-            ..VERSION => Err(damaged()),
-            VERSION => Self::read(&sealed[5..]).ok_or_else(damaged),
+            CHAIN => Self::read_chain(fields).ok_or_else(damaged),
+            SCAN => Self::read_scan(fields).ok_or_else(damaged),
+            ..CHAIN => Err(damaged()),
             newer => Err(Error::new(
                 Kind::BookmarkError,
-                format!(
-                    "this bookmark was made by a newer siteline (version {newer}, not {VERSION})"
-                ),
+                format!("this bookmark was made by a newer siteline (version {newer}, not {SCAN})"),
             )
             .with_hint("Upgrade siteline, or read the range again from its start.")),
         }
     }
 
-    fn read(fields: &[u8]) -> Option<Self> {
-        let mut fields = Fields(fields);
-        let origin = fields.array()?;
-        let query = fields.array()?;
-        let sequence = u64::from_le_bytes(fields.array()?);
-        let pages = u64::from_le_bytes(fields.array()?);
-        if sequence > MOST_PAGES || pages > MOST_PAGES {
-            return None;
-        }
-        let length = u32::from_le_bytes(fields.array()?);
-        let cursor = std::str::from_utf8(fields.take(usize::try_from(length).ok()?)?).ok()?;
-        let seen_count = usize::try_from(u32::from_le_bytes(fields.array()?)).ok()?;
-        let hashes = fields.take(seen_count.checked_mul(16)?)?;
-        let (hashes, _) = hashes.as_chunks::<16>();
-        let seen = Arc::new(Mutex::new(hashes.to_vec()));
-        let cursor = Cursor::new(cursor);
-        let bookmark = Self { origin, query, sequence, pages, cursor, seen, seen_count };
-        fields.0.is_empty().then_some(bookmark)
+    fn read_chain(mut fields: Fields<'_>) -> Option<Self> {
+        let owner = Owner { origin: fields.array()?, query: fields.array()?, fixed: None };
+        let marks = vec![Mark::read(&mut fields, owner.query)?];
+        fields.0.is_empty().then(|| Self { owner, marks, whole: Log::default(), whole_count: 0 })
+    }
+
+    fn read_scan(mut fields: Fields<'_>) -> Option<Self> {
+        let (origin, query, form) = (fields.array()?, fields.array()?, fields.array()?);
+        let mut number = || Some(i64::from_le_bytes(fields.array()?));
+        let mut bound = || {
+            let second = number()?;
+            let at = Timestamp::from_second(second).ok();
+            (second == i64::MIN || at.is_some()).then_some(at)
+        };
+        let (start, end) = (bound()?, bound()?);
+        let page_size = number().map(|size| u32::try_from(size).ok())?;
+        let count = fields.length()?;
+        let whole: Option<Vec<WholeChain>> = (0..count)
+            .map(|_| Some(WholeChain { query: fields.array()?, pages: fields.count()? }))
+            .collect();
+        let count = fields.length()?;
+        let marks: Option<Vec<Mark>> = (0..count)
+            .map(|_| fields.array().and_then(|query| Mark::read(&mut fields, query)))
+            .collect();
+        let (marks, whole) = (marks?, whole?);
+        let fixed = Some(Fixed { form, start, end, page_size });
+        let bookmark = Self {
+            owner: Owner { origin, query, fixed },
+            marks,
+            whole_count: whole.len(),
+            whole: Arc::new(Mutex::new(whole)),
+        };
+        // Of so many chains with so many pages the sum is still a number.
+        (fields.0.is_empty() && count + bookmark.whole_count < 1 << 15).then_some(bookmark)
     }
 
     /// The sealed bytes as base64url text.
@@ -150,20 +272,19 @@ impl Bookmark {
         Self::from_bytes(&bytes)
     }
 
-    /// Refuses a bookmark of another query, host or subject (§4.4, rule 3). `origin` is the base
-    /// URL and subject, as given to [`super::Chain::new`].
+    /// Refuses a bookmark of another query, host or subject (§4.4, rule 3).
     ///
     /// # Errors
     /// `Kind::BookmarkError` that says which of the two differs.
-    pub fn check(&self, query: &Query, origin: &str) -> Result<()> {
-        if self.origin != origin_fingerprint(origin) {
+    pub(crate) fn check(&self, origin: [u8; 32], query: [u8; 32]) -> Result<()> {
+        if self.owner.origin != origin {
             return Err(Error::new(
                 Kind::BookmarkError,
                 "this bookmark belongs to another host or subject",
             )
             .with_hint("Resume it with the client that made it: same base URL, same subject."));
         }
-        if self.query != query.fingerprint() {
+        if self.owner.query != query {
             return Err(Error::new(Kind::BookmarkError, "this bookmark belongs to another query")
                 .with_hint(
                     "All parameters must be the same within a chain; compare scan.query of both.",
@@ -173,9 +294,16 @@ impl Bookmark {
     }
 }
 
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark({} after {} pages)", self.cursor, self.pages)
+    }
+}
+
 impl fmt::Debug for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bookmark({} after {} pages)", self.cursor, self.pages)
+        let cursors: Vec<String> = self.marks.iter().map(|mark| mark.cursor.to_string()).collect();
+        write!(f, "Bookmark({} after {} pages)", cursors.join(" "), self.pages())
     }
 }
 
@@ -205,6 +333,14 @@ impl<'a> Fields<'a> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
+
+    fn length(&mut self) -> Option<usize> {
+        usize::try_from(u32::from_le_bytes(self.array()?)).ok()
+    }
+
+    fn count(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.array()?)).filter(|count| *count <= MOST_PAGES)
+    }
 }
 
 /// The cap of a body, which contains the cursor, is far below 4 GiB.
@@ -220,17 +356,16 @@ fn damaged() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::query::QueryInput;
+    use crate::data::query::{QueryInput, origin_fingerprint};
 
     fn query(site: &str) -> Query {
-        Query::new(QueryInput { site: Some(site.to_owned()), ..QueryInput::default() }).unwrap()
+        Query::new(QueryInput { site: vec![site.to_owned()], ..QueryInput::default() }).unwrap()
     }
 
-    fn bookmark(seen: usize) -> Bookmark {
+    fn mark(site: &str, seen: usize) -> Mark {
         let hashes = (0..seen).map(|n| Cursor::new(&n.to_string()).hash()).collect();
-        Bookmark {
-            origin: origin_fingerprint("https://a.example subject"),
-            query: query("S1").fingerprint(),
+        Mark {
+            query: query(site).fingerprint(),
             sequence: 7,
             pages: 7,
             cursor: Cursor::new("sécret/+="),
@@ -239,21 +374,59 @@ mod tests {
         }
     }
 
+    fn bookmark(seen: usize) -> Bookmark {
+        let origin = origin_fingerprint("https://a.example subject");
+        let owner = Owner { origin, query: query("S1").fingerprint(), fixed: None };
+        Bookmark { owner, marks: vec![mark("S1", seen)], whole: Log::default(), whole_count: 0 }
+    }
+
+    /// Of a scan of which one chain is whole, and two are not.
+    fn of_scan() -> Bookmark {
+        let whole = WholeChain { query: query("S3").fingerprint(), pages: 5 };
+        let start = "2026-11-01T00:00:00Z".parse().ok();
+        let fixed = Some(Fixed { form: [7; 32], start, end: None, page_size: Some(9) });
+        let one = bookmark(3);
+        Bookmark {
+            owner: Owner { fixed, ..one.owner },
+            marks: vec![mark("S1", 3), mark("S2", 0)],
+            // One that was noted later.
+            whole: Arc::new(Mutex::new(vec![whole, whole])),
+            whole_count: 1,
+        }
+    }
+
     #[test]
     fn p12_a_bookmark_round_trips_through_bytes_and_text() {
         let made = bookmark(3);
         let read = Bookmark::from_text(&format!(" {}\n", made.to_text())).unwrap();
         assert_eq!(read, made);
-        assert_eq!(read.cursor, made.cursor);
+        assert_eq!(read.marks[0].cursor, made.marks[0].cursor);
         assert_eq!(read.pages(), 7);
-        assert!(read.check(&query("S1"), "https://a.example subject").is_ok());
+        let Owner { origin, query, .. } = made.owner;
+        assert!(read.check(origin, query).is_ok());
+    }
+
+    #[test]
+    fn p12_a_bookmark_of_several_chains_round_trips() {
+        let made = of_scan();
+        let read = Bookmark::from_bytes(&made.to_bytes()).unwrap();
+        assert_eq!((&read, read.owner, read.pages()), (&made, made.owner, 19));
+        assert_eq!(read.whole().len(), 1);
+        assert_eq!(read.mark(&query("S2")).unwrap().query, query("S2").fingerprint());
+        assert!(read.mark(&query("S3")).is_none());
+        assert_eq!((read.digest(), read.digest() == bookmark(3).digest()), (made.digest(), false));
     }
 
     #[test]
     fn p12_every_flipped_bit_is_detected() {
-        let bytes = bookmark(3).to_bytes();
+        for bytes in [bookmark(3).to_bytes(), of_scan().to_bytes()] {
+            flip_each_bit(&bytes);
+        }
+    }
+
+    fn flip_each_bit(bytes: &[u8]) {
         for bit in 0..bytes.len() * 8 {
-            let mut edited = bytes.clone();
+            let mut edited = bytes.to_vec();
             edited[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(
                 Bookmark::from_bytes(&edited).unwrap_err().kind(),
@@ -269,9 +442,10 @@ mod tests {
     #[test]
     fn p12_another_query_and_another_host_give_different_errors() {
         let made = bookmark(0);
-        let other = made.check(&query("S2"), "https://a.example subject").unwrap_err();
+        let Owner { origin, query: own, .. } = made.owner;
+        let other = made.check(origin, query("S2").fingerprint()).unwrap_err();
         assert!(other.to_string().contains("another query"), "{other}");
-        let other = made.check(&query("S1"), "https://b.example subject").unwrap_err();
+        let other = made.check(origin_fingerprint("https://b.example subject"), own).unwrap_err();
         assert!(other.to_string().contains("another host or subject"), "{other}");
     }
 
@@ -286,10 +460,11 @@ mod tests {
         let fields = &bytes[5..bytes.len() - SEAL_LENGTH];
         // Of a newer version only magic, version and seal are known.
         for (version, fields, expected) in [
-            (VERSION + 1, fields, "newer siteline"),
+            (SCAN + 1, fields, "newer siteline"),
             (u8::MAX, &[], "newer siteline"),
             (0, fields, "edited or damaged"),
-            (VERSION, &[], "edited or damaged"),
+            (CHAIN, &[], "edited or damaged"),
+            (SCAN, fields, "edited or damaged"),
         ] {
             let bytes = sealed(&[MAGIC, &[version][..], fields].concat());
             let error = Bookmark::from_bytes(&bytes).unwrap_err();
@@ -310,13 +485,16 @@ mod tests {
         let made = bookmark(3);
         let same = Bookmark::from_bytes(&made.to_bytes()).unwrap();
         assert_eq!((&made, hash(&made)), (&same, hash(&same)));
+        let at = |mark| Bookmark { marks: vec![mark], ..made.clone() };
+        let of = |owner| Bookmark { owner, ..made.clone() };
         for other in [
-            Bookmark { sequence: 8, ..made.clone() },
-            Bookmark { pages: 8, ..made.clone() },
-            Bookmark { cursor: Cursor::new("another"), ..made.clone() },
-            Bookmark { query: query("S2").fingerprint(), ..made.clone() },
-            Bookmark { origin: origin_fingerprint("https://b.example subject"), ..made.clone() },
+            at(Mark { sequence: 8, ..mark("S1", 3) }),
+            at(Mark { pages: 8, ..mark("S1", 3) }),
+            at(Mark { cursor: Cursor::new("another"), ..mark("S1", 3) }),
+            of(Owner { query: query("S2").fingerprint(), ..made.owner }),
+            of(Owner { origin: origin_fingerprint("https://b.example subject"), ..made.owner }),
             bookmark(4),
+            of_scan(),
         ] {
             assert_ne!(made, other);
             assert_ne!(hash(&made), hash(&other), "{other:?}");
@@ -326,11 +504,13 @@ mod tests {
     #[test]
     fn p12_a_forged_count_is_refused() {
         for (sequence, pages) in [(u64::MAX, 7), (7, u64::MAX), (MOST_PAGES + 1, 7)] {
-            let forged = Bookmark { sequence, pages, ..bookmark(3) };
+            let marks = vec![Mark { sequence, pages, ..mark("S1", 3) }];
+            let forged = Bookmark { marks, ..bookmark(3) };
             let error = Bookmark::from_bytes(&forged.to_bytes()).unwrap_err();
             assert_eq!(error.kind(), Kind::BookmarkError);
         }
-        let largest = Bookmark { sequence: MOST_PAGES, pages: MOST_PAGES, ..bookmark(3) };
+        let marks = vec![Mark { sequence: MOST_PAGES, pages: MOST_PAGES, ..mark("S1", 3) }];
+        let largest = Bookmark { marks, ..bookmark(3) };
         assert!(Bookmark::from_bytes(&largest.to_bytes()).is_ok());
     }
 
@@ -338,8 +518,8 @@ mod tests {
     fn p12_only_the_last_cursors_are_kept() {
         let made = bookmark(3_000);
         let read = Bookmark::from_bytes(&made.to_bytes()).unwrap();
-        assert_eq!(read.seen_hashes().len(), SEEN_KEPT);
-        assert_eq!(read.seen_hashes().last(), Some(&Cursor::new("2999").hash()));
+        assert_eq!(read.marks[0].seen_hashes().len(), SEEN_KEPT);
+        assert_eq!(read.marks[0].seen_hashes().last(), Some(&Cursor::new("2999").hash()));
     }
 
     #[test]

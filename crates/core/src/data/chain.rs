@@ -1,13 +1,13 @@
 //! [`Chain`]: the pages of a query (§4.4), a state machine with three states. Only an explicit null
-//! ends a chain; an error does not change its state.
+//! ends a chain; an error does not change its state. Chains of other queries may follow, one at a time.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::bookmark::{Bookmark, CursorLog};
+use super::bookmark::{Bookmark, CursorLog, Log, Mark, Owner, WholeChain};
 use super::cursor::{Cursor, CursorHash};
 use super::decode::edge::cursor_at_an_edge;
 use super::decode::{DecodeSettings, Decoded, EarlierPages, decode, decode_after};
@@ -49,7 +49,12 @@ pub enum PagingState {
 pub struct Chain {
     query: Query,
     settings: Arc<DecodeSettings>,
-    origin: [u8; 32],
+    /// To which read its bookmarks belong.
+    owner: Owner,
+    /// The chains before it that are whole, and those that follow.
+    whole: Log<WholeChain>,
+    whole_count: usize,
+    next: VecDeque<Link>,
     max_pages: Option<u64>,
     keep_raw: bool,
     state: PagingState,
@@ -57,7 +62,8 @@ pub struct Chain {
     sequence: u64,
     /// Pages read by this chain and by those from which it was resumed.
     pages: u64,
-    pages_before: u64,
+    /// Pages that count for `max_pages`.
+    counted: u64,
     /// Every cursor received, in order, and as a set that detects a repeated one (P1).
     seen: CursorLog,
     known: HashSet<CursorHash>,
@@ -65,6 +71,16 @@ pub struct Chain {
     novelty: Novelty,
     /// What its pages were like so far.
     earlier: Arc<Mutex<EarlierPages>>,
+}
+
+/// A chain that is not followed yet.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) query: Query,
+    /// Its position, if it was begun.
+    pub(crate) mark: Option<Mark>,
+    /// How many pages it is expected to have.
+    pub(crate) expected: Option<u64>,
 }
 
 impl Chain {
@@ -77,19 +93,21 @@ impl Chain {
         origin: &str,
         max_pages: Option<u64>,
     ) -> Self {
-        let start = query.start().map_or(i64::MIN, jiff::Timestamp::as_microsecond);
-        let end = query.end().map_or(i64::MAX, jiff::Timestamp::as_microsecond);
+        let (origin, own) = (origin_fingerprint(origin), query.fingerprint());
         Self {
+            owner: Owner { origin, query: own, fixed: None },
+            whole: Log::default(),
+            whole_count: 0,
+            next: VecDeque::new(),
+            novelty: Novelty::new(query.microseconds()),
             query,
             settings,
-            novelty: Novelty::new(start..end),
-            origin: origin_fingerprint(origin),
             max_pages,
             keep_raw: false,
             state: PagingState::Start,
             sequence: 1,
             pages: 0,
-            pages_before: 0,
+            counted: 0,
             seen: CursorLog::default(),
             known: HashSet::new(),
             earlier: Arc::default(),
@@ -107,16 +125,57 @@ impl Chain {
         max_pages: Option<u64>,
         bookmark: &Bookmark,
     ) -> Result<Self> {
-        bookmark.check(&query, origin)?;
-        let seen = bookmark.seen_hashes();
         let mut chain = Self::new(query, settings, origin, max_pages);
-        chain.state = PagingState::Next(bookmark.cursor.clone());
-        chain.sequence = bookmark.sequence;
-        chain.pages = bookmark.pages;
-        chain.pages_before = bookmark.pages;
-        chain.known = seen.iter().copied().collect();
-        chain.seen = Arc::new(Mutex::new(seen));
+        bookmark.check(chain.owner.origin, chain.owner.query)?;
+        chain.resume_at(bookmark.mark(&chain.query));
         Ok(chain)
+    }
+
+    /// The chains of a scan, one after the other; `None` for no chain. `whole` are those before.
+    #[must_use]
+    pub(crate) fn of_scan(
+        links: impl IntoIterator<Item = Link>,
+        (owner, whole): (Owner, Vec<WholeChain>),
+        settings: Arc<DecodeSettings>,
+        max_pages: Option<u64>,
+    ) -> Option<Self> {
+        let mut next: VecDeque<Link> = links.into_iter().collect();
+        let first = next.pop_front()?;
+        let mut chain = Self::new(first.query.clone(), settings, "", max_pages);
+        (chain.owner, chain.next, chain.whole_count) = (owner, next, whole.len());
+        chain.whole = Arc::new(Mutex::new(whole));
+        chain.enter(first);
+        Some(chain)
+    }
+
+    /// Follows another chain from now on.
+    fn enter(&mut self, link: Link) {
+        self.novelty = Novelty::new(link.query.microseconds());
+        self.novelty.expected = link.expected;
+        self.query = link.query;
+        (self.state, self.pages) = (PagingState::Start, 0);
+        (self.seen, self.known) = (CursorLog::default(), HashSet::new());
+        self.resume_at(link.mark.as_ref());
+    }
+
+    fn resume_at(&mut self, mark: Option<&Mark>) {
+        let Some(mark) = mark else { return };
+        let seen = mark.seen_hashes();
+        self.state = PagingState::Next(mark.cursor.clone());
+        self.sequence = self.sequence.max(mark.sequence);
+        self.pages = mark.pages;
+        self.known = seen.iter().copied().collect();
+        self.seen = Arc::new(Mutex::new(seen));
+    }
+
+    /// From now on `max_pages` counts anew.
+    pub(crate) fn renew_limit(&mut self) {
+        self.counted = 0;
+    }
+
+    /// Whether it is the only chain of its read.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.next.is_empty() && self.whole_count == 0
     }
 
     /// Keeps the body of each page in [`Page::raw`].
@@ -165,9 +224,20 @@ impl Chain {
     /// after the last one.
     #[must_use]
     pub fn bookmark(&self) -> Option<Bookmark> {
+        let later = self.next.iter().filter_map(|link| link.mark.clone());
+        let marks: Vec<Mark> = self.mark().into_iter().chain(later).collect();
+        let is_begun = !marks.is_empty() || self.whole_count > 0;
+        (is_begun && !self.is_done()).then(|| Bookmark {
+            owner: self.owner,
+            marks,
+            whole: Arc::clone(&self.whole),
+            whole_count: self.whole_count,
+        })
+    }
+
+    fn mark(&self) -> Option<Mark> {
         let PagingState::Next(cursor) = &self.state else { return None };
-        Some(Bookmark {
-            origin: self.origin,
+        Some(Mark {
             query: self.query.fingerprint(),
             sequence: self.sequence,
             pages: self.pages,
@@ -207,10 +277,10 @@ impl Chain {
             PagingState::Next(cursor) => self.query.wire_with(cursor),
         };
         match self.max_pages {
-            Some(limit) if self.pages_of_this_chain() >= limit => {
+            Some(limit) if self.counted >= limit => {
                 let message =
                     format!("max_pages={limit} was reached and the chain is not at its end");
-                let hint = "Continue with a larger max_pages: \
+                let hint = "Continue with error.scan.collect(), or in another process with \
                     scan.resume(error.bookmark, onto=error.partial).";
                 Err(Error::new(Kind::PageLimitReached, message).with_hint(hint))
             }
@@ -225,9 +295,8 @@ impl Chain {
     pub(crate) fn wire_after_next(&self, cursor: &Cursor) -> Option<String> {
         let limit = self.max_pages.unwrap_or(u64::MAX);
         let may_end = self.max_pages.is_none() && self.novelty.may_become_endless(self.pages);
-        let continues = self.pages_of_this_chain() + 1 < limit
-            && !may_end
-            && !self.known.contains(&cursor.hash());
+        let continues =
+            self.counted + 1 < limit && !may_end && !self.known.contains(&cursor.hash());
         continues.then(|| self.query.wire_with(cursor))
     }
 
@@ -251,15 +320,11 @@ impl Chain {
         Ok(self.advance(body, decoded))
     }
 
-    /// Pages read by this chain, without those before a resumption.
-    fn pages_of_this_chain(&self) -> u64 {
-        self.pages - self.pages_before
-    }
-
     fn advance(&mut self, body: Bytes, decoded: Decoded) -> Page {
         let sequence = self.sequence;
         self.sequence += 1;
         self.pages += 1;
+        self.counted += 1;
         if self.max_pages.is_none() {
             self.novelty.add(&decoded.points, self.pages);
         }
@@ -273,6 +338,14 @@ impl Chain {
             }
         };
         self.log_page(&decoded.report);
+        if self.is_done()
+            && let Some(link) = self.next.pop_front()
+        {
+            let chain = WholeChain { query: self.query.fingerprint(), pages: self.pages };
+            self.whole.lock().push(chain);
+            self.whole_count += 1;
+            self.enter(link);
+        }
         Page {
             points: Arc::new(decoded.points),
             report: decoded.report,

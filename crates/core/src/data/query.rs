@@ -1,6 +1,7 @@
 //! Queries to the data endpoint (§4.3): validated, canonical, immutable. Queries with the same
 //! parameters are equal, and the wire form of a query is constant within a chain (§4.4, rule 2).
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,10 +27,10 @@ const RESERVED: [&str; 7] =
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueryInput {
-    /// `siteId`.
-    pub site: Option<String>,
-    /// `lineId`.
-    pub line: Option<String>,
+    /// `siteId`: several are read by a chain each.
+    pub site: Vec<String>,
+    /// `lineId`: several are read by a chain each.
+    pub line: Vec<String>,
     /// `from`, in whole seconds.
     pub start: Option<Timestamp>,
     /// `to`, in whole seconds.
@@ -42,7 +43,8 @@ pub struct QueryInput {
     pub filters: Vec<(String, Vec<String>)>,
 }
 
-/// A validated query. Cheap to clone; prints its parameters, none of which is secret.
+/// A validated query. Cheap to clone; prints its parameters, none of which is secret. A query with several
+/// sites or lines is not sent itself: [`Query::chains`] are.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Query(Arc<QueryParts>);
 
@@ -54,17 +56,20 @@ struct QueryParts {
 
 impl Query {
     /// Validates the parts and puts them in canonical order: site, line, range, interval, page size,
-    /// then the filters by name (the values of a filter keep their order).
+    /// then the filters by name (the values of a filter keep their order). An id that is given twice
+    /// counts once.
     ///
     /// # Errors
     /// `Kind::QueryError` for an empty text, a range that is empty or reversed, bounds finer than a
     /// second or outside the years 1 to 9999, a zero, or a reserved filter name (K13, K14).
     pub fn new(mut input: QueryInput) -> Result<Self> {
-        for (name, text) in [("site", &input.site), ("line", &input.line)] {
-            if text.as_deref().is_some_and(str::is_empty) {
+        for (name, ids) in [("site", &mut input.site), ("line", &mut input.line)] {
+            if ids.iter().any(String::is_empty) {
                 return Err(Error::new(Kind::QueryError, format!("{name} is empty"))
                     .with_hint("Omit it to send no such filter."));
             }
+            let mut known = HashSet::new();
+            ids.retain(|id| known.insert(id.clone()));
         }
         check_range(input.start, input.end)?;
         for (name, number) in [("interval", input.interval_seconds), ("page_size", input.page_size)]
@@ -77,8 +82,7 @@ impl Query {
             }
         }
         input.filters = canonical_filters(input.filters)?;
-        let wire = wire_form(&input);
-        Ok(Self(Arc::new(QueryParts { input, wire })))
+        Ok(Self::of(input))
     }
 
     /// The same query with another range, or with none.
@@ -87,9 +91,37 @@ impl Query {
     /// `Kind::QueryError` for a range that [`Query::new`] refuses.
     pub fn over(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Self> {
         check_range(start, end)?;
-        let input = QueryInput { start, end, ..self.0.input.clone() };
+        Ok(Self::of(QueryInput { start, end, ..self.0.input.clone() }))
+    }
+
+    /// The query of each chain that reads it: one for each site and line.
+    #[must_use]
+    pub fn chains(&self) -> Vec<Self> {
+        let QueryInput { site, line, .. } = self.input();
+        if site.len() < 2 && line.len() < 2 {
+            return vec![self.clone()];
+        }
+        let each = |ids: &[String]| -> Vec<Vec<String>> {
+            if ids.is_empty() {
+                vec![vec![]]
+            } else {
+                ids.iter().map(|id| vec![id.clone()]).collect()
+            }
+        };
+        let lines = each(line);
+        let of_site = |site: Vec<String>| {
+            let input = QueryInput { site, ..self.input().clone() };
+            lines
+                .iter()
+                .map(move |line| Self::of(QueryInput { line: line.clone(), ..input.clone() }))
+        };
+        each(site).into_iter().flat_map(of_site).collect()
+    }
+
+    /// A query of valid parts.
+    fn of(input: QueryInput) -> Self {
         let wire = wire_form(&input);
-        Ok(Self(Arc::new(QueryParts { input, wire })))
+        Self(Arc::new(QueryParts { input, wire }))
     }
 
     /// The validated parts, filters sorted by name.
@@ -98,11 +130,11 @@ impl Query {
         &self.0.input
     }
 
-    /// The title of a progress bar: the site and the line that were set, else `siteline`.
+    /// The title of a progress bar: the sites and lines that were set, else `siteline`.
     #[must_use]
     pub fn title(&self) -> String {
-        let ids = [&self.0.input.site, &self.0.input.line];
-        let ids: Vec<&str> = ids.into_iter().flatten().map(String::as_str).collect();
+        let ids: Vec<&str> =
+            self.0.input.site.iter().chain(&self.0.input.line).map(String::as_str).collect();
         if ids.is_empty() { "siteline".to_owned() } else { ids.join(" ") }
     }
 
@@ -147,7 +179,7 @@ impl Query {
     }
 
     /// SHA-256 over the query.
-    pub(super) fn fingerprint(&self) -> [u8; 32] {
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
         sha256("siteline query", self.0.wire.as_bytes())
     }
 }
@@ -167,12 +199,22 @@ pub fn bucket_width(name: &str, width: Duration, shown: &str) -> Result<u32> {
 }
 
 /// SHA-256 over the base URL and subject.
-pub(super) fn origin_fingerprint(origin: &str) -> [u8; 32] {
+pub(crate) fn origin_fingerprint(origin: &str) -> [u8; 32] {
     sha256("siteline origin", origin.as_bytes())
 }
 
+/// SHA-256 over the queries of all chains of a read, in any order: that of a query if it is the only one.
+pub(crate) fn chains_fingerprint(chains: &[Query]) -> [u8; 32] {
+    let mut prints: Vec<_> = chains.iter().map(Query::fingerprint).collect();
+    prints.sort_unstable();
+    match prints.as_slice() {
+        [one] => *one,
+        all => sha256("siteline chains", all.as_flattened()),
+    }
+}
+
 /// The label separates the hashes of different purposes.
-fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
+pub(super) fn sha256(label: &str, bytes: &[u8]) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(label.as_bytes());
     context.update(&[0]);
@@ -236,9 +278,11 @@ fn wire_form(input: &QueryInput) -> String {
 
 /// The parameters in the order of the wire form.
 fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
+    let ids = |name, ids: &[String]| -> Vec<(&'static str, String)> {
+        ids.iter().map(|id| (name, id.clone())).collect()
+    };
+    let ids = ids("siteId", &input.site).into_iter().chain(ids("lineId", &input.line));
     let single = [
-        ("siteId", input.site.clone()),
-        ("lineId", input.line.clone()),
         ("from", input.start.map(|start| start.to_string())),
         ("to", input.end.map(|end| end.to_string())),
         ("aggregationIntervalSeconds", input.interval_seconds.map(|seconds| seconds.to_string())),
@@ -248,7 +292,7 @@ fn parameters(input: &QueryInput) -> impl Iterator<Item = (&str, String)> {
         .filters
         .iter()
         .flat_map(|(name, values)| values.iter().map(move |value| (name.as_str(), value.clone())));
-    single.into_iter().filter_map(|(name, value)| Some((name, value?))).chain(filters)
+    ids.chain(single.into_iter().filter_map(|(name, value)| Some((name, value?)))).chain(filters)
 }
 
 fn push_parameter(wire: &mut String, name: &str, value: &str) {
@@ -288,8 +332,8 @@ mod tests {
 
     fn full() -> QueryInput {
         QueryInput {
-            site: Some("S 1/ü".to_owned()),
-            line: Some("L2".to_owned()),
+            site: vec!["S 1/ü".to_owned()],
+            line: vec!["L2".to_owned()],
             start: Some(at("2026-11-01T00:00:00Z")),
             end: Some(at("2026-11-08T02:00:00+02:00")),
             interval_seconds: Some(60),
@@ -304,7 +348,7 @@ mod tests {
     #[test]
     fn values_are_shown_escaped() {
         let shown = |site: &str| {
-            let input = QueryInput { site: Some(site.to_owned()), ..QueryInput::default() };
+            let input = QueryInput { site: vec![site.to_owned()], ..QueryInput::default() };
             Query::new(input).unwrap().to_string()
         };
         let forged = shown("S1\r\nINFO all is well\u{1b}[2J\u{2028}x");
@@ -331,6 +375,22 @@ mod tests {
         assert_eq!((empty.wire(), empty.title().as_str()), ("", "siteline"));
         assert_eq!(query.title(), "S 1/ü L2");
         assert!(query.to_string().starts_with("siteId=S 1/ü lineId=L2 from=2026-11-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn each_site_and_line_has_a_chain() {
+        let ids = |ids: &[&str]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let chains = |site: &[&str], line: &[&str]| -> Vec<String> {
+            let input = QueryInput { site: ids(site), line: ids(line), ..QueryInput::default() };
+            Query::new(input).unwrap().chains().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            chains(&["A", "B", "A"], &["2", "1"]),
+            ["siteId=A lineId=2", "siteId=A lineId=1", "siteId=B lineId=2", "siteId=B lineId=1"]
+        );
+        assert_eq!(chains(&[], &["1", "2"]), ["lineId=1", "lineId=2"]);
+        assert_eq!(chains(&["A", "A"], &[]), ["siteId=A"]);
+        assert_eq!(chains(&[], &[]), [""]);
     }
 
     #[test]
@@ -378,7 +438,7 @@ mod tests {
             let filters = vec![(name.to_owned(), values)];
             refused(QueryInput { filters, ..QueryInput::default() });
         }
-        refused(QueryInput { site: Some(String::new()), ..QueryInput::default() });
+        refused(QueryInput { site: vec![String::new()], ..QueryInput::default() });
     }
 
     proptest! {

@@ -84,8 +84,8 @@ impl FeedInput {
 
     fn query(&self, start: Option<Timestamp>, end: Option<Timestamp>) -> Result<Query> {
         Query::new(QueryInput {
-            site: self.site.clone(),
-            line: self.line.clone(),
+            site: self.site.clone().into_iter().collect(),
+            line: self.line.clone().into_iter().collect(),
             start,
             end,
             interval_seconds: self.interval_seconds,

@@ -35,14 +35,28 @@ pub fn plan_scans(
                 tasks.extend(own);
                 skipped += left_out;
             }
-            _ => tasks.push(scan_task(client, &states, scan, now)),
+            _ => tasks.extend(scan_tasks(client, &states, scan, now)),
         }
     }
     let pages = tasks.iter().map(|task| task.pages).sum();
     Ok(Plan { tasks, pages, allowance: client.allowance()?, reserve: 0, skipped, now })
 }
 
-fn scan_task(
+/// The task of each chain that is not whole.
+fn scan_tasks(
+    client: &Client,
+    states: &[(String, FeedState)],
+    collected: &CollectOnce,
+    now: Timestamp,
+) -> Vec<Task> {
+    let task = |chain: &CollectOnce| chain_task(client, states, chain, now);
+    match collected.chains().as_slice() {
+        [] => vec![task(collected)],
+        chains => chains.iter().map(|chain| task(chain)).collect(),
+    }
+}
+
+fn chain_task(
     client: &Client,
     states: &[(String, FeedState)],
     collected: &CollectOnce,

@@ -48,8 +48,8 @@ impl Asked<'_> {
     fn is_same(&self, state: &FeedState) -> bool {
         let (feed, input) = (state.feed().input(), self.query.input());
         state.service() == self.service
-            && (&feed.site, &feed.line, &feed.filters, feed.interval_seconds)
-                == (&input.site, &input.line, &input.filters, input.interval_seconds)
+            && (feed.site.as_slice(), feed.line.as_slice()) == (&*input.site, &*input.line)
+            && (&feed.filters, feed.interval_seconds) == (&input.filters, input.interval_seconds)
     }
 }
 
@@ -111,8 +111,8 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
     let since = rest.iter().next().map(|first| instant(floor(first.start, width)));
     let Some(share) = known else {
         let feed = Feed::new(FeedInput {
-            site: input.site.clone(),
-            line: input.line.clone(),
+            site: input.site.first().cloned(),
+            line: input.line.first().cloned(),
             filters: input.filters.clone(),
             interval_seconds: input.interval_seconds,
             page_size: input.page_size,
@@ -166,7 +166,7 @@ fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
 fn plain_name(query: &Query) -> String {
     let input = query.input();
     let ids = [("site", &input.site), ("line", &input.line)];
-    let ids = ids.into_iter().filter_map(|(name, id)| Some(format!("{name}={}", id.as_ref()?)));
+    let ids = ids.into_iter().filter_map(|(name, id)| Some(format!("{name}={}", id.first()?)));
     let filters = input.filters.iter().map(|(name, values)| format!("{name}={}", values.join(",")));
     let interval = input
         .interval_seconds

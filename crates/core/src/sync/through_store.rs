@@ -24,7 +24,7 @@ use super::settings::{Only, SyncSettings};
 use super::shares::{Asked, Share, range_of, shares};
 use super::stored::read_states;
 use super::task::{Task, Why};
-use crate::client::collect::{Step, WholeRead};
+use crate::client::collect::{Pace, Step, WholeRead};
 use crate::client::scan::Scan;
 use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
 use crate::data::{MergeReport, Merged, Merger, PointColumns};
@@ -96,6 +96,11 @@ impl ThroughStore {
         }
         if scan.read_settings().keep_raw {
             return not_kept("keep_raw=");
+        }
+        if scan.chains().len() > 1 {
+            let message = "store= reads one site and line, and does not split a range.";
+            return Err(Error::new(Kind::QueryError, message)
+                .with_hint("Give each site and line a read of its own, and leave split= out."));
         }
         let range = range_of(scan.query())?;
         Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
@@ -241,7 +246,7 @@ impl ThroughStore {
             let settings = SyncSettings {
                 shape: self.scan.decode_settings().shape.clone(),
                 concurrency: CONCURRENCY,
-                max_pages: self.scan.read_settings().max_pages,
+                max_pages: self.scan.most_pages(),
                 only: Some(only.collect()),
                 ..SyncSettings::default()
             };
@@ -401,7 +406,7 @@ impl ThroughStore {
         };
         let (pages, through) = (report.pages, shares.iter().map(through).collect());
         let provenance = Provenance { read_at, pages, through, ..provenance };
-        Ok(Table::restored(Merged { points, report }, provenance, false))
+        Ok(Table::whole(Merged { points, report }, provenance))
     }
 
     async fn points(&self, feed: &str, range: Range) -> Result<PointColumns> {
@@ -426,7 +431,7 @@ impl ThroughStore {
 }
 
 impl WholeRead for ThroughStore {
-    fn step(&self, deadline: Deadline) -> BoxFuture<'_, Result<Step, ReadFailure>> {
+    fn step(&self, deadline: Deadline, _: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>> {
         Box::pin(async move {
             let step = self.next(deadline).await;
             Ok(step.map_err(|error| match error.kind() {

@@ -305,12 +305,9 @@ async fn values_that_a_target_cannot_store_set_their_range_aside() {
         let report = harness.sync().await.expect("it is left out");
         assert_eq!(requests(&harness), spent, "{concurrency}");
         let aside = only(&report);
-        assert!(
-            aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError"
-        );
-        let outside = |time: i64| {
-            !(aside.start.as_microsecond()..aside.end.as_microsecond()).contains(&time)
-        };
+        assert!(aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError");
+        let outside =
+            |time: i64| !(aside.start.as_microsecond()..aside.end.as_microsecond()).contains(&time);
         let (stored, truth) =
             (harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
         assert!(truth.iter().all(|(key, point)| !outside(key.1) || stored[key] == *point));

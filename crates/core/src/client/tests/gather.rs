@@ -17,9 +17,9 @@ use crate::http::test_server::{Recorded, token_body};
 
 const PARTS: usize = 4;
 
-fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
+pub(super) fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
     let mut input = QueryInput {
-        site: Some("S".to_owned()),
+        site: vec!["S".to_owned()],
         start: "2026-11-01T00:00:00Z".parse().ok(),
         end: "2026-11-01T04:00:00Z".parse().ok(),
         interval_seconds: Some(3_600),
@@ -31,7 +31,7 @@ fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
     Scan::new(client.clone(), query, decode, ReadSettings::default())
 }
 
-fn scan(client: &Client) -> Scan {
+pub(super) fn scan(client: &Client) -> Scan {
     scan_with(client, |_| {})
 }
 
@@ -42,7 +42,7 @@ fn parts(client: &Client) -> Vec<Arc<CollectOnce>> {
 }
 
 /// The hours of a request's range.
-fn hours(request: &Recorded) -> (u32, u32) {
+pub(super) fn hours(request: &Recorded) -> (u32, u32) {
     let hour = |name: &str| {
         let (_, rest) = request.raw.split_once(&format!("{name}=2026-11-01T")).expect("a bound");
         rest[..2].parse().expect("an hour")
@@ -52,7 +52,9 @@ fn hours(request: &Recorded) -> (u32, u32) {
 
 /// A service that answers each request with the next hour of its range, with the following hour as its
 /// cursor and `to` inclusive. `answer` may override a reply.
-async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> TestServer {
+pub(super) async fn service(
+    answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
+) -> TestServer {
     TestServer::start(move |request| {
         if request.is_token_request() {
             return Act::json(200, &token_body("good-token"));
@@ -64,10 +66,12 @@ async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'stat
         let cursor = request.raw.split_once("cursor=").map(|(_, rest)| rest[..2].to_owned());
         let hour: u32 = cursor.map_or(from, |cursor| cursor.parse().expect("an hour"));
         let next = if hour < to { format!("\"{:02}\"", hour + 1) } else { "null".to_owned() };
+        // A large page, whose next one may be prefetched.
+        let filler = " ".repeat(if request.raw.contains("pageSize=") { 40_000 } else { 0 });
         Act::json(
             200,
             &format!(
-                r#"{{"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D",
+                r#"{{{filler}"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D",
                 "tagGuid":"T","points":[{{"timestamp":"2026-11-01T{hour:02}:00:00Z",
                 "value":{hour}}}]}}],"nextCursor":{next}}}"#
             ),
@@ -76,12 +80,14 @@ async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'stat
     .await
 }
 
-async fn bench(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> Bench {
+pub(super) async fn bench(
+    answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
+) -> Bench {
     Bench::of(service(answer).await, |_| {})
 }
 
 /// Uses these replies while the flag is set.
-fn while_set(
+pub(super) fn while_set(
     flag: &Arc<std::sync::atomic::AtomicBool>,
     answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
 ) -> impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static {
@@ -104,7 +110,7 @@ pub(super) async fn finish(mut gathering: Gathering) -> Result<Vec<Arc<Table>>, 
     Ok(gathering.tables())
 }
 
-fn points(table: &Table) -> usize {
+pub(super) fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
@@ -358,14 +364,18 @@ async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_spli
     let pages = scan(&bench.client).pages().expect("a chain");
     let first = next(&pages).await.expect("read").expect("a page");
     let bookmark = first.bookmark.expect("more");
-    let settings =
-        ReadSettings { max_pages: Some(1), deadline: Some(Duration::from_secs(9)), keep_raw: true };
+    let settings = ReadSettings {
+        max_pages: Some(1),
+        deadline: Some(Duration::from_secs(9)),
+        keep_raw: true,
+        concurrency: None,
+    };
     let plain = scan(&bench.client);
     let decode =
         DecodeSettings { extra_columns: vec!["q".to_owned()], ..plain.decode_settings().clone() };
     let set = Scan::new(bench.client.clone(), plain.query().clone(), decode, settings);
     for part in set.split(Cut::Parts(2)).expect("parts") {
-        let ReadSettings { max_pages, deadline, keep_raw } = part.read_settings();
+        let ReadSettings { max_pages, deadline, keep_raw, .. } = part.read_settings();
         assert_eq!(
             (*max_pages, *deadline, *keep_raw),
             (Some(1), Some(Duration::from_secs(9)), true)

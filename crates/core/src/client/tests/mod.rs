@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
 
 mod background_call;
+mod chains;
 mod gather;
 #[cfg(unix)]
 mod growth;

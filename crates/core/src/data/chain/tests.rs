@@ -51,7 +51,7 @@ fn page(cursor: Option<&str>) -> String {
 }
 
 fn query() -> Query {
-    Query::new(QueryInput { site: Some("S".to_owned()), ..QueryInput::default() }).unwrap()
+    Query::new(QueryInput { site: vec!["S".to_owned()], ..QueryInput::default() }).unwrap()
 }
 
 fn settings() -> Arc<DecodeSettings> {

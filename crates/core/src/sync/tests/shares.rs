@@ -181,8 +181,8 @@ fn pages_of_another_size_have_the_same_points_and_other_parameters_have_not() {
     let states = [known("mine", 0, Some((0, 9)))];
     for (change, is_same) in [
         ((|input| input.page_size = Some(7)) as fn(&mut QueryInput), true),
-        (|input| input.site = Some("S1".to_owned()), false),
-        (|input| input.line = Some("L1".to_owned()), false),
+        (|input| input.site = vec!["S1".to_owned()], false),
+        (|input| input.line = vec!["L1".to_owned()], false),
         (|input| input.interval_seconds = Some(120), false),
         (|input| input.interval_seconds = None, false),
         (|input| input.filters = vec![("a".to_owned(), vec!["1".to_owned()])], false),
@@ -209,8 +209,8 @@ fn the_feed_for_reads_has_a_name_that_any_parameters_allow() {
     let input = QueryInput::default;
     assert_eq!(name(input()), "data everything");
     let ids = |site: &str| QueryInput {
-        site: Some(site.to_owned()),
-        line: Some("L 2".to_owned()),
+        site: vec![site.to_owned()],
+        line: vec!["L 2".to_owned()],
         filters: vec![("machineId".to_owned(), vec!["M1".to_owned(), "M2".to_owned()])],
         interval_seconds: Some(300),
         ..input()

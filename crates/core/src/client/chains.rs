@@ -1,0 +1,432 @@
+//! [`ReadChains`]: reads a scan of several chains concurrently, with one token, allowance and connection
+//! pool. The service requires a chain to be sequential (§4.4), but not several chains.
+
+use std::fmt;
+use std::mem::{forget, take};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::task::AbortHandle;
+
+use super::background::BackgroundTask;
+use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
+use super::progress::Progress;
+use super::scan::Scan;
+use super::table::{ReadFailure, Table};
+use crate::data::{Bookmark, WholeChain};
+use crate::error::{Error, Kind, Result};
+use crate::fork::Process;
+use crate::http::Deadline;
+use crate::lock::Mutex;
+
+/// The number of chains that are read at a time, if it is not set.
+const CONCURRENCY: usize = 4;
+
+/// Reads the chains of a scan, each by a [`CollectOnce`], and merges their tables. A failure or a cancelled
+/// caller cancels all requests; each chain keeps its pages.
+#[derive(Debug)]
+pub struct ReadChains {
+    scan: Scan,
+    concurrency: usize,
+    /// The pages that `max_pages` still allows.
+    pages_left: Option<Arc<AtomicU64>>,
+    /// The number of pages that each chain is expected to have.
+    expected: Vec<Option<u64>>,
+    state: Mutex<State>,
+}
+
+/// Locked only briefly.
+#[derive(Debug, Default)]
+struct State {
+    chains: Vec<Arc<CollectOnce>>,
+    progress: Vec<Option<Progress>>,
+    /// All chains before it are whole.
+    first: usize,
+    /// The steps between two steps of the whole.
+    running: Option<Running>,
+    /// Why the chains could not be merged.
+    broken: Option<Error>,
+}
+
+/// The steps of chains that have begun. Dropping it aborts them, unless they belong to another process.
+struct Running {
+    process: Process,
+    deadline: Deadline,
+    steps: FuturesUnordered<BoxFuture<'static, Stepped>>,
+    /// The chains of these steps, each with its task, if it has one, and the pages that it may count.
+    flying: Vec<(usize, Option<AbortHandle>, u64)>,
+}
+
+/// The outcome of a step of a chain.
+struct Stepped {
+    index: usize,
+    deadline: Deadline,
+    /// `None` if it was cancelled.
+    step: Option<Result<Step, ReadFailure>>,
+}
+
+/// The result of a step on its way to the caller. If it is dropped undelivered, it cancels the prefetch of
+/// the next page, which no caller would take.
+struct Delivery {
+    step: Option<Result<Step, ReadFailure>>,
+    chain: Arc<CollectOnce>,
+}
+
+impl ReadChains {
+    /// Reads the chains of a scan as `read` says. Sends no request yet.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn new(
+        scan: &Scan,
+        concurrency: Option<usize>,
+        read: impl Fn(Scan) -> Result<CollectOnce>,
+    ) -> Result<Self> {
+        let pages_left = scan.most_pages().map(|limit| Arc::new(AtomicU64::new(limit)));
+        let scans = scan.chain_scans(pages_left.as_ref());
+        let densities = scan.client().densities();
+        let expected = scans.iter().map(|chain| densities.pages(chain.query())).collect();
+        let chains: Vec<_> =
+            scans.into_iter().map(|chain| read(chain).map(Arc::new)).collect::<Result<_>>()?;
+        let state = State { progress: vec![None; chains.len()], chains, ..State::default() };
+        let concurrency = concurrency.or(scan.read_settings().concurrency);
+        Ok(Self {
+            scan: scan.clone(),
+            concurrency: concurrency.unwrap_or(CONCURRENCY).max(1),
+            pages_left,
+            expected,
+            state: Mutex::new(state),
+        })
+    }
+
+    async fn next(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
+        let mut running = self.running(deadline)?;
+        loop {
+            if !self.start(&mut running, deadline, pace) {
+                return Ok(Step::Whole(Arc::new(self.merge()?)));
+            }
+            if running.flying.is_empty() {
+                return Err(self.failed(running, self.at_limit().into(), None).await?);
+            }
+            let Stepped { index, deadline: begun, step } =
+                match self.wait(&mut running, deadline).await {
+                    Ok(stepped) => stepped,
+                    Err(error) => return Err(self.failed(running, error.into(), None).await?),
+                };
+            match step {
+                Some(Ok(Step::Page(progress))) => {
+                    let total = self.count(index, progress);
+                    if pace == Pace::All {
+                        self.start(&mut running, deadline, pace);
+                    }
+                    self.state.lock().running = Some(running);
+                    return Ok(Step::Page(total));
+                }
+                Some(Ok(Step::Whole(_))) => {}
+                // It was the deadline of a caller that is gone.
+                Some(Err(failure))
+                    if failure.error.kind() == Kind::DeadlineExceeded
+                        && begun.is_before(deadline)
+                        && deadline.left(self.clock()) != Some(Duration::ZERO) => {}
+                Some(Err(failure)) => {
+                    return Err(self.failed(running, failure, Some(index)).await?);
+                }
+                None => {
+                    let error = Error::new(Kind::InternalError, "a read ended without a result");
+                    return Err(self.failed(running, error.into(), None).await?);
+                }
+            }
+        }
+    }
+
+    fn clock(&self) -> &crate::clock::Clock {
+        self.scan.client().time().clock()
+    }
+
+    /// The steps that have begun; those of a parent process are left alone.
+    fn running(&self, deadline: Deadline) -> Result<Running> {
+        let mut state = self.state.lock();
+        if let Some(error) = &state.broken {
+            return Err(error.clone());
+        }
+        let running = state.running.take();
+        Ok(running.filter(|running| running.process.is_current()).unwrap_or_else(|| Running {
+            process: Process::current(),
+            deadline,
+            steps: FuturesUnordered::new(),
+            flying: Vec::new(),
+        }))
+    }
+
+    /// Starts as many steps as the settings allow; `false` if all chains are whole.
+    fn start(&self, running: &mut Running, deadline: Deadline, pace: Pace) -> bool {
+        let mut state = self.state.lock();
+        while state.chains.get(state.first).is_some_and(|chain| chain.complete().is_some()) {
+            state.first += 1;
+        }
+        let most = if pace == Pace::First { 1 } else { self.concurrency };
+        let mut left =
+            self.pages_left.as_ref().map_or(u64::MAX, |left| left.load(Ordering::SeqCst));
+        left = left.saturating_sub(running.flying.iter().map(|(_, _, pages)| pages).sum());
+        for (index, chain) in state.chains.iter().enumerate().skip(state.first) {
+            if running.flying.len() >= most {
+                break;
+            }
+            let is_flying = running.flying.iter().any(|(other, ..)| *other == index);
+            if is_flying || chain.complete().is_some() {
+                continue;
+            }
+            // A chain whose pages are all read is still to be merged.
+            let pages = u64::from(!chain.has_all_pages());
+            if pages <= left {
+                left -= pages;
+                running.start(index, chain, deadline, pages);
+            }
+        }
+        state.first < state.chains.len()
+    }
+
+    async fn wait(&self, running: &mut Running, deadline: Deadline) -> Result<Stepped> {
+        let is_bound = running.deadline != deadline;
+        let next = async {
+            let ended = || Error::new(Kind::InternalError, "no step of a chain has begun");
+            running.steps.next().await.ok_or_else(ended)
+        };
+        let stepped =
+            if is_bound { deadline.bound(self.clock(), next).await? } else { next.await? };
+        running.flying.retain(|(index, ..)| *index != stepped.index);
+        Ok(stepped)
+    }
+
+    /// The progress of all chains after a page of this one.
+    #[expect(clippy::cast_precision_loss, reason = "a fraction for display")]
+    fn count(&self, index: usize, progress: Progress) -> Progress {
+        let mut state = self.state.lock();
+        state.progress[index] = Some(progress);
+        let known = || state.progress.iter().flatten();
+        let done = state.progress.iter().all(|chain| chain.is_some_and(|chain| chain.done));
+        let pages = known().map(|chain| chain.pages).sum();
+        let expected = || {
+            let chains = state.progress.iter().zip(&self.expected);
+            let expected = chains.map(|(chain, expected)| match chain {
+                Some(Progress { done: true, pages, .. }) => Some(*pages),
+                Some(chain) => chain.pages_expected,
+                None => *expected,
+            });
+            expected.sum()
+        };
+        let fraction = || {
+            let fractions = known().map(|chain| chain.fraction).sum::<Option<f64>>();
+            fractions.map(|sum| sum / state.progress.len() as f64)
+        };
+        Progress {
+            pages,
+            points: known().map(|chain| chain.points).sum(),
+            requests: known().map(|chain| chain.requests).sum(),
+            allowance_left: progress.allowance_left,
+            newest: known().filter_map(|chain| chain.newest).max(),
+            fraction: if done { Some(1.0) } else { fraction() },
+            done,
+            pages_expected: if done { Some(pages) } else { expected() },
+        }
+    }
+
+    fn at_limit(&self) -> Error {
+        let limit = self.scan.read_settings().max_pages.unwrap_or_default();
+        let message = format!("max_pages={limit} was reached and the read is not at its end");
+        Error::new(Kind::PageLimitReached, message).with_hint(
+            "Continue with error.scan.collect(), or in another process with \
+             scan.resume(error.bookmark, onto=error.partial).",
+        )
+    }
+
+    /// Cancels the other chains, and adds the pages of all. If the allowance is used up, waits for the pages
+    /// in flight instead: they are already counted, and no other request is sent.
+    async fn failed(
+        &self,
+        mut running: Running,
+        failure: ReadFailure,
+        index: Option<usize>,
+    ) -> Result<ReadFailure> {
+        let error = failure.error.clone();
+        let mut failures: Vec<_> = index.map(|index| (index, failure)).into_iter().collect();
+        let awaits_counted_pages = error.kind() == Kind::AllowanceExhausted;
+        if !awaits_counted_pages {
+            running
+                .flying
+                .iter()
+                .filter_map(|(_, task, _)| task.as_ref())
+                .for_each(AbortHandle::abort);
+            // Steps without a task cannot be aborted: drops their futures.
+            if running.flying.iter().any(|(_, task, _)| task.is_none()) {
+                running.steps.clear();
+            }
+        }
+        let chains = self.state.lock().chains.clone();
+        while let Some(Stepped { index, deadline, step }) = running.steps.next().await {
+            match step {
+                // The request for the next page is already counted.
+                Some(Ok(Step::Page(progress))) => {
+                    self.count(index, progress);
+                    if awaits_counted_pages && chains[index].has_prefetched() {
+                        running.start(index, &chains[index], deadline, 1);
+                    }
+                }
+                Some(Err(failure)) => failures.push((index, failure)),
+                Some(Ok(Step::Whole(_))) | None => {}
+            }
+        }
+        drop(running);
+        chains.iter().for_each(|chain| chain.stop_prefetch());
+        if error.kind() == Kind::PageLimitReached
+            && let (Some(left), Some(limit)) =
+                (&self.pages_left, self.scan.read_settings().max_pages)
+        {
+            left.store(limit, Ordering::SeqCst);
+        }
+        let Partial { bookmark, table, .. } = self.joined(&chains, failures)?;
+        Ok(ReadFailure { error, bookmark, partial: table })
+    }
+
+    /// What the chains have read. A chain that begins again has dropped its pages; its failure has them.
+    fn joined(
+        &self,
+        chains: &[Arc<CollectOnce>],
+        failures: Vec<(usize, ReadFailure)>,
+    ) -> Result<Partial> {
+        let mut parts: Vec<Partial> =
+            chains.iter().map(|chain| chain.partial()).collect::<Result<_>>()?;
+        for (index, ReadFailure { bookmark, partial, .. }) in failures {
+            // One that has read nothing of its own yet is where it was.
+            if bookmark.is_some() || partial.is_some() {
+                parts[index] = Partial { bookmark, table: partial, ..Partial::default() };
+            }
+        }
+        let (mut marks, mut whole) = (Vec::new(), self.scan.whole());
+        let begun = chains.len();
+        let mut ended = 0;
+        for (chain, part) in chains.iter().zip(&parts) {
+            match (&part.bookmark, &part.table) {
+                (Some(bookmark), _) => marks.extend_from_slice(&bookmark.marks),
+                (None, Some(table)) => {
+                    ended += 1;
+                    let before = table.provenance.resumed_after_pages;
+                    let pages = table.provenance.pages + before;
+                    whole.push(WholeChain { query: chain.scan().query().fingerprint(), pages });
+                }
+                // A resumed chain that was not continued yet.
+                (None, None) => {
+                    let bookmark = chain.scan().bookmark();
+                    marks.extend(bookmark.into_iter().flat_map(|bookmark| bookmark.marks.clone()));
+                }
+            }
+        }
+        let is_begun = !marks.is_empty() || !whole.is_empty();
+        let bookmark = (is_begun && ended < begun).then(|| Bookmark {
+            owner: self.scan.owner(),
+            marks,
+            whole_count: whole.len(),
+            whole: Arc::new(Mutex::new(whole)),
+        });
+        let tables: Vec<_> = parts.into_iter().filter_map(|part| part.table).collect();
+        if tables.is_empty() && !self.scan.has_partial() {
+            return Ok(Partial { bookmark, ..Partial::default() });
+        }
+        let stopped_at = bookmark.as_ref().map(Bookmark::digest);
+        let table = Table { is_partial: true, stopped_at, ..self.table(tables)? };
+        Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+    }
+
+    /// One table of the table that the scan continues and those of its chains.
+    fn table(&self, tables: Vec<Arc<Table>>) -> Result<Table> {
+        let oldest = tables.iter().map(|table| table.provenance.read_at).min();
+        let onto = self.scan.onto();
+        let mut provenance = self.scan.provenance();
+        provenance.read_at = oldest.unwrap_or(provenance.read_at);
+        if let Some(onto) = onto {
+            provenance.read_at = onto.provenance.read_at;
+            provenance.resumed_after_pages = onto.provenance.resumed_after_pages;
+        }
+        provenance.through =
+            tables.iter().flat_map(|table| table.provenance.through.clone()).collect();
+        let tables = onto.cloned().into_iter().chain(tables);
+        let table = Table::merged(tables, &self.scan.decode_settings().extra_columns, provenance)?;
+        let pages = table.merged.report.pages;
+        Ok(Table { provenance: super::table::Provenance { pages, ..table.provenance }, ..table })
+    }
+
+    /// The table of all chains, which are dropped.
+    fn merge(&self) -> Result<Table> {
+        let chains = take(&mut self.state.lock().chains);
+        let tables = chains.into_iter().filter_map(|chain| chain.complete().cloned()).collect();
+        self.table(tables).inspect_err(|error| self.state.lock().broken = Some(error.clone()))
+    }
+}
+
+impl WholeRead for ReadChains {
+    fn step(&self, deadline: Deadline, pace: Pace) -> BoxFuture<'_, Result<Step, ReadFailure>> {
+        Box::pin(self.next(deadline, pace))
+    }
+
+    fn pause(&self) {
+        let running = self.state.lock().running.take();
+        drop(running);
+    }
+
+    fn partial(&self) -> Result<Partial> {
+        let chains = self.state.lock().chains.clone();
+        self.joined(&chains, Vec::new())
+    }
+
+    fn chains(&self) -> Vec<Arc<CollectOnce>> {
+        self.state.lock().chains.clone()
+    }
+}
+
+impl Running {
+    fn start(&mut self, index: usize, chain: &Arc<CollectOnce>, deadline: Deadline, pages: u64) {
+        let spawner = Arc::clone(&chain.scan().client().settings().spawner);
+        let chain = Arc::clone(chain);
+        let step = move || {
+            let chain = Arc::clone(&chain);
+            async move { Delivery { step: Some(chain.step(deadline).await), chain } }
+        };
+        let task = BackgroundTask::start(&*spawner, step());
+        self.flying.push((index, task.as_ref().and_then(BackgroundTask::abort_handle), pages));
+        self.steps.push(Box::pin(async move {
+            let delivery = match task {
+                Some(task) => task.await,
+                // The process is exiting: runs the step in place.
+                None => Some(step().await),
+            };
+            let step = delivery.and_then(|mut delivery| delivery.step.take());
+            Stepped { index, deadline, step }
+        }));
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if self.step.is_some() {
+            self.chain.stop_prefetch();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            // Tasks and connections belong to the parent.
+            forget((take(&mut self.steps), take(&mut self.flying)));
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Running({} steps)", self.flying.len())
+    }
+}

@@ -1,0 +1,427 @@
+//! Scans of several chains: read concurrently, or page by page.
+
+use std::sync::atomic::AtomicBool;
+
+use super::gather::{bench, hours, points, scan, scan_with, service, while_set};
+use super::reads::next;
+use super::*;
+use crate::client::collect::{CollectOnce, Pace, Step};
+use crate::client::scan::Scan;
+use crate::client::split::Cut;
+use crate::client::table::{ReadFailure, Table};
+use crate::client::{ReadSettings, ScanInput};
+use crate::data::{AskedRange, AskedTime, Bookmark, QueryInput, RangeForm};
+use crate::http::test_server::Recorded;
+
+/// The chains, of two pages each: the service also has the hour at the end of a part.
+const PARTS: u64 = 4;
+
+/// The scan in parts of an hour, with these settings.
+fn wide_with(client: &Client, settings: ReadSettings) -> Scan {
+    let input = ScanInput::from(&scan(client));
+    let input = ScanInput { settings, split: Some(Cut::Parts(PARTS)), ..input };
+    input.scan(client).expect("a scan")
+}
+
+fn wide(client: &Client) -> Scan {
+    wide_with(client, ReadSettings::default())
+}
+
+fn limited(pages: u64) -> ReadSettings {
+    ReadSettings { max_pages: Some(pages), ..ReadSettings::default() }
+}
+
+fn sent(bench: &Bench) -> usize {
+    bench.server.other_requests().len()
+}
+
+fn is_later(request: &Recorded) -> bool {
+    request.raw.contains("cursor=")
+}
+
+/// The table as another process gets it, and its bookmark.
+fn carried(failure: ReadFailure) -> (Bookmark, Arc<Table>) {
+    let (bookmark, table) =
+        (failure.bookmark.expect("a bookmark"), failure.partial.expect("pages"));
+    let bookmark = Bookmark::from_bytes(&bookmark.to_bytes()).expect("its bytes");
+    let Table { merged, stopped_at, is_partial, provenance } = &*table;
+    let copy = Table::whole(merged.clone(), provenance.clone());
+    assert!(is_partial);
+    (bookmark, Arc::new(Table { stopped_at: *stopped_at, is_partial: true, ..copy }))
+}
+
+fn assert_same(one: &Table, other: &Table) {
+    let batch = |table: &Table| table.merged.points.batch().expect("columns");
+    assert_eq!(batch(one), batch(other));
+    assert_eq!((one.is_partial, one.stopped_at), (false, None));
+}
+
+#[tokio::test]
+async fn chains_are_merged_to_the_table_of_one() {
+    let bench = bench(|_| None).await;
+    let table = CollectOnce::new(wide(&bench.client)).table().await.expect("read");
+    assert_eq!(sent(&bench), 8);
+    let single = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
+    assert_same(&table, &single);
+    assert_eq!(table.provenance.query, single.provenance.query);
+    let report = &table.merged.report;
+    assert_eq!((report.pages, report.points_read, report.repeated), (8, 8, PARTS - 1));
+    assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (8, 0));
+    assert_eq!(bench.server.token_requests().len(), 1, "one token");
+    // The range of the whole counts, not that of a part.
+    assert_eq!(report.quality.outside_range, single.merged.report.quality.outside_range);
+}
+
+#[tokio::test]
+async fn each_site_line_and_part_is_a_chain() {
+    let bench = bench(|_| None).await;
+    let ids = |ids: &[&str]| ids.iter().map(ToString::to_string).collect();
+    let lists = scan_with(&bench.client, |input| {
+        (input.site, input.line) = (ids(&["A", "B", "A"]), ids(&["1", "2"]));
+    });
+    let scan = lists.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect("a scan");
+    assert_eq!(scan.chains().len(), 8);
+    CollectOnce::new(scan.clone()).table().await.expect("read");
+    let read = |request: &Recorded| {
+        scan.chains().iter().position(|query| request.raw.contains(query.wire())).expect("a chain")
+    };
+    let mut chains: Vec<_> = bench.server.other_requests().iter().map(read).collect();
+    chains.sort_unstable();
+    chains.dedup();
+    assert_eq!(chains, (0..8).collect::<Vec<_>>());
+    let many = ids(&["1"; 1]).into_iter().chain((0..6_000).map(|id| format!("l{id}"))).collect();
+    let many = scan_with(&bench.client, |input| input.line = many);
+    let error = many.with_parts(RangeForm::default(), Some(Cut::Parts(2))).expect_err("too many");
+    assert_eq!(error.kind(), Kind::QueryError);
+}
+
+#[tokio::test]
+async fn at_most_the_given_number_of_chains_is_read() {
+    let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
+    let bench = bench(|_| None).await;
+    CollectOnce::new(wide_with(&bench.client, one)).table().await.expect("read");
+    let order: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
+    assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3]);
+
+    let bench = super::gather::bench(|_| Some(Act::hang())).await;
+    let three = ReadSettings { concurrency: Some(3), ..ReadSettings::default() };
+    let collect = CollectOnce::new(wide_with(&bench.client, three));
+    let reading = tokio::spawn(async move { collect.table().await.map(drop) });
+    while sent(&bench) < 3 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(sent(&bench), 3);
+    reading.abort();
+}
+
+#[tokio::test]
+async fn the_first_pages_are_of_the_first_chain() {
+    let bench = bench(|_| None).await;
+    let collect = CollectOnce::new(wide(&bench.client));
+    let deadline = collect.scan().deadline();
+    let step = collect.paced_step(deadline, Pace::First).await.expect("a page");
+    assert!(matches!(step, Step::Page(progress) if progress.pages == 1 && !progress.done));
+    assert_eq!(sent(&bench), 1);
+    let partial = collect.partial().expect("merged").table.expect("a page");
+    assert_eq!(points(&partial), 1);
+    collect.table().await.expect("the rest");
+    assert_eq!(sent(&bench), 8, "the page is kept");
+}
+
+#[tokio::test]
+async fn after_an_error_each_chain_continues() {
+    let broken = Arc::new(AtomicBool::new(true));
+    let answer = while_set(&broken, |request| match (hours(request).0, is_later(request)) {
+        (1, true) => Some(Act::json(403, r#"{"error":"bad"}"#)),
+        (_, true) => Some(Act::hang()),
+        _ => None,
+    });
+    let bench = bench(answer).await;
+    let one = ReadSettings { concurrency: Some(2), ..ReadSettings::default() };
+    let collect = CollectOnce::new(wide_with(&bench.client, one));
+    let failure = collect.table().await.expect_err("part 1");
+    assert_eq!(failure.error.kind(), Kind::ScopeError);
+    assert_eq!(failure.bookmark.as_ref().map(Bookmark::pages), Some(2));
+    assert_eq!(failure.partial.as_deref().map(points), Some(2));
+    broken.store(false, Ordering::SeqCst);
+    let before = sent(&bench);
+    let table = collect.table().await.expect("the rest");
+    assert_eq!(sent(&bench) - before, 6, "no page is read again");
+    assert_eq!((points(&table), table.provenance.pages), (5, 8));
+}
+
+#[tokio::test]
+async fn another_process_continues_all_chains() {
+    let broken = Arc::new(AtomicBool::new(true));
+    // Part 0 is whole, part 1 stands after a page, the others were not begun.
+    let answer = while_set(&broken, |request| {
+        let fails = hours(request).0 == 1 && is_later(request);
+        fails.then(|| Act::json(403, r#"{"error":"bad"}"#))
+    });
+    let bench = bench(answer).await;
+    let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
+    let failure = CollectOnce::new(wide_with(&bench.client, one)).table().await;
+    let (bookmark, onto) = carried(failure.expect_err("part 1"));
+    assert_eq!((bookmark.pages(), points(&onto)), (3, 2));
+    broken.store(false, Ordering::SeqCst);
+
+    let before = sent(&bench);
+    let rest = wide(&bench.client).resume(bookmark.clone(), Some(onto.clone())).expect("its own");
+    let rest = CollectOnce::new(rest);
+    assert_eq!(rest.chains().len(), 3);
+    let table = rest.table().await.expect("the rest");
+    assert_eq!(sent(&bench) - before, 5, "no page is read again");
+    assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (8, 0));
+    let single = CollectOnce::new(scan(&bench.client)).table().await.expect("read");
+    assert_same(&table, &single);
+
+    let bare = wide(&bench.client).resume(bookmark.clone(), None).expect("its own");
+    let table = CollectOnce::new(bare.clone()).table().await.expect("the rest");
+    assert_eq!((table.provenance.pages, table.provenance.resumed_after_pages), (5, 3));
+    let pages = bare.pages().expect("chains");
+    let mut read = 0;
+    while let Some(page) = next(&pages).await.expect("read") {
+        read += 1;
+        assert_eq!(page.bookmark.map(|bookmark| bookmark.pages()), (read < 5).then_some(3 + read));
+    }
+    assert_eq!(read, 5);
+
+    let refused = |scan: &Scan, onto| scan.resume(bookmark.clone(), onto).expect_err("refused");
+    assert_eq!(refused(&scan(&bench.client), None).kind(), Kind::BookmarkError);
+    let halves = scan(&bench.client).with_parts(RangeForm::default(), Some(Cut::Parts(2)));
+    assert_eq!(refused(&halves.expect("parts"), None).kind(), Kind::BookmarkError);
+    let other = refused(&wide(&bench.client), Some(table));
+    assert_eq!(other.kind(), Kind::QueryError);
+}
+
+#[tokio::test]
+async fn a_failed_resumption_has_the_pages_of_both() {
+    let broken = Arc::new(AtomicBool::new(true));
+    let answer = while_set(&broken, |request| {
+        let fails = matches!((hours(request).0, is_later(request)), (1, true) | (2, false));
+        fails.then(|| Act::json(403, r#"{"error":"bad"}"#))
+    });
+    let bench = bench(answer).await;
+    let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
+    let scan = wide_with(&bench.client, one);
+    let failure = CollectOnce::new(scan.clone()).table().await.expect_err("part 1");
+    let (first, onto) = carried(failure);
+    let rest = scan.resume(first.clone(), Some(onto)).expect("its own");
+    let failure = CollectOnce::new(rest).table().await.expect_err("part 1 again");
+    let (second, onto) = carried(failure);
+    assert_eq!((first.pages(), second.pages(), points(&onto)), (3, 3, 2));
+    broken.store(false, Ordering::SeqCst);
+    let rest = scan.resume(second, Some(onto)).expect("its own");
+    let table = CollectOnce::new(rest).table().await.expect("the rest");
+    assert_eq!((points(&table), table.provenance.pages), (5, 8));
+}
+
+#[tokio::test]
+async fn p6_a_chain_without_its_cursor_begins_again_alone() {
+    let broken = Arc::new(AtomicBool::new(true));
+    let answer = while_set(&broken, |request| {
+        let fails = hours(request).0 == 1 && is_later(request);
+        fails.then(|| Act::json(400, r#"{"error":"bad"}"#))
+    });
+    let bench = bench(answer).await;
+    let one = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
+    let collect = CollectOnce::new(wide_with(&bench.client, one));
+    let failure = collect.table().await.expect_err("part 1");
+    assert_eq!(failure.error.kind(), Kind::CursorRejected);
+    assert_eq!(failure.partial.as_deref().map(|table| table.provenance.pages), Some(3));
+    let partial = collect.partial().expect("merged");
+    assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(2));
+    broken.store(false, Ordering::SeqCst);
+    let before = sent(&bench);
+    collect.table().await.expect("the rest");
+    assert_eq!(sent(&bench) - before, 6);
+}
+
+#[tokio::test]
+async fn a_cancelled_read_keeps_the_pages_of_each_chain() {
+    let broken = Arc::new(AtomicBool::new(true));
+    let answer = while_set(&broken, |request| is_later(request).then(Act::hang));
+    let bench = bench(answer).await;
+    let collect = Arc::new(CollectOnce::new(wide(&bench.client)));
+    let reading = {
+        let collect = Arc::clone(&collect);
+        tokio::spawn(async move { collect.table().await.map(drop) })
+    };
+    while sent(&bench) < 8 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        collect.partial().expect("merged").table.as_deref().map(points),
+        Some(4),
+        "during it"
+    );
+    reading.abort();
+    reading.await.expect_err("aborted");
+    broken.store(false, Ordering::SeqCst);
+    let partial = collect.partial().expect("merged");
+    assert_eq!(partial.bookmark.map(|bookmark| bookmark.pages()), Some(4));
+    collect.table().await.expect("the rest");
+    assert_eq!(sent(&bench), 12);
+}
+
+#[tokio::test]
+async fn max_pages_limits_the_pages_of_all_chains() {
+    let bench = bench(|_| None).await;
+    let input = ScanInput::from(&wide_with(&bench.client, limited(3)));
+    // Large pages, whose next ones would be prefetched.
+    let query = QueryInput { page_size: Some(1), ..input.query.clone() };
+    let collect =
+        CollectOnce::new(ScanInput { query, ..input }.scan(&bench.client).expect("a scan"));
+    for (requests, read) in [(3, 3), (6, 6)] {
+        let failure = collect.table().await.expect_err("eight pages");
+        assert_eq!(failure.error.kind(), Kind::PageLimitReached);
+        assert_eq!(
+            failure.error.context().message,
+            "max_pages=3 was reached and the read is not at its end"
+        );
+        assert_eq!(sent(&bench), requests);
+        let partial = failure.partial.expect("pages");
+        assert_eq!((partial.provenance.pages, partial.merged.report.points_read), (read, read));
+    }
+    assert_eq!(collect.table().await.expect("two pages").provenance.pages, 8);
+    assert_eq!(sent(&bench), 8);
+    let exact = CollectOnce::new(wide_with(&bench.client, limited(8)));
+    exact.table().await.expect("as many as allowed");
+}
+
+#[tokio::test]
+async fn p2_one_chain_continues_after_its_limit() {
+    let bench = bench(|_| None).await;
+    let input = ScanInput { settings: limited(2), ..ScanInput::from(&scan(&bench.client)) };
+    let collect = CollectOnce::new(input.scan(&bench.client).expect("a scan"));
+    for requests in [2, 4] {
+        let failure = collect.table().await.expect_err("five pages");
+        assert_eq!((failure.error.kind(), sent(&bench)), (Kind::PageLimitReached, requests));
+    }
+    assert_eq!(collect.table().await.expect("one page").provenance.pages, 5);
+}
+
+#[tokio::test]
+async fn b5_chains_never_exceed_the_allowance() {
+    let set = |settings: &mut ClientSettings| settings.daily_allowance = Some(5);
+    let bench = Bench::of(service(|_| None).await, set);
+    let failure = CollectOnce::new(wide(&bench.client)).table().await.expect_err("eight pages");
+    assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
+    assert_eq!((sent(&bench), bench.client.allowance().expect("memory").used), (5, 5));
+    let partial = failure.partial.expect("pages");
+    assert_eq!(partial.provenance.pages, 5, "all counted pages are kept");
+}
+
+#[tokio::test]
+async fn progress_is_of_all_chains() {
+    let bench = bench(|_| None).await;
+    let collect = CollectOnce::new(wide(&bench.client));
+    let deadline = collect.scan().deadline();
+    let mut pages = 0;
+    while let Step::Page(progress) = collect.step(deadline).await.expect("read") {
+        pages += 1;
+        assert_eq!((progress.pages, progress.points, progress.done), (pages, pages, pages == 8));
+        assert_eq!(progress.pages_expected, (pages == 8).then_some(8));
+    }
+    assert_eq!(pages, 8);
+    let again = CollectOnce::new(wide(&bench.client));
+    let Step::Page(progress) = again.step(deadline).await.expect("read") else { panic!("a page") };
+    assert_eq!(progress.pages_expected, Some(8), "as the first read had");
+}
+
+#[tokio::test]
+async fn pages_follow_one_chain_at_a_time() {
+    let bench = bench(|_| None).await;
+    let scan = wide(&bench.client);
+    let pages = scan.pages().expect("chains");
+    let mut bookmarks = Vec::new();
+    while let Some(page) = next(&pages).await.expect("read") {
+        assert_eq!(page.is_last, page.bookmark.is_none());
+        bookmarks.extend(page.bookmark);
+    }
+    let order: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
+    assert_eq!((order, bookmarks.len()), (vec![0, 0, 1, 1, 2, 2, 3, 3], 7));
+    for (read, bookmark) in (1..).zip(bookmarks) {
+        let pages = scan.resume(bookmark, None).expect("its own").pages().expect("chains");
+        let mut rest = 0;
+        while next(&pages).await.expect("read").is_some() {
+            rest += 1;
+        }
+        assert_eq!(read + rest, 8);
+    }
+    let limited = wide_with(&bench.client, limited(3)).pages().expect("chains");
+    for _ in 0..3 {
+        next(&limited).await.expect("read").expect("a page");
+    }
+    assert_eq!(next(&limited).await.expect_err("a limit").error.kind(), Kind::PageLimitReached);
+}
+
+#[tokio::test]
+async fn chains_are_read_without_tasks() {
+    let set = |settings: &mut ClientSettings| settings.spawner = Arc::new(|_| None);
+    let broken = Arc::new(AtomicBool::new(true));
+    let answer = while_set(&broken, |request| match hours(request) {
+        (0, _) => Some(Act::with_headers(403, &[], "")),
+        _ => Some(Act::hang()),
+    });
+    let bench = Bench::of(service(answer).await, set);
+    let collect = CollectOnce::new(wide(&bench.client));
+    collect.table().await.expect_err("refused, and the others hang");
+    broken.store(false, Ordering::SeqCst);
+    assert_eq!(collect.table().await.expect("read").provenance.pages, 8);
+}
+
+#[tokio::test]
+async fn r14_a_closed_client_ends_all_chains() {
+    let bench = bench(|_| Some(Act::hang())).await;
+    let collect = CollectOnce::new(wide(&bench.client));
+    let reading = tokio::spawn(async move { collect.table().await.map(drop) });
+    while bench.server.other_requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    bench.client.close();
+    let failure = reading.await.expect("no panic").expect_err("closed");
+    assert_eq!(failure.error.kind(), Kind::ClosedError);
+}
+
+#[tokio::test]
+async fn the_deadline_is_of_the_whole_read() {
+    let bench = bench(|request| is_later(request).then(Act::hang)).await;
+    let deadline = Some(Duration::from_millis(200));
+    let settings = ReadSettings { deadline, ..ReadSettings::default() };
+    let failure = CollectOnce::new(wide_with(&bench.client, settings)).table().await;
+    let failure = failure.expect_err("no second page arrives");
+    assert_eq!(failure.error.kind(), Kind::DeadlineExceeded);
+    assert_eq!(failure.bookmark.map(|bookmark| bookmark.pages()), Some(4));
+}
+
+#[tokio::test]
+async fn p12_a_bookmark_supplies_relative_bounds() {
+    let bench = bench(|_| None).await;
+    let asked = |start: &str, end: Option<&str>| {
+        let time = |text: &str| AskedTime::parse(text, None).expect("a time");
+        let range = AskedRange { start: Some(time(start)), end: end.map(time) };
+        let query = QueryInput { interval_seconds: Some(3_600), ..QueryInput::default() };
+        let input = ScanInput { query, ..ScanInput::default() };
+        input.scan_from_now(&bench.client, range, None).expect("a scan").value
+    };
+    let scan = asked("-11h", None);
+    let page = next(&scan.pages().expect("a chain")).await.expect("read").expect("a page");
+    let bookmark = Bookmark::from_bytes(&page.bookmark.expect("more").to_bytes()).expect("bytes");
+    bench.clock().advance(Duration::from_secs(7_200));
+    let later = asked("-11h", None);
+    assert_ne!(later.query(), scan.query());
+    let resumed = later.resume(bookmark.clone(), None).expect("the same form");
+    assert_eq!(resumed.query(), scan.query());
+    assert_eq!(resumed.decode_settings().start, scan.query().start());
+    for (start, end) in [("-12h", None), ("-11h", Some("now")), ("2026-11-01T03:00:00Z", None)] {
+        let error = asked(start, end).resume(bookmark.clone(), None).expect_err("another form");
+        assert_eq!(error.kind(), Kind::BookmarkError, "{start}");
+    }
+    let exact = QueryInput { ..scan.query().input().clone() };
+    let exact = ScanInput { query: exact, ..ScanInput::default() }.scan(&bench.client);
+    exact.expect("a scan").resume(bookmark, None).expect("equal values");
+}

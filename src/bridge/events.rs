@@ -1,0 +1,353 @@
+//! [`Events`]: what a call yields while it runs, log records and finished requests, in one queue.
+//!
+//! Handlers of `logging` and observers of requests are code of the user: they may wait, raise, or use
+//! siteline. So the core never calls them. The call's driver takes the events where no lock is held, on the
+//! thread or the event loop of the caller. It handles each event with the context variables of the call
+//! that caused it.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use pyo3::call::PyCallArgs;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use reqwest::header::HeaderMap;
+use tokio::sync::Notify;
+
+use crate::bridge::event_loop::EventLoop;
+use crate::bridge::logging::{LogRecord, lowest_level};
+use crate::bridge::observers::{Observers, trace_headers};
+use siteline_base::lock::Mutex;
+use siteline_core::fork::Owned;
+use siteline_core::http::RequestNote;
+
+/// Most events in a queue. A full one drops log records, so memory stays bounded while a handler hangs.
+const MOST: usize = 10_000;
+
+thread_local! {
+    /// The kinds of the events that this thread is handling.
+    static HANDLING: Cell<u8> = const { Cell::new(0) };
+}
+
+tokio::task_local! {
+    /// The origin of the future or step that runs on this thread, and of the tasks that it starts.
+    static ORIGIN: Arc<Origin>;
+}
+
+/// A call: where its events go, and what they need.
+pub(crate) struct Origin {
+    events: Weak<Events>,
+    /// The loop that awaits the call; `None` if a thread waits for it.
+    pub(crate) event_loop: Option<Arc<EventLoop>>,
+    context: Py<PyAny>,
+    /// `traceparent` and `tracestate` of its requests.
+    pub(crate) headers: Option<Arc<HeaderMap>>,
+    /// The level below which no logger wanted a record when the call began.
+    lowest: u8,
+    /// The kinds of events that it does not yield, because a handler of such events makes the call: it
+    /// would be called without end.
+    silenced: u8,
+}
+
+impl Origin {
+    pub(crate) fn current() -> Option<Arc<Self>> {
+        ORIGIN.try_with(Arc::clone).ok()
+    }
+
+    /// The origin and its loop, if a loop awaits the call.
+    pub(crate) fn awaited() -> Option<(Arc<Self>, Arc<EventLoop>)> {
+        let origin = Self::current()?;
+        let event_loop = Arc::clone(origin.event_loop.as_ref()?);
+        Some((origin, event_loop))
+    }
+
+    pub(crate) fn scope<F: Future>(
+        self: Arc<Self>,
+        future: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
+        ORIGIN.scope(self, future)
+    }
+
+    pub(crate) fn run<T>(self: Arc<Self>, step: impl FnOnce() -> T) -> T {
+        ORIGIN.sync_scope(self, step)
+    }
+
+    /// Calls a function with the context variables of the call; it is the first of the arguments. They are
+    /// copied, because another thread may be using them.
+    pub(crate) fn in_context<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: impl PyCallArgs<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let context = self.context.bind(py).call_method0(intern!(py, "copy"))?;
+        context.call_method1(intern!(py, "run"), arguments)
+    }
+
+    /// The queue for log records of this level, if they are wanted.
+    pub(super) fn log_queue(&self, level: u8) -> Option<Arc<Events>> {
+        let is_wanted = level >= self.lowest && self.silenced & LOGS == 0;
+        if is_wanted { self.events.upgrade() } else { None }
+    }
+
+    /// The queue for finished requests, unless an observer of requests makes the call.
+    pub(super) fn request_queue(&self) -> Option<Weak<Events>> {
+        (self.silenced & REQUESTS == 0).then(|| Weak::clone(&self.events))
+    }
+}
+
+const LOGS: u8 = 1;
+const REQUESTS: u8 = 2;
+
+pub(super) struct Event {
+    pub(super) origin: Arc<Origin>,
+    pub(super) what: What,
+}
+
+pub(super) enum What {
+    Log(LogRecord),
+    Request(Arc<Observers>, RequestNote),
+}
+
+impl Event {
+    fn kind(&self) -> u8 {
+        match self.what {
+            What::Log(_) => LOGS,
+            What::Request(..) => REQUESTS,
+        }
+    }
+
+    fn handle(self, py: Python<'_>) -> PyResult<()> {
+        let _handling = Handling::begin(self.kind());
+        match self.what {
+            What::Log(record) => record.emit(py, &self.origin),
+            What::Request(observers, note) => observers.notify(py, &self.origin, &note),
+        }
+    }
+}
+
+/// Marks that this thread handles events of a kind.
+pub(super) struct Handling(u8);
+
+impl Handling {
+    fn begin(kind: u8) -> Self {
+        Self(HANDLING.replace(HANDLING.get() | kind))
+    }
+
+    pub(super) fn requests() -> Self {
+        Self::begin(REQUESTS)
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        HANDLING.set(self.0);
+    }
+}
+
+/// The events of one call, or of the calls of one iterator with its prefetch.
+#[derive(Default)]
+pub(crate) struct Events {
+    queue: Mutex<VecDeque<Event>>,
+    pushed: Notify,
+    /// The origin of the latest call, until the end of the last one.
+    latest: Mutex<Option<Arc<Origin>>>,
+    /// Whose requests it made. It also notifies them of requests whose own call is over.
+    observers: Mutex<Vec<Arc<Observers>>>,
+    /// Whether no driver takes events any more: a task that the call left behind, or the traceback of its
+    /// exception, may keep the queue for long.
+    is_over: AtomicBool,
+    /// The kinds of events that wait for [`Events::handle_all`].
+    deferred: u8,
+}
+
+impl Events {
+    fn that_defer(deferred: u8) -> Self {
+        let mut events = Self::default();
+        events.deferred = deferred;
+        events
+    }
+
+    /// Begins a call on this thread, or on the event loop that runs in it.
+    ///
+    /// # Errors
+    /// The exception of a signal handler.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        event_loop: Option<Arc<EventLoop>>,
+    ) -> PyResult<Arc<Origin>> {
+        static COPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let origin = Arc::new(Origin {
+            events: Arc::downgrade(self),
+            event_loop,
+            context: COPY.import(py, "contextvars", "copy_context")?.call0()?.unbind(),
+            headers: trace_headers(py)?,
+            lowest: lowest_level(py)?,
+            silenced: HANDLING.get(),
+        });
+        // The old one is dropped after the lock is released, because that may run Python code.
+        let _old = self.latest.lock().replace(Arc::clone(&origin));
+        Ok(origin)
+    }
+
+    /// The origin of a step between two calls: that of the latest call. A step runs no Python code, because
+    /// its caller may not be able to raise the exception of a signal handler.
+    pub(crate) fn latest(&self) -> Option<Arc<Origin>> {
+        self.latest.lock().clone()
+    }
+
+    /// Also notifies these observers of requests whose own call is over.
+    pub(crate) fn remember(&self, observers: &Arc<Observers>) {
+        let mut known = self.observers.lock();
+        if !known.iter().any(|one| Arc::ptr_eq(one, observers)) {
+            known.push(Arc::clone(observers));
+        }
+    }
+
+    /// Adds an event; returns it if no driver will take it.
+    pub(super) fn push(&self, event: Event) -> Option<Event> {
+        let mut queue = self.queue.lock();
+        if self.is_over.load(Ordering::Relaxed) {
+            return Some(event);
+        }
+        if queue.len() < MOST || event.kind() != LOGS {
+            queue.push_back(event);
+        }
+        drop(queue);
+        self.pushed.notify_waiters();
+        None
+    }
+
+    /// Whether there are events that [`Events::handle`] takes now.
+    pub(crate) fn has_due(&self) -> bool {
+        let skipped = self.deferred | HANDLING.get();
+        self.queue.lock().iter().any(|event| event.kind() & skipped == 0)
+    }
+
+    /// Ends when there are such events.
+    pub(crate) async fn due(&self) {
+        loop {
+            let mut pushed = pin!(self.pushed.notified());
+            // Before the check, so that no event between the two is missed.
+            pushed.as_mut().enable();
+            if self.has_due() {
+                return;
+            }
+            pushed.await;
+        }
+    }
+
+    /// Handles the events on the thread of the caller, without a lock. Events that come meanwhile wait: a
+    /// read that is faster than its handlers must not keep the caller here.
+    ///
+    /// # Errors
+    /// The exception of a handler or an observer. The other events wait for the next call.
+    pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle_but(py, self.deferred)
+    }
+
+    /// As [`Events::handle`], with the deferred ones.
+    ///
+    /// # Errors
+    /// As [`Events::handle`].
+    pub(crate) fn handle_all(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle_but(py, 0)
+    }
+
+    fn handle_but(&self, py: Python<'_>, skipped: u8) -> PyResult<()> {
+        let skipped = skipped | HANDLING.get();
+        let count = self.queue.lock().len();
+        for _ in 0..count {
+            let Some(event) = self.take(skipped) else { break };
+            event.handle(py)?;
+        }
+        if skipped & REQUESTS != 0 {
+            return Ok(());
+        }
+        let observers = self.observers.lock().clone();
+        observers.iter().try_for_each(|one| one.notify_of_left(py))
+    }
+
+    fn take(&self, skipped: u8) -> Option<Event> {
+        let mut queue = self.queue.lock();
+        let place = queue.iter().position(|event| event.kind() & skipped == 0)?;
+        queue.remove(place)
+    }
+
+    /// After the last call: requests of which no observer was notified are left to any call of their client.
+    pub(crate) fn end(&self) {
+        let left = {
+            let mut queue = self.queue.lock();
+            self.is_over.store(true, Ordering::Relaxed);
+            std::mem::take(&mut *queue)
+        };
+        let _latest = self.latest.lock().take();
+        for Event { origin, what } in left {
+            if let What::Request(observers, note) = what {
+                observers.leave(origin, note);
+            }
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The outcome of a call after its events were handled. An exception of a handler replaces a value; an
+/// exception that ended the call stays.
+///
+/// # Errors
+/// Those two.
+pub(crate) fn after_events<T>(
+    py: Python<'_>,
+    handled: PyResult<()>,
+    outcome: PyResult<T>,
+) -> PyResult<T> {
+    match (outcome, handled) {
+        (Ok(value), handled) => handled.map(|()| value),
+        (Err(raised), handled) => {
+            handled.unwrap_or_else(|later| later.write_unraisable(py, None));
+            Err(raised)
+        }
+    }
+}
+
+/// A queue that several calls share, such as the steps of one read.
+#[derive(Default)]
+pub(crate) struct SharedEvents {
+    events: Owned<Arc<Events>>,
+    deferred: u8,
+}
+
+impl SharedEvents {
+    /// Observers of requests are notified by [`Events::handle_all`] only.
+    pub(crate) fn that_defer_requests() -> Self {
+        Self { events: Owned::default(), deferred: REQUESTS }
+    }
+
+    /// A forked child has its own: a thread that the child does not have may have locked the parent's.
+    pub(crate) fn get(&self) -> Arc<Events> {
+        let new = || Arc::new(Events::that_defer(self.deferred));
+        Arc::clone(self.events.get_or_init(new))
+    }
+
+    /// As [`Events::end`].
+    pub(crate) fn end(&self) {
+        if let Some(events) = self.events.get() {
+            events.end();
+        }
+    }
+}
+
+impl Drop for SharedEvents {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

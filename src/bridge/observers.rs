@@ -1,0 +1,243 @@
+//! Observers of the requests of a client: `on_request=`, and the instrument of `siteline.otel` that traces and
+//! counts. A finished request is an event of its call (see [`crate::bridge::events`]).
+//!
+//! A request whose call is over, because it was given up, is left to the next call of its client, or to
+//! `Client.close()`.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use jiff::Timestamp;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+
+use crate::bridge::events::{Event, Handling, Origin, What};
+use crate::convert::state::record;
+use siteline_base::lock::Mutex;
+use siteline_core::fork::Owned;
+use siteline_core::http::{Observer, Recipient, RequestNote};
+
+/// The headers of a call that is traced, as W3C Trace Context names them.
+const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
+
+/// The number of instruments: without any, a call has no trace headers.
+static INSTRUMENTS: AtomicUsize = AtomicUsize::new(0);
+/// Traces and counts the requests of all clients.
+static OF_ALL: Instrument = Instrument::none();
+
+/// An object of `siteline.otel`.
+struct Instrument {
+    object: Mutex<Option<Arc<Py<PyAny>>>>,
+    exists: AtomicBool,
+}
+
+impl Instrument {
+    const fn none() -> Self {
+        Self { object: Mutex::new(None), exists: AtomicBool::new(false) }
+    }
+
+    /// Returns the old one, which is dropped without the lock, because that may run Python code.
+    fn replace(&self, new: Option<Py<PyAny>>) -> Option<Arc<Py<PyAny>>> {
+        let mut object = self.object.lock();
+        INSTRUMENTS.fetch_add(usize::from(new.is_some()), Ordering::Relaxed);
+        INSTRUMENTS.fetch_sub(usize::from(object.is_some()), Ordering::Relaxed);
+        self.exists.store(new.is_some(), Ordering::Relaxed);
+        std::mem::replace(&mut *object, new.map(Arc::new))
+    }
+}
+
+type Left = VecDeque<(Arc<Origin>, RequestNote)>;
+
+/// The observers of the requests of one client.
+pub(crate) struct Observers {
+    me: Weak<Self>,
+    on_request: Option<Py<PyAny>>,
+    /// Traces and counts this client only.
+    instrument: Instrument,
+    /// Requests whose call is over, in the order in which they ended. A forked child leaves its parent's to
+    /// the parent.
+    left: Owned<Mutex<Left>>,
+}
+
+impl Observers {
+    pub(crate) fn new(on_request: Option<Py<PyAny>>) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            on_request,
+            instrument: Instrument::none(),
+            left: Owned::empty(),
+        })
+    }
+
+    /// The callable, for the garbage collector.
+    pub(crate) fn on_request(&self) -> Option<&Py<PyAny>> {
+        self.on_request.as_ref()
+    }
+
+    /// Whether the client has observers.
+    pub(crate) fn exist(&self) -> bool {
+        let instruments = [&self.instrument, &OF_ALL];
+        self.on_request.is_some()
+            || instruments.iter().any(|one| one.exists.load(Ordering::Relaxed))
+    }
+
+    /// Traces and counts this client with `instrument`, even if all clients have one; `None` ends that.
+    pub(crate) fn set_instrument(&self, instrument: Option<Py<PyAny>>) {
+        drop(self.instrument.replace(instrument));
+    }
+
+    /// The instrument that traces and counts its requests.
+    pub(crate) fn instrument(&self) -> Option<Arc<Py<PyAny>>> {
+        let own = self.instrument.object.lock().clone();
+        own.or_else(|| OF_ALL.object.lock().clone())
+    }
+
+    /// Keeps a request whose call is over.
+    pub(super) fn leave(&self, origin: Arc<Origin>, note: RequestNote) {
+        self.left.get_or_init(Mutex::default).lock().push_back((origin, note));
+    }
+
+    /// Notifies of the requests whose call is over; those that come meanwhile wait.
+    ///
+    /// # Errors
+    /// The exception of an observer.
+    pub(crate) fn notify_of_left(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(left) = self.left.get() else { return Ok(()) };
+        let count = left.lock().len();
+        let _handling = Handling::requests();
+        for _ in 0..count {
+            let next = left.lock().pop_front();
+            // Another thread may have taken it.
+            let Some((origin, note)) = next else { break };
+            self.notify(py, &origin, &note)?;
+        }
+        Ok(())
+    }
+
+    /// Notifies each observer, even if another one raises.
+    ///
+    /// # Errors
+    /// The first exception.
+    pub(super) fn notify(
+        &self,
+        py: Python<'_>,
+        origin: &Origin,
+        note: &RequestNote,
+    ) -> PyResult<()> {
+        let method = |it: Arc<Py<PyAny>>| it.bind(py).getattr(intern!(py, "request"));
+        let instrument = self.instrument().map(method).transpose()?;
+        let on_request = self.on_request.as_ref().map(|callable| callable.bind(py).clone());
+        let event = event(py, note)?;
+        let mut outcome = Ok(());
+        for observer in [instrument, on_request].into_iter().flatten() {
+            outcome = outcome.and(origin.in_context(py, (observer, &event)).map(drop));
+        }
+        outcome
+    }
+}
+
+impl Observer for Observers {
+    fn recipient(&self) -> Option<Recipient> {
+        let origin = Origin::current().filter(|_| self.exist())?;
+        let (queue, me) = (origin.request_queue()?, self.me.upgrade()?);
+        queue.upgrade()?.remember(&me);
+        let headers = origin.headers.clone();
+        let give = move |note| {
+            let event = Event { origin, what: What::Request(me, note) };
+            let left = match queue.upgrade() {
+                Some(events) => events.push(event),
+                None => Some(event),
+            };
+            if let Some(Event { origin, what: What::Request(me, note) }) = left {
+                me.leave(origin, note);
+            }
+        };
+        Some(Recipient { headers, give: Box::new(give) })
+    }
+}
+
+impl Drop for Observers {
+    fn drop(&mut self) {
+        self.set_instrument(None);
+    }
+}
+
+/// Traces and counts all clients with `instrument`; `None` ends that.
+#[pyfunction]
+#[pyo3(name = "_instrument", signature = (instrument))]
+fn instrument_all(instrument: Option<Py<PyAny>>) {
+    drop(OF_ALL.replace(instrument));
+}
+
+/// Adds `_instrument` with `setattr`, because `add_function` would list it in `__all__`.
+pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.as_any().setattr("_instrument", wrap_pyfunction!(instrument_all, module)?)
+}
+
+/// The trace headers of a call that begins on this thread.
+pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> {
+    static HEADERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if INSTRUMENTS.load(Ordering::Relaxed) == 0 {
+        return Ok(None);
+    }
+    let given = HEADERS.import(py, "siteline.otel", "_trace_headers")?.call0()?;
+    let mut headers = HeaderMap::new();
+    for name in TRACE_HEADERS {
+        let Ok(value) = given.get_item(name) else { continue };
+        let value: String = value.extract()?;
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    Ok(Some(headers).filter(|headers| !headers.is_empty()).map(Arc::new))
+}
+
+/// The fields of a `siteline.types.RequestEvent`.
+#[derive(Serialize)]
+struct RequestEvent<'a> {
+    kind: &'static str,
+    method: &'static str,
+    url: &'a str,
+    status: Option<u16>,
+    error: Option<String>,
+    started: Timestamp,
+    duration: f64,
+    bytes: u64,
+    points: Option<u64>,
+    attempt: u32,
+    reason: Option<&'a str>,
+    waited: f64,
+    feed: Option<&'a str>,
+    allowance_left: Option<u64>,
+    sent: bool,
+}
+
+/// The `siteline.types.RequestEvent` of a finished request.
+fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>> {
+    let error = match note.error {
+        Some(kind) => Some(kind.to_string()),
+        None => note.is_abandoned.then(|| "abandoned".to_owned()),
+    };
+    let event = RequestEvent {
+        kind: note.kind.name(),
+        method: note.kind.method(),
+        url: &note.url,
+        status: note.status,
+        error,
+        started: note.started,
+        duration: note.duration.as_secs_f64(),
+        bytes: note.bytes,
+        points: note.points,
+        attempt: note.attempt,
+        reason: note.reason.as_deref(),
+        waited: note.waited.as_secs_f64(),
+        feed: note.feed.as_deref(),
+        allowance_left: note.allowance_left,
+        sent: note.is_sent,
+    };
+    record(py, ("siteline._records.requests", "RequestEvent"), &event, [])
+}

@@ -1,0 +1,274 @@
+"""Reads of several sites, lines and parts of a range: one table, and the requests of its chains."""
+
+import asyncio
+import pickle
+import signal
+import threading
+
+import pytest
+import siteline
+from kit.ranges import SIX_HOURS
+from kit.waiting import wait_until
+from pandas.testing import assert_frame_equal
+
+LINES = {**SIX_HOURS, "line": ["L1", "L2"]}
+"""Two chains of two pages of 30 points, of which the second has six."""
+
+PAGES = 4
+
+
+def spent(client, read):
+    before = client.allowance.used
+    return read(), client.allowance.used - before
+
+
+def reads(client, lines, **change):
+    """The points of a read of each line, in the order of a table."""
+    tables = [client.read(**{**SIX_HOURS, "line": line, **change}) for line in lines]
+    return sorted(row for table in tables for row in table.records(named=True))
+
+
+# The result
+
+
+def test_lists_give_the_union_of_single_reads(client):
+    single, requests = spent(client, lambda: reads(client, ["L1", "L2"]))
+    table, wide = spent(client, lambda: client.read(**LINES))
+    assert sorted(table.records(named=True)) == single
+    assert (wide, table.report.pages) == (requests, PAGES)
+    assert (table.query.site, table.query.line) == (("S1",), ("L1", "L2"))
+    assert table.query.start == client.scan(**LINES).query.start
+    # What is missing is known as for one chain.
+    assert len(table.with_gaps()) == len(client.read(**SIX_HOURS).with_gaps())
+
+
+@pytest.mark.parametrize("given", [("L1", "L2", "L1"), {"L2", "L1"}, iter(["L1", "L2"])])
+def test_ids_are_any_iterable_and_count_once(client, given):
+    scan = client.scan(**{**SIX_HOURS, "line": given})
+    assert sorted(scan.query.line) == ["L1", "L2"]
+    assert spent(client, scan.collect)[1] == PAGES
+
+
+@pytest.mark.parametrize("name", ["site", "line"])
+def test_an_empty_list_is_refused(client, name):
+    with pytest.raises(siteline.errors.QueryError, match=rf"{name}= is empty\.\nLeave {name}= out"):
+        client.scan(**{**SIX_HOURS, name: []})
+
+
+def test_a_split_read_is_the_same_table(client):
+    whole = client.read(**SIX_HOURS)
+    for split in (3, "2h"):
+        table, requests = spent(client, lambda split=split: client.read(**SIX_HOURS, split=split))
+        # 24 points in each part: a page.
+        assert (requests, table.report.pages) == (3, 3)
+        assert_frame_equal(table.to_pandas(), whole.to_pandas())
+        assert table.query == whole.query
+        assert table.report.outside_range == 0
+    both = client.read(**LINES, split=2)
+    assert_frame_equal(both.to_pandas(), whole.to_pandas())
+    assert both.report.pages == 4
+
+
+def test_a_wide_read_cannot_have_a_store(client, tmp_path):
+    store = siteline.Store(tmp_path / "plant.siteline")
+    for wide in ({"line": ["L1", "L2"]}, {"split": 2}):
+        with pytest.raises(siteline.errors.QueryError, match="one site and line"):
+            client.scan(**{**SIX_HOURS, **wide}, store=store)
+    assert len(client.scan(**{**SIX_HOURS, "line": ["L1"]}, store=store).collect()) == 36
+
+
+def test_a_feed_has_one_line():
+    with pytest.raises(siteline.errors.QueryError, match="a feed has one line"):
+        siteline.Feed("f", line=["L1", "L2"], start="2026-11-01")
+    assert siteline.Feed("f", line=["L1"], start="2026-11-01").line == "L1"
+
+
+def test_scans_pickle_with_their_chains(sandbox, monkeypatch):
+    for name, value in sandbox.env().items():
+        monkeypatch.setenv(name, value)
+    scan = siteline.Client().scan(**LINES, split=2, concurrency=1)
+    again = pickle.loads(pickle.dumps(scan))
+    assert again.query == scan.query
+    assert again.collect().report.pages == 4
+    assert sandbox.stats.data_requests == 4
+
+
+# Requests
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 9])
+def test_concurrency_never_changes_the_pages(sandbox, concurrency):
+    client = sandbox.client()
+    client.read(**LINES, split=2, concurrency=concurrency, labels=False)
+    assert sandbox.stats.data_requests == client.allowance.used == 4
+
+
+def test_the_plan_has_each_chain(client):
+    scan = client.scan(**LINES)
+    assert [task.pages for task in client.plan(scan).tasks] == [None, None]
+    scan.collect()
+    assert client.plan(client.scan(**LINES)).pages == PAGES
+    assert client.plan(client.scan(**LINES, split=2)).pages == PAGES
+    assert client.plan(scan).pages == 0
+    assert len(client.plan(client.scan(**LINES, split=3)).tasks) == 6
+
+
+def test_pages_follow_one_chain_at_a_time(client):
+    pages = list(client.scan(**LINES).pages())
+    lines = [{row["line_id"] for row in page.records()} for page in pages]
+    assert lines == [{"L1"}, {"L1"}, {"L2"}, {"L2"}]
+    assert [page.is_last for page in pages] == [False, False, False, True]
+    assert [page.bookmark and page.bookmark.pages for page in pages] == [1, 2, 3, None]
+    for read, page in enumerate(pages[:-1], 1):
+        rest = client.scan(**LINES).resume(pickle.loads(pickle.dumps(page.bookmark)))
+        assert len(list(rest.pages())) == PAGES - read
+        assert rest.collect().report.resumed_after_pages == read
+    records, requests = spent(client, lambda: list(client.scan(**LINES).records()))
+    assert (len(records), requests) == (72, PAGES)
+
+
+def test_max_pages_is_of_the_whole_read(client):
+    scan = client.scan(**LINES, max_pages=3)
+    with pytest.raises(siteline.errors.PageLimitReached) as caught:
+        spent(client, scan.collect)
+    assert (client.allowance.used, caught.value.partial.report.pages) == (3, 3)
+    assert caught.value.bookmark.pages == 3
+    table, requests = spent(client, scan.collect)
+    assert (requests, len(table)) == (1, 72)
+    limited = client.scan(**LINES, max_pages=3).pages()
+    assert len([next(limited) for _ in range(3)]) == 3
+    with pytest.raises(siteline.errors.PageLimitReached):
+        next(limited)
+
+
+def test_the_allowance_is_never_exceeded(sandbox):
+    client = sandbox.client(daily_allowance=3)
+    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
+        client.read(**LINES, split=3)
+    assert sandbox.stats.data_requests == 3
+    assert caught.value.partial.report.pages == 3
+
+
+def test_progress_is_of_the_whole_read(client):
+    seen = []
+    client.read(**LINES, progress=seen.append)
+    assert [one.pages for one in seen] == [1, 2, 3, 4]
+    assert [one.done for one in seen] == [False, False, False, True]
+    assert (seen[-1].points, seen[-1].fraction) == (72, 1.0)
+
+
+# After a failure
+
+
+def failed(sandbox, client, read=2, **change):
+    """The error of a read whose requests are refused after so many pages."""
+    sandbox.fault(on="data", status=403, skip=read, times=99)
+    with pytest.raises(siteline.errors.SitelineError) as caught:
+        client.read(**{**LINES, "concurrency": 1, **change})
+    sandbox.clear_faults()
+    return caught.value
+
+
+def test_a_read_continues_after_an_error(sandbox):
+    client = sandbox.client()
+    error = failed(sandbox, client)
+    assert error.partial.report.pages == error.bookmark.pages == 2
+    assert {row["line_id"] for row in error.partial.records()} == {"L1"}
+    table, requests = spent(client, error.scan.collect)
+    assert (requests, len(table)) == (2, 72)
+
+
+@pytest.mark.parametrize("line", [["L1", "L2"], {"L2", "L1"}, ("L2", "L1")])
+@pytest.mark.parametrize("read", [1, 2, 3])
+def test_another_process_continues_all_chains(sandbox, line, read):
+    client = sandbox.client()
+    error = failed(sandbox, client, read)
+    bookmark, partial = pickle.loads(pickle.dumps((error.bookmark, error.partial)))
+    assert bookmark == error.bookmark
+    assert siteline.types.Bookmark.from_bytes(bookmark.to_bytes()) == bookmark
+    rest = client.scan(**{**LINES, "line": line}).resume(bookmark, onto=partial)
+    table, requests = spent(client, rest.collect)
+    assert (requests, table.report.pages, table.report.resumed_after_pages) == (4 - read, 4, 0)
+    assert_frame_equal(table.to_pandas(), client.read(**SIX_HOURS).to_pandas())
+    bare = client.scan(**{**LINES, "line": line}).resume(bookmark).collect()
+    assert (bare.report.pages, bare.report.resumed_after_pages) == (4 - read, read)
+
+
+def test_a_bookmark_is_for_its_chains_only(sandbox):
+    client = sandbox.client()
+    error = failed(sandbox, client)
+    for other in ({"line": "L1"}, {"line": ["L1", "L2", "L3"]}, {"split": 2}, {"page_size": 31}):
+        with pytest.raises(siteline.errors.BookmarkError, match="another query"):
+            client.scan(**{**LINES, **other}).resume(error.bookmark)
+    whole = client.read(**LINES)
+    with pytest.raises(siteline.errors.QueryError, match="onto="):
+        client.scan(**LINES).resume(error.bookmark, onto=whole)
+
+
+@pytest.mark.parametrize("wide", [{"line": "L1"}, {"line": ["L1", "L2"]}])
+def test_a_bookmark_supplies_relative_bounds(sandbox, wide):
+    client = sandbox.client()
+    asked = {**SIX_HOURS, **wide, "start": "-6h", "end": None, "page_size": 9}
+    error = failed(sandbox, client, **asked)
+    sandbox.clock.advance("1h")
+    again = client.scan(**asked)
+    assert again.query != error.scan.query
+    rest = again.resume(error.bookmark, onto=error.partial)
+    assert rest.query == error.scan.query
+    assert_frame_equal(rest.to_pandas(), error.scan.to_pandas())
+    for other in ({"start": "-7h"}, {"end": "now"}, {"page_size": 8}):
+        with pytest.raises(siteline.errors.BookmarkError):
+            client.scan(**{**asked, **other}).resume(error.bookmark)
+
+
+def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", hang=True, skip=2, times=99)
+    scan = client.scan(**LINES)
+    main = threading.main_thread().ident
+
+    def interrupt():
+        # Both first pages have come, and both second ones are awaited.
+        wait_until(lambda: sandbox.stats.data_requests == 4)
+        wait_until(lambda: client.allowance.used == 4)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    helper = threading.Thread(target=interrupt)
+    helper.start()
+    with pytest.raises(KeyboardInterrupt):
+        scan.collect()
+    helper.join()
+    sandbox.clear_faults()
+    table, requests = spent(client, scan.collect)
+    assert (requests, len(table)) == (2, 72)
+
+
+def test_a_cancelled_task_keeps_the_pages(sandbox):
+    async def main():
+        async with sandbox.async_client() as client:
+            sandbox.fault(on="data", hang=True, skip=2, times=99)
+            scan = client.scan(**LINES)
+            task = asyncio.create_task(scan.collect())
+            while client.allowance.used < 4:
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            sandbox.clear_faults()
+            before = client.allowance.used
+            table = await scan.collect()
+            return len(table), client.allowance.used - before
+
+    assert asyncio.run(main()) == (72, 2)
+
+
+def test_callers_share_the_chains(client):
+    scan = client.scan(**LINES)
+    tables = []
+    threads = [threading.Thread(target=lambda: tables.append(scan.collect())) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(tables), len({id(table) for table in tables})) == (5, 1)
+    assert client.allowance.used == PAGES
