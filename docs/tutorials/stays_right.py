@@ -27,7 +27,7 @@ print(first)
 # Seven days are read. All but the newest are *settled*: they were read after their lateness, which is a day.
 
 # %%
-store.coverage("line-1", now=sandbox.clock.now()).plot(tz="Europe/Berlin")
+siteline.plots.coverage(store.coverage("line-1", now=sandbox.clock.now()), tz="Europe/Berlin")
 
 # %% [markdown]
 # ## Two weeks of nights

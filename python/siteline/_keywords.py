@@ -7,7 +7,7 @@ import inspect
 from inspect import CO_COROUTINE, CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from siteline.errors import ConfigError, CredentialError, QueryError, SitelineError
 
@@ -26,6 +26,9 @@ _NAMES = {
     "line": ("lineid", "lines"),
     "start": ("from", "since", "begin", "starttime", "startdate"),
     "end": ("to", "until", "stop", "endtime", "enddate"),
+    "machine": ("machineid", "machines"),
+    "device": ("deviceid", "devices"),
+    "tag": ("tagid", "tagguid", "tags"),
     "tz": ("timezone", "zone"),
     "interval": (
         *("aggregationintervalseconds", "intervalseconds", "bucket", "freq", "frequency"),
@@ -147,27 +150,14 @@ _START = (
 )
 
 
-@overload
-def explained(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
-@overload
-def explained(
-    function: None = None, /, **others: str
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]: ...
-def explained(function: Any = None, /, **others: str) -> Any:
-    """Explain the wrong arguments of a function.
-
-    The error for a wrong keyword names the right one, and the error for a value of a wrong type
-    names the parameter and the types that it accepts. A private key is refused where no key
-    belongs, because errors and logs quote other values.
+def explained(**others: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Explain the wrong arguments of a constructor, with further names that users may try.
 
     Args:
-        function: A function, a method or a constructor.
-        others: Names that users may try, and what to write instead. A name that resembles
-            a keyword needs no entry.
+        others: The names, and what to write instead. A name that resembles a keyword needs no
+            entry.
     """
-    if function is None:
-        return functools.partial(_explained_with, others=others)
-    return _explained_with(function, {})
+    return functools.partial(_explained_with, others=others)
 
 
 def strict(function: _T) -> _T:
@@ -180,7 +170,12 @@ def strict(function: _T) -> _T:
 
 
 def explain(cls: _T) -> _T:
-    """Explain the wrong arguments of the public methods that a class of siteline defines."""
+    """Explain the wrong arguments of the public methods that a class of siteline defines.
+
+    The error for a wrong keyword names the right one, and the error for a value of a wrong type
+    names the parameter and the types that it accepts. A private key is refused where no key
+    belongs, because errors and logs quote other values.
+    """
     if not cls.__module__.startswith("siteline."):
         return cls
     for name, member in list(vars(cls).items()):

@@ -165,6 +165,9 @@ class _Settings(Replaceable):
         until it expires. The new key must be enrolled by then. A pickle of the client has the new
         credential.
 
+        Args:
+            credential: The new credential.
+
         Raises:
             ConfigError: The credential has another subject, which needs another client.
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from siteline._core import FeedHandle
 from siteline._escape import escaped
-from siteline._keywords import explained
 from siteline._patching import Replaceable
 from siteline._times import iso
 
@@ -76,7 +75,6 @@ class Feed(Replaceable):
 
     __slots__ = ("_handle", "_parts")
 
-    @explained
     def __init__(
         self,
         name: str,

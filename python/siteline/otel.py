@@ -65,8 +65,14 @@ def instrument(
 ) -> None:
     """Trace and count the requests of a client; without one, of all clients of this process.
 
-    A client that has its own instrumentation is not told to that of all. The providers are those
-    that are given, else the global ones. Called again, it replaces what was there.
+    A client with its own instrumentation is not part of that of all clients. A second call
+    replaces the first.
+
+    Args:
+        client: The client. Without one, the instrumentation is for all clients of this process,
+            made before or later.
+        tracer_provider: Where spans go. By default the global provider.
+        meter_provider: Where metrics go. By default the global provider.
 
     Spans have the attributes of the conventions for HTTP, and ``siteline.request.kind``,
     ``siteline.feed``, ``siteline.points``, ``siteline.retry.reason`` and ``siteline.retry.wait``.
@@ -87,7 +93,11 @@ def instrument(
 
 @strict
 def uninstrument(client: Client | AsyncClient | None = None) -> None:
-    """End what :func:`instrument` with the same argument began."""
+    """End the instrumentation of :func:`instrument` with the same argument.
+
+    Args:
+        client: The client, or ``None`` for all clients.
+    """
     _doors.instrument(client, None)
 
 

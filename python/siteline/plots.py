@@ -50,7 +50,7 @@ class Plot:
     __slots__ = ("__weakref__", "_drawing", "_frame")
 
     def __init__(self, drawing: Drawing, frame: Callable[[], pd.DataFrame]) -> None:
-        """Wrap a drawing; made by the methods ``plot()`` and the functions of this module."""
+        """Wrap a drawing. Methods and functions named ``plot`` make plots."""
         self._drawing = drawing
         self._frame = frame
 
@@ -72,8 +72,9 @@ class Plot:
     def svg(self, *, standalone: bool = True) -> str:
         """Return the SVG.
 
-        - ``standalone``: as a file of its own, or for ``<img>``: dark text, light where the reader
-          prefers dark. Otherwise for pasting into a page, whose text colour it takes
+        Args:
+            standalone: For a file or ``<img>``: dark text, and light text if the reader prefers a
+                dark page. Otherwise for a page, whose text colour it has.
 
         >>> scan.collect().plot().svg(standalone=False)[:4]
         '<svg'
@@ -83,8 +84,14 @@ class Plot:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the SVG to a file whose name ends with ``.svg``, whole or not at all.
 
-        A file of this name is replaced. Raises :class:`QueryError` for another suffix, ``OSError``
-        where it cannot be written: a file that was there is then still there.
+        A file of this name is replaced.
+
+        Args:
+            path: The path of the file.
+
+        Raises:
+            QueryError: The name has another suffix.
+            OSError: It cannot be written. An existing file is unchanged.
         """
         target = Path(path)
         if target.suffix.lower() != ".svg":
@@ -158,16 +165,21 @@ def coverage(
 ) -> Plot:
     """Draw which days of many feeds are settled, may still change, or were never read.
 
-    A row for each feed, a cell for each day (for several days where there are many), each part of a
-    cell in the colour of its state (:class:`CoverageWindow`).
-
-    - ``tz``: whose days they are: a name of the IANA database, or a ``ZoneInfo``
-    - ``rows``: at most so many feeds; the picture says how many more there are
+    There is a row for each feed and a cell for each day, or for several days if there are many.
+    The parts of a cell have the colour of their state (:class:`CoverageWindow`).
 
     The frame has a row for each feed, day and state: ``feed``, ``day`` (its start, in the zone),
     ``state`` (as of a window, or ``"read, empty"``), ``share`` of the day.
 
-    Raises :class:`QueryError` without a feed, and for a zone, ``width`` or ``rows`` that is none.
+    Args:
+        coverages: One coverage, or several.
+        tz: The zone of the days: a name of the IANA database, or a ``ZoneInfo``.
+        title: The title of the plot.
+        width: The width in pixels, from 400 to 4,000.
+        rows: The most feeds. The plot says how many more there are.
+
+    Raises:
+        QueryError: There is no feed, or a value is wrong.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -195,16 +207,23 @@ def lateness(
     width: int = 900,
     panels: int = 12,
 ) -> Plot:
-    """Draw how late the points of feeds come: the share that has come by each delay.
+    """Draw how late the points of feeds arrive: the share that has arrived by each delay.
 
-    A panel for each feed: a curve of its points and one of their revisions, with its lateness as a
-    line, the suggested one where the data show it, and the time after which nothing was looked at.
-    A feed of which hardly anything was read twice has no curve, and the picture says so.
-
-    - ``panels``: at most so many feeds; the picture says how many more there are
+    There is a panel for each feed. It has a curve of its points and one of their revisions. Lines
+    show its lateness, the suggested lateness if the data suggest one, and the time after which
+    nothing was read again. A feed without two reads of the same range has no curve.
 
     The frame has a row for each step of the curves: ``feed``, ``kind`` (``"points"`` or
-    ``"revisions"``), ``delay``, and ``share``, of what came by then, from 0 to 1.
+    ``"revisions"``), ``delay``, and ``share``, which had arrived by then, from 0 to 1.
+
+    Args:
+        latenesses: One lateness, or several.
+        title: The title of the plot.
+        width: The width in pixels, from 400 to 4,000.
+        panels: The most feeds. The plot says how many more there are.
+
+    Raises:
+        QueryError: There is no feed, or a value is wrong.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")
@@ -235,25 +254,27 @@ def allowance(
 ) -> Plot:
     """Draw the requests of the last days, who spent them, and what is left of today's allowance.
 
-    - ``known``: ``client.allowance``: what the ledger has counted today, with its limit and the end
-      of the day
-    - ``stores``: a :class:`Store`, or several: how many pages each of their feeds has read on each
-      day. That is what is known of the days before today, whose count the ledger has not kept
-    - ``plan``: ``client.plan(feeds, store)``: what it expects is drawn on top of today, and what it
-      reserves for windows that become due before the day ends
-    - ``now``: the time, by default that of the plan, for the pace: what the day would have at its
-      end if its rest were as its beginning, and when the limit would be reached. Jobs that come
-      once a day have no pace; a plan says what they will need. None in the first hour of a day
-
-    Today's part that no feed of the stores accounts for (repeats of a failed request, scans, other
-    programs of the integration) is drawn as such. Nothing is estimated where nothing is known: the
-    picture says what is not.
+    The part of today that no feed of the stores explains, such as retries, scans and other
+    programs of the integration, is a part of its own.
 
     The frame has a row for each day and part: ``day`` (its start, UTC), ``part`` (a feed's name, or
-    what else is drawn), ``kind`` (``"read"``, ``"other"``, ``"planned"``, ``"reserved"`` or
-    ``"pace"``: what the rest of the day would add), and ``requests``.
+    the name of another part), ``kind`` (``"read"``, ``"other"``, ``"planned"``, ``"reserved"`` or
+    ``"pace"``), and ``requests``.
 
-    Raises :class:`QueryError` for a ``now`` that is not in the day of ``known``.
+    Args:
+        known: ``client.allowance``: the count of today, its limit and the end of the day.
+        stores: A :class:`Store`, or several. Their pages of each day are the only record of the
+            days before today.
+        plan: ``client.plan(feeds, store)``. Its pages are drawn on top of today, with the pages
+            that it reserves for windows that become due today.
+        now: The time, by default that of the plan, for the pace: the count at the end of the day if
+            the rest of the day is like its beginning. The first hour of a day has no pace.
+        days: The number of days, from 1 to 366.
+        title: The title of the plot.
+        width: The width in pixels, from 400 to 4,000.
+
+    Raises:
+        QueryError: ``now`` is not in the day of ``known``, or a value is wrong.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")

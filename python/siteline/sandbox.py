@@ -533,7 +533,11 @@ class Sandbox(OfThisProcess):
         return self._handle.certificate(name, lifetime, begins, options).encode()
 
     def unregister(self, name: str) -> None:
-        """Makes all certificates of a name invalid, and the tokens that are bound to them."""
+        """Makes all certificates of a name invalid, and the tokens that are bound to them.
+
+        Args:
+            name: The name that :meth:`certificate` got.
+        """
         self._handle.unregister(name)
 
     def enroll(
@@ -555,15 +559,28 @@ class Sandbox(OfThisProcess):
         return self._handle.enroll(_json_text(public_jwk), given)
 
     def approve(self, subject: str) -> None:
-        """Approves an integration of a sandbox with ``approved=False``."""
+        """Approves an integration of a sandbox with ``approved=False``.
+
+        Args:
+            subject: The subject that :meth:`enroll` returned.
+        """
         self._handle.approve(subject)
 
     def revoke(self, subject: str) -> None:
-        """Revokes the approval: there are no new tokens, and earlier ones are invalid."""
+        """Revokes the approval: there are no new tokens, and earlier ones are invalid.
+
+        Args:
+            subject: The subject that :meth:`enroll` returned.
+        """
         self._handle.revoke(subject)
 
     def replace_key(self, subject: str, public_jwk: Mapping[str, Any] | str) -> None:
-        """Replaces the enrolled public key. Earlier tokens stay valid."""
+        """Replaces the enrolled public key. Earlier tokens stay valid.
+
+        Args:
+            subject: The subject that :meth:`enroll` returned.
+            public_jwk: The new key, as for :meth:`enroll`.
+        """
         self._handle.replace_key(subject, _json_text(public_jwk))
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from siteline import _labels, _series
 from siteline._core import StoreHandle
 from siteline._escape import escaped
-from siteline._keywords import explained
 from siteline._patching import Replaceable
 from siteline._records.coverage import Coverage
 from siteline._records.lateness import Lateness
@@ -75,7 +74,6 @@ class Store(Replaceable):
 
     __slots__ = ("_handle", "_labels", "_tz")
 
-    @explained
     def __init__(
         self,
         path: str | PathLike[str],
@@ -104,7 +102,6 @@ class Store(Replaceable):
         """The feeds as the store knows them, by name, sorted."""
         return {name: Feed._of(handle) for name, handle in self._handle.feeds().items()}
 
-    @explained
     def read(
         self,
         feed: Feed | str,
@@ -165,7 +162,6 @@ class Store(Replaceable):
             feed, (start, end), tz, picked, final, as_of, None, withdrawn, unread, labels
         )
 
-    @explained
     def changes(
         self,
         feed: Feed | str,
@@ -216,6 +212,9 @@ class Store(Replaceable):
     def series(self, feed: Feed | str | None = None) -> Table:
         """Return the series of a feed, or of all feeds, that have any point in the store.
 
+        Args:
+            feed: The feed or its name. By default all feeds.
+
         Raises:
             StoreError: for an unknown feed.
 
@@ -252,7 +251,6 @@ class Store(Replaceable):
         frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
         return Table(frame, tz, labels)
 
-    @explained
     def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:
         """Return which windows of a feed were read, and how final they are.
 
@@ -265,22 +263,26 @@ class Store(Replaceable):
         """
         return Coverage._of(self._handle.coverage(_name(feed), now, self._tz))
 
-    @explained
     def lateness(self, feed: Feed | str) -> Lateness:
         """Return how late points and revisions arrived, and the lateness that this suggests.
+
+        Args:
+            feed: The feed or its name.
 
         Raises:
             StoreError: for an unknown feed.
         """
         return Lateness._of(self._handle.lateness(_name(feed)))
 
-    @explained
     def redefine(self, feed: Feed) -> None:
         """Keep a feed under another definition from now on.
 
         Times, page size and window may change, and the start may become earlier. A later start is
         :meth:`forget`. Unfinished chains are given up, and their ranges are read again, unless only
         the start changes.
+
+        Args:
+            feed: The new definition.
 
         Raises:
             FeedChanged: if the query or the start may not change so; the message names the
@@ -291,7 +293,6 @@ class Store(Replaceable):
             raise QueryError("feed= is a siteline.Feed: the new definition.")
         self._handle.redefine(feed._handle)
 
-    @explained
     def forget(
         self, feed: Feed | str, before: _Time, *, progress: _StoreProgressArg = False
     ) -> Freed:
@@ -328,7 +329,6 @@ class Store(Replaceable):
         with self._reported("forget", progress) as report:
             return Freed._restore(self._handle.forget(name, before, self._tz, report))
 
-    @explained
     def compact(
         self,
         feed: Feed | str | Iterable[Feed | str] | None = None,
@@ -367,7 +367,6 @@ class Store(Replaceable):
         with self._reported("compact", progress) as report:
             return Freed._restore(self._handle.compact(names, report))
 
-    @explained
     def backup(
         self,
         path: str | PathLike[str],
@@ -391,7 +390,6 @@ class Store(Replaceable):
         with self._reported("copy", progress) as report:
             self._handle.backup(path, share, report)
 
-    @explained
     def check(self, *, progress: _StoreProgressArg = False) -> None:
         """Read everything and compare it with its checksums.
 
@@ -409,6 +407,9 @@ class Store(Replaceable):
         """Return the state that was last applied for a feed: a store is a :class:`StoreTarget`.
 
         Opaque, and as secret as a bookmark. ``None`` for an unknown feed.
+
+        Args:
+            feed: The feed or its name.
         """
         return self._handle.state(_name(feed))
 
@@ -416,6 +417,11 @@ class Store(Replaceable):
         """Store a page of a sync and its state in one transaction.
 
         For a target of yours that also keeps a store, and for ``sync_pages()``.
+
+        Args:
+            feed: The feed or its name.
+            page: The page, or ``None`` for the state only.
+            state: The state that came with the page.
 
         Returns:
             The points that were inserted, revised, unchanged and withdrawn.

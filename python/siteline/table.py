@@ -236,7 +236,12 @@ class Table(Replaceable):
         return frames.to_polars(self._stream(tz, labels), ids)
 
     def to_arrow(self, *, tz: str | tzinfo | None = None, labels: Labels | None = None) -> pa.Table:
-        """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded."""
+        """Return a ``pyarrow.Table``. Ids and labels are dictionary-encoded.
+
+        Args:
+            tz: The zone of times. By default that of the table.
+            labels: The names of series. By default those of the table.
+        """
         from siteline import frames
 
         return frames.to_arrow(self._stream(tz, labels))
@@ -268,6 +273,9 @@ class Table(Replaceable):
 
         A file of this name is replaced. The rows of a store are written batch after batch.
 
+        Args:
+            path: The path of the file.
+
         >>> scan.collect().to_parquet("points.parquet")
         """
         from siteline import _files
@@ -278,6 +286,9 @@ class Table(Replaceable):
         """Write CSV to a file, whole or not at all, or to an open text file.
 
         Times are ISO 8601 in the zone of the table; a null is an empty field.
+
+        Args:
+            target: The path of the file, or an open text file.
         """
         from siteline import _files
 
@@ -326,7 +337,11 @@ class Table(Replaceable):
         return self._dicts(self._shown(None) if self.kind == "series" else None)
 
     def head(self, n: int = 5) -> Table:
-        """Return the first rows."""
+        """Return the first rows.
+
+        Args:
+            n: The number of rows.
+        """
         return self._made(self._handle.first(n))
 
     def _made(self, handle: Frame, tz: str | None = None) -> Table:

@@ -106,6 +106,9 @@ class Clock(OfThisProcess):
 
         An administrator who corrects a machine's clock does the same. On the clock of a sandbox,
         the service's time jumps.
+
+        Args:
+            by: The step.
         """
         self._handle.step(by)
 

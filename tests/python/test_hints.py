@@ -5,7 +5,7 @@ import re
 
 import pytest
 import siteline
-from kit.ranges import DAY, SIX_HOURS
+from kit.ranges import SIX_HOURS
 
 URL = "https://customer.example.com"
 NONE = re.escape("None (is an environment variable unset?)")

@@ -45,7 +45,7 @@ def test_each_day_of_a_feed_is_a_cell_in_the_colour_of_its_state(sandbox, store)
 def test_days_are_those_of_the_zone(sandbox, store):
     sandbox.client().sync(make_feed(start="2026-11-10T00:00Z"), store)
     coverage = store.coverage("line-2", now=sandbox.clock.now())
-    frame = coverage.plot(tz="Europe/Berlin").to_pandas()
+    frame = siteline.plots.coverage(coverage, tz="Europe/Berlin").to_pandas()
     assert str(frame["day"].dt.tz) == "Europe/Berlin"
     assert {at.hour for at in frame["day"]} == {0}
     first = frame[frame["day"] == frame["day"].min()]

@@ -32,21 +32,27 @@ def doctor(
     enrolled_jwk: Mapping[str, Any] | str | PathLike[str] | None = None,
     store: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
 ) -> Diagnosis:
-    """Look for what is wrong, in the order of cause: a :class:`Diagnosis`.
+    """Check settings, key, ledger, connection, service and stores, causes before their effects.
 
-    It works where a client cannot even be made. It sends at most one token request, one discovery
-    request and one request for a page; each is sent once and counted as always. It makes no file
-    beside the ledger that a request is counted in, and changes none.
+    It works even if no client can be made. It sends at most one token request, one discovery
+    request and one request for a page, each once and counted as usual. Except for the ledger that
+    counts these requests, it makes and changes no file. A signer and a ``password_command`` run as
+    for a client. A fault is a check that failed, not an exception.
 
-    - ``client``: whose settings, ledger and token are looked at; ``None`` takes those of
-      ``profile``, else those of :class:`Client` without arguments
-    - ``offline``: open no connection
-    - ``enrolled_jwk``: the public key that was enrolled, as a ``dict`` or the path of its file; it
-      is compared with the key
-    - ``store``: the path of a store to look at, or several
+    Args:
+        client: The client whose settings, ledger and token are checked. ``None`` uses ``profile``,
+            or the settings of :class:`Client` without arguments.
+        profile: The name of a profile, instead of a client.
+        offline: Open no connection.
+        enrolled_jwk: The public key that was enrolled, as a ``dict`` or the path of its file. It is
+            compared with the key.
+        store: The path of a store to check, or several.
 
-    What is wrong is a check that failed, not an exception. A signer and a ``password_command`` are
-    run, as for a client.
+    Returns:
+        A :class:`Diagnosis`.
+
+    Raises:
+        ConfigError: ``client`` and ``profile`` are both given.
 
     >>> diagnosis = siteline.doctor(client)
     >>> diagnosis.ok, diagnosis.first_fail

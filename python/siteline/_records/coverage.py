@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from siteline._core import FeedHandle, StateHandle
@@ -191,24 +191,22 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
 
         return coverage_svg.document(self)
 
-    def plot(
-        self, *, tz: str | tzinfo = "UTC", title: str | None = None, width: int = 900
-    ) -> "Plot":
-        """Draw a cell for each day, in the colours of the states.
+    def plot(self) -> "Plot":
+        """Draw a cell for each day in UTC, in the colours of the states.
 
-        Of several feeds together, and in more detail: :func:`siteline.plots.coverage`. The calendar
-        of one feed, a row for each month, is :meth:`to_svg`.
+        :func:`siteline.plots.coverage` draws several feeds, in another zone or size. The calendar
+        of one feed, with a row for each month, is :meth:`to_svg`.
 
         >>> store = siteline.Store("plant.siteline")
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
         >>> _ = client.sync(feed, store)
-        >>> store.coverage("line-2", now=sandbox.clock.now()).plot(tz="Europe/Berlin")
+        >>> store.coverage("line-2", now=sandbox.clock.now()).plot()
         <Plot Coverage of line-2>
         """
         from siteline import plots
 
-        return plots.coverage(self, tz=tz, title=title, width=width)
+        return plots.coverage(self)
 
     def __repr__(self) -> str:
         """Print the calendar."""

@@ -30,7 +30,11 @@ class Discovery(Mapping[str, Any]):
 
     @strict
     def __init__(self, raw: bytes) -> None:
-        """Parse the body, which the client has checked to be one JSON object."""
+        """Parse a body.
+
+        Args:
+            raw: The bytes of one JSON object.
+        """
         self._raw = bytes(raw)
         self._parsed: dict[str, Any] | None = json.loads(self._raw)
 
@@ -57,6 +61,9 @@ class Discovery(Mapping[str, Any]):
 
         A removed resource does not exist any more, or is no longer authorised. The order of members
         and of the items of lists does not count.
+
+        Args:
+            earlier: The earlier response, or its JSON object.
 
         >>> resources = client.discover()
         >>> resources.diff(siteline.types.Discovery(resources.raw))

@@ -174,10 +174,10 @@ class Lateness(FrozenRecord):
         """The suggestion and its reason, as text."""
         return self._assess()[1]
 
-    def plot(self, *, title: str | None = None, width: int = 900) -> "Plot":
+    def plot(self) -> "Plot":
         """Draw the share that has arrived by each delay, with the lateness as a line.
 
-        Of several feeds together: :func:`siteline.plots.lateness`, which has the details.
+        :func:`siteline.plots.lateness` draws several feeds, or another size.
 
         >>> store = siteline.Store("plant.siteline")
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
@@ -188,7 +188,7 @@ class Lateness(FrozenRecord):
         """
         from siteline import plots
 
-        return plots.lateness(self, title=title, width=width)
+        return plots.lateness(self)
 
     def _assess(self) -> tuple[timedelta | None, str]:
         looked = self.looked

@@ -77,20 +77,25 @@ def points(
 ) -> Points:
     """Make a resource of dlt that brings the points of feeds up to date.
 
-    - ``name``: of the resource, and of its table where no other is given
-    - ``options``: those of :meth:`Client.sync_pages`; ``max_pages=`` and ``until=`` end a run
+    A row has the feed, the ten columns of a point, ``sequence`` (the page that brought it) and
+    ``series``, a digest of feed and ids. ``series`` and ``timestamp`` are the primary key.
 
-    A row has the feed, the ten columns of a point, ``sequence`` (of the page that brought it) and
-    ``series``, a digest of feed and ids, which with ``timestamp`` is the primary key.
+    A run that ends before everything is read (``points.report.complete``) logs it. Its pages are
+    loaded, and the next run continues. An error after the first page ends a run in the same way,
+    and :meth:`Points.raise_for_incomplete` raises it. An error before it ends the extraction.
 
-    A run that ends before all is read (``points.report.complete``) says so in the log: its pages
-    are loaded, and the next one goes on. So it is with an error after the first page, which
-    :meth:`Points.raise_for_incomplete` raises. One before it ends the extraction.
+    A run raises :class:`ConfigError` if points are not merged, :class:`StoreBusy` while an earlier
+    load of the pipeline is pending, and :class:`StoreError` if that load ended without its rows.
 
-    Raises :class:`QueryError` for a feed with ``audit_pages``, which need what dlt does not tell:
-    what a page changed. In a run: :class:`ConfigError` where points are not merged,
-    :class:`StoreBusy` while an earlier load of the pipeline is pending, :class:`StoreError` where
-    it was completed without its rows.
+    Args:
+        client: The client.
+        feeds: A feed, or several.
+        name: The name of the resource, and of its table unless another is given.
+        options: Parameters of :meth:`Client.sync_pages`. ``max_pages`` and ``until`` end a run.
+
+    Raises:
+        QueryError: A feed has ``audit_pages``. They need the changes of each page, which dlt does
+            not report.
 
     >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
     ...                      start="2026-11-15T00:00Z")

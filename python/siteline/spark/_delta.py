@@ -36,14 +36,18 @@ def sync(
 ) -> SyncReport:
     """Bring a Delta table up to date, with the token and the allowance of the session.
 
-    This is :meth:`Client.sync` into :class:`siteline.targets.Delta`, in the driver: late, revised
-    and withdrawn points, settled windows, a state for each feed, killed at any moment. Then each
-    ``spark.read.format("delta").load(path)`` costs no request, where every action on
-    ``format("siteline")`` reads anew.
+    This is :meth:`Client.sync` into :class:`siteline.targets.Delta`, in the driver. It stores late,
+    revised and withdrawn points, and may be killed at any moment. Reads of the table
+    (``spark.read.format("delta").load(path)``) cost no request, but every action on
+    ``format("siteline")`` reads again.
 
-    - ``profile``: one that was registered, where there are several
-    - ``options``: ``storage_options`` of deltalake
-    - ``settings``: those of :meth:`Client.sync`; ``batch="chain"`` unless it is given
+    Args:
+        spark: A registered session.
+        feeds: A feed, or several.
+        path: The folder or URL of the table.
+        profile: The profile, if several are registered.
+        options: ``storage_options`` of deltalake.
+        settings: Other parameters of :meth:`Client.sync`. ``batch`` is ``"chain"`` by default.
     """
     from siteline.spark._driver import registered
 
@@ -56,12 +60,16 @@ def sync(
 def upsert(path: str | os.PathLike[str], options: dict[str, str] | None = None) -> DeltaUpsert:
     """Return a writer of a stream's batches: ``stream.writeStream.foreachBatch(upsert(path))``.
 
-    New points are inserted, and those whose values differ are updated, in one commit; a batch that
-    is written again after a crash changes nothing. The table has the ten columns, and ``day``, by
-    which it is divided. A point that the service has withdrawn stays: :func:`sync` flags it.
+    New points are inserted and revised points are updated, in one commit. A batch that is written
+    again after a crash changes nothing. The table has the ten columns and ``day``, its partition.
+    A point that the service has withdrawn stays; :func:`sync` marks it.
 
-    It is written by deltalake in the process of the driver, to which the points of a batch are
-    collected: ``maxPages`` bounds them. ``options`` are the ``storage_options`` of deltalake.
+    deltalake writes it in the process of the driver, which collects the points of each batch:
+    ``maxPages`` limits them.
+
+    Args:
+        path: The folder or URL of the table.
+        options: ``storage_options`` of deltalake.
     """
     try:
         import deltalake  # noqa: F401

@@ -39,20 +39,24 @@ def register(
 ) -> Agent | None:
     """Let a session read ``format("siteline")``, and return the agent that its tasks use.
 
-    - ``client``: the name of a profile; a :class:`siteline.Client`; ``None`` for the variables of
-      :class:`Client`. Call it for each profile that is read: ``option("profile", name)``
-      chooses between several
-    - ``agent``: ``True`` starts one in this process, once for a service and subject, which serves
-      the tasks on this machine until the process ends. For executors on others pass an
-      :class:`siteline.Agent` that listens on a network: its address and secret travel to them.
-      ``False`` for none: each task signs for itself, with the key that its host has
+    The key stays in the driver. If the driver is itself a client of an agent
+    (``SITELINE_AGENT``), its tasks use that agent, and the result is ``None``.
 
-    The key stays in the driver. Where the driver is itself a client of an agent
-    (``SITELINE_AGENT``), its tasks are too, and the result is ``None``.
+    A task on another host that cannot reach the agent counts for itself. It may request its share
+    of the allowance that was left when the read was planned; a :class:`SitelineWarning` says so.
 
-    A task on another host than an agent that listens on none counts for itself: it may request its
-    share of what was left when the read was planned, and no more; a :class:`SitelineWarning` says
-    so. :class:`ConfigError` for settings that cannot be used.
+    Args:
+        spark: The session.
+        client: A :class:`siteline.Client`, or the name of a profile. ``None`` uses the settings of
+            :class:`Client` without arguments. Call ``register`` once for each profile that is
+            read; ``option("profile", name)`` chooses between them.
+        agent: ``True`` starts one agent in this process for a service and subject. It serves the
+            tasks on this machine until the process ends. For executors on other machines, pass an
+            :class:`siteline.Agent` that listens on a network; they get its address and secret.
+            ``False`` starts none: each task signs with the key that its host has.
+
+    Raises:
+        ConfigError: The settings cannot be used.
     """
     source = _source()
     name = client if isinstance(client, str) else None
@@ -82,12 +86,16 @@ def register(
 def plan(spark: SparkSession, **options: Any) -> Plan:
     """Return what a read would cost: its partitions, their expected pages, and the allowance.
 
-    ``options`` are those of the read. Where it is unknown how many points there are, a page is
-    read to find out, and reads of this range that follow in this session know it: they need no such
-    page. Where it finds none, the plan has a page for each partition, and there may be more.
+    If the number of points is unknown, one page is read to estimate it. Later reads of this range
+    in this session use the estimate. If the page is empty, the plan has one page for each
+    partition, and a read may need more.
 
-    The result is a :class:`siteline.types.Plan`, with a task for each partition. ``maxPages`` is
-    not looked at.
+    Args:
+        spark: A registered session.
+        options: The options of the read. ``maxPages`` has no effect.
+
+    Returns:
+        A :class:`siteline.types.Plan` with a task for each partition.
     """
     given = replace(Options.parse(options), max_pages=None)
     given.refuse_times()

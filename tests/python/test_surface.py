@@ -1,0 +1,251 @@
+"""The public names are typed and documented. Nothing is sent when objects are looked at."""
+
+import contextlib
+import copy
+import dataclasses
+import importlib
+import inspect
+import pickle
+import re
+
+import pytest
+import siteline
+from kit import keys
+from kit.ranges import HOURLY
+from siteline import plots, testing, types
+
+NAMES = {
+    "siteline": """
+        Client AsyncClient Credential MutualTls PrivateKey Table Scan Page Feed Store Sandbox Agent
+        doctor SitelineError SitelineWarning errors __version__""",
+    "siteline.types": """
+        Allowance AgentState Attempt Bookmark Check Coverage CoverageWindow Delays Diagnosis
+        Discovery DiscoveryDiff FeedReport Freed Http Lateness PageDiff Plan Progress Query
+        ReadReport Record RequestEvent SeriesIds SeriesReport SkippedRange StoreProgress StoreReport
+        StoreShare SyncReport Task
+        AsyncScan PageIterator RecordIterator AsyncPages AsyncRecords SyncPages AsyncSyncPages""",
+    "siteline.shapes": "Shape DiscoveryShape",
+    "siteline.targets": "DuckDB Postgres Delta StoreTarget AsyncStoreTarget",
+    "siteline.plots": "coverage lateness allowance Plot",
+    "siteline.testing": """
+        siteline_sandbox siteline_client NOW SandboxStats SandboxRequest Clock Variant""",
+    "siteline.spark": "register plan sync upsert SitelineDataSource",
+    "siteline.dlt": "points Points",
+    "siteline.otel": "instrument uninstrument",
+}
+# Classes whose signatures are still those of the core.
+PENDING = {
+    *("Scan", "AsyncScan", "PageIterator", "RecordIterator", "Gathered", "gather"),
+    *(
+        "Bookmark",
+        "Query",
+        "AsyncPages",
+        "AsyncRecords",
+        "AsyncSyncPages",
+        "SyncPages",
+        "DuckDB",
+        "Postgres",
+        "Delta",
+        "StoreTarget",
+    ),
+}
+# Functions that pytest and Spark call.
+CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}
+# Constructors of objects that siteline makes.
+INTERNAL = {"Table", "Page", "Plot", "AsyncScan", "AsyncPages", "AsyncRecords", "AsyncSyncPages"}
+REFERS = re.compile(r"[Ss]ee (:meth:|``)|parameters of|[Aa]s (of |for |:meth:|``)")
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_modules_have_these_names(module):
+    found = importlib.import_module(module)
+    expected = set(NAMES[module].split())
+    assert set(found.__all__) - PENDING == expected - PENDING
+    assert expected <= set(dir(found))
+    for name in expected:
+        assert getattr(found, name) is not None
+
+
+def test_dir_of_the_package_has_no_others():
+    shown = {name for name in dir(siteline) if not name.startswith("_")}
+    modules = {name for name in shown if inspect.ismodule(getattr(siteline, name))}
+    others = shown - modules - set(NAMES["siteline"].split())
+    assert others <= {"TYPE_CHECKING", *PENDING}
+
+
+def public_things():
+    """Yield the name, the class if it has one, and each public function, property and class."""
+    seen = set()
+    for module in NAMES:
+        found = importlib.import_module(module)
+        for name in found.__all__:
+            thing = getattr(found, name)
+            if not callable(thing) or thing in seen or name in PENDING | CALLED_BY_OTHERS:
+                continue
+            seen.add(thing)
+            if not inspect.isclass(thing):
+                yield name, None, thing
+            elif not issubclass(thing, BaseException):
+                yield name, thing, thing
+                yield from members(name, thing)
+
+
+def members(name, cls):
+    for base in cls.__mro__:
+        if not base.__module__.startswith("siteline") or "Protocol" in base.__name__:
+            continue
+        for member, one in vars(base).items():
+            is_constructor = member == "__init__" and not dataclasses.is_dataclass(cls)
+            is_constructor = is_constructor and name not in INTERNAL
+            is_constructor = is_constructor and not getattr(cls, "_is_protocol", False)
+            if is_constructor or not (member.startswith("_") or member in PENDING):
+                yield f"{name}.{member}", cls, getattr(one, "__func__", one)
+
+
+THINGS = {name: (cls, thing) for name, cls, thing in public_things()}
+
+
+def parameters(function):
+    found = inspect.signature(function).parameters.values()
+    return [one for one in found if one.name not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_each_name_is_typed_and_documented(name):
+    cls, thing = THINGS[name]
+    text = inspect.getdoc(thing) or ""
+    if isinstance(thing, property):
+        assert text.strip()
+        assert "return" in thing.fget.__annotations__
+    elif inspect.isclass(thing):
+        assert text.strip()
+    elif inspect.isfunction(thing):
+        if name.endswith(".__init__"):
+            text = f"{text}\n{inspect.getdoc(cls)}"
+        assert text.strip()
+        signature = inspect.signature(thing)
+        assert signature.return_annotation is not signature.empty
+        for parameter in parameters(thing):
+            assert parameter.annotation is not parameter.empty, parameter
+        missing = [one.name for one in parameters(thing) if one.name not in documented(text)]
+        assert not missing or REFERS.search(text), missing
+
+
+def documented(text):
+    """Return the parameters in the section ``Args`` of a docstring."""
+    section = re.search(r"^Args:\n((?:[ ]+.*\n|\n)*)", f"{text}\n", re.MULTILINE)
+    if section is None:
+        return set()
+    named = re.findall(r"^    ([*\w, ]+):(?:\s|$)", section[1], re.MULTILINE)
+    return {one.strip(" *") for names in named for one in names.split(",")}
+
+
+@pytest.fixture(scope="module")
+def objects(shared_sandbox, tmp_path_factory):
+    """An object of each class, after all requests that they need."""
+    sandbox, folder = shared_sandbox, tmp_path_factory.mktemp("objects")
+    key = folder / "key.pem"
+    keys.private_key().save(key)
+    client, waiting = sandbox.client(), sandbox.async_client()
+    scan, read = client.scan(**HOURLY), client.scan(**HOURLY)
+    feed = siteline.Feed("plant", site="S1", interval="1h", start="2026-11-15")
+    store = siteline.Store(folder / "plant.siteline")
+    report = client.sync(feed, store)
+    table = read.collect()
+    pages = client.scan(**HOURLY).pages()
+    page = next(pages)
+    with siteline.Agent(sandbox.client(), listen=f"unix:{folder}/own/agent.sock") as agent:
+        yield {
+            "Client": client,
+            "AsyncClient": waiting,
+            "Credential": siteline.Credential("s", key),
+            "MutualTls": siteline.MutualTls(keys.KEYS / "certificate.pem", key=key),
+            "PrivateKey": keys.private_key(),
+            "Table": table,
+            "Table of a store": store.read(feed),
+            "Table of series": client.series(),
+            "pivoted Table": table.pivot(),
+            "Scan": scan,
+            "collected Scan": read,
+            "AsyncScan": waiting.scan(**HOURLY),
+            "Page": page,
+            "PageIterator": pages,
+            "RecordIterator": table.records(named=True),
+            "Feed": feed,
+            "Store": store,
+            "Sandbox": sandbox,
+            "Agent": agent,
+            "AsyncPages": waiting.scan(**HOURLY).pages(),
+            "AsyncRecords": waiting.scan(**HOURLY).records(),
+            "SyncPages": client.sync_pages(feed),
+            "AsyncSyncPages": waiting.sync_pages(feed),
+            "Clock": sandbox.clock,
+            "Variant": testing.Variant(page_size=50),
+            "SandboxStats": sandbox.stats,
+            "SandboxRequest": sandbox.stats.log[-1],
+            "Http": types.Http(tries=2),
+            "Allowance": client.allowance,
+            "AgentState": agent.state,
+            "Bookmark": page.bookmark,
+            "Query": scan.query,
+            "ReadReport": table.report,
+            "Discovery": client.discover(),
+            "Coverage": store.coverage(feed),
+            "Lateness": store.lateness(feed),
+            "Diagnosis": siteline.doctor(client, offline=True),
+            "Plan": client.plan(feed, store),
+            "SyncReport": report,
+            "Plot": plots.coverage(store.coverage(feed)),
+        }
+
+
+def test_looking_at_objects_sends_nothing(objects, shared_sandbox, tmp_path):
+    before, used = len(shared_sandbox.stats.log), objects["Client"].allowance.used
+    for name, one in objects.items():
+        for attribute in dir(one):
+            if not attribute.startswith("_"):
+                with contextlib.suppress(siteline.SitelineError):
+                    getattr(one, attribute)
+        shown = repr(one)
+        assert " object at 0x" not in shown or type(one).__name__ in PENDING, name
+        assert len(shown) < 5_000, name
+        html = getattr(one, "_repr_html_", str)()
+        for secret in ("PRIVATE KEY", "eyJ", *(keys.PEM.splitlines()[1],)):
+            assert secret not in shown + html, name
+    assert len(shared_sandbox.stats.log) == before
+    assert objects["Client"].allowance.used == used
+
+
+def test_each_object_is_copied(objects):
+    for name, one in objects.items():
+        try:
+            copied, deep = copy.copy(one), copy.deepcopy(one)
+        except TypeError as error:
+            says_why(error, one)
+        else:
+            assert copied is one or copied == one, name
+            assert deep is one or deep == one, name
+
+
+def test_each_object_is_pickled_or_says_why(objects):
+    refused = set()
+    for name, one in objects.items():
+        try:
+            data = pickle.dumps(one)
+        except TypeError as error:
+            says_why(error, one)
+            refused.add(name)
+            continue
+        assert keys.PEM.splitlines()[1].encode() not in data
+        assert type(pickle.loads(data)) is type(one), name
+    # The clients of a sandbox have a key that was given itself.
+    assert refused == {
+        *("Client", "AsyncClient", "PrivateKey", "Sandbox", "Agent", "Clock", "Plot"),
+        *("Scan", "collected Scan", "AsyncScan", "Page", "PageIterator", "RecordIterator"),
+        *("AsyncPages", "AsyncRecords", "SyncPages", "AsyncSyncPages"),
+    }
+
+
+def says_why(error, one):
+    """Check that an error says that the object is not pickled or copied, and the alternative."""
+    assert re.search(r"(not|cannot be) (pickled|copied).*: ", str(error)), (one, str(error))
