@@ -166,6 +166,7 @@ def test_of_two_syncs_of_a_feed_the_second_to_commit_fails(target, path, monkeyp
 
 
 def test_a_page_is_compared_again_after_a_commit_of_others(plant, store, target, path, monkeypatch):
+    target.batch = 1
     client, put, other, done = plant.client(), target._lake.put, Delta(path), []
 
     def overtaken(*arguments, **options):

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
-from siteline._keywords import explained
 from siteline._times import iso
 from siteline.errors import SitelineError, StoreBusy, StoreCorrupt
 from siteline.targets import _refusals, _shared
@@ -40,7 +39,6 @@ class Delta(_shared.SharedTarget):
     ``options`` are the ``storage_options`` of ``deltalake``.
     """
 
-    @explained
     def __init__(
         self,
         path: str | os.PathLike[str],

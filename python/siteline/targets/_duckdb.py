@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
-from siteline._keywords import explained
 from siteline.errors import ConfigError, QueryError, StoreBusy, StoreError
 from siteline.frames import missing
 from siteline.targets import _duckdb_sql as sql
@@ -37,7 +36,6 @@ class DuckDB(_shared.SharedTarget):
     too, until :meth:`close`. Threads may share a target.
     """
 
-    @explained
     def __init__(
         self,
         database: _Database,

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
-from siteline._keywords import explained
 from siteline.errors import ConfigError, QueryError, StoreBusy
 from siteline.frames import missing
 from siteline.targets import _postgres_sql as sql
@@ -35,7 +34,6 @@ class Postgres(_shared.SharedTarget):
     process. If the connection is lost, the next sync continues. Threads may share a target.
     """
 
-    @explained
     def __init__(
         self,
         uri: str,
