@@ -79,7 +79,7 @@ class Names:
     def of_frame(cls, frame: Frame) -> Names:
         """Read the rows of a table of series."""
         rows = []
-        for given in frame.dicts(0, len(frame)):
+        for given in frame.dicts(0, len(frame), (None, None, None)):
             values = list(given.values())
             site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
             further = dict(list(given.items())[_OWN:])

@@ -36,6 +36,28 @@ def zone_of(name: str) -> tzinfo:
     return UTC if name == "UTC" else ZoneInfo(name)
 
 
+def local_microseconds(at: Any, zone: str) -> int:
+    """Return the microseconds of a zone's clock from 1970 to a time of the day, a date or a time.
+
+    Raises:
+        ValueError, TypeError: for anything else, and for a time of the day with an offset.
+    """
+    from datetime import date, datetime, time, timedelta
+
+    if isinstance(at, str):
+        written = at.strip()
+        is_time = ":" in written[:3]
+        at = time.fromisoformat(written) if is_time else datetime.fromisoformat(written)
+    if isinstance(at, time):
+        at = datetime.combine(date(1970, 1, 1), at)
+        if at.tzinfo is not None:
+            raise ValueError
+    elif not isinstance(at, datetime):
+        at = datetime.combine(at, time())
+    local: datetime = at if at.tzinfo is None else at.astimezone(zone_of(zone)).replace(tzinfo=None)
+    return (local - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
 def from_microseconds(count: int) -> datetime:
     """Return the time that is so many microseconds after the Unix epoch."""
     from datetime import UTC, datetime, timedelta

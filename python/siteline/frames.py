@@ -41,7 +41,7 @@ def to_pandas(
         import pandas as pd
     except ModuleNotFoundError as error:
         raise missing(error, "pandas", "to_pandas()") from error.__cause__
-    given, provenance = frame.columns(tz, labels)
+    given, provenance = frame.columns((tz, labels, None))
     shared = can_share(pd)
     made: pd.DataFrame = (
         _pivoted(pd, given, shared) if frame.kind == "pivoted" else _long(pd, given, ids, shared)

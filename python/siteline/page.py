@@ -17,6 +17,8 @@ __all__ = ["Page", "PageDiff"]
 class Page(Table):
     """One page as the service sent it: not merged, not sorted, repeats included.
 
+    Its pickle has no ``bookmark`` and no ``raw``, because both contain a cursor.
+
     >>> page = next(scan.pages())
     >>> page, page.bookmark, page.report.off_grid
     (<Page 1 with 30 points of 5 series>, <Bookmark after 1 page>, 0)

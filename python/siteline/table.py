@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _naming
@@ -105,7 +106,7 @@ class Table(Replaceable):
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in the order of the frames."""
-        return self._handle.names(self._shown(self._labels))
+        return self._handle.names((None, self._shown(self._labels), None))
 
     @property
     def query(self) -> Query | None:
@@ -146,7 +147,9 @@ class Table(Replaceable):
         from siteline.types import ReadReport, SeriesReport, StoreReport
 
         if self.kind == "series":
-            return SeriesReport._restore(self._handle.report())
+            report = self._handle.report()
+            report["ids"] = {name: tuple(paths) for name, paths in report["ids"].items()}
+            return SeriesReport._restore(report)
         found = self._find_labels()
         labels = {"names": found.reason, "labels": found.word}
         counts = self._handle.report()
@@ -194,7 +197,7 @@ class Table(Replaceable):
     def _stream(self, tz: str | tzinfo | None, labels: Labels | None) -> Any:
         zone = self._zone(tz)
         metadata = {**self._handle.provenance(), **self._metadata(zone, labels)}
-        return self._handle.stream(zone, self._shown(labels), json.dumps(metadata))
+        return self._handle.stream((zone, self._shown(labels), json.dumps(metadata)))
 
     def to_pandas(
         self,
@@ -309,7 +312,7 @@ class Table(Replaceable):
         frame = self._handle
         if frame.is_in_memory:
             for start in range(0, len(frame), _CHUNK):
-                yield from frame.dicts(start, _CHUNK, None, shown)
+                yield from frame.dicts(start, _CHUNK, (None, shown, None))
             return
         for row in frame.records(False):
             if shown is None:
@@ -447,7 +450,7 @@ class Table(Replaceable):
         """
         self._check_points("resample()")
         zone = self._zone(tz)
-        return self._made(self._handle.resample(every, agg, zone, origin), zone)
+        return self._made(self._handle.resample(every, agg, zone, _grid(origin, zone)), zone)
 
     def completeness(
         self,
@@ -474,7 +477,7 @@ class Table(Replaceable):
         """
         self._check_points("completeness()")
         zone = self._zone(tz)
-        return self._made(self._handle.completeness(every, zone, origin), zone)
+        return self._made(self._handle.completeness(every, zone, _grid(origin, zone)), zone)
 
     def gaps(self, *, longer_than: float | timedelta | str | None = None) -> Table:
         """Return one row for each gap: ``start``, ``end``, and the number of ``buckets``.
@@ -536,7 +539,7 @@ class Table(Replaceable):
 
     def _ipc(self) -> Iterator[bytes]:
         """Return an iterator of bytes, which joined are one Arrow IPC stream."""
-        return self._handle.ipc(self._tz, self._shown(None), json.dumps(self._attributes()))
+        return self._handle.ipc((self._tz, self._shown(None), json.dumps(self._attributes())))
 
     def _attributes(self) -> dict[str, Any]:
         return {**self._handle.provenance(), **self._metadata(self._tz, None)}
@@ -560,7 +563,9 @@ class Table(Replaceable):
         if not isinstance(labels, str | bool):
             labels = found.of_series or {}
         kept = found if found.reason is None else None
-        return _restored, (type(self), self._handle.state(), self._tz, labels, kept, names)
+        state, rows = self._handle.state()
+        shown = (self._tz, labels, kept, names)
+        return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:
         """Count the rows and name their source. It reads no points of a store."""
@@ -592,7 +597,24 @@ class Table(Replaceable):
         return series_html.series(self) if self.kind == "series" else html.table(self)
 
 
-def _restored(cls: type[Table], state: tuple[Any, ...], *shown: Any) -> Table:
+def _grid(origin: Any, zone: str) -> int | None:
+    """Return the beginning of a grid, in microseconds of the zone's clock since 1970."""
+    from siteline._times import local_microseconds
+
+    if origin is None:
+        return None
+    try:
+        return local_microseconds(origin, zone)
+    except (TypeError, ValueError):
+        raise QueryError(
+            f"origin={str(origin)[:200]!r} is no local time.",
+            hint='Give a time of the day ("06:00"), a date, or both, on the clock of tz=.',
+        ) from None
+
+
+def _restored(cls: type[Table], state: str, rows: bytes, checksum: int, *shown: Any) -> Table:
     from siteline._core import Frame
 
-    return cls(Frame.restore(*state), *shown)
+    if zlib.crc32(rows) != checksum:
+        raise QueryError("This is no pickled table: it is damaged.", hint="Read it again.")
+    return cls(Frame.restore(state, rows), *shown)

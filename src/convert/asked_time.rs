@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::bridge::errors::OrRaise as _;
 use crate::convert::values::{instant, prefixed, text};
 use crate::convert::zone::zone;
 use siteline_core::data::{AskedRange, AskedTime, parse_instant_in};
@@ -29,6 +30,22 @@ pub(crate) fn asked_range(
 /// The zone of `tz=`; `None` where none is given, and naive times are refused.
 pub(crate) fn clock_of(tz: Option<&Bound<'_, PyAny>>) -> PyResult<Option<TimeZone>> {
     Ok(tz.map(zone).transpose()?.map(|(_, zone)| zone))
+}
+
+/// An instant, or one before now: `now`, `-7d`. `now` is called only for these.
+///
+/// # Errors
+/// `QueryError` for what is no time, those of `now`.
+pub(crate) fn instant_before(
+    value: &Bound<'_, PyAny>,
+    name: &str,
+    zone: Option<&TimeZone>,
+    now: impl FnOnce() -> PyResult<Timestamp>,
+) -> PyResult<Timestamp> {
+    match asked_time(value, name, zone)? {
+        AskedTime::At(at) => Ok(at),
+        before => before.at(now()?, None).or_raise(),
+    }
 }
 
 /// An instant, or a time before now; with a zone, dates and naive times are of its clock.

@@ -5,7 +5,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::convert::values::{described, duration, instant};
+use crate::convert::asked_time::instant_before;
+use crate::convert::values::{described, duration};
 use siteline_base::clock::Clock;
 
 #[pyclass(frozen, name = "ClockHandle", module = "siteline._core")]
@@ -15,10 +16,9 @@ pub(crate) struct PyClock(pub(crate) Clock);
 impl PyClock {
     #[new]
     fn new(start: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Ok(Self(match start {
-            Some(start) => Clock::frozen_at(instant(start, "start")?),
-            None => Clock::running(),
-        }))
+        let running = Clock::running();
+        let Some(start) = start else { return Ok(Self(running)) };
+        Ok(Self(Clock::frozen_at(on_clock(&running, start, "start")?)))
     }
 
     fn now(&self) -> Timestamp {
@@ -35,8 +35,13 @@ impl PyClock {
     }
 
     fn machine(&self, wall: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self(self.0.of_machine(instant(wall, "wall")?)))
+        Ok(Self(self.0.of_machine(on_clock(&self.0, wall, "wall")?)))
     }
+}
+
+/// An instant, or one before the time of a clock.
+pub(crate) fn on_clock(clock: &Clock, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
+    instant_before(given, name, None, || Ok(clock.wall()))
 }
 
 /// The clock of a `siteline.testing.Clock`, or of its handle.

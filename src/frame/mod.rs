@@ -14,7 +14,8 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::{raise, warn};
@@ -32,7 +33,7 @@ use crate::frame::rows::Rows;
 use crate::frame::shown::{Ids, Shown};
 use crate::frame::stored::{BatchStream, Batches, Stored, StoredPoints, capsule};
 use siteline_core::client::ListedIds;
-use siteline_core::client::table::{Provenance, StoreShare, Table, TableReport};
+use siteline_core::client::table::{Provenance, Table, TableReport};
 use siteline_core::data::reshape::{Expected, Measure, Wide};
 use siteline_core::data::{Identity, Page, PointColumns};
 use siteline_core::error::{Error, Kind, Result};
@@ -48,6 +49,10 @@ pub(crate) struct Frame {
     pub(crate) origin: Origin,
     /// The length of a larger bucket or of a period, in microseconds.
     every: Option<i64>,
+    /// The rows without those of nulls that `with_gaps` added.
+    there: Option<Rows>,
+    /// Whether these are the first rows only, so that it is not known which are missing.
+    is_part: bool,
 }
 
 #[derive(Clone)]
@@ -71,11 +76,15 @@ pub(crate) enum Origin {
 }
 
 /// What is known of a read without its points.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    provenance: Py<PyAny>,
-    report: Py<PyAny>,
+    /// `frame.attrs["siteline"]`.
+    attributes: Value,
+    report: Value,
+    #[serde(skip)]
     listed: Option<Arc<ListedIds>>,
-    expected: Result<Expected>,
+    /// The buckets that there can be; otherwise why that is not known, and what to do.
+    expected: Result<Expected, (String, Option<String>)>,
     interval_seconds: Option<u32>,
     bounds: Option<(i64, i64)>,
     read: Option<ReadFacts>,
@@ -93,7 +102,7 @@ pub(crate) struct PageSource {
 }
 
 /// The feed and the chain of a page that a sync read.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Synced {
     pub(crate) feed: String,
     pub(crate) chain: ChainRange,
@@ -104,77 +113,44 @@ pub(crate) struct Synced {
 }
 
 /// `frame.attrs["siteline"]` of a read.
-#[derive(Serialize)]
-struct ReadAttributes<'a> {
-    query: String,
-    host: &'a str,
-    read_at: jiff::Timestamp,
-    pages: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    resumed_after_pages: u64,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    through: &'a [StoreShare],
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-impl<'a> From<&'a Provenance> for ReadAttributes<'a> {
-    fn from(of: &'a Provenance) -> Self {
-        let queries = [&of.query].into_iter().chain(&of.further);
-        let query = queries.map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let Provenance { host, read_at, pages, resumed_after_pages, through, .. } = of;
-        let (pages, resumed_after_pages) = (*pages, *resumed_after_pages);
-        // Python has no finer times.
-        let micro = jiff::Timestamp::from_microsecond(read_at.as_microsecond());
-        let read_at = micro.unwrap_or(*read_at);
-        Self { query, host, read_at, pages, resumed_after_pages, through }
+fn read_attributes(of: &Provenance) -> Value {
+    let queries = [&of.query].into_iter().chain(&of.further);
+    let query = queries.map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    // Python has no finer times.
+    let micro = jiff::Timestamp::from_microsecond(of.read_at.as_microsecond());
+    let read_at = micro.unwrap_or(of.read_at);
+    let mut members =
+        json!({"query": query, "host": of.host, "read_at": read_at, "pages": of.pages});
+    if of.resumed_after_pages > 0 {
+        members["resumed_after_pages"] = of.resumed_after_pages.into();
     }
-}
-
-/// `frame.attrs["siteline"]` of a store.
-#[derive(Serialize)]
-struct StoredAttributes<'a, C> {
-    store: String,
-    feed: &'a str,
-    sequence: u64,
-    coverage: C,
+    if !of.through.is_empty() {
+        members["through"] = json!(of.through);
+    }
+    members
 }
 
 /// The report of a page, with the members of a table's.
-#[derive(Serialize)]
-struct PageCounts<'a> {
-    #[serde(flatten)]
-    own: &'a siteline_core::data::report::PageReport,
-    pages: u64,
-    points_read: u64,
-    revised: u64,
-    resumed_after_pages: u64,
-    bounds_off_grid: [String; 0],
-    not_listed: [String; 0],
-    through: [String; 0],
-}
-
-/// The report of points of a store.
-#[derive(Serialize)]
-struct StoredCounts<'a> {
-    store: String,
-    feed: &'a str,
-    sequence: u64,
-    start: Option<jiff::Timestamp>,
-    end: Option<jiff::Timestamp>,
-    #[serde(rename = "final")]
-    is_final: bool,
-    withdrawn: u64,
-    settled_through: Option<jiff::Timestamp>,
-    coverage: &'a siteline_core::sync::RangeCoverage,
+fn page_report(of: &PageSource) -> Value {
+    let mut report = json!(of.page.report);
+    let further = json!({
+        "pages": of.provenance.pages,
+        "points_read": of.page.report.points,
+        "revised": 0,
+        "resumed_after_pages": of.provenance.resumed_after_pages,
+        "bounds_off_grid": [],
+        "not_listed": [],
+        "through": [],
+    });
+    if let (Some(report), Value::Object(further)) = (report.as_object_mut(), further) {
+        report.extend(further);
+    }
+    report
 }
 
 impl Frame {
     pub(crate) fn new(kind: &'static str, data: Data, origin: Origin) -> Self {
-        Self { kind, data, origin, every: None }
+        Self { kind, data, origin, every: None, there: None, is_part: false }
     }
 
     /// The table of a read.
@@ -289,18 +265,57 @@ impl Frame {
         }
     }
 
+    /// `frame.attrs["siteline"]`.
+    fn attributes(&self) -> Value {
+        match &self.origin {
+            Origin::Derived(facts) => facts.attributes.clone(),
+            Origin::Stored(stored) => {
+                let Stored { store, read } = &**stored;
+                json!({
+                    "store": store.path().to_string_lossy(),
+                    "feed": read.spec.feed,
+                    "sequence": read.sequence,
+                    "coverage": read.coverage,
+                })
+            }
+            _ => self.source().map_or_else(|| json!({}), read_attributes),
+        }
+    }
+
+    /// The members of a report that the core knows.
+    fn counts(&self, py: Python<'_>) -> PyResult<Value> {
+        Ok(match (&self.origin, &self.data) {
+            (Origin::Derived(facts), _) => facts.report.clone(),
+            (Origin::Stored(stored), _) => guarded(|| stored_report(py, stored))?,
+            (Origin::Page(page), _) => page_report(page),
+            (Origin::Read(table), _) => {
+                json!(TableReport::new(Some(&**table), &table.merged.points))
+            }
+            (Origin::Unread, Data::Rows(rows)) => json!(TableReport::new(None, &rows.points)),
+            (Origin::Unread, _) => json!({}),
+        })
+    }
+
+    fn facts(&self, py: Python<'_>) -> PyResult<Facts> {
+        let expected = self.expected().map_err(|error| {
+            let context = error.context();
+            (context.message.clone(), context.hint.clone().map(Into::into))
+        });
+        Ok(Facts {
+            attributes: self.attributes(),
+            report: self.counts(py)?,
+            listed: self.listed().cloned(),
+            expected,
+            interval_seconds: self.interval_seconds(),
+            bounds: self.bounds(),
+            read: self.read_facts(),
+        })
+    }
+
     /// The same origin, for rows made of these.
     fn derived_origin(&self, py: Python<'_>) -> PyResult<Origin> {
         Ok(match &self.origin {
-            Origin::Read(_) | Origin::Page(_) => Origin::Derived(Arc::new(Facts {
-                provenance: self.provenance(py)?.unbind(),
-                report: self.report(py)?.unbind(),
-                listed: self.listed().cloned(),
-                expected: self.expected(),
-                interval_seconds: self.interval_seconds(),
-                bounds: self.bounds(),
-                read: self.read_facts(),
-            })),
+            Origin::Read(_) | Origin::Page(_) => Origin::Derived(Arc::new(self.facts(py)?)),
             other => other.clone(),
         })
     }
@@ -346,9 +361,8 @@ impl Frame {
     }
 
     /// The names of its columns.
-    #[pyo3(signature = (labels=None))]
-    fn names(&self, labels: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<String>> {
-        let schema = self.shown_schema(&Shown::new(None, labels, None)?).or_raise()?;
+    fn names(&self, shown: Shown) -> PyResult<Vec<String>> {
+        let schema = self.shown_schema(&shown).or_raise()?;
         Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
     }
 
@@ -368,14 +382,11 @@ impl Frame {
     }
 
     /// The columns for `siteline.frames`, and the provenance.
-    #[pyo3(signature = (tz=None, labels=None))]
     fn columns<'py>(
         &self,
         py: Python<'py>,
-        tz: Option<String>,
-        labels: Option<&Bound<'py, PyDict>>,
+        shown: Shown,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
-        let shown = Shown::new(tz, labels, None)?;
         guarded(|| {
             let provenance = self.provenance(py)?;
             let Data::Wide(wide) = &self.data else {
@@ -404,27 +415,12 @@ impl Frame {
     }
 
     /// An object with an Arrow stream of its rows.
-    #[pyo3(signature = (tz=None, labels=None, metadata=None))]
-    fn stream(
-        slf: &Bound<'_, Self>,
-        tz: Option<String>,
-        labels: Option<&Bound<'_, PyDict>>,
-        metadata: Option<String>,
-    ) -> PyResult<Stream> {
-        let shown = Shown::new(tz, labels, metadata)?;
-        Ok(Stream { frame: slf.clone().unbind(), shown, failure: Arc::default() })
+    fn stream(slf: Py<Self>, shown: Shown) -> Stream {
+        Stream { frame: slf, shown, failure: Arc::default() }
     }
 
     /// An iterator of `bytes`, which joined are one Arrow IPC stream.
-    #[pyo3(signature = (tz=None, labels=None, metadata=None))]
-    fn ipc(
-        &self,
-        py: Python<'_>,
-        tz: Option<String>,
-        labels: Option<&Bound<'_, PyDict>>,
-        metadata: Option<String>,
-    ) -> PyResult<IpcStream> {
-        let shown = Shown::new(tz, labels, metadata)?;
+    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
         let schema = self.shown_schema(&shown).or_raise()?;
         if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
             let mut batches = stored.batches(py, shown)?;
@@ -452,16 +448,14 @@ impl Frame {
     }
 
     /// Some rows as dicts, of any kind of table that is in memory.
-    #[pyo3(signature = (start, count, tz=None, labels=None))]
     fn dicts<'py>(
         &self,
         py: Python<'py>,
         start: usize,
         count: usize,
-        tz: Option<String>,
-        labels: Option<&Bound<'py, PyDict>>,
+        shown: Shown,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let batch = self.batch(&Shown::new(tz, labels, None)?).or_raise()?;
+        let batch = self.batch(&shown).or_raise()?;
         let end = batch.num_rows().min(start.saturating_add(count));
         let schema = batch.schema();
         let row = |row: usize| {
@@ -476,45 +470,12 @@ impl Frame {
 
     /// `frame.attrs["siteline"]`, with values of JSON.
     fn provenance<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.origin {
-            Origin::Derived(facts) => Ok(facts.provenance.bind(py).clone()),
-            Origin::Stored(stored) => {
-                let Stored { store, read } = &**stored;
-                let store = store.path().to_string_lossy().into_owned();
-                let (feed, sequence) = (read.spec.feed.as_str(), read.sequence);
-                dict(py, &StoredAttributes { store, feed, sequence, coverage: &read.coverage })
-            }
-            _ => match self.source() {
-                Some(source) => dict(py, &ReadAttributes::from(source)),
-                None => Ok(PyDict::new(py).into_any()),
-            },
-        }
+        dict(py, &self.attributes())
     }
 
-    /// The members of a `ReadReport` or a `StoreReport` that the core knows.
+    /// The members of a report that the core knows.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match (&self.origin, &self.data) {
-            (Origin::Derived(facts), _) => Ok(facts.report.bind(py).clone()),
-            (Origin::Stored(stored), _) => guarded(|| stored_report(py, stored)),
-            (Origin::Page(page), _) => dict(
-                py,
-                &PageCounts {
-                    own: &page.page.report,
-                    pages: page.provenance.pages,
-                    points_read: page.page.report.points,
-                    revised: 0,
-                    resumed_after_pages: page.provenance.resumed_after_pages,
-                    bounds_off_grid: [],
-                    not_listed: [],
-                    through: [],
-                },
-            ),
-            (Origin::Read(table), _) => {
-                dict(py, &TableReport::new(Some(&**table), &table.merged.points))
-            }
-            (Origin::Unread, Data::Rows(rows)) => dict(py, &TableReport::new(None, &rows.points)),
-            (Origin::Unread, _) => Ok(PyDict::new(py).into_any()),
-        }
+        dict(py, &self.counts(py)?)
     }
 
     /// The newest discovery response of the client and where it has its series, if there was one.
@@ -573,21 +534,20 @@ impl Frame {
     }
 }
 
-fn stored_report<'py>(py: Python<'py>, stored: &Stored) -> PyResult<Bound<'py, PyAny>> {
+fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
     let (spec, coverage) = (&stored.read.spec, &stored.read.coverage);
     let state = step(py, || siteline_core::sync::read_state(&stored.store, &spec.feed))?;
-    let counts = StoredCounts {
-        store: stored.store.path().to_string_lossy().into_owned(),
-        feed: &spec.feed,
-        sequence: stored.read.sequence,
-        start: spec.start,
-        end: spec.end,
-        is_final: spec.settled_only,
-        withdrawn: stored.count_withdrawn(py)?,
-        settled_through: state.or_raise()?.settled_through(),
-        coverage,
-    };
-    dict(py, &counts)
+    Ok(json!({
+        "store": stored.store.path().to_string_lossy(),
+        "feed": spec.feed,
+        "sequence": stored.read.sequence,
+        "start": spec.start,
+        "end": spec.end,
+        "final": spec.settled_only,
+        "withdrawn": stored.count_withdrawn(py)?,
+        "settled_through": state.or_raise()?.settled_through(),
+        "coverage": coverage,
+    }))
 }
 
 /// A value as a Python object.

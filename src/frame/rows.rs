@@ -60,9 +60,15 @@ impl Rows {
         let schema = batch.schema();
         let fields = schema.fields().iter().skip(own).cloned();
         let more = fields.zip(batch.columns().iter().skip(own).cloned()).collect();
-        let empty = RecordBatch::new_empty(siteline_core::data::schema(&[]));
-        let points = Arc::new(PointColumns::from_batch(&empty));
-        Self { points, is_points, time, more }.replaced(batch)
+        let points = if is_points {
+            let places: Vec<usize> = (0..own).collect();
+            batch
+                .project(&places)
+                .map_or_else(|_| keys(batch, IDS), |own| PointColumns::from_batch(&own))
+        } else {
+            keys(batch, own)
+        };
+        Self { points: Arc::new(points), is_points, time, more }
     }
 
     /// Whether they are points, the name of the times, and the number of columns before the further ones.
@@ -104,20 +110,9 @@ impl Rows {
     }
 
     /// The rows of a batch with the columns of these.
-    pub(crate) fn replaced(&self, batch: &RecordBatch) -> Self {
-        let own = if self.is_points { batch.num_columns() - self.more.len() } else { self.key() };
-        let points = if self.is_points {
-            let places: Vec<usize> = (0..own).collect();
-            // These are columns of the batch.
-            batch
-                .project(&places)
-                .map_or_else(|_| (*self.points).clone(), |own| PointColumns::from_batch(&own))
-        } else {
-            keys(batch, own)
-        };
-        let columns = batch.columns()[own..].iter().cloned();
-        let more = self.more.iter().map(|(field, _)| Arc::clone(field)).zip(columns).collect();
-        Self { points: Arc::new(points), more, ..*self }
+    fn replaced(&self, batch: &RecordBatch) -> Self {
+        let (is_points, time, own) = self.form();
+        Self::of_batch(batch, is_points, time, own)
     }
 
     /// The rows of these series only.

@@ -8,7 +8,6 @@ use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArra
 use arrow_array::{TimestampMicrosecondArray, cast::AsArray as _};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::convert::capsule::fitted;
 use siteline_core::data::{Identity, PointColumns};
@@ -27,24 +26,22 @@ pub(crate) struct Shown {
     metadata: Option<String>,
 }
 
-impl Shown {
-    pub(crate) fn new(
-        zone: Option<String>,
-        labels: Option<&Bound<'_, PyDict>>,
-        metadata: Option<String>,
-    ) -> PyResult<Self> {
-        let labels = labels.map(|labels| -> PyResult<_> {
-            let labels = labels.iter().map(|(ids, label)| {
-                Ok((
-                    Identity::from(ids.extract::<Ids>()?.map(|id| id.map(Arc::from))),
-                    label.extract()?,
-                ))
-            });
-            Ok(Arc::new(labels.collect::<PyResult<HashMap<Identity, String>>>()?))
-        });
-        Ok(Self { zone, labels: labels.transpose()?, metadata })
-    }
+/// From a tuple of Python.
+impl<'py> FromPyObject<'_, 'py> for Shown {
+    type Error = PyErr;
 
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        type Labels = HashMap<Ids, String>;
+        let (zone, labels, metadata): (_, Option<Labels>, _) = given.extract()?;
+        let identity = |ids: Ids| Identity::from(ids.map(|id| id.map(Arc::from)));
+        let labels = labels.map(|labels| {
+            Arc::new(labels.into_iter().map(|(ids, label)| (identity(ids), label)).collect())
+        });
+        Ok(Self { zone, labels, metadata })
+    }
+}
+
+impl Shown {
     pub(crate) fn zone(&self) -> &str {
         self.zone.as_deref().unwrap_or("UTC")
     }

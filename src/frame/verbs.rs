@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_array::{
+    Array as _, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
+};
 use arrow_buffer::Buffer;
-use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, civil};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyString;
 
 use super::rows::Rows;
 use super::shown::Ids;
@@ -21,7 +21,8 @@ use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::step;
-use crate::convert::values::{duration, refuse, text};
+use crate::convert::state::restore;
+use crate::convert::values::{duration, refuse};
 use crate::convert::zone::zone;
 use siteline_core::client::table::Table;
 use siteline_core::data::reshape::{
@@ -32,68 +33,16 @@ use siteline_core::error::{Error, Kind, Result, excerpt};
 use siteline_core::store::SeriesFilter;
 use siteline_core::sync::ReadSpec;
 
-const ORIGIN_HINT: &str =
-    "Give a time of the day (\"06:00\"), a date, or both, on the clock of tz=.";
-
-/// The periods of local time that a verb makes.
-struct Periods {
-    every: i64,
-    zone: (String, TimeZone),
-    origin: Option<i64>,
-}
-
-impl Periods {
-    fn new(
-        every: &Bound<'_, PyAny>,
-        tz: &Bound<'_, PyAny>,
-        origin: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let width = i64::try_from(duration(every, "every")?.as_micros()).unwrap_or(i64::MAX);
-        if width == 0 {
-            let message = "every= is 0. A bucket is longer than that.";
-            return Err(refuse(every.py(), Kind::QueryError, message));
-        }
-        let zone = zone(tz)?;
-        let origin = origin.map(|origin| civil_origin(origin, &zone.1)).transpose()?;
-        Ok(Self { every: width, zone, origin })
+/// The width of the periods of local time that a verb makes, and their grid. `origin` is their first
+/// beginning: microseconds of the zone's clock since 1970-01-01T00:00.
+fn periods(every: &Bound<'_, PyAny>, tz: &str, origin: Option<i64>) -> PyResult<(i64, LocalGrid)> {
+    let width = i64::try_from(duration(every, "every")?.as_micros()).unwrap_or(i64::MAX);
+    if width == 0 {
+        let message = "every= is 0. A bucket is longer than that.";
+        return Err(refuse(every.py(), Kind::QueryError, message));
     }
-
-    fn grid(self) -> (i64, LocalGrid) {
-        (self.every, LocalGrid::new(self.zone.1, self.every, self.origin))
-    }
-}
-
-/// The start of the grid: microseconds of the zone's clock since 1970-01-01T00:00.
-fn civil_origin(given: &Bound<'_, PyAny>, zone: &TimeZone) -> PyResult<i64> {
-    let named = match given.cast::<PyString>() {
-        Ok(name) => text(name, "origin", Kind::QueryError)?,
-        Err(_) if given.hasattr("isoformat")? => given.call_method0("isoformat")?.extract()?,
-        Err(_) => given.repr()?.to_string(),
-    };
-    let civil = civil_time(named.trim(), zone)
-        .ok_or_else(|| {
-            let message = format!("origin={:?} is no local time", excerpt(&named));
-            Error::new(Kind::QueryError, message).with_hint(ORIGIN_HINT)
-        })
-        .or_raise()?;
-    let instant = civil.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp().as_microsecond());
-    instant.map_err(|_| refuse(given.py(), Kind::QueryError, "origin= is out of range."))
-}
-
-fn civil_time(text: &str, zone: &TimeZone) -> Option<DateTime> {
-    if let Ok(time) = text.parse::<Time>()
-        && text.contains(':')
-        && text.chars().all(|part| part.is_ascii_digit() || ":.".contains(part))
-    {
-        return Some(civil::date(1970, 1, 1).to_datetime(time));
-    }
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Some(at.to_zoned(zone.clone()).datetime());
-    }
-    let is_date = text.len() == "2026-01-01".len();
-    let date = text.parse::<Date>().ok().filter(|_| is_date);
-    // jiff leaves out a zone in brackets.
-    date.map(Date::into).or_else(|| text.parse().ok().filter(|_| !text.contains('[')))
+    let (_, zone) = zone(PyString::new(every.py(), tz).as_any())?;
+    Ok((width, LocalGrid::new(zone, width, origin)))
 }
 
 fn unknown_buckets(why: &str, hint: &str) -> Error {
@@ -104,9 +53,15 @@ fn unknown_buckets(why: &str, hint: &str) -> Error {
 impl Frame {
     /// The buckets that its points can have.
     pub(super) fn expected(&self) -> Result<Expected> {
+        if self.is_part {
+            return Err(unknown_buckets("these are the first rows only", "Use the whole table."));
+        }
         match &self.origin {
             Origin::Read(table) => table.expected(),
-            Origin::Derived(facts) => facts.expected.clone(),
+            Origin::Derived(facts) => facts.expected.clone().map_err(|(message, hint)| {
+                let error = Error::new(Kind::QueryError, message);
+                hint.map_or_else(|| error.clone(), |hint| error.clone().with_hint(hint))
+            }),
             Origin::Stored(stored) => stored.read.expected().ok_or_else(|| {
                 let hint =
                     "Use store.read(...) of their range, with withdrawn=\"keep\" or \"drop\".";
@@ -124,7 +79,13 @@ impl Frame {
     }
 
     fn made(&self, py: Python<'_>, kind: &'static str, data: Data) -> PyResult<Self> {
-        Ok(Self { every: self.every, ..Self::new(kind, data, self.derived_origin(py)?) })
+        let made = Self::new(kind, data, self.derived_origin(py)?);
+        Ok(Self { every: self.every, is_part: self.is_part, ..made })
+    }
+
+    /// The rows without those of nulls that `with_gaps` added.
+    fn rows_there(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.there.as_ref().map_or_else(|| self.rows(py), |rows| Ok(rows.clone()))
     }
 
     fn picked(&self, series: &HashSet<Identity>) -> Result<Data> {
@@ -143,27 +104,28 @@ impl Frame {
 
 /// Some columns of a pivoted table, and its first rows.
 fn columns_of(wide: &Wide, kept: &[usize], rows: usize) -> Wide {
-    let columns: Vec<ArrayRef> =
-        kept.iter().map(|place| wide.columns[*place].slice(0, rows)).collect();
-    let mut cells = Vec::with_capacity(columns.len() * rows * 8);
-    for place in kept {
-        let all = wide.timestamps.len() * 8;
-        cells.extend_from_slice(&wide.cells.as_slice()[place * all..place * all + rows * 8]);
-    }
-    Wide {
-        measure: wide.measure,
-        timestamps: wide.timestamps.slice(0, rows),
-        series: kept.iter().map(|place| wide.series[*place].clone()).collect(),
-        labels: None,
-        columns,
-        cells: aligned(&cells),
-    }
+    let columns = kept.iter().map(|place| wide.columns[*place].slice(0, rows)).collect();
+    let series = kept.iter().map(|place| wide.series[*place].clone()).collect();
+    wide_of(wide.measure, wide.timestamps.slice(0, rows), series, columns)
 }
 
-/// The same bytes, where numbers may lie.
-fn aligned(bytes: &[u8]) -> Buffer {
-    let (words, _) = bytes.as_chunks::<8>();
-    Buffer::from_vec(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+/// A pivoted table of these columns.
+pub(super) fn wide_of(
+    measure: Measure,
+    timestamps: TimestampMicrosecondArray,
+    series: Vec<Identity>,
+    columns: Vec<ArrayRef>,
+) -> Wide {
+    let mut cells: Vec<u64> = Vec::with_capacity(columns.len() * timestamps.len());
+    for column in &columns {
+        if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
+            cells.extend(numbers.values().iter().map(|number| number.to_bits()));
+        } else {
+            let numbers = column.as_primitive::<Int64Type>().values();
+            cells.extend(numbers.iter().map(|number| number.cast_unsigned()));
+        }
+    }
+    Wide { measure, timestamps, series, labels: None, columns, cells: Buffer::from_vec(cells) }
 }
 
 #[pymethods]
@@ -180,7 +142,8 @@ impl Frame {
         }
         let series: HashSet<Identity> = identities(series).collect();
         let data = detached(py, || self.picked(&series))?.or_raise()?;
-        self.made(py, self.kind, data)
+        let there = self.there.as_ref().map(|rows| rows.of_series(&series)).transpose();
+        Ok(Self { there: there.or_raise()?, ..self.made(py, self.kind, data)? })
     }
 
     /// The first rows.
@@ -201,15 +164,16 @@ impl Frame {
             }
             (Data::Stream, _) => Data::Stream,
         };
-        self.made(py, self.kind, data)
+        Ok(Self { is_part: true, ..self.made(py, self.kind, data)? })
     }
 
     /// The points with a row of nulls for each bucket that was read and is missing.
     fn with_gaps(&self, py: Python<'_>) -> PyResult<Self> {
         let expected = self.expected().or_raise()?;
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let points = detached(py, || with_gaps(&rows.points, &expected))?.or_raise()?;
-        self.made(py, "points", Data::Rows(Rows::of_points(Arc::new(points))))
+        let made = self.made(py, "points", Data::Rows(Rows::of_points(Arc::new(points))))?;
+        Ok(Self { there: Some(rows), ..made })
     }
 
     /// The points in larger buckets.
@@ -219,13 +183,13 @@ impl Frame {
         py: Python<'_>,
         every: &Bound<'_, PyAny>,
         agg: &str,
-        tz: &Bound<'_, PyAny>,
-        origin: Option<&Bound<'_, PyAny>>,
+        tz: &str,
+        origin: Option<i64>,
     ) -> PyResult<Self> {
         let reduction = Reduction::parse(agg).or_raise()?;
-        let (every, mut grid) = Periods::new(every, tz, origin)?.grid();
+        let (every, mut grid) = periods(every, tz, origin)?;
         let own = self.interval_seconds().map(|seconds| i64::from(seconds) * 1_000_000);
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let made = detached(py, || rebucket(&rows.points, own, &mut grid, Some(reduction)))?;
         let made = made.or_raise()?;
         let rows = Rows::of_points(Arc::new(made.points))
@@ -240,12 +204,12 @@ impl Frame {
         &self,
         py: Python<'_>,
         every: &Bound<'_, PyAny>,
-        tz: &Bound<'_, PyAny>,
-        origin: Option<&Bound<'_, PyAny>>,
+        tz: &str,
+        origin: Option<i64>,
     ) -> PyResult<Self> {
-        let (every, mut grid) = Periods::new(every, tz, origin)?.grid();
+        let (every, mut grid) = periods(every, tz, origin)?;
         let expected = self.expected().or_raise()?;
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let found =
             detached(py, || completeness(&rows.points, &expected, &mut grid))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("timestamp"))
@@ -264,7 +228,7 @@ impl Frame {
         let longer =
             longer.map_or(0, |longer| i64::try_from(longer.as_micros()).unwrap_or(i64::MAX));
         let expected = self.expected().or_raise()?;
-        let rows = self.rows(py)?;
+        let rows = self.rows_there(py)?;
         let found = detached(py, || gap_list(&rows.points, &expected, longer))?.or_raise()?;
         let rows = Rows::keyed(found.rows, Some("start"))
             .with("end", false, Arc::new(found.ends))
@@ -312,10 +276,9 @@ impl Frame {
     /// A table of series, with columns of `text`, `flag`, `integer` and `float` values.
     #[staticmethod]
     fn of_series(
-        py: Python<'_>,
         series: Vec<Ids>,
         columns: Vec<(String, String, Bound<'_, PyAny>)>,
-        report: Py<PyAny>,
+        report: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let mut table = TableBuilder::new(series.len());
         for identity in identities(series) {
@@ -332,12 +295,11 @@ impl Frame {
             };
             rows = rows.with(&name, name != "listed", column);
         }
-        let why = "a table of series has no buckets";
         let facts = Facts {
-            provenance: PyDict::new(py).into_any().unbind(),
-            report,
+            attributes: serde_json::json!({}),
+            report: restore(report)?,
             listed: None,
-            expected: Err(Error::new(Kind::QueryError, why)),
+            expected: Err(("a table of series has no buckets".to_owned(), None)),
             interval_seconds: None,
             bounds: None,
             read: None,

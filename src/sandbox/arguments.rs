@@ -7,8 +7,10 @@ use pyo3::types::PyDict;
 
 use crate::bridge::errors::IntoPyErr;
 use crate::bridge::errors::OrRaise as _;
+use crate::convert::clock::on_clock;
 use crate::convert::keywords::{Keyword, keywords, record};
-use crate::convert::values::{duration, instant, optional};
+use crate::convert::values::{duration, optional};
+use siteline_base::clock::Clock;
 use siteline_core::error::{Error, Kind};
 use siteline_core::system;
 use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
@@ -72,7 +74,7 @@ pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u3
     whole.ok_or_else(refused).or_raise()
 }
 
-/// An instant as microseconds since the Unix epoch.
-pub(super) fn microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-    Ok(instant(value, name)?.as_microsecond())
+/// Reads an instant, or one before the sandbox's time, as microseconds since the Unix epoch.
+pub(super) fn microseconds(clock: &Clock) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<i64> {
+    move |value, name| Ok(on_clock(clock, value, name)?.as_microsecond())
 }

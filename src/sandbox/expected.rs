@@ -7,6 +7,7 @@ use pyo3::types::PyString;
 
 use super::arguments::microseconds;
 use crate::bridge::errors::OrRaise as _;
+use siteline_base::clock::Clock;
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::error::Result;
 use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
@@ -27,9 +28,9 @@ pub(super) fn selection(
 }
 
 /// `"final"`, or a time.
-pub(super) fn as_of(at: &Bound<'_, PyAny>, name: &str) -> PyResult<AsOf> {
+pub(super) fn as_of(clock: &Clock, at: &Bound<'_, PyAny>) -> PyResult<AsOf> {
     let is_final = at.cast::<PyString>().is_ok_and(|text| text == "final");
-    if is_final { Ok(AsOf::Final) } else { microseconds(at, name).map(AsOf::Time) }
+    if is_final { Ok(AsOf::Final) } else { microseconds(clock)(at, "at").map(AsOf::Time) }
 }
 
 pub(super) fn points(truth: &Truth) -> Result<PointColumns> {

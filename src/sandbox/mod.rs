@@ -13,9 +13,10 @@ use crate::bridge::process::{attached, detached, without_fork};
 use crate::bridge::runtime::step;
 use crate::client::ClientArg;
 use crate::convert::clock::PyClock;
+use crate::convert::clock::on_clock;
 use crate::convert::keywords::{keywords, record};
 use crate::convert::state::dict;
-use crate::convert::values::{Text, instant, optional};
+use crate::convert::values::{Text, optional};
 use crate::frame::{Frame, TableShown, table_object};
 use siteline_base::clock::Clock;
 use siteline_core::auth::PrivateKey;
@@ -34,7 +35,8 @@ pub(crate) struct PySandbox {
 impl PySandbox {
     #[new]
     fn new(now: Option<&Bound<'_, PyAny>>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let clock = optional(now, "now", instant)?.map_or_else(Clock::running, Clock::frozen_at);
+        let clock = now.map(|now| on_clock(&Clock::running(), now, "now")).transpose()?;
+        let clock = clock.map_or_else(Clock::running, Clock::frozen_at);
         let mut options = arguments::options(options)?;
         options.take_step = |step| without_fork(step);
         let sandbox = Sandbox::start(options, clock).or_raise()?;
@@ -102,7 +104,7 @@ impl PySandbox {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<String> {
         let request = CertificateRequest {
-            begins: optional(begins, "begins", instant)?,
+            begins: begins.map(|at| on_clock(self.sandbox.clock(), at, "begins")).transpose()?,
             lifetime_seconds: whole_seconds(lifetime, "lifetime")?,
             ..record(py, &keywords(Some(options))?)?
         };
@@ -152,8 +154,9 @@ impl PySandbox {
         ids: Ids,
     ) -> PyResult<()> {
         let [value, minimum, maximum] = numbers;
-        let timestamp = microseconds(timestamp, "timestamp")?;
-        let available_at = optional(at, "at", microseconds)?;
+        let instant = microseconds(self.sandbox.clock());
+        let timestamp = instant(timestamp, "timestamp")?;
+        let available_at = optional(at, "at", instant)?;
         let point = Point { timestamp, value, minimum, maximum, sample_count, available_at };
         self.sandbox.revise(&identity(ids), point).or_raise()
     }
@@ -164,8 +167,9 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
         ids: Ids,
     ) -> PyResult<()> {
-        let timestamp = microseconds(timestamp, "timestamp")?;
-        let at = optional(at, "at", microseconds)?;
+        let instant = microseconds(self.sandbox.clock());
+        let timestamp = instant(timestamp, "timestamp")?;
+        let at = optional(at, "at", instant)?;
         self.sandbox.withdraw(&identity(ids), timestamp, at).or_raise()
     }
 
@@ -182,10 +186,12 @@ impl PySandbox {
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let selection = expected::selection(site, line, filters)?;
-        let start = optional(start, "start", microseconds)?;
-        let end = optional(end, "end", microseconds)?;
+        let instant = microseconds(self.sandbox.clock());
+        let start = optional(start, "start", &instant)?;
+        let end = optional(end, "end", &instant)?;
         let interval = optional(interval, "interval", whole_seconds)?;
-        let as_of = optional(at, "at", expected::as_of)?.unwrap_or(AsOf::Now);
+        let as_of = at.map(|at| expected::as_of(self.sandbox.clock(), at)).transpose()?;
+        let as_of = as_of.unwrap_or(AsOf::Now);
         let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
         let points = expected::points(&truth.or_raise()?).or_raise()?;
         Ok(table_object(py, Frame::unread(points), &TableShown::default())?.unbind())

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::long_work;
 use crate::bridge::process::guarded;
-use crate::convert::asked_time::{clock_of, instant_on};
+use crate::convert::asked_time::{clock_of, instant_before};
 use crate::convert::state::dict;
 use crate::convert::values::{Text, path_of};
 use crate::store::StoreHandle;
@@ -83,7 +83,9 @@ impl StoreHandle {
         tz: &Bound<'py, PyAny>,
         report: Report<'_, '_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let before = instant_on(before, "before", clock_of(Some(tz))?.as_ref())?;
+        let zone = clock_of(Some(tz))?;
+        let newest = || self.newest(py, feed.0);
+        let before = instant_before(before, "before", zone.as_ref(), newest)?;
         let name = feed.0.to_owned();
         let work = move |store: &Store, watch: &Watch| forget(store, &name, before, watch);
         dict(py, &self.long_work(py, report, work)?)

@@ -1,18 +1,21 @@
 //! Reads of a store: a selection, fixed to what the store has now.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
 use crate::bridge::errors::{OrRaise as _, warn};
 use crate::bridge::process::guarded;
-use crate::convert::asked_time::{asked_range, clock_of, instant_on};
+use crate::convert::asked_time::{asked_range, clock_of, instant_before};
 use crate::convert::values::{Text, refuse};
 use crate::frame::Frame;
 use crate::frame::stored::Stored;
 use crate::store::StoreHandle;
 use crate::store::series::series_filter;
+use siteline_core::data::{AskedRange, AskedTime};
 use siteline_core::error::Kind;
 use siteline_core::store::{Choice as _, Flagged, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
@@ -21,6 +24,13 @@ use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 type Given<'py> = Option<Bound<'py, PyAny>>;
 
 impl StoreHandle {
+    /// The newest instant of a feed that was read, from which relative times count.
+    pub(crate) fn newest(&self, py: Python<'_>, feed: &str) -> PyResult<Timestamp> {
+        let now = AskedRange { start: Some(AskedTime::Before(Duration::ZERO)), end: None };
+        let (newest, _) = self.work(py, |store| fixed_range(store, feed, now, View::Latest))?;
+        newest.ok_or_else(|| refuse(py, Kind::InternalError, "a relative time is no instant"))
+    }
+
     /// The sequence number of `as_of=` or `since=`: a number that the feed has reached, or that of a time.
     fn place(
         &self,
@@ -48,7 +58,13 @@ impl StoreHandle {
         if !given.is_instance_of::<PyString>() && !given.hasattr("isoformat")? {
             return Err(refused(" is a siteline.types.SyncReport, a page number, or a time."));
         }
-        let at = instant_on(given, name, clock_of(Some(tz))?.as_ref())?;
+        // A relative time counts from the newest page, and is rounded down to a second.
+        let newest = || {
+            let times = self.work(py, |store| store.page_times(feed))?;
+            let newest = times.last().map_or(0, |at| at.saturating_add(999_999));
+            Ok(Timestamp::from_microsecond(newest).unwrap_or_default())
+        };
+        let at = instant_before(given, name, clock_of(Some(tz))?.as_ref(), newest)?;
         self.work(py, |store| {
             read_state(store, feed)?;
             store.sequence_at(feed, at)

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::bridge::errors::IntoPyErr as _;
-use crate::convert::asked_time::instant_on;
+use crate::convert::asked_time::instant_before;
 use crate::convert::values::{count, duration, optional, refuse};
 use crate::store::feed::FeedHandle;
 use siteline_core::client::Client;
@@ -52,7 +52,7 @@ impl RunArgs {
             deadline: optional(option("deadline")?.as_ref(), "deadline", duration)?,
             max_pages: counted("max_pages")?,
             concurrency: concurrency.try_into().unwrap_or(usize::MAX),
-            ..plan_settings(options)?
+            ..plan_settings(client, options)?
         };
         let batch = option("batch")?.map(|given| batch(&given)).transpose()?;
         Ok(Self { feeds: feeds(given)?, settings, wait, batch })
@@ -83,10 +83,13 @@ fn batch(given: &Bound<'_, PyAny>) -> PyResult<Batch> {
 }
 
 /// The settings that a plan has too: `until` and `reread`.
-pub(crate) fn plan_settings(options: &Bound<'_, PyDict>) -> PyResult<SyncSettings> {
-    let ranges = option(options, "reread")?.map(|ranges| reread(&ranges)).transpose()?;
+pub(crate) fn plan_settings(
+    client: &Client,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<SyncSettings> {
+    let ranges = option(options, "reread")?.map(|ranges| reread(client, &ranges)).transpose()?;
     Ok(SyncSettings {
-        until: optional(option(options, "until")?.as_ref(), "until", instant)?,
+        until: optional(option(options, "until")?.as_ref(), "until", service_instant(client))?,
         reread: ranges.unwrap_or_default(),
         ..SyncSettings::default()
     })
@@ -95,17 +98,18 @@ pub(crate) fn plan_settings(options: &Bound<'_, PyDict>) -> PyResult<SyncSetting
 /// The start and the end of a range.
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// A time; one without an offset is in UTC.
-fn instant(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
-    instant_on(given, name, Some(&TimeZone::UTC))
+/// Reads an instant, or one before the service's time; one without an offset is in UTC.
+fn service_instant(client: &Client) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<Timestamp> {
+    move |given, name| instant_before(given, name, Some(&TimeZone::UTC), || Ok(client.now()))
 }
 
 /// One range or a list of them.
-fn reread(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
+fn reread(client: &Client, ranges: &Bound<'_, PyAny>) -> PyResult<Vec<(Timestamp, Timestamp)>> {
     let refused = |what: &str| refuse(ranges.py(), Kind::QueryError, format!("reread= {what}"));
     let no_ranges = |_| refused("is a range (start, end), or a list of such ranges.");
+    let at = service_instant(client);
     let range = |(start, end): Pair<'_>| {
-        let (start, end) = (instant(&start, "reread")?, instant(&end, "reread")?);
+        let (start, end) = (at(&start, "reread")?, at(&end, "reread")?);
         if start >= end {
             let what = format!("has a range whose start, {start}, is not before {end}.");
             return Err(refused(&what));

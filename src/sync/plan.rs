@@ -28,7 +28,7 @@ impl PyClient {
         states: HashMap<String, Vec<u8>>,
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (feeds, settings) = (feeds(handles)?, plan_settings(options)?);
+        let (feeds, settings) = (feeds(handles)?, plan_settings(&self.client, options)?);
         guarded(|| {
             let plan = step(py, || match store {
                 Some(store) => plan(&self.client, &*store.0, &feeds, &settings),

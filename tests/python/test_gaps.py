@@ -1,6 +1,7 @@
 """`with_gaps()`, `gaps()` and `completeness()`: what is missing, and what was never read."""
 
 import json
+import pickle
 
 import pytest
 import siteline
@@ -139,6 +140,46 @@ def test_unknown_gaps_are_refused(sandbox, client, table):
     truth = sandbox.expected(site="S1", **RANGE)
     with pytest.raises(QueryError, match="no read gave this table"):
         truth.with_gaps().to_polars()
+
+
+@pytest.mark.parametrize("part", ["whole", "found", "pickled"])
+def test_added_rows_are_not_counted(table, part):
+    filled = table.with_gaps()
+    if part == "found":
+        table, filled = table.find(machine="M1"), filled.find(machine="M1")
+    if part == "pickled":
+        filled = pickle.loads(pickle.dumps(filled))
+    assert len(filled) > len(table)
+    for make in (
+        lambda table: table.gaps(),
+        lambda table: table.completeness(),
+        lambda table: table.resample("1d", "mean"),
+        lambda table: table.with_gaps(),
+    ):
+        pd.testing.assert_frame_equal(make(filled).to_pandas(), make(table).to_pandas())
+    assert len(filled.gaps()) > 0
+
+
+def test_first_rows_have_no_known_gaps(table, store):
+    points = store.read("l1", "2026-11-18", "2026-11-19")
+    for whole in (table, table.with_gaps(), points):
+        first = whole.head(10)
+        for part in (first, first.find(line="L1"), pickle.loads(pickle.dumps(first))):
+            for name in ("gaps", "completeness", "with_gaps"):
+                with pytest.raises(QueryError, match="these are the first rows only"):
+                    getattr(part, name)()
+        assert len(first.to_pandas()) == 10
+
+
+def test_time_after_the_read_is_no_gap(sandbox):
+    with pytest.warns(siteline.SitelineWarning, match="lies ahead of now"):
+        table = sandbox.client().read(
+            site="S1", line="L1", start="2026-11-19", end="2026-11-22", interval="1h"
+        )
+    # The bucket in which the read began is not over.
+    assert table.gaps().to_pandas()["end"].max() <= pd.Timestamp(NOW)
+    days = table.completeness().to_pandas()
+    assert days["unread"].tolist() == [0, 24, 24] * 6
 
 
 def test_points_off_the_grid_have_no_known_gaps(sandbox):

@@ -105,7 +105,7 @@ def test_invalid_zones_and_local_times_are_refused(client):
         ({"tz": "Europe/Atlantis"}, "no time zone"),
         ({"tz": ""}, "no time zone"),
         ({"tz": 5}, "no time zone"),
-        ({"tz": timezone(HOUR)}, "no time zone"),
+        ({"tz": timezone(HOUR / 2)}, "no time zone"),
         ({"start": "2011-12-30", "tz": "Pacific/Apia"}, "set forward over all of it"),
         ({"start": "2026-02-29", "tz": BERLIN}, "not an ISO 8601 time"),
         ({"start": pd.NaT, "tz": BERLIN}, "not an ISO 8601 time"),

@@ -59,7 +59,7 @@ def table(shared_sandbox):
 
 def is_shared(table, frame):
     """Whether the frame's values are the table's own memory."""
-    own = np.asarray(table._handle.columns()[0][6][2])
+    own = np.asarray(table._handle.columns((None, None, None))[0][6][2])
     return np.shares_memory(frame["value"].to_numpy(), own)
 
 

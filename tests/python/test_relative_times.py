@@ -123,6 +123,30 @@ def test_times_before_now_of_a_store_count_from_the_newest_instant_that_was_read
     assert hours(store.read("line-2", "-2d"))[0] > "20T04"
 
 
+@pytest.mark.usefixtures("strict")
+def test_every_instant_may_count_from_now(sandbox, stored):
+    store, _ = stored
+    client, feed = sandbox.client(), make_feed(interval="1h", start="2026-11-18")
+    assert hours(store.read("line-2", "-2h", as_of="-1h")) == ["19T21", "19T22"]
+    assert len(store.changes("line-2", since="-1h")) > 0
+    assert len(store.changes("line-2", since="now")) == 0
+    sandbox.clock.advance("1d")
+    client.sync(feed, store, until="-20h")
+    assert "2026-11-20T09" < text(store.coverage("line-2").newest) <= "2026-11-20T10:00:00Z"
+    plan = client.plan(feed, store, until="-1h", reread=("-3h", "-2h"))
+    assert any(task.why == "reread" for task in plan.tasks)
+    assert store.forget("line-2", before="-1d").points > 0
+    assert text(store.coverage("line-2")[0].end) <= "2026-11-19T10:00:00Z"
+
+
+def test_times_of_a_sandbox_count_from_its_clock(sandbox):
+    assert len(sandbox.expected(site="S1", start="-2h", end="now", interval="1h", at="-1h")) > 0
+    clock = siteline.testing.Clock(start="-1d")
+    assert clock.now() < siteline.testing.Clock().now()
+    with siteline.Sandbox(now="-1d") as other:
+        assert other.clock.now() < siteline.testing.Clock().now()
+
+
 def test_a_store_that_was_never_read_has_no_time_to_count_from(sandbox, store):
     sandbox.fault(on="data", status=503)
     with pytest.raises(siteline.errors.ServiceUnavailable):

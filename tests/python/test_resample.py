@@ -121,7 +121,7 @@ def test_a_day_may_begin_at_six_and_a_week_begins_on_monday(table):
     [
         ({"every": "1d", "tz": "Europe/Berlinn"}, "no time zone"),
         ({"every": "1d", "tz": 7}, "no time zone"),
-        ({"every": "1d", "tz": datetime.timezone(datetime.timedelta(hours=1))}, "no time zone"),
+        ({"every": "1d", "tz": datetime.timezone(datetime.timedelta(minutes=90))}, "no time zone"),
         ({"every": "1d", "origin": "noon"}, "no local time"),
         ({"every": "1d", "origin": 6}, "no local time"),
         ({"every": "1d", "origin": "06:00-05:00"}, "no local time"),

@@ -307,9 +307,7 @@ def test_values_survive_pickle_copy_and_deepcopy(client):
 
 def test_the_error_for_an_unpicklable_object_names_an_alternative(client, sandbox):
     scan = client.scan(**QUERY)
-    page = next(scan.pages())
     for value, words in (
-        (page, "to_arrow"),
         (scan.pages(), "bookmark"),
         (scan.records(), "bookmark"),
         (sandbox, "base_url"),

@@ -52,7 +52,7 @@ class Points(NamedTuple):
 
 def points_of(source: Any) -> Points:
     """Read the columns of a source, once."""
-    given, provenance = source.columns(None, None)
+    given, provenance = source.columns((None, None, None))
     columns: dict[str, Any] = {}
     codes: dict[str, tuple[memoryview, Sequence[str]]] = {}
     lengths, zone, kept = memoryview(b"").cast("q"), "UTC", []

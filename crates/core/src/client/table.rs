@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::listed::ListedIds;
 use crate::data::reshape::Expected;
-use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query};
+use crate::data::{Bookmark, MergeReport, Merged, Merger, PointColumns, Query, QueryInput};
 use crate::error::{Error, Kind, Result};
 
 /// The result of a read: the highest version of each point, in canonical order.
@@ -26,7 +26,7 @@ pub struct Table {
 }
 
 /// The origin of the points of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Provenance {
     /// The query. For gathered queries: one query over their ranges if these are consecutive, else the
     /// first.
@@ -45,6 +45,7 @@ pub struct Provenance {
     /// The ids of the queries that the discovery response did not list when the read began.
     pub not_listed: Vec<String>,
     /// What the discovery responses of the client listed.
+    #[serde(skip)]
     pub listed: Arc<ListedIds>,
     /// What of the range came through the feeds of a store; empty without a store.
     pub through: Vec<StoreShare>,
@@ -128,6 +129,18 @@ impl Provenance {
     }
 }
 
+impl Serialize for Query {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.input().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Query {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(QueryInput::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
 impl From<Error> for ReadFailure {
     fn from(error: Error) -> Self {
         Self { error, bookmark: None, partial: None }
@@ -185,7 +198,7 @@ impl Table {
     }
 
     /// The buckets that its points can have: those of its query or queries. Without a start they begin with
-    /// the first point.
+    /// the first point. Buckets that were not over when the read began are not read.
     ///
     /// # Errors
     /// `QueryError` for a part of a read, without an interval, and for queries that ask for other series.
@@ -215,7 +228,9 @@ impl Table {
             Some(start..query.end()?.as_microsecond())
         };
         let ranges: Vec<_> = [query].into_iter().chain(further).filter_map(range).collect();
-        Ok(Expected::new(interval, ranges.clone(), ranges))
+        let over = self.provenance.read_at.as_microsecond() - i64::from(interval) * 1_000_000 + 1;
+        let read = ranges.iter().map(|range| range.start..range.end.min(over)).collect();
+        Ok(Expected::new(interval, ranges, read))
     }
 }
 

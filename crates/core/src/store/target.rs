@@ -5,7 +5,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::Page;
 use crate::error::Result;
@@ -62,7 +62,7 @@ pub struct Delivery<'a> {
 }
 
 /// The range of a chain, and its first page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainRange {
     /// The sequence number of the chain's first page.
     pub first: u64,

@@ -1,0 +1,102 @@
+"""Arguments of the methods of tables, and pickles of pages."""
+
+import pickle
+from datetime import UTC, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+import siteline
+from siteline.errors import QueryError
+
+RANGE = {"site": "S1", "start": "2026-11-05", "end": "2026-11-06", "interval": "1h"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
+        yield sandbox.client()
+
+
+@pytest.fixture(scope="module")
+def table(client):
+    return client.read(**RANGE)
+
+
+@pytest.mark.parametrize(
+    ("method", "keywords", "right"),
+    [
+        ("to_pandas", {"timezone": "UTC"}, "tz="),
+        ("to_polars", {"label": "name"}, "labels="),
+        ("to_arrow", {"zone": "UTC"}, "tz="),
+        ("records", {"name": True}, "named="),
+        ("find", {"tag_guid": "x"}, "tag="),
+        ("find", {"machines": "x"}, "machine="),
+        ("pivot", {"value": "maximum"}, "values="),
+        ("resample", {"freq": "1d", "agg": "mean"}, "every="),
+        ("completeness", {"freq": "1d"}, "every="),
+        ("gaps", {"longerthan": "1d"}, "longer_than="),
+        ("plot", {"value": "maximum"}, "values="),
+    ],
+)
+def test_a_wrong_keyword_names_the_right_one(table, method, keywords, right):
+    with pytest.raises(TypeError, match=rf"{method}\(\) has no argument .*: write {right}"):
+        getattr(table, method)(**keywords)
+
+
+@pytest.mark.parametrize(
+    ("zone", "same"),
+    [
+        (UTC, "UTC"),
+        (timezone(timedelta(hours=2)), "Etc/GMT-2"),
+        (timezone(timedelta(hours=-5), "here"), "Etc/GMT+5"),
+        (ZoneInfo("Europe/Berlin"), "Europe/Berlin"),
+    ],
+)
+def test_zones_are_names_or_objects(table, client, zone, same):
+    pl = pytest.importorskip("polars")
+    pd = pytest.importorskip("pandas")
+    frame, other = table.to_pandas(tz=zone), table.to_pandas(tz=same)
+    pd.testing.assert_frame_equal(frame, other)
+    assert (
+        frame["timestamp"].iloc[0].utcoffset()
+        == frame["timestamp"].iloc[0].astimezone(zone).utcoffset()
+    )
+    assert table.to_polars(tz=zone).schema["timestamp"] == pl.Datetime("us", same)
+    assert client.read(**RANGE, tz=zone).resample("1d", "mean").to_pandas().shape[0] > 0
+
+
+def test_offsets_of_half_hours_are_refused(table):
+    with pytest.raises(QueryError, match="is no time zone") as refused:
+        table.to_pandas(tz=timezone(timedelta(hours=5, minutes=30)))
+    assert "an offset of whole hours" in refused.value.hint
+
+
+def test_a_page_is_pickled_without_its_cursor(client):
+    page = next(client.scan(**RANGE, page_size=50, keep_raw=True).pages())
+    assert page.bookmark is not None
+    cursor = page.raw.split(b'"nextCursor":"')[1].split(b'"')[0]
+    data = pickle.dumps(page)
+    assert len(cursor) > 10
+    assert cursor not in data
+    again = pickle.loads(data)
+    assert type(again) is siteline.Page
+    assert list(again.records()) == list(page.records())
+    assert (again.bookmark, again.raw) == (None, None)
+    for name in ("report", "query", "is_last", "sequence", "first_sequence", "is_whole", "feed"):
+        assert getattr(again, name) == getattr(page, name), name
+    assert repr(again) == repr(page)
+    assert len(again.diff(page).unchanged) == len(page)
+
+
+def test_a_page_of_a_sync_is_pickled(client):
+    feed = siteline.Feed("l1", site="S1", line="L1", interval="1h", start="2026-11-18")
+    pages = [page for page, _ in client.sync_pages(feed) if page is not None]
+    for page in pages:
+        again = pickle.loads(pickle.dumps(page))
+        assert (again.feed, again.sequence, again.first_sequence, again.is_whole) == (
+            "l1",
+            page.sequence,
+            page.first_sequence,
+            page.is_whole,
+        )
+    assert pages
