@@ -41,8 +41,7 @@
 
 The message says what was requested and what came back; ``.hint`` says what to do, where the message
 does not. No text holds a key, token, assertion, passphrase, cursor or query string. All of them can
-be pickled, without ``scan``, ``partial`` and ``bookmark``: of all pickles only a bookmark's contains
-a cursor.
+be pickled, without ``scan``, ``partial`` and ``bookmark``: only a bookmark's pickle has a cursor.
 """
 
 from __future__ import annotations
@@ -437,8 +436,8 @@ class AuthenticationError(ServiceError):
     >>> try:
     ...     client.discover()
     ... except siteline.errors.AuthenticationError as error:
-    ...     print(error.hint.splitlines()[0])
-    The service does not say which check failed. Compare:
+    ...     print(error.hint.split(":")[0])
+    The service does not say which check failed
     """
 
 

@@ -1,10 +1,11 @@
-//! Signers that the user writes in Python. A plain function runs on a separate thread, an async function
-//! on the event loop of the call that needs the token.
+//! Signers that the user writes in Python. They run on the thread or the event loop of the call that needs the
+//! token.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::ready;
+use pyo3::exceptions::PyException;
 use pyo3::exceptions::asyncio::CancelledError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,9 +13,9 @@ use pyo3::types::PyBytes;
 
 use crate::bridge::event_loop::{LoopClosed, ask};
 use crate::bridge::events::Origin;
-use crate::bridge::process::attached;
+use crate::bridge::runtime::run_for_caller;
 use crate::convert::values::{described, octets};
-use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture, Signer};
+use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture};
 use siteline_core::error::{Error, Kind, Result};
 
 /// A Python callable, given as `signer=`.
@@ -38,36 +39,23 @@ impl PySigner {
         public: PublicJwk,
         kid: Option<&str>,
     ) -> Result<Checked<Credential>> {
-        if self.is_async {
-            Credential::with_async_signer(subject, Arc::new(self), public, kid)
-        } else {
-            Credential::with_signer(subject, Arc::new(self), public, kid)
-        }
-    }
-}
-
-impl Signer for PySigner {
-    fn sign(&self, signing_input: &[u8]) -> Result<Vec<u8>> {
-        let signed = attached(|py| {
-            signature(py, self.function.bind(py).call1((PyBytes::new(py, signing_input),)))
-        });
-        signed.unwrap_or_else(|| {
-            let message = "Python is shutting down: the signer cannot be called.";
-            Err(Error::new(Kind::ClosedError, message))
-        })
+        Credential::with_async_signer(subject, Arc::new(self), public, kid)
     }
 }
 
 impl AsyncSigner for PySigner {
     fn check(&self) -> Result<()> {
-        Origin::awaited().map(drop).ok_or_else(cannot_await)
+        if self.is_async { Origin::awaited().map(drop).ok_or_else(cannot_await) } else { Ok(()) }
     }
 
     fn sign(&self, signing_input: Vec<u8>) -> SignFuture {
+        let function = Arc::clone(&self.function);
+        if !self.is_async {
+            return sign_plainly(function, signing_input).boxed();
+        }
         let Some(caller) = Origin::awaited() else {
             return ready(Err(cannot_await())).boxed();
         };
-        let function = Arc::clone(&self.function);
         async move {
             let call = move |py: Python<'_>| {
                 let arguments = (&*function, PyBytes::new(py, &signing_input));
@@ -80,6 +68,24 @@ impl AsyncSigner for PySigner {
         }
         .boxed()
     }
+}
+
+/// Ctrl-C in the signer ends the call whose driver runs it. It is no failure of the signer, which other calls
+/// that wait for the token would get.
+async fn sign_plainly(function: Arc<Py<PyAny>>, signing_input: Vec<u8>) -> Result<Vec<u8>> {
+    let origin = Origin::current();
+    let signed = run_for_caller(move |py| {
+        let arguments = (&*function, PyBytes::new(py, &signing_input));
+        let answer = match origin {
+            Some(origin) => origin.in_context(py, arguments),
+            None => function.bind(py).call1((arguments.1,)),
+        };
+        match answer {
+            Err(raised) if !raised.is_instance_of::<PyException>(py) => Err(raised),
+            answer => Ok(signature(py, answer)),
+        }
+    });
+    signed.await?
 }
 
 fn cannot_await() -> Error {

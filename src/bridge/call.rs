@@ -12,18 +12,19 @@ use crate::bridge::process::guarded;
 use crate::bridge::runtime::{block_on, spawn};
 use siteline_base::lock::Mutex;
 
-/// Work that has not begun, in its two forms.
-pub(crate) trait Work: Send {
-    /// Does the work; the caller's thread waits.
-    fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>>;
-
-    /// Begins the work, and returns the asyncio future of its result.
-    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
+/// How a call is driven.
+pub(crate) enum Driver {
+    /// The caller's thread waits for the result.
+    Blocking,
+    /// The caller gets an asyncio future of the result.
+    Asyncio,
 }
+
+type Work = Box<dyn FnOnce(Python<'_>, Driver) -> PyResult<Py<PyAny>> + Send>;
 
 /// A verb of the core that waits. It does nothing before `wait()`, `start()` or `await`, and is used once.
 #[pyclass(frozen, name = "Call", module = "siteline._core")]
-pub(crate) struct Call(Mutex<Option<Box<dyn Work>>>);
+pub(crate) struct Call(Mutex<Option<Work>>);
 
 impl Call {
     /// A call that runs `future`; `finish` makes the Python object, or the exception, of its output.
@@ -35,56 +36,38 @@ impl Call {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        Self::of_work(Async { events, future, finish })
+        Self::of_work(move |py, driver| match driver {
+            Driver::Blocking => finish(py, block_on(py, &events, future)?),
+            Driver::Asyncio => spawn(py, events, future, finish).map(Bound::unbind),
+        })
     }
 
-    pub(crate) fn of_work(work: impl Work + 'static) -> Self {
+    pub(crate) fn of_work(
+        work: impl FnOnce(Python<'_>, Driver) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Self {
         Self(Mutex::new(Some(Box::new(work))))
     }
 
-    fn take(&self) -> PyResult<Box<dyn Work>> {
+    fn run(&self, py: Python<'_>, driver: Driver) -> PyResult<Py<PyAny>> {
         let work = self.0.lock().take();
-        work.ok_or_else(|| PyRuntimeError::new_err("this call was already used: make another"))
+        let used = || PyRuntimeError::new_err("this call was already used: make another");
+        guarded(|| work.ok_or_else(used)?(py, driver))
     }
 }
 
 #[pymethods]
 impl Call {
     pub(crate) fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        guarded(|| self.take()?.wait(py))
+        self.run(py, Driver::Blocking)
     }
 
     /// The asyncio future of the result. The work has begun.
-    fn start<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| self.take()?.start(py))
+    fn start(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.run(py, Driver::Asyncio)
     }
 
     /// The iterator of an asyncio future has `throw` and `close`.
-    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.start(py)?.call_method0(intern!(py, "__await__"))
-    }
-}
-
-/// A future of the core.
-struct Async<F, M> {
-    events: Arc<Events>,
-    future: F,
-    finish: M,
-}
-
-impl<F, M> Work for Async<F, M>
-where
-    F: Future<Output: Send> + Send + 'static,
-    M: FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
-{
-    fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Self { events, future, finish } = *self;
-        let outcome = block_on(py, &events, future)?;
-        finish(py, outcome)
-    }
-
-    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let Self { events, future, finish } = *self;
-        spawn(py, events, future, finish)
+    fn __await__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.start(py)?.call_method0(py, intern!(py, "__await__"))
     }
 }

@@ -9,9 +9,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::bridge::events::{Events, Origin, after_events};
+use crate::bridge::events::{ALL, Events, Origin, after_events};
 use crate::bridge::process::{Inside, attached, panicked, without_fork};
 use crate::bridge::runtime::{Outcome, Steps};
 use siteline_base::lock::Mutex;
@@ -39,18 +39,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Most jobs that run before the loop does other work.
 const MOST: usize = 64;
 
-type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
+pub(super) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
 /// To the thread that wakes loops.
 static WAKES: Owned<Sender<Wake>> = Owned::empty();
 
 thread_local! {
     /// The loop that ran in this thread last.
-    static LATEST: RefCell<Weak<EventLoop>> = const { RefCell::new(Weak::new()) };
+    static LATEST: RefCell<Option<Arc<EventLoop>>> = const { RefCell::new(None) };
 }
 
 /// An event loop of asyncio.
 pub(crate) struct EventLoop {
+    /// A weak reference: threads of the core drop this without the interpreter, so that the loop would be kept
+    /// until the interpreter is next held.
     object: Py<PyAny>,
     /// A forked child has its own.
     jobs: Owned<Mutex<Jobs>>,
@@ -100,22 +102,25 @@ impl EventLoop {
     /// `RuntimeError` if none is running.
     pub(crate) fn running(py: Python<'_>) -> PyResult<Arc<Self>> {
         let event_loop = asyncio(py)?.call_method0(intern!(py, "get_running_loop"))?;
-        LATEST.with_borrow_mut(|latest| {
-            if let Some(known) = latest.upgrade().filter(|known| known.object.is(&event_loop)) {
-                return Ok(known);
-            }
-            let event_loop = Arc::new(Self {
-                object: event_loop.unbind(),
-                jobs: Owned::empty(),
-                is_closed: AtomicBool::new(false),
-            });
-            *latest = Arc::downgrade(&event_loop);
-            Ok(event_loop)
-        })
+        let known = LATEST.with_borrow(Clone::clone);
+        if let Some(known) = known.filter(|known| known.object(py).is(&event_loop)) {
+            return Ok(known);
+        }
+        let object = PyWeakrefReference::new(&event_loop)?.into_any().unbind();
+        let jobs = Owned::empty();
+        let known = Arc::new(Self { object, jobs, is_closed: AtomicBool::new(false) });
+        // The old one is dropped after the borrow, because that may run Python code.
+        let _old = LATEST.replace(Some(Arc::clone(&known)));
+        Ok(known)
+    }
+
+    /// The loop; Python's `None` if it no longer exists.
+    fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.object.bind(py).call0().unwrap_or_else(|_| py.None().into_bound(py))
     }
 
     /// Has the loop run a job. If the loop is closed or the process is ending, the job is dropped.
-    fn post(self: &Arc<Self>, job: Job) {
+    pub(super) fn post(self: &Arc<Self>, job: Job) {
         without_fork(|| {
             let mut jobs = self.jobs.get_or_init(Mutex::default).lock();
             jobs.queue.push_back(job);
@@ -134,9 +139,10 @@ impl EventLoop {
 
     fn schedule(self: &Arc<Self>) {
         let scheduled = attached(|py| {
-            let event_loop = self.object.bind(py);
-            let run = Bound::new(py, RunJobs(Arc::clone(self)))?;
-            event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (run,)).map(drop)
+            let event_loop = Arc::clone(self);
+            let run = Bound::new(py, RunJobs { event_loop, has_run: AtomicBool::new(false) })?;
+            let arguments = (run,);
+            self.object(py).call_method1(intern!(py, "call_soon_threadsafe"), arguments).map(drop)
         });
         match scheduled {
             Some(Ok(())) => {}
@@ -161,8 +167,8 @@ impl EventLoop {
     }
 
     fn find_closed(&self, py: Python<'_>) -> bool {
-        let closed = self.object.call_method0(py, intern!(py, "is_closed"));
-        let is_closed = closed.and_then(|closed| closed.is_truthy(py)).unwrap_or(true);
+        let closed = self.object(py).call_method0(intern!(py, "is_closed"));
+        let is_closed = closed.and_then(|closed| closed.is_truthy()).unwrap_or(true);
         self.is_closed.fetch_or(is_closed, Ordering::Relaxed);
         is_closed
     }
@@ -180,16 +186,20 @@ fn asyncio(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(module.bind(py))
 }
 
-/// The callback in which a loop runs its jobs.
+/// The callback in which a loop runs its jobs. A loop that is closed before drops it, and with it the jobs.
 #[pyclass(frozen)]
-struct RunJobs(Arc<EventLoop>);
+struct RunJobs {
+    event_loop: Arc<EventLoop>,
+    has_run: AtomicBool,
+}
 
 #[pymethods]
 impl RunJobs {
     fn __call__(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, event_loop) = (slf.py(), &slf.get().0);
+        let (py, this) = (slf.py(), slf.get());
         let _inside = Inside::enter(py);
-        let Some(jobs) = event_loop.jobs.get() else { return Ok(()) };
+        this.has_run.store(true, Ordering::Relaxed);
+        let Some(jobs) = this.event_loop.jobs.get() else { return Ok(()) };
         let count = jobs.lock().queue.len().min(MOST);
         let mut outcome = Ok(());
         for _ in 0..count {
@@ -197,18 +207,28 @@ impl RunJobs {
             // The other jobs run even if this one fails, also after a panic outside of a call's own code.
             outcome = outcome.and(catch_unwind(AssertUnwindSafe(|| job(py))).unwrap_or(Ok(())));
         }
-        let mut jobs = jobs.lock();
-        jobs.is_woken = !jobs.queue.is_empty();
-        if jobs.is_woken {
-            drop(jobs);
-            let event_loop = event_loop.object.bind(py);
-            event_loop.call_method1(intern!(py, "call_soon"), (slf,))?;
+        let is_over = {
+            let mut jobs = jobs.lock();
+            jobs.is_woken = !jobs.queue.is_empty();
+            !jobs.is_woken
+        };
+        if !is_over {
+            this.has_run.store(false, Ordering::Relaxed);
+            this.event_loop.object(py).call_method1(intern!(py, "call_soon"), (slf,))?;
         }
         outcome
     }
 }
 
-/// A call that an asyncio future stands for.
+impl Drop for RunJobs {
+    fn drop(&mut self) {
+        if !*self.has_run.get_mut() {
+            self.event_loop.give_up();
+        }
+    }
+}
+
+/// A call with its asyncio future.
 struct Pending {
     /// Weak, so that a future that nobody awaits is dropped, and ends the call.
     future: Py<PyAny>,
@@ -269,7 +289,7 @@ pub(super) fn begin<'py, T: Send + 'static>(
     mut steps: Steps<T>,
     finish: impl FnOnce(Python<'_>, Outcome<T>) -> PyResult<Py<PyAny>> + Send + 'static,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let running = event_loop.object.bind(py);
+    let running = &event_loop.object(py);
     let future = running.call_method0(intern!(py, "create_future"))?;
     let pending = Arc::new(Pending {
         future: PyWeakrefReference::new(&future)?.into_any().unbind(),
@@ -295,7 +315,7 @@ async fn drive<T>(
         tokio::select! {
             biased;
             outcome = &mut *steps => return outcome,
-            () = pending.events.due() => {}
+            () = pending.events.due(ALL) => {}
         }
         if let Ok(outcome) = timeout(POLL_INTERVAL, &mut *steps).await {
             return outcome;

@@ -1,14 +1,15 @@
-//! [`Events`]: what a call yields while it runs, log records and finished requests, in one queue.
+//! [`Events`]: the log records, the finished requests and the wanted signatures of a call, in one queue.
 //!
-//! Handlers of `logging` and observers of requests are code of the user: they may wait, raise, or use
-//! siteline. So the core never calls them. The call's driver takes the events where no lock is held, on the
+//! Handlers of `logging`, observers of requests and signers are code of the user: they may wait, raise, or use
+//! siteline. So the core does not call them. The call's driver takes the events while it holds no lock, on the
 //! thread or the event loop of the caller. It handles each event with the context variables of the call
 //! that caused it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use pyo3::call::PyCallArgs;
@@ -18,7 +19,7 @@ use pyo3::sync::PyOnceLock;
 use reqwest::header::HeaderMap;
 use tokio::sync::Notify;
 
-use crate::bridge::event_loop::EventLoop;
+use crate::bridge::event_loop::{EventLoop, Job};
 use crate::bridge::logging::{LogRecord, lowest_level};
 use crate::bridge::observers::{Observers, trace_headers};
 use siteline_base::lock::Mutex;
@@ -31,6 +32,8 @@ const MOST: usize = 10_000;
 thread_local! {
     /// The kinds of the events that this thread is handling.
     static HANDLING: Cell<u8> = const { Cell::new(0) };
+    /// The queues of the calls that this thread waits for: a handler may wait for another call.
+    static WAITING: RefCell<Vec<Arc<Events>>> = const { RefCell::new(Vec::new()) };
 }
 
 tokio::task_local! {
@@ -38,7 +41,7 @@ tokio::task_local! {
     static ORIGIN: Arc<Origin>;
 }
 
-/// A call: where its events go, and what they need.
+/// A call, for its events: their queue and their context.
 pub(crate) struct Origin {
     events: Weak<Events>,
     /// The loop that awaits the call; `None` if a thread waits for it.
@@ -87,6 +90,20 @@ impl Origin {
         context.call_method1(intern!(py, "run"), arguments)
     }
 
+    /// Has the driver of the call serve this; `false` if the call has none now.
+    pub(super) fn ask(self: Arc<Self>, wanted: Arc<Wanted>) -> bool {
+        if let Some(event_loop) = self.event_loop.clone() {
+            event_loop.post(Box::new(move |py| wanted.serve(py)));
+            return true;
+        }
+        let events =
+            self.events.upgrade().filter(|events| events.drivers.load(Ordering::Relaxed) > 0);
+        let push = |events: Arc<Events>| {
+            events.push(Event { origin: self, what: What::Wanted(wanted) }).is_none()
+        };
+        events.is_some_and(push)
+    }
+
     /// The queue for log records of this level, if they are wanted.
     pub(super) fn log_queue(&self, level: u8) -> Option<Arc<Events>> {
         let is_wanted = level >= self.lowest && self.silenced & LOGS == 0;
@@ -101,6 +118,8 @@ impl Origin {
 
 const LOGS: u8 = 1;
 const REQUESTS: u8 = 2;
+pub(super) const WANTED: u8 = 4;
+pub(super) const ALL: u8 = LOGS | REQUESTS | WANTED;
 
 pub(super) struct Event {
     pub(super) origin: Arc<Origin>,
@@ -110,6 +129,25 @@ pub(super) struct Event {
 pub(super) enum What {
     Log(LogRecord),
     Request(Arc<Observers>, RequestNote),
+    Wanted(Arc<Wanted>),
+}
+
+/// Python code that the core waits for, until somebody runs it.
+pub(super) struct Wanted(Mutex<Option<Job>>);
+
+impl Wanted {
+    pub(super) fn new(job: Job) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(job))))
+    }
+
+    /// Runs it, unless it was taken.
+    ///
+    /// # Errors
+    /// An exception for the driver, such as `KeyboardInterrupt`.
+    pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
+        let job = self.0.lock().take();
+        job.map_or(Ok(()), |job| job(py))
+    }
 }
 
 impl Event {
@@ -117,14 +155,17 @@ impl Event {
         match self.what {
             What::Log(_) => LOGS,
             What::Request(..) => REQUESTS,
+            What::Wanted(_) => WANTED,
         }
     }
 
     fn handle(self, py: Python<'_>) -> PyResult<()> {
-        let _handling = Handling::begin(self.kind());
+        // A signer may make calls that log, and even calls that need a signature by another signer.
+        let _handling = Handling::begin(self.kind() & !WANTED);
         match self.what {
             What::Log(record) => record.emit(py, &self.origin),
             What::Request(observers, note) => observers.notify(py, &self.origin, &note),
+            What::Wanted(wanted) => wanted.serve(py),
         }
     }
 }
@@ -155,13 +196,15 @@ pub(crate) struct Events {
     pushed: Notify,
     /// The origin of the latest call, until the end of the last one.
     latest: Mutex<Option<Arc<Origin>>>,
-    /// Whose requests it made. It also notifies them of requests whose own call is over.
+    /// The observers of its requests. The call also notifies them of requests that earlier calls left.
     observers: Mutex<Vec<Arc<Observers>>>,
     /// Whether no driver takes events any more: a task that the call left behind, or the traceback of its
     /// exception, may keep the queue for long.
     is_over: AtomicBool,
     /// The kinds of events that wait for [`Events::handle_all`].
     deferred: u8,
+    /// The number of threads that wait for a call.
+    drivers: AtomicUsize,
 }
 
 impl Events {
@@ -194,13 +237,13 @@ impl Events {
         Ok(origin)
     }
 
-    /// The origin of a step between two calls: that of the latest call. A step runs no Python code, because
+    /// The origin of the latest call, for a step between two calls. A step runs no Python code, because
     /// its caller may not be able to raise the exception of a signal handler.
     pub(crate) fn latest(&self) -> Option<Arc<Origin>> {
         self.latest.lock().clone()
     }
 
-    /// Also notifies these observers of requests whose own call is over.
+    /// Also notifies these observers of requests that earlier calls left.
     pub(crate) fn remember(&self, observers: &Arc<Observers>) {
         let mut known = self.observers.lock();
         if !known.iter().any(|one| Arc::ptr_eq(one, observers)) {
@@ -222,26 +265,33 @@ impl Events {
         None
     }
 
-    /// Whether there are events that [`Events::handle`] takes now.
-    pub(crate) fn has_due(&self) -> bool {
-        let skipped = self.deferred | HANDLING.get();
-        self.queue.lock().iter().any(|event| event.kind() & skipped == 0)
+    /// Marks that this thread waits for a call.
+    pub(super) fn drive(self: &Arc<Self>) -> Waiter {
+        self.drivers.fetch_add(1, Ordering::Relaxed);
+        WAITING.with_borrow_mut(|waiting| waiting.push(Arc::clone(self)));
+        Waiter(PhantomData)
+    }
+
+    /// Whether there are events of these kinds that are not deferred.
+    pub(super) fn has(&self, kinds: u8) -> bool {
+        let kinds = kinds & !self.deferred;
+        self.queue.lock().iter().any(|event| event.kind() & kinds != 0)
     }
 
     /// Ends when there are such events.
-    pub(crate) async fn due(&self) {
+    pub(super) async fn due(&self, kinds: u8) {
         loop {
             let mut pushed = pin!(self.pushed.notified());
             // Before the check, so that no event between the two is missed.
             pushed.as_mut().enable();
-            if self.has_due() {
+            if self.has(kinds) {
                 return;
             }
             pushed.await;
         }
     }
 
-    /// Handles the events on the thread of the caller, without a lock. Events that come meanwhile wait: a
+    /// Handles the events on the thread of the caller, without a lock. Events that are added meanwhile wait: a
     /// read that is faster than its handlers must not keep the caller here.
     ///
     /// # Errors
@@ -278,7 +328,7 @@ impl Events {
         queue.remove(place)
     }
 
-    /// After the last call: requests of which no observer was notified are left to any call of their client.
+    /// After the last call: leaves the unhandled requests to any call of their client.
     pub(crate) fn end(&self) {
         let left = {
             let mut queue = self.queue.lock();
@@ -300,11 +350,42 @@ impl Drop for Events {
     }
 }
 
+/// A thread that waits for a call.
+pub(super) struct Waiter(PhantomData<*const ()>);
+
+impl Waiter {
+    /// Whether [`Waiter::handle`] has something to do.
+    pub(super) fn has_due(events: &Events) -> bool {
+        events.has(ALL & !HANDLING.get())
+            || WAITING.with_borrow(|waiting| waiting.iter().any(|events| events.has(WANTED)))
+    }
+
+    /// Handles the events of a call. Serves what outer calls of this thread want: the call that a handler waits
+    /// for may need it.
+    ///
+    /// # Errors
+    /// As [`Events::handle`].
+    pub(super) fn handle(py: Python<'_>, events: &Events) -> PyResult<()> {
+        let waiting = WAITING.with_borrow(Clone::clone);
+        waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))?;
+        events.handle(py)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let events = WAITING.with_borrow_mut(Vec::pop);
+        if let Some(events) = events {
+            events.drivers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The outcome of a call after its events were handled. An exception of a handler replaces a value; an
 /// exception that ended the call stays.
 ///
 /// # Errors
-/// Those two.
+/// One of these exceptions.
 pub(crate) fn after_events<T>(
     py: Python<'_>,
     handled: PyResult<()>,

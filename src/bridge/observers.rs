@@ -1,7 +1,7 @@
 //! Observers of the requests of a client: `on_request=`, and the instrument of `siteline.otel` that traces and
 //! counts. A finished request is an event of its call (see [`crate::bridge::events`]).
 //!
-//! A request whose call is over, because it was given up, is left to the next call of its client, or to
+//! If the call is over, because it gave the request up, the event is left to the next call of the client, or to
 //! `Client.close()`.
 
 use std::collections::VecDeque;
@@ -58,8 +58,8 @@ pub(crate) struct Observers {
     on_request: Option<Py<PyAny>>,
     /// Traces and counts this client only.
     instrument: Instrument,
-    /// Requests whose call is over, in the order in which they ended. A forked child leaves its parent's to
-    /// the parent.
+    /// Requests without a call that notifies of them, in the order in which they ended. A forked child leaves its
+    /// parent's to the parent.
     left: Owned<Mutex<Left>>,
 }
 
@@ -96,12 +96,12 @@ impl Observers {
         own.or_else(|| OF_ALL.object.lock().clone())
     }
 
-    /// Keeps a request whose call is over.
+    /// Keeps a request after the end of its call.
     pub(super) fn leave(&self, origin: Arc<Origin>, note: RequestNote) {
         self.left.get_or_init(Mutex::default).lock().push_back((origin, note));
     }
 
-    /// Notifies of the requests whose call is over; those that come meanwhile wait.
+    /// Notifies of the requests that were left; requests that are added meanwhile wait.
     ///
     /// # Errors
     /// The exception of an observer.

@@ -27,10 +27,10 @@ use tokio::time::timeout;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::event_loop::{self, EventLoop};
-use crate::bridge::events::{Events, Origin, after_events};
+use crate::bridge::events::{Events, Origin, WANTED, Waiter, Wanted, after_events};
 use crate::bridge::panics::text_of;
 use crate::bridge::process::{
-    Inside, detached, is_ending_here, panicked, stay_if_ending, without_fork,
+    Inside, attached, detached, is_ending_here, panicked, stay_if_ending, without_fork,
 };
 use siteline_base::lock::Mutex;
 use siteline_core::error::{Error, Kind};
@@ -39,6 +39,9 @@ use siteline_core::system::{no_thread, on_thread, start};
 
 /// How often a wait checks for Ctrl-C, for events and for the end of the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a driver may be busy before a thread of the core runs what its call wants.
+const LONGEST_WANTED: Duration = Duration::from_secs(1);
 
 /// The fewest and the most threads that drive connections and the calls of asyncio, by the number of
 /// cores; other calls run on the threads that wait for them.
@@ -76,8 +79,8 @@ fn not_started(error: &io::Error) -> Error {
         .with(|context| context.unsent = true)
 }
 
-/// Refuses early where the system starts fewer threads: tokio would go on with those that it gets, and
-/// never start the others.
+/// Fails early if the system starts fewer threads: tokio would continue with those that it gets, and never start
+/// the others.
 fn check_threads(threads: usize) -> io::Result<()> {
     let (sender, end) = sync_channel::<()>(0);
     let end = Arc::new(Mutex::new(end));
@@ -162,6 +165,7 @@ fn block_on_steps<T: Send + 'static>(
     let runtime = runtime(py)?;
     let handles_signals = is_main_thread(py)?;
     let process = Process::current();
+    let _driver = events.drive();
     let outcome = py.detach(|| {
         let outcome = waited_for(runtime, steps, handles_signals, events);
         stay_if_ending();
@@ -222,7 +226,7 @@ pub(crate) fn spawn_task(work: BoxFuture<'static, ()>) -> Option<AbortHandle> {
 
 /// Polls the future on this thread. Between two polls it handles signals and events. Their handlers are code
 /// of the user, which may itself use siteline, and may fork: so this thread leaves the runtime while
-/// they run. They may wait for what this call has locked, a scan or the token: so the future runs in the
+/// they run. They may wait for a lock of this call, on a scan or the token: so the future runs in the
 /// background meanwhile.
 fn waited_for<T: Send + 'static>(
     runtime: &Runtime,
@@ -234,19 +238,25 @@ fn waited_for<T: Send + 'static>(
     let _entered = runtime.enter();
     let process = Process::current();
     loop {
-        let waited = runtime.block_on(async { timeout(POLL_INTERVAL, &mut steps).await });
-        if let Ok(outcome) = waited {
+        let waited = runtime.block_on(timeout(POLL_INTERVAL, async {
+            tokio::select! {
+                biased;
+                outcome = &mut steps => Some(outcome),
+                () = events.due(WANTED) => None,
+            }
+        }));
+        if let Ok(Some(outcome)) = waited {
             return Ok(outcome);
         }
         stay_if_ending();
-        if !handles_signals && !events.has_due() {
+        if !handles_signals && !Waiter::has_due(events) {
             continue;
         }
         let (stop, stopped) = oneshot::channel();
         let background = runtime.spawn(steps.until(stopped));
         let handled = Python::attach(|py| {
             py.check_signals()?;
-            events.handle(py)
+            Waiter::handle(py, events)
         });
         if !process.is_current() {
             // No thread runs the runtime in the child, and the connections are the parent's.
@@ -268,8 +278,8 @@ fn runtime_ended() -> Error {
 }
 
 fn forked_meanwhile() -> PyErr {
-    Error::new(Kind::ForkError, "the process forked while this call waited, in a signal handler")
-        .with_hint("the parent's call goes on; call again in the child")
+    Error::new(Kind::ForkError, "The process forked while this call waited, in a handler.")
+        .with_hint("The parent's call continues; call again in the child.")
         .into_py_err()
 }
 
@@ -345,6 +355,40 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
         None => work(),
     };
     on_thread(work).await.map_err(|refused| Error::no_thread(&refused))
+}
+
+/// Has the driver of the call run Python code, with the interpreter held. A prefetch, or a call of another process
+/// at an agent, has no driver: then a thread of the core runs the code. It also does so if the driver is busy for
+/// [`LONGEST_WANTED`], because other calls may wait for this one.
+///
+/// # Errors
+/// `TransportError` if the system refuses that thread, `ClosedError` if the process is ending.
+pub(crate) async fn run_for_caller<T: Send + 'static>(
+    work: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
+) -> Result<T, Error> {
+    let (sender, mut answer) = oneshot::channel();
+    let wanted = Wanted::new(Box::new(move |py| {
+        if sender.is_closed() {
+            return Ok(());
+        }
+        work(py).map(|done| drop(sender.send(done)))
+    }));
+    let asked = Origin::current().is_some_and(|origin| origin.ask(Arc::clone(&wanted)));
+    let answered = if asked { timeout(LONGEST_WANTED, &mut answer).await.ok() } else { None };
+    let answered = match answered {
+        Some(answered) => answered,
+        None => {
+            on_blocking_thread(move || {
+                attached(|py| {
+                    wanted.serve(py).unwrap_or_else(|raised| raised.write_unraisable(py, None));
+                })
+            })
+            .await?;
+            answer.await
+        }
+    };
+    answered
+        .map_err(|_| Error::new(Kind::ClosedError, "The call ended before its signer was called."))
 }
 
 /// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without

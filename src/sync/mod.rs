@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::Notify;
 
-use crate::bridge::call::{Call, Work};
+use crate::bridge::call::{Call, Driver};
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::events::SharedEvents;
 use crate::bridge::process::{attached, guarded};
@@ -66,25 +66,15 @@ pub(crate) struct SyncHandle {
     closed: Arc<Notify>,
 }
 
-/// A step that reads or writes files: on this thread, or beside an asyncio loop to its end.
-struct Step<W, M>(W, M);
-
-impl<T, W, M> Work for Step<W, M>
-where
-    T: Send + 'static,
-    W: FnOnce() -> Result<T> + Send + 'static,
-    M: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-{
-    fn wait(self: Box<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Self(work, finish) = *self;
-        let done = step(py, work)?.or_raise()?;
-        finish(py, done)
-    }
-
-    fn start(self: Box<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        let Self(work, finish) = *self;
-        spawn_step(py, work, finish)
-    }
+/// A call of a step that reads or writes files: on this thread, or beside an asyncio loop to its end.
+fn step_call<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> Call {
+    Call::of_work(move |py, driver| match driver {
+        Driver::Blocking => finish(py, step(py, work)?.or_raise()?),
+        Driver::Asyncio => spawn_step(py, work, finish).map(Bound::unbind),
+    })
 }
 
 impl SyncHandle {
@@ -120,10 +110,9 @@ impl SyncHandle {
         let keep = move |run: Run| *place.lock() = Some(Arc::new(run));
         let none = |py: Python<'_>, ()| Ok(py.None());
         Ok(match self.args.wait {
-            None => Call::of_work(Step(
-                move || Run::begin(&client, target, &feeds, settings).map(keep),
-                none,
-            )),
+            None => {
+                step_call(move || Run::begin(&client, target, &feeds, settings).map(keep), none)
+            }
             Some(wait) => Call::new(
                 Arc::default(),
                 async move {
@@ -156,13 +145,13 @@ impl SyncHandle {
     /// Writes what was read to the store of the run. Once begun it completes.
     fn apply(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(Call::of_work(Step(move || run.apply(), |py: Python<'_>, _| Ok(py.None()))))
+        Ok(step_call(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
     }
 
     /// Writes the states of feeds without a page to the store of the run.
     fn keep(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(Call::of_work(Step(move || run.keep(), |py: Python<'_>, ()| Ok(py.None()))))
+        Ok(step_call(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
     }
 
     /// Hands over what is to be stored next, if it is here.
@@ -262,10 +251,10 @@ impl SyncHandle {
     fn report(&self) -> PyResult<Call> {
         let finish = |py: Python<'_>, report: SyncReport| dict(py, &report).map(Bound::unbind);
         if let Some(report) = self.report.lock().clone() {
-            return Ok(Call::of_work(Step(move || Ok(report), finish)));
+            return Ok(step_call(move || Ok(report), finish));
         }
         let run = self.run()?;
-        Ok(Call::of_work(Step(move || run.report(), finish)))
+        Ok(step_call(move || run.report(), finish))
     }
 
     #[getter]

@@ -395,8 +395,8 @@ impl Chain {
         Error::new(Kind::EndlessChain, message)
             .with(|context| context.path = Some(format!("$.{}", self.settings.shape.next_cursor)))
             .with_hint(
-                "The service ends a chain with a null cursor; report this one. The pages are in \
-                 error.partial. If the range needs so many, give the number in max_pages=.",
+                "The pages are in error.partial; report the chain to the service, which must end it with a \
+                 null cursor. If the range needs so many pages, give their number in max_pages=.",
             )
     }
 
