@@ -107,6 +107,11 @@ impl StoreHandle {
         self.work(py, |store| store.page_times(feed))
     }
 
+    /// The same for one page; `None` if it is not in the log.
+    fn page_time(&self, py: Python<'_>, feed: Text<'_>, sequence: u64) -> PyResult<Option<i64>> {
+        self.work(py, |store| store.page_time(feed.0, sequence))
+    }
+
     fn redefine(&self, py: Python<'_>, feed: &FeedHandle) -> PyResult<()> {
         self.work(py, |store| redefine(store, &feed.0))
     }

@@ -142,7 +142,10 @@ impl Run {
     pub fn next_write(&self) -> Option<NextWrite> {
         let work = self.work();
         let pending = Arc::clone(work.pending.front()?);
-        let state = work.after(&pending);
+        let mut state = work.after(&pending);
+        if let Some(skew) = self.client.time().skew() {
+            state.skew = skew.as_secs();
+        }
         Some(NextWrite { pending, state })
     }
 
