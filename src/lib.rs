@@ -47,8 +47,6 @@ mod _core {
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::client::page::PageIterator;
-    #[pymodule_export]
     use super::client::query::PyQuery;
     #[pymodule_export]
     use super::client::scan::PyScan;

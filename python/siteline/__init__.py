@@ -23,7 +23,7 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 from siteline import _interpreter as _interpreter
 from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
-from siteline._core import Scan, __version__
+from siteline._core import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from siteline.credentials import Credential, MutualTls, PrivateKey
     from siteline.errors import SitelineError, SitelineWarning
     from siteline.feed import Feed
-    from siteline.gathered import Gathered
     from siteline.page import Page
     from siteline.sandbox import Sandbox
+    from siteline.scan import Scan
     from siteline.store import Store
     from siteline.table import Table
 
@@ -49,7 +49,6 @@ __all__ = [
     "Client",
     "Credential",
     "Feed",
-    "Gathered",
     "MutualTls",
     "Page",
     "PrivateKey",
@@ -73,9 +72,9 @@ _MODULES = {
     "client": ("Client",),
     "credentials": ("Credential", "MutualTls", "PrivateKey"),
     "feed": ("Feed",),
-    "gathered": ("Gathered",),
     "page": ("Page",),
     "sandbox": ("Sandbox",),
+    "scan": ("Scan",),
     "store": ("Store",),
     "table": ("Table",),
     "testing": (),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from siteline import Feed, Scan, _core
+    from siteline import Feed, _core
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
     from siteline.client import Client
@@ -155,11 +155,6 @@ def asks(feed: Feed) -> str:
 def curve(delays: Delays) -> list[tuple[int, float]]:
     """Return the share that has arrived by each delay in seconds, for its plot."""
     return delays._shares()
-
-
-def known(scan: Scan) -> Table | None:
-    """Return the table of a scan that was collected, without a request."""
-    return scan._known()
 
 
 def key_file(credential: Credential | MutualTls) -> str | None:

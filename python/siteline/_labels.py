@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
-from weakref import WeakSet
 
 from siteline._series import Names, joined
-from siteline.errors import QueryError, SitelineError, SitelineWarning
+from siteline.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from siteline._core import Client
     from siteline._discovered import Ids
     from siteline._series import Row
     from siteline.table import Table
@@ -30,7 +27,6 @@ _NAME = 4
 # Columns of a pivoted table have the labels as names, next to this one.
 _RESERVED = "timestamp"
 _newest: dict[tuple[bytes, str], Names] = {}
-_refused: WeakSet[Client] = WeakSet()
 
 
 class Found(NamedTuple):
@@ -69,23 +65,6 @@ def checked(labels: Any) -> Labels:
 def needs_names(labels: Any) -> bool:
     """Whether these labels use the names that discovery lists."""
     return isinstance(labels, (str, Mapping))
-
-
-def fetch(client: Client, labels: Any) -> None:
-    """Ask discovery once for names; a refusal is a warning, and the read goes on."""
-    if needs_names(labels) and client not in _refused:
-        try:
-            client.discover().wait()
-        except SitelineError as error:
-            not_fetched(client, error)
-
-
-def not_fetched(client: Client, error: SitelineError) -> None:
-    """Warn that there are no names, and do not ask again."""
-    _refused.add(client)
-    warnings.warn(
-        f"Discovery was refused, so labels are ids: {error.message}", SitelineWarning, stacklevel=3
-    )
 
 
 def names_of(known: tuple[bytes, dict[str, Any] | None] | None) -> tuple[Names | None, str | None]:

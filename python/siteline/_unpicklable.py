@@ -5,7 +5,6 @@ from __future__ import annotations
 import copyreg
 
 from siteline._core import (
-    PageIterator,
     RecordIterator,
 )
 
@@ -13,10 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _INSTEAD: dict[type[Any], str] = {
-    PageIterator: _BOOKMARK,
-    RecordIterator: _BOOKMARK,
+    RecordIterator: "pickle the scan, and page.bookmark for the position in it",
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from siteline import _core
+from siteline import _core, _labels
 from siteline import sync as _sync
+from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._keywords import like
 from siteline._patching import Replaceable
+from siteline.progress import checked as progress_checked
+from siteline.scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from siteline._core import (
-        Scan,
         _Duration,
         _Filter,
         _Instant,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from siteline.aio import AsyncScan
     from siteline.credentials import Credential, MutualTls
     from siteline.feed import Feed
-    from siteline.gathered import Gathered
     from siteline.shapes import Shape
     from siteline.store import Store
     from siteline.sync import SyncPages
@@ -45,6 +46,8 @@ class _Settings(Replaceable):
     """The settings of a client, and the methods that do not wait. Base of both clients."""
 
     __slots__ = ("_handle",)
+
+    _scan_class: ClassVar[Any] = Scan
 
     def __init__(
         self,
@@ -360,26 +363,27 @@ class Client(_Settings):
         >>> [client.read(**again, store=store).report.pages for _ in range(2)]
         [1, 0]
         """
-        return self._handle.scan(
+        tz = self.tz if tz is None else tz
+        settings = (zone_name(tz), _labels.checked(labels), progress_checked(progress), store)
+        handle = self._handle.scan(
             start=start,
             end=end,
+            tz=tz,
             interval=interval,
             site=site,
             line=line,
             filters=filters,
-            tz=tz,
-            labels=labels,
             page_size=page_size,
             split=split,
             concurrency=concurrency,
-            store=store,
             deadline=deadline,
             max_pages=max_pages,
-            progress=progress,
             settle_lag=settle_lag,
             extra_columns=extra_columns,
             keep_raw=keep_raw,
         )
+        scan: Scan = self._scan_class(handle, *settings)
+        return scan
 
     @like(scan)
     def read(self, **query: Any) -> Table:
@@ -392,12 +396,7 @@ class Client(_Settings):
         ...             interval="1h")
         <Table 72 points, 12 series, 1 page>
         """
-        scan = self.scan(**query)
-        try:
-            return scan.collect()
-        except BaseException as error:
-            error.scan = scan  # type: ignore[attr-defined]
-            raise
+        return self.scan(**query).collect()
 
     def sync(
         self,
@@ -534,29 +533,6 @@ class Client(_Settings):
             FeedChanged: The store has a feed with another definition.
         """
         return _sync.plan(self._handle, what, store, {"until": until, "reread": reread})
-
-    def gather(self, scans: Iterable[Scan], *, concurrency: int | None = 8) -> Gathered:
-        """Read several scans of this client concurrently.
-
-        They share the token, the allowance and the connections. At most ``concurrency`` are read at
-        a time, started in the given order. A scan that has been read costs nothing, and each scan
-        keeps its table as after its own ``collect()``. Its deadline begins when it is started.
-
-        The first error cancels the other reads; if the allowance is used up, requests that are
-        already counted are finished first. :class:`SitelineError` says how to continue. After an
-        interrupt, gather the same scans again.
-
-        ``scans=`` that is empty, or has a scan twice or one of another client, is a
-        :class:`QueryError`. A ``progress=`` callback must not read one of the other scans.
-
-        >>> days = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-08T00:00Z",
-        ...                    interval="1h").split("1d")
-        >>> client.gather(days)
-        <Gathered 7 tables, 2007 points, 7 pages>
-        """
-        from siteline._reads import gather
-
-        return gather(self._handle, scans, concurrency)
 
     def __enter__(self) -> Self:
         """Return the client. Leaving closes it."""

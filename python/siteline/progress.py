@@ -52,22 +52,9 @@ def reporter(progress: Callable[[Progress], object] | bool, title: str) -> Any:
     return _Bar(tqdm(desc=escaped(title), unit=" points", unit_scale=True, leave=True))
 
 
-def reporters(reads: list[tuple[Callable[[Progress], object] | bool | None, str]]) -> list[Any]:
-    """Return the callbacks of several reads, each given by its ``progress=`` and its title.
-
-    Those with ``progress=True`` share one bar.
-    """
-    titles = [title for progress, title in reads if progress is True]
-    bar = reporter(True, f"{titles[0]}, {counted(len(titles), 'scan')}") if titles else None
-    shared = None if bar is None else _SharedBar(bar, len(titles))
-    return [
-        shared and shared.add() if progress is True else progress or None for progress, _ in reads
-    ]
-
-
 def finish(callback: Any) -> None:
     """Close a bar of siteline, which stays visible; do nothing for a user's callable."""
-    if isinstance(callback, (_Bar, _Line, _SharedBarPart)):
+    if isinstance(callback, (_Bar, _Line)):
         callback.close()
 
 
@@ -165,67 +152,6 @@ class _Line:
         if self._width:
             self._width = 0
             sys.stderr.write("\n")
-
-
-class _SharedBar:
-    """One bar for several reads: it shows their sums."""
-
-    __slots__ = ("_bar", "_count", "_latest")
-
-    def __init__(self, bar: Any, count: int) -> None:
-        self._bar = bar
-        self._count = count
-        self._latest: list[Progress | None] = []
-
-    def add(self) -> _SharedBarPart:
-        """Return the callback of the next read."""
-        self._latest.append(None)
-        return _SharedBarPart(self, len(self._latest) - 1)
-
-    def update(self, number: int, progress: Progress) -> None:
-        self._latest[number] = progress
-        begun = [one for one in self._latest if one is not None]
-        fractions = [one.fraction for one in begun if one.fraction is not None]
-        times = [one.newest for one in begun if one.newest is not None]
-        self._bar(
-            Progress(
-                pages=sum(one.pages for one in begun),
-                points=sum(one.points for one in begun),
-                requests=sum(one.requests for one in begun),
-                allowance_left=progress.allowance_left,
-                newest=max(times, default=None),
-                fraction=sum(fractions) / self._count if len(fractions) == len(begun) else None,
-                done=len(begun) == self._count and all(one.done for one in begun),
-                pages_expected=_total([one.pages_expected for one in begun], self._count),
-            )
-        )
-
-    def close(self) -> None:
-        bar, self._bar = self._bar, None
-        if bar is not None:
-            bar.close()
-
-
-class _SharedBarPart:
-    """The callback of one of the reads that share a bar."""
-
-    __slots__ = ("_number", "_shared")
-
-    def __init__(self, shared: _SharedBar, number: int) -> None:
-        self._shared = shared
-        self._number = number
-
-    def __call__(self, progress: Progress) -> None:
-        self._shared.update(self._number, progress)
-
-    def close(self) -> None:
-        self._shared.close()
-
-
-def _total(pages: list[int | None], count: int) -> int | None:
-    """Estimate the pages of ``count`` reads from those of the reads that have begun."""
-    known = [number for number in pages if number is not None]
-    return round(sum(known) * count / len(known)) if len(known) == len(pages) else None
 
 
 def _pages(progress: Progress) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from siteline._core import Scan, _StoreProgressArg
+    from siteline._core import _StoreProgressArg
     from siteline._labels import Labels
     from siteline.page import Page
     from siteline.types import FeedReport, SyncReport
@@ -473,10 +473,6 @@ class Store(Replaceable):
         """Return when the pages of a feed were read, in microseconds since the Unix epoch."""
         return self._handle.page_times(feed)
 
-    def _read_through(self, scan: Scan) -> Scan:
-        """Return the scan that reads what is settled from this store, and keeps the rest in it."""
-        return self._handle.read_through(self, scan)
-
     def __enter__(self) -> Self:
         """Return the store. Leaving closes it."""
         return self
@@ -536,5 +532,3 @@ def _name(feed: Any) -> str:
         return feed
     what = "None (is an environment variable unset?)" if feed is None else type(feed).__name__
     raise QueryError(f"feed= is {what}: give a siteline.Feed or the name of one.")
-
-

@@ -17,6 +17,7 @@ from siteline._records.progress import Progress
 from siteline._records.sync import SyncReport
 from siteline.errors import ClosedError, ConfigError, QueryError
 from siteline.feed import Feed
+from siteline.scan import ScanBase
 from siteline.store import Store
 
 if TYPE_CHECKING:
@@ -315,16 +316,14 @@ def planned(what: Any, store: Any, options: dict[str, Any]) -> tuple[list[Any], 
     Raises:
         QueryError: for anything else, and for arguments that do not belong to them.
     """
-    from siteline import Scan
-
-    is_list = isinstance(what, Iterable) and not isinstance(what, str | bytes | Scan)
+    is_list = isinstance(what, Iterable) and not isinstance(what, str | bytes | ScanBase)
     given = list(what) if is_list else [what]
-    if given and all(isinstance(one, Scan) for one in given):
+    if given and all(isinstance(one, ScanBase) for one in given):
         if any(value is not None for value in options.values()):
             raise QueryError("until= and reread= belong to plans of feeds: a scan has a range.")
         if not (store is None or isinstance(store, Store)):
             raise QueryError("store= is a siteline.Store: the pages of its feeds are an estimate.")
-        return given, []
+        return [one._handle for one in given], []
     known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other"
     feeds = feeds_of(given, known)
     if store is None:

@@ -9,7 +9,7 @@ compare by value, and can be hashed and pickled.
 (True, True)
 """
 
-from siteline._core import Bookmark, PageIterator, Query, RecordIterator
+from siteline._core import Bookmark, Query, RecordIterator
 from siteline._records.agent import AgentState
 from siteline._records.allowance import Allowance
 from siteline._records.coverage import Coverage, CoverageWindow
@@ -27,6 +27,7 @@ from siteline._records.sync import FeedReport, SkippedRange, SyncReport, Task
 from siteline._records.tables import ReadReport, SeriesReport, StoreReport
 from siteline.errors import Attempt
 from siteline.page import PageDiff
+from siteline.scan import PageIterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@
 use pyo3::prelude::*;
 
 /// Those of reads, and of every error.
-const OF_CLIENTS: [&str; 7] = [
+const OF_CLIENTS: [&str; 6] = [
     "siteline.errors",
     "siteline._warn",
     // It imports `logging`, which registers functions to run at a fork. Imported by another thread
     // during a fork, that would release a lock that it never took, and raise.
     "siteline._logs",
-    "siteline._reads",
     "siteline.frames",
     "siteline.types",
     "siteline.page",

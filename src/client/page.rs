@@ -1,17 +1,17 @@
-//! `siteline.Page`, and the iterator of pages.
+//! Pages: the frame of one, and the pages of a chain.
 
 use std::task::Poll;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::bridge::process::guarded;
+use crate::bridge::call::Call;
 use crate::client::bookmark::PyBookmark;
 use crate::client::page_reader::PageReader;
 use crate::client::query::PyQuery;
 use crate::convert::rows::PointSource as _;
 use crate::convert::values::refuse;
-use crate::frame::{Frame, Origin, PageSource, TableShown, page_object};
+use crate::frame::{Frame, Origin, PageSource};
 use siteline_core::client::table::Provenance;
 use siteline_core::data::Page;
 use siteline_core::error::Kind;
@@ -58,74 +58,48 @@ impl Frame {
     }
 }
 
-/// The pages of one chain, read and prefetched as :meth:`Scan.pages` says.
-///
-/// Safe to share between threads: each page is returned once. An error has ``.bookmark``, the position
-/// after the pages that were returned before it.
-///
-/// >>> [len(page) for page in scan.pages()]
-/// [30, 30, 12]
-#[pyclass(frozen, weakref, name = "PageIterator", module = "siteline")]
-pub(crate) struct PageIterator(pub(crate) PageReader, pub(crate) TableShown);
+/// The pages of one chain, which Python takes one by one.
+#[pyclass(frozen, name = "_Pages", module = "siteline._core")]
+pub(crate) struct Pages(pub(crate) PageReader);
 
-impl PageIterator {
-    fn given<'py>(&self, py: Python<'py>, page: Page) -> PyResult<Bound<'py, PyAny>> {
+impl Pages {
+    fn frame(&self, py: Python<'_>, page: Page) -> Frame {
         self.0.prefetch(py);
         let provenance = Provenance {
             pages: 1,
             resumed_after_pages: page.sequence.saturating_sub(1),
             ..self.0.provenance().clone()
         };
-        page_object(py, PageSource { page, provenance, synced: None }, &self.1)
+        Frame::of_page(PageSource { page, provenance, synced: None })
     }
 }
 
 #[pymethods]
-impl PageIterator {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+impl Pages {
+    /// A page that has arrived, or `None`; and whether the chain has ended.
+    fn _take(&self, py: Python<'_>) -> PyResult<(Option<Frame>, bool)> {
         loop {
             match self.0.take_page() {
-                Poll::Ready(Some(page)) => return self.given(py, page).map(Some),
-                Poll::Ready(None) => return self.0.finish(py).map(|()| None),
-                Poll::Pending => guarded(|| self.0.wait(py))?,
-            }
-        }
-    }
-
-    /// After ``_fill()``: reports the page to ``progress=``.
-    fn _report(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.report(py).map(drop)
-    }
-
-    /// For the garbage collector: ``progress=`` may be a method of an object that keeps the iterator.
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.traverse(&visit)
-    }
-
-    /// After ``_fill()`` has failed: nothing more is reported.
-    fn _end(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.finish(py)
-    }
-
-    /// Reads the next page for ``_take()``: an awaitable of the running asyncio loop. If it is cancelled,
-    /// no page is lost.
-    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.0.awaited(py)
-    }
-
-    /// The page that ``_fill()`` read or that was prefetched, or ``None``; and whether the chain ended.
-    fn _take<'py>(&self, py: Python<'py>) -> PyResult<(Option<Bound<'py, PyAny>>, bool)> {
-        loop {
-            match self.0.take_page() {
-                Poll::Ready(Some(page)) => return Ok((Some(self.given(py, page)?), false)),
+                Poll::Ready(Some(page)) => return Ok((Some(self.frame(py, page)), false)),
                 Poll::Ready(None) => return self.0.finish(py).map(|()| (None, true)),
                 Poll::Pending if self.0.report(py)? => {}
                 Poll::Pending => return Ok((None, false)),
             }
         }
+    }
+
+    /// Reads the next page. If it is cancelled, no page is lost.
+    fn _fill(&self, py: Python<'_>) -> Call {
+        self.0.fill(py)
+    }
+
+    /// After `_fill()`: reports the page to `progress=`.
+    fn _report(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.report(py).map(drop)
+    }
+
+    /// `progress=` may be a method of an object that keeps this.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.0.traverse(&visit)
     }
 }

@@ -6,13 +6,13 @@ use std::task::Poll;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::bridge::call::Call;
 use crate::bridge::events::SharedEvents;
-use crate::bridge::runtime::{block_on, spawn, step_in_runtime};
+use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::failure::read_failure;
 use crate::client::progress::{ProgressCallback, finish};
 use crate::convert::rows::{PointSource, Taken};
-use crate::frame::TableShown;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::data::Page;
@@ -24,7 +24,6 @@ pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: SharedEvents,
     callback: Option<ProgressCallback>,
-    shown: TableShown,
     /// Held because it may hold a sandbox, which serves the stream.
     client: Py<PyClient>,
 }
@@ -33,10 +32,9 @@ impl PageReader {
     pub(crate) fn new(
         stream: Arc<PageStream>,
         callback: Option<ProgressCallback>,
-        shown: TableShown,
         client: Py<PyClient>,
     ) -> Self {
-        Self { stream, buffer: SharedEvents::default(), callback, shown, client }
+        Self { stream, buffer: SharedEvents::default(), callback, client }
     }
 
     pub(crate) fn provenance(&self) -> &Provenance {
@@ -47,13 +45,11 @@ impl PageReader {
     pub(crate) fn take_page(&self) -> Poll<Option<Page>> {
         self.stream.take_page()
     }
+}
 
-    fn failed(&self, py: Python<'_>, failure: ReadFailure) -> PyErr {
-        match self.finish(py) {
-            Ok(()) => read_failure(py, failure, &self.shown),
-            Err(raised) => raised,
-        }
-    }
+/// The exception of a page that was not read. Nothing more is reported.
+fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
+    finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
 }
 
 impl PointSource for PageReader {
@@ -69,12 +65,11 @@ impl PointSource for PageReader {
         // If every page is already here, nothing below would handle Ctrl-C.
         py.check_signals()?;
         self.buffer.get().begin(py, None)?;
-        if self.report(py)? {
-            return Ok(());
+        if !self.report(py)? {
+            self.fill(py).wait(py)?;
+            self.report(py)?;
         }
-        let filled = block_on(py, &self.buffer.get(), self.stream.read_next())?;
-        filled.map_err(|failure| self.failed(py, failure))?;
-        self.report(py).map(drop)
+        Ok(())
     }
 
     fn check_process(&self) -> Result<()> {
@@ -88,11 +83,10 @@ impl PointSource for PageReader {
         }
     }
 
-    fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn(py, self.buffer.get(), self.stream.read_next(), |py, filled| {
-            filled
-                .map(|()| py.None())
-                .map_err(|failure| read_failure(py, failure, &TableShown::default()))
+    fn fill(&self, py: Python<'_>) -> Call {
+        let callback = self.callback.as_ref().map(|callback| callback.clone_ref(py));
+        Call::new(self.buffer.get(), self.stream.read_next(), move |py, filled| {
+            filled.map(|()| py.None()).map_err(|failure| failed(py, callback.as_ref(), failure))
         })
     }
 
@@ -108,9 +102,10 @@ impl PointSource for PageReader {
             return Ok(false);
         }
         buffer.handle(py)?;
-        filled.unwrap_or(Ok(())).map_err(|failure| self.failed(py, failure))?;
+        let callback = self.callback.as_ref();
+        filled.unwrap_or(Ok(())).map_err(|failure| failed(py, callback, failure))?;
         let Some(progress) = self.stream.take_progress() else { return Ok(false) };
-        self.callback.as_ref().map_or(Ok(()), |callback| callback.report(py, &progress))?;
+        callback.map_or(Ok(()), |callback| callback.report(py, &progress))?;
         Ok(true)
     }
 

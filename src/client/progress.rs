@@ -4,43 +4,8 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::bridge::events::SharedEvents;
 use crate::convert::state::record;
 use siteline_core::client::progress::Progress;
-use siteline_core::http::Deadline;
-
-/// The argument `progress=`: `True` or a callable. Each scan has its own reference, which its
-/// `__traverse__` visits.
-pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
-
-/// A `collect()` that reports each page.
-#[pyclass(frozen, name = "_Collecting", module = "siteline._core")]
-pub(crate) struct PyCollecting {
-    pub(crate) deadline: Deadline,
-    pub(crate) buffer: SharedEvents,
-}
-
-impl ProgressArg {
-    /// `None` if nothing is to be reported.
-    ///
-    /// # Errors
-    /// `QueryError` for anything but a bool or a plain callable.
-    pub(crate) fn from_argument(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
-        let Some(argument) = argument else { return Ok(None) };
-        let argument = module(argument.py())?.getattr("checked")?.call1((argument,))?;
-        Ok((!argument.is_none()).then(|| Self(argument.unbind())))
-    }
-
-    /// The callback of a read that begins now; `None` for a bar without a terminal or notebook.
-    pub(crate) fn callback(
-        &self,
-        py: Python<'_>,
-        title: &str,
-    ) -> PyResult<Option<ProgressCallback>> {
-        let callback = module(py)?.getattr("reporter")?.call1((&self.0, title))?;
-        Ok((!callback.is_none()).then(|| ProgressCallback(callback.unbind())))
-    }
-}
 
 /// The callback of one read.
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
@@ -51,6 +16,10 @@ pub(crate) fn event<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound
 }
 
 impl ProgressCallback {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self(self.0.clone_ref(py))
+    }
+
     pub(crate) fn report(&self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
         self.0.call1(py, (event(py, progress)?,)).map(drop)
     }

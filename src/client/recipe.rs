@@ -1,19 +1,15 @@
 //! `Client.scan`: makes a scan from its arguments.
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
 use crate::client::PyClient;
-use crate::client::progress::ProgressArg;
 use crate::client::query::{Argument, names, query_input};
-use crate::client::scan::{PyScan, cut, with_store};
+use crate::client::scan::{PyScan, cut};
 use crate::convert::asked_time::asked_range;
 use crate::convert::values::{count, duration, optional};
-use crate::convert::zone::zone as zone_of;
-use crate::frame::TableShown;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
 use siteline_core::data::RangeForm;
@@ -23,10 +19,10 @@ use siteline_core::error::Kind;
 impl PyClient {
     #[pyo3(signature = (*, site=None, line=None, start=None, end=None, tz=None, interval=None,
         page_size=None, filters=None, settle_lag=None, extra_columns=None, max_pages=None,
-        deadline=None, split=None, concurrency=None, keep_raw=false, progress=None, store=None, labels=None))]
+        deadline=None, split=None, concurrency=None, keep_raw=false))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
-    fn scan<'py>(
-        slf: &Bound<'py, Self>,
+    fn scan(
+        slf: &Bound<'_, Self>,
         site: Argument<'_, '_>,
         line: Argument<'_, '_>,
         start: Argument<'_, '_>,
@@ -42,22 +38,11 @@ impl PyClient {
         split: Argument<'_, '_>,
         concurrency: Argument<'_, '_>,
         keep_raw: bool,
-        progress: Argument<'_, '_>,
-        store: Option<&Bound<'py, PyAny>>,
-        labels: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<PyScan> {
         let pages = |most: &Bound<'_, PyAny>, name: &str| count(most, name, Kind::QueryError);
         guarded(|| {
-            let progress = ProgressArg::from_argument(progress)?;
             let (py, client) = (slf.py(), slf.get());
-            let zone = tz.cloned().map_or_else(|| client.tz(py), |tz| Ok(Some(tz)))?;
-            let zone = zone.unwrap_or_else(|| PyString::new(py, "UTC").into_any());
-            let range = asked_range(start, end, Some(&zone))?;
-            if let Some(labels) = labels {
-                py.import("siteline._labels")?.call_method1("checked", (labels,))?;
-            }
-            let labels = labels.map(|labels| labels.clone().unbind());
-            let shown = TableShown { zone: Some(zone_of(&zone)?.0), labels };
+            let range = asked_range(start, end, tz)?;
             let query = query_input([site, line, interval, page_size, filters])?;
             let lag = optional(settle_lag, "settle_lag", duration)?;
             let extra_columns = extra_columns.map(names).transpose()?.unwrap_or_default();
@@ -72,7 +57,7 @@ impl PyClient {
             let Checked { value, warnings } =
                 input.scan_from_now(&client.client, range, lag).or_raise()?;
             warn(py, &warnings)?;
-            with_store(py, PyScan::new(value, slf.clone().unbind(), progress, shown), store)
+            Ok(PyScan::new(value, slf.clone().unbind()))
         })
     }
 }

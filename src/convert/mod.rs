@@ -8,7 +8,6 @@ pub(crate) mod columns;
 pub(crate) mod ipc;
 pub(crate) mod keywords;
 pub(crate) mod memory;
-pub(crate) mod patching;
 mod records;
 pub(crate) mod rows;
 pub(crate) mod state;

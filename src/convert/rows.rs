@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::bridge::call::Call;
 use crate::bridge::process::{self, guarded};
-use crate::bridge::runtime::spawn;
 use crate::convert::records::{Known, Rows};
 use siteline_base::lock::Mutex;
 use siteline_core::data::PointColumns;
@@ -39,13 +39,9 @@ pub(crate) trait PointSource: Send + Sync {
     /// After points were taken: may prefetch the next ones.
     fn prefetch(&self, _py: Python<'_>) {}
 
-    /// As [`PointSource::wait`], an awaitable of the running asyncio loop; then
-    /// [`PointSource::report`].
-    ///
-    /// # Errors
-    /// `RuntimeError` where no loop is running in this thread.
-    fn awaited<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        spawn(py, Arc::default(), async {}, |py, ()| Ok(py.None()))
+    /// Reads further points, for [`PointSource::report`] and [`PointSource::take`].
+    fn fill(&self, _py: Python<'_>) -> Call {
+        Call::new(Arc::default(), async {}, |py, ()| Ok(py.None()))
     }
 
     /// Reports points that have arrived to `progress=`. Returns whether any were not reported before.
@@ -211,19 +207,14 @@ impl RecordIterator {
         self.source.traverse(&visit)
     }
 
-    /// As that of :class:`PageIterator`.
+    /// After `_fill()`: reports the page to `progress=`.
     fn _report(&self, py: Python<'_>) -> PyResult<()> {
         self.source.report(py).map(drop)
     }
 
-    /// As that of :class:`PageIterator`.
-    fn _end(&self, py: Python<'_>) -> PyResult<()> {
-        self.source.finish(py)
-    }
-
-    /// As that of :class:`PageIterator`.
-    fn _fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.source.awaited(py)
+    /// Reads the next page. If it is cancelled, no point is lost.
+    fn _fill(&self, py: Python<'_>) -> Call {
+        self.source.fill(py)
     }
 
     /// The next point that is at hand, or ``None``; and whether there is no further one.

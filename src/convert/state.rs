@@ -37,23 +37,6 @@ pub(crate) fn restore<T: DeserializeOwned>(state: &Bound<'_, PyAny>) -> PyResult
     Ok(depythonize(state)?)
 }
 
-/// For an immutable class: `copy` and `deepcopy` give the object itself.
-macro_rules! copies_are_itself {
-    ($class:ident) => {
-        #[pymethods]
-        impl $class {
-            fn __copy__(slf: Py<Self>) -> Py<Self> {
-                slf
-            }
-
-            fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
-                slf
-            }
-        }
-    };
-}
-pub(crate) use copies_are_itself;
-
 /// The JSON text of a Python object.
 ///
 /// # Errors

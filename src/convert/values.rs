@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use pyo3::PyClass;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -70,20 +69,6 @@ pub(crate) fn optional<'py, T>(
     read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
 ) -> PyResult<Option<T>> {
     value.map(|value| read(value, name)).transpose()
-}
-
-/// The items of an iterable that holds nothing but objects of this class; `None` for anything else.
-pub(crate) fn items<T: PyClass>(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<T>>>> {
-    if given.is_instance_of::<PyString>() {
-        return Ok(None);
-    }
-    let Ok(iterator) = given.try_iter() else { return Ok(None) };
-    let mut items = Vec::new();
-    for item in iterator {
-        let Ok(item) = item?.cast_into::<T>() else { return Ok(None) };
-        items.push(item.unbind());
-    }
-    Ok(Some(items))
 }
 
 /// The path of a file: text, or an `os.PathLike`; `~` is expanded.

@@ -299,7 +299,7 @@ impl Frame {
     fn facts(&self, py: Python<'_>) -> PyResult<Facts> {
         let expected = self.expected().map_err(|error| {
             let context = error.context();
-            (context.message.clone(), context.hint.clone().map(Into::into))
+            (context.message.clone(), context.hint.clone())
         });
         Ok(Facts {
             attributes: self.attributes(),
@@ -361,6 +361,7 @@ impl Frame {
     }
 
     /// The names of its columns.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn names(&self, shown: Shown) -> PyResult<Vec<String>> {
         let schema = self.shown_schema(&shown).or_raise()?;
         Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
@@ -382,6 +383,7 @@ impl Frame {
     }
 
     /// The columns for `siteline.frames`, and the provenance.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn columns<'py>(
         &self,
         py: Python<'py>,
@@ -448,6 +450,7 @@ impl Frame {
     }
 
     /// Some rows as dicts, of any kind of table that is in memory.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn dicts<'py>(
         &self,
         py: Python<'py>,
@@ -616,12 +619,8 @@ pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
 }
 
 /// The `siteline.Table` of a frame.
-pub(crate) fn table_object<'py>(
-    py: Python<'py>,
-    frame: Frame,
-    shown: &TableShown,
-) -> PyResult<Bound<'py, PyAny>> {
-    python_table(py, ("siteline.table", "Table"), frame, shown)
+pub(crate) fn table_object<'py>(py: Python<'py>, frame: Frame) -> PyResult<Bound<'py, PyAny>> {
+    py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 
 /// A page of a sync as a `siteline.Page`.
@@ -631,40 +630,7 @@ impl<'py> IntoPyObject<'py> for PageSource {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        page_object(py, self, &TableShown::default())
-    }
-}
-
-/// The `siteline.Page` of a frame.
-pub(crate) fn page_object<'py>(
-    py: Python<'py>,
-    page: PageSource,
-    shown: &TableShown,
-) -> PyResult<Bound<'py, PyAny>> {
-    python_table(py, ("siteline.page", "Page"), Frame::of_page(page), shown)
-}
-
-fn python_table<'py>(
-    py: Python<'py>,
-    (module, class): (&str, &str),
-    frame: Frame,
-    shown: &TableShown,
-) -> PyResult<Bound<'py, PyAny>> {
-    let labels = shown.labels.as_ref().map(|labels| labels.bind(py));
-    py.import(module)?.getattr(class)?.call1((frame, shown.zone.as_deref(), labels))
-}
-
-/// `tz=` and `labels=` of a read, for its tables.
-#[derive(Default)]
-pub(crate) struct TableShown {
-    pub(crate) zone: Option<String>,
-    pub(crate) labels: Option<Py<PyAny>>,
-}
-
-impl TableShown {
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        let labels = self.labels.as_ref().map(|labels| labels.clone_ref(py));
-        Self { zone: self.zone.clone(), labels }
+        py.import("siteline.page")?.getattr("Page")?.call1((Frame::of_page(self),))
     }
 }
 

@@ -59,7 +59,7 @@ enum Form {
     Stored {
         path: PathBuf,
         read_only: bool,
-        read: PinnedState,
+        read: Box<PinnedState>,
     },
 }
 
@@ -93,7 +93,7 @@ impl Frame {
             }
             (Data::Stream, Some(Stored { store, read })) => {
                 let (path, read_only) = (store.path().to_path_buf(), store.options().read_only);
-                return Ok((Form::Stored { path, read_only, read: read.state() }, None));
+                return Ok((Form::Stored { path, read_only, read: Box::new(read.state()) }, None));
             }
             (Data::Stream, None) => return Err(PyTypeError::new_err("This is no whole frame.")),
         };
@@ -142,7 +142,7 @@ impl Frame {
                 let open = || -> Result<Stored> {
                     let options = StoreOptions { read_only, share: None };
                     let store = Arc::new(Store::open_with(&path, options)?);
-                    Ok(Stored { read: PinnedRead::restore(&store, read)?, store })
+                    Ok(Stored { read: PinnedRead::restore(&store, *read)?, store })
                 };
                 Ok(Self::of_store(step(py, open)?.or_raise()?))
             }),

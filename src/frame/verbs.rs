@@ -24,7 +24,6 @@ use crate::bridge::runtime::step;
 use crate::convert::state::restore;
 use crate::convert::values::{duration, refuse};
 use crate::convert::zone::zone;
-use siteline_core::client::table::Table;
 use siteline_core::data::reshape::{
     Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket, with_gaps,
 };
@@ -305,18 +304,6 @@ impl Frame {
             read: None,
         };
         Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
-    }
-
-    /// One table of several.
-    #[staticmethod]
-    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
-    fn together(py: Python<'_>, frames: Vec<Bound<'_, Self>>) -> PyResult<Self> {
-        let tables = frames.iter().filter_map(|frame| match &frame.get().origin {
-            Origin::Read(table) => Some(Arc::clone(table)),
-            _ => None,
-        });
-        let tables: Vec<Arc<Table>> = tables.collect();
-        Ok(Self::of_table(Arc::new(detached(py, || Table::concat(&tables))?.or_raise()?)))
     }
 }
 

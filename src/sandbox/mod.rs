@@ -17,7 +17,7 @@ use crate::convert::clock::on_clock;
 use crate::convert::keywords::{keywords, record};
 use crate::convert::state::dict;
 use crate::convert::values::{Text, optional};
-use crate::frame::{Frame, TableShown, table_object};
+use crate::frame::{Frame, table_object};
 use siteline_base::clock::Clock;
 use siteline_core::auth::PrivateKey;
 use siteline_sandbox::{AsOf, CertificateRequest, DEFAULT_SCOPES, Point, Sandbox};
@@ -194,7 +194,7 @@ impl PySandbox {
         let as_of = as_of.unwrap_or(AsOf::Now);
         let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
         let points = expected::points(&truth.or_raise()?).or_raise()?;
-        Ok(table_object(py, Frame::unread(points), &TableShown::default())?.unbind())
+        Ok(table_object(py, Frame::unread(points))?.unbind())
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

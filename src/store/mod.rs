@@ -204,6 +204,12 @@ impl StateHandle {
     }
 }
 
+/// The store of a `siteline.Store`; `None` for anything else.
+pub(crate) fn store_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Store>>> {
+    let Some(handle) = given.getattr_opt("_handle")? else { return Ok(None) };
+    Ok(handle.cast::<StoreHandle>().ok().map(|handle| Arc::clone(&handle.get().0)))
+}
+
 /// A page as a target is given it.
 fn delivery<'a>(py: Python<'_>, frame: &'a Frame) -> PyResult<Delivery<'a>> {
     let PageSource { page, provenance, synced } = frame.known_page(py)?;

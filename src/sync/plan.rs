@@ -1,6 +1,7 @@
 //! `client.plan`: what a sync, or scans, would read and cost.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -47,7 +48,7 @@ impl PyClient {
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let scans = scans.iter().map(Py::get);
-            let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
+            let scans: Vec<(&CollectOnce, &[Arc<ThroughStore>])> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
             let store = store.map(|store| &*store.0);
             dict(py, &step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?)

@@ -101,7 +101,6 @@ def test_an_async_signer_runs_on_the_loop_and_in_the_context_of_the_caller(sandb
 
 
 def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbox):
-    """Scans are gathered in tasks of the core."""
     vault = Vault()
     sandbox.fault(on="data", status=401, nth=3)
 
@@ -111,7 +110,7 @@ def test_a_token_that_is_refused_between_two_pages_is_renewed_on_the_loop(sandbo
             # A new token would be retried once.
             sandbox.clock.advance("2m")
             scans = [client.scan(**DAY, page_size=20) for _ in range(3)]
-            return [len(one) for one in await client.gather(scans)]
+            return [len(one) for one in await asyncio.gather(*[scan.collect() for scan in scans])]
 
     assert set(asyncio.run(main())) == {len(sandbox.expected(**DAY))}
     assert sandbox.stats.token_requests == len(vault.calls) == 2
@@ -270,7 +269,6 @@ def test_a_client_raises_config_error_before_any_request_unless_there_is_a_token
             blocking.discover,
             blocking.scan(**DAY).collect,
             lambda: next(blocking.scan(**DAY).pages()),
-            lambda: blocking.gather([blocking.scan(**DAY)]),
         ):
             with pytest.raises(siteline.errors.ConfigError, match="async") as caught:
                 call()

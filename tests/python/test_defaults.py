@@ -130,7 +130,7 @@ def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
     for call in (
         client.discover,
         client.scan(**SIX_HOURS).collect,
-        lambda: client.gather([client.scan(**SIX_HOURS)]),
+        client.scan(**SIX_HOURS).head,
         lambda: asyncio.run(siteline.AsyncClient._over(client._handle).discover()),
     ):
         with pytest.raises(siteline.errors.AuthenticationError, match="remembered") as remembered:

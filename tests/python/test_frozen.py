@@ -31,7 +31,7 @@ def read(client):
     scan = client.scan(site="S1", line="L1", start="2026-11-19", end="2026-11-20", interval="1h")
     table = scan.collect()
     repr(table), table._repr_html_(), list(table.records())
-    str(client.gather(scan.split(2))), str(client.discover()), str(client.allowance)
+    str(scan.split(2)[0].head()), str(client.discover()), str(client.allowance)
     client.scan(site="S1", start="2026-11-19", end="2030-01-01")
     pickle.loads(pickle.dumps(table))
 

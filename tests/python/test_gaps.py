@@ -79,16 +79,6 @@ def test_polars_arrow_and_pivots_have_the_same_rows(table):
     assert wide.to_pandas().notna().sum().sum() == frame["minimum"].notna().sum()
 
 
-def test_a_gathered_table_has_gaps_too(client, table):
-    expected = table.with_gaps().to_pandas()
-    scan = client.scan(site="S1", line="L1", **RANGE)
-    gathered = client.gather(scan.split(3))
-    pd.testing.assert_frame_equal(gathered.table.with_gaps().to_pandas(), expected)
-    # What was not asked for between two scans is no gap.
-    apart = client.gather([scan.split(3)[0], scan.split(3)[2]])
-    assert len(apart.table.with_gaps()) == 6 * 2 * 144
-
-
 def test_each_gap_is_one_row(table):
     frame = table.gaps().to_pandas()
     assert list(frame.columns) == [*IDS, "start", "end", "buckets"]
@@ -132,9 +122,6 @@ def test_unknown_gaps_are_refused(sandbox, client, table):
     sandbox.clear_faults()
     with pytest.raises(QueryError, match="a part of a read"):
         failed.value.partial.completeness()
-    lines = [client.scan(site="S1", line=line, **RANGE) for line in ("L1", "L2")]
-    with pytest.raises(QueryError, match="the scans ask for different series"):
-        client.gather(lines).table.with_gaps()
     with pytest.raises(QueryError, match="the points are resampled already"):
         table.resample("1d", "mean").with_gaps().to_pandas()
     truth = sandbox.expected(site="S1", **RANGE)

@@ -36,17 +36,13 @@ READS = {
     "records": lambda: sum(1 for _ in a_scan().records()),
     "a part": lambda: len(a_scan().split(2)[0].collect()) * 2,
     "a resumed scan": lambda: len(_resumed(a_scan()).collect()) + 30,
-    "gather": lambda: len(_gathered(a_client()).table),
+    "head": lambda: len(a_scan().head(72)),
     "asyncio": lambda: asyncio.run(_read_with_asyncio()),
 }
 
 
 def _resumed(scan):
     return scan.resume(next(scan.pages()).bookmark)
-
-
-def _gathered(client):
-    return client.gather([client.scan(**SIX_HOURS)])
 
 
 async def _read_with_asyncio():

@@ -18,10 +18,9 @@ READS = {
     "to_pandas": lambda client, scan: scan.to_pandas(),
     "pages": lambda client, scan: list(scan.pages()),
     "records": lambda client, scan: list(scan.records()),
-    "gather": lambda client, scan: client.gather(scan.split(4)),
-    "gather with progress": lambda client, scan: client.gather(
-        client.scan(**DAY, page_size=1_000, progress=print).split(4)
-    ),
+    "head": lambda client, scan: scan.head(),
+    "progress": lambda client, scan: client.read(**DAY, page_size=1_000, progress=print),
+    "names": lambda client, scan: client.read(**DAY, page_size=1_000, labels="machine"),
     "discover": lambda client, scan: client.discover(),
 }
 
@@ -43,7 +42,7 @@ def test_ctrl_c_ends_a_wait_and_leaves_client_and_scan_usable(sandbox, read):
         lambda: read(client, scan), when=lambda: wait_until(begun), otherwise=client.close
     )
     sandbox.clear_faults()
-    assert len(client.gather([scan]).table) == len(sandbox.expected(**DAY))
+    assert len(scan.collect()) == len(sandbox.expected(**DAY))
     assert client.discover()["sites"]
 
 

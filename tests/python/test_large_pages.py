@@ -104,14 +104,3 @@ def test_a_child_forked_between_two_pages_reads_for_itself(sandbox):
             print(status, len(table) == points)
     """
     assert run_script(script, *FORK_WITH_THREADS) == "0 True"
-
-
-@pytest.mark.parametrize("limit", [4, 7])
-def test_pages_that_a_gather_requested_early_are_read_when_the_allowance_ends(sandbox, limit):
-    client = sandbox.client(daily_allowance=limit)
-
-    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
-        client.gather(client.scan(**QUERY).split(3), concurrency=3)
-    assert served(sandbox) == limit
-    paid = [0 if table is None else table.report.pages for table in caught.value.partials]
-    assert sum(paid) == limit

@@ -161,7 +161,7 @@ def test_what_is_wider_than_a_notebook_scrolls_in_its_own_box(sandbox, store):
     plan = client.plan(feed, store)
     report = client.sync(feed, store)
     shown = [client, client.allowance, scan_of(client, filters=long), scan.query, page,
-             scan.collect(), scan, client.gather(scan.split(2)), feed, store, plan, report,
+             scan.collect(), scan, feed, store, plan, report,
              client.plan(scan.split(3)), store.read("line-2"), store.coverage("line-2"),
              store.lateness("line-2")]  # fmt: skip
     tables = 0

@@ -38,7 +38,7 @@ def test_the_frame_and_the_report_are_the_same(table):
     assert copy.deepcopy(table) is table
 
 
-def test_what_is_made_of_it_is_the_same(table, sandbox):
+def test_what_is_made_of_it_is_the_same(table):
     again = repickled(table)
     for make in (
         lambda table: table.pivot("maximum").to_pandas(),
@@ -47,9 +47,6 @@ def test_what_is_made_of_it_is_the_same(table, sandbox):
         lambda table: table.with_gaps().to_pandas(labels={}),
     ):
         pd.testing.assert_frame_equal(make(again), make(table))
-    client = sandbox.client()
-    gathered = client.gather([client.scan(**RANGE)])
-    assert repickled(gathered).table.to_pandas().equals(gathered.table.to_pandas())
 
 
 def test_empty_tables_and_the_truth_are_kept_too(sandbox):

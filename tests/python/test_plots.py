@@ -177,13 +177,11 @@ def test_a_table_without_points_is_a_picture_that_says_so(sandbox):
     assert plot.to_pandas().dtypes.astype(str).equals(whole.dtypes.astype(str))
 
 
-def test_larger_buckets_and_gathered_tables_are_drawn_too(sandbox):
+def test_larger_buckets_are_drawn_too(sandbox):
     client = sandbox.client()
     scan = client.scan(site="S1", line="L2", start="2026-10-24T00:00Z", end="2026-10-28T00:00Z",
                        interval="1h")  # fmt: skip
-    gathered = client.gather(scan.split(2))
-    assert gathered.table.plot() == gathered.table.plot()
-    days = gathered.table.resample("1d", "mean", tz="Europe/Berlin").plot()
+    days = scan.collect().resample("1d", "mean", tz="Europe/Berlin").plot()
     # The day on which clocks are set back has 25 hours, and is no gap.
     assert "No gaps" in days.alt
     assert "Europe/Berlin" in days.alt

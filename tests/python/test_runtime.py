@@ -261,7 +261,7 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
         scan.collect().report
         list(scan.pages())
         next(scan.records(named=True))
-        client.gather([scan])
+        scan.head()
         sandbox.fault(on="data", status=404, times=1)
         try:
             client.scan(**{HOURLY!r}, page_size=20).collect()

@@ -37,7 +37,7 @@ def check(source):
 def test_all_that_gives_frames_takes_a_zone(sandbox, tmp_path):
     client = sandbox.client()
     scan = client.scan(**SIX_HOURS)
-    for source in (scan, scan.collect(), next(scan.pages()), client.gather(scan.split(2)).table):
+    for source in (scan, scan.collect(), next(scan.pages())):
         check(source)
     with siteline.Store(tmp_path / "plant.siteline") as store:
         client.sync(make_feed("a", start="2026-11-19T00:00Z"), store)

@@ -7,6 +7,7 @@ from typing import Any, Literal, assert_type
 
 import pandas as pd
 import polars as pl
+import pyarrow
 import siteline
 from siteline._display import coverage_svg, coverage_text, html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
@@ -31,7 +32,7 @@ def main(client: siteline.Client, start: datetime) -> None:
     assert_type(scan.records(), siteline.types.RecordIterator[dict[str, Any]])
     records: Iterator[dict[str, Any]] = scan.records()
     assert_type(next(records), dict[str, Any])
-    assert_type(scan.records(named=True, fresh=True), RecordIterator[Record])
+    assert_type(scan.records(named=True), RecordIterator[Record])
     assert_type(scan.collect().records(named=True), RecordIterator[Record])
     client.scan(site=7, start=None, filters={"machineId": ["M1", 2]}, extra_columns=("quality",))
     assert_type(
@@ -66,16 +67,10 @@ def main(client: siteline.Client, start: datetime) -> None:
             scan.resume(error.bookmark, onto=error.partial)
     parts = scan.split("1d")
     assert_type(parts, list[siteline.Scan])
-    try:
-        gathered = client.gather(parts, concurrency=4)
-    except siteline.SitelineError as error:
-        gathered = client.gather(error.scans)
-    assert_type(gathered, siteline.Gathered)
-    assert_type(gathered[0], siteline.Table)
-    assert_type(gathered[1:], tuple[siteline.Table, ...])
-    assert_type(gathered.table, siteline.Table)
-    assert_type(gathered.table.to_pandas(ids="category"), pd.DataFrame)
-    assert_type(next(gathered.table.records(named=True)), siteline.types.Record)
+    assert_type(scan.head(3), siteline.Table)
+    assert_type(scan.partial, siteline.Table | None)
+    assert_type(scan.bookmark, siteline.types.Bookmark | None)
+    assert_type(scan.report, ReadReport)
     assert_type(client.plan(parts).pages, int | None)
 
 
@@ -151,7 +146,8 @@ async def check_custom_stores(client: siteline.AsyncClient, feed: siteline.Feed)
     siteline.Credential("s", signer=sign, public_jwk="{}")
     parts = client.scan(site="S1", start=None).split(3)
     assert_type(parts, list[siteline.types.AsyncScan])
-    assert_type(await client.gather(parts), siteline.Gathered)
+    assert_type(await parts[0].head(), siteline.Table)
+    assert_type(await parts[0].to_arrow(labels=False), pyarrow.Table)
     assert_type(await client.plan(parts), siteline.types.Plan)
 
 
@@ -184,7 +180,6 @@ def check_display(
     html.scan(scan)
     html.table(scan.collect())
     html.page(page)
-    html.gathered(client.gather([scan]))
     sync_html.feed(store.feeds["line-2"])
     sync_html.store(store)
     html.table(store.read("line-2"))

@@ -30,14 +30,13 @@ from siteline._display.elements import (
 )
 from siteline._display.sparklines import sparklines
 from siteline._times import to_microsecond
-from siteline.errors import QueryError, StoreError
+from siteline.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from siteline import Scan
-    from siteline.gathered import Gathered
     from siteline.page import Page
+    from siteline.scan import ScanBase
     from siteline.table import Table
     from siteline.types import Allowance, Query, ReadReport, StoreReport
 
@@ -84,12 +83,13 @@ def query(shown: Query) -> str:
     return card("Query", [], _parameters(shown))
 
 
-def scan(shown: Scan, name: str = "Scan") -> str:
+def scan(shown: ScanBase, name: str = "Scan") -> str:
     """Show the query, and the table if it was read."""
-    read = _doors.known(shown)
+    read = shown.partial
     if read is None:
         return card(name, ["nothing read yet"], _parameters(shown.query))
-    return card(name, ["read", *_size(read)], _parameters(shown.query), _points(read))
+    state = "read" if shown.bookmark is None else "read in part"
+    return card(name, [state, *_size(read)], _parameters(shown.query), _points(read))
 
 
 def table(shown: Table) -> str:
@@ -113,18 +113,6 @@ def _stored(shown: Table) -> str:
     colour = "" if is_whole else f' style="color:{AMBER}"'
     lines = f"<div{colour}>{text(read, 400)}</div>"
     return card("Table", [fact for fact in facts if fact], lines, _points(first))
-
-
-def gathered(shown: Gathered) -> str:
-    """Show the merged table of several scans, or a line for each if they cannot be merged."""
-    tables = counted(len(shown), "table")
-    try:
-        merged = shown.table
-    except QueryError:
-        lines = "".join(f"<div>{text(one, 200)}</div>" for one in shown)
-        return card("Gathered", [tables, "not merged"], lines)
-    parts = (_provenance(merged), _notes(merged.report), _points(merged))
-    return card("Gathered", [tables, *_size(merged)], *parts)
 
 
 def page(shown: Page) -> str:

@@ -116,7 +116,7 @@ def _not_listed(client: Client, query: Query) -> list[str] | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return client.scan(**keywords(query)).report["not_listed"]
+        return list(client.scan(**keywords(query)).report.not_listed)
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:

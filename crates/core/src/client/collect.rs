@@ -50,6 +50,14 @@ pub trait WholeRead: Debug + Send + Sync {
         Ok(Partial::default())
     }
 
+    /// As [`CollectOnce::head`].
+    ///
+    /// # Errors
+    /// As [`CollectOnce::head`].
+    fn head(&self, _count: usize) -> Result<Option<Arc<Table>>> {
+        Ok(None)
+    }
+
     /// The chains that are not whole.
     fn chains(&self) -> Vec<Arc<CollectOnce>> {
         Vec::new()
@@ -119,12 +127,8 @@ impl CollectOnce {
     /// Reads nothing yet.
     #[must_use]
     pub fn new(scan: Scan) -> Self {
-        let mut reader: Option<Arc<dyn WholeRead>> = None;
-        if scan.chains().len() > 1
-            && let Ok(chains) = ReadChains::new(&scan, None, |chain| Ok(Self::new(chain)))
-        {
-            reader = Some(Arc::new(chains));
-        }
+        let is_wide = scan.chains().len() > 1;
+        let reader = is_wide.then(|| Arc::new(ReadChains::new(&scan)) as Arc<dyn WholeRead>);
         let slot = Slot { process: std::process::id(), reading: Reading::default() };
         Self { scan, reader, table: OnceLock::new(), slot: Mutex::new(slot) }
     }
@@ -184,7 +188,10 @@ impl CollectOnce {
         if let Some(reader) = &self.reader {
             return Ok(match reader.step(deadline, pace).await? {
                 Step::Whole(table) => Step::Whole(Arc::clone(self.table.get_or_init(|| table))),
-                page @ Step::Page(_) => page,
+                page @ Step::Page(_) => {
+                    self.scan.count_page();
+                    page
+                }
             });
         }
         let stream = match &*slot {
@@ -247,10 +254,10 @@ impl CollectOnce {
         slot.is_ok_and(|slot| slot.as_ref().is_some_and(|stream| stream.has_prefetched()))
     }
 
-    /// Whether the last page was read, merged or not.
-    pub(super) fn has_all_pages(&self) -> bool {
-        self.complete().is_some()
-            || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done)
+    /// Whether its next step requests a page that its reader does not limit: the last step only merges.
+    pub(super) fn needs_page(&self) -> bool {
+        let has_all = || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done);
+        self.reader.is_none() && self.complete().is_none() && !has_all()
     }
 
     /// The part that has been read so far.
@@ -265,7 +272,23 @@ impl CollectOnce {
             return reader.partial();
         }
         let kept = self.reading().kept.lock().clone();
-        kept.map_or_else(|| Ok(Partial::default()), Kept::partial)
+        kept.map_or_else(|| Ok(self.scan.beginning()), Kept::partial)
+    }
+
+    /// The first points in order of arrival, repeats included, if so many were read, or all; `None` before
+    /// that.
+    ///
+    /// # Errors
+    /// As [`Merger::finish`].
+    pub fn head(&self, count: usize) -> Result<Option<Arc<Table>>> {
+        if let Some(table) = self.complete() {
+            return Ok(Some(Arc::clone(table)));
+        }
+        if let Some(reader) = &self.reader {
+            return reader.head(count);
+        }
+        let kept = self.reading().kept.lock().clone();
+        kept.map_or(Ok(None), |kept| kept.head(count))
     }
 
     /// The number of pages still to read, if the complete chain is expected to have `expected` pages:
@@ -331,6 +354,15 @@ impl Kept {
         let stopped_at = bookmark.as_ref().map(Bookmark::digest);
         let table = Table { stopped_at, is_partial: true, ..self.finish()? };
         Ok(Partial { bookmark, table: Some(Arc::new(table)), ..Partial::default() })
+    }
+
+    fn head(self, count: usize) -> Result<Option<Arc<Table>>> {
+        if self.merger.rows() < count && !self.is_done {
+            return Ok(None);
+        }
+        let provenance = Provenance { pages: self.merger.pages(), ..self.provenance };
+        let table = Table::whole(self.merger.first(count)?, provenance);
+        Ok(Some(Arc::new(Table { is_partial: true, ..table })))
     }
 
     /// The table.

@@ -3,19 +3,19 @@
 //! chains each time; a [`CollectOnce`](super::collect::CollectOnce) reads them to their end and merges
 //! them (§4.4, §4.5.3).
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::collect::Partial;
 use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
 use super::settings::ReadSettings;
 use super::split::Cut;
-use super::table::{Provenance, QueryReport, Table};
+use super::table::{Provenance, Table};
 use crate::data::{
-    Bookmark, Chain, DecodeSettings, Fixed, Link, Log, Owner, Query, QueryInput, RangeForm,
+    Bookmark, Chain, DecodeSettings, Fixed, Link, Log, Merger, Owner, Query, QueryInput, RangeForm,
     WholeChain, chains_fingerprint, origin_fingerprint,
 };
 use crate::error::{Error, Kind, Result};
@@ -98,9 +98,6 @@ impl Scan {
     /// The scan of each chain, without `onto`; of a resumed scan those that are not whole. All have the
     /// decoder of the whole, which counts what is outside of its range.
     pub(super) fn chain_scans(&self, pages_left: Option<&Arc<AtomicU64>>) -> Vec<Self> {
-        let mut settings = self.settings.clone();
-        // The pages are counted over all chains.
-        settings.max_pages = settings.max_pages.map(|_| u64::MAX);
         let scan = |link: Link| {
             let owner = Owner { query: link.query.fingerprint(), ..self.owner };
             let begin = link.mark.map(|mark| Bookmark {
@@ -110,9 +107,8 @@ impl Scan {
                 whole_count: 0,
             });
             let (chains, query) = ([link.query.clone()].into(), link.query);
-            let (settings, pages_left) = (settings.clone(), pages_left.cloned());
-            let form = RangeForm::default();
-            let scan = Self { settings, pages_left, begin, form, ..self.clone() };
+            let (form, pages_left) = (RangeForm::default(), pages_left.cloned());
+            let scan = Self { pages_left, begin, form, ..self.clone() };
             Self { query, cut: None, chains, owner, onto: None, ..scan }
         };
         self.links().into_iter().map(scan).collect()
@@ -287,12 +283,28 @@ impl Scan {
 
     pub(super) fn stream(&self, prefetch: Prefetch) -> Result<Arc<PageStream>> {
         let start = (self.owner, self.whole());
-        let limit = self.settings.max_pages;
+        // The pages of several chains are counted together.
+        let is_alone = !self.shares_limit();
+        let limit = self.settings.max_pages.map(|limit| if is_alone { limit } else { u64::MAX });
         let chain = Chain::of_scan(self.links(), start, Arc::clone(&self.decode), limit);
         let over = || Error::new(Kind::BookmarkError, "this bookmark is at the end of its read");
         let chain = chain.ok_or_else(over)?;
         let (chain, provenance) = ((chain, self.expected_pages()), self.provenance());
         Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
+    }
+
+    /// What a read that has not begun has: the bookmark and the table that it continues.
+    pub(super) fn beginning(&self) -> Partial {
+        Partial { bookmark: self.begin.clone(), table: self.onto.clone(), ..Partial::default() }
+    }
+
+    /// A table without points: of a read before its first page.
+    ///
+    /// # Errors
+    /// As `Merger::finish`.
+    pub fn empty(&self) -> Result<Table> {
+        let merged = Merger::new(&self.decode.extra_columns).finish()?;
+        Ok(Table { is_partial: true, ..Table::whole(merged, self.provenance()) })
     }
 
     /// The origin of what a read that begins now gives, before its first page.
@@ -309,13 +321,6 @@ impl Scan {
             listed: Arc::clone(self.client.listed()),
             through: Vec::new(),
         }
-    }
-
-    /// What in its query may mean something else than it seems. Sends no request.
-    #[must_use]
-    pub fn report(&self) -> QueryReport<'static> {
-        let not_listed = Cow::Owned(self.client.listed().missing(&self.query));
-        QueryReport { bounds_off_grid: self.query.bounds_off_grid(), not_listed }
     }
 
     /// The number of pages read before the bookmark; 0 without a bookmark.

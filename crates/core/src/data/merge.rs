@@ -203,6 +203,37 @@ impl Merger {
         self.report.pages
     }
 
+    /// Points on the pages so far.
+    #[must_use]
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.rows()
+    }
+
+    /// The first points in order of arrival, repeats included.
+    ///
+    /// # Errors
+    /// As [`Merger::finish`].
+    pub(crate) fn first(&self, count: usize) -> Result<Merged> {
+        let (mut plan, mut envelopes, mut series) = (Vec::new(), Vec::new(), SeriesList::default());
+        let mut start = 0;
+        for run in &self.runs {
+            let rows = run.rows.first(count - start);
+            if rows.len() == 0 {
+                break;
+            }
+            let index = series.index(&self.series.identities[run.series as usize]) as usize;
+            envelopes.push(Envelope { series: index, rows: start..start + rows.len() });
+            start += rows.len();
+            plan.push(rows);
+        }
+        let points = self.columns.clone().merged(
+            &plan,
+            (series.identities, envelopes),
+            self.extra_columns.clone(),
+        )?;
+        Ok(Merged { points: Arc::new(points), report: self.report.clone() })
+    }
+
     /// The sequence number with which another page wins over all pages so far.
     #[must_use]
     pub(crate) fn next_sequence(&self) -> u64 {

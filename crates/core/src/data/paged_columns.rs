@@ -70,6 +70,12 @@ impl CopyRange {
         self.length as usize
     }
 
+    /// The first of these rows.
+    pub(super) fn first(self, count: usize) -> Self {
+        let length = u32::try_from(count).unwrap_or(u32::MAX).min(self.length);
+        Self { length, ..self }
+    }
+
     /// Whether the other rows follow on the same page.
     #[inline]
     pub(super) fn is_before(&self, other: Self) -> bool {

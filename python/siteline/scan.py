@@ -1,0 +1,443 @@
+"""A read that has not started: :class:`Scan`, and the iterators over its pages and points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+from siteline import _labels as _names
+from siteline._core import Frame
+from siteline._escape import escaped
+from siteline._handles import OfThisProcess
+from siteline._keywords import like
+from siteline._patching import Replaceable
+from siteline._records.progress import Progress
+from siteline._warn import warn
+from siteline.errors import QueryError
+from siteline.page import Page
+from siteline.progress import finish, reporter
+from siteline.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from datetime import timedelta
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from siteline import _core
+    from siteline._core import Bookmark, Call, Query, RecordIterator
+    from siteline._labels import Labels
+    from siteline._records.series import Record
+    from siteline._records.tables import ReadReport
+    from siteline.store import Store
+
+    _Steps = Generator[Call[Any], Any, Any]
+
+__all__ = ["PageIterator", "Scan"]
+
+
+BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
+
+
+def wait_for(steps: _Steps) -> Any:
+    """Wait for each call that a generator yields, on this thread; return its result."""
+    try:
+        call = next(steps)
+        while True:
+            try:
+                result = call.wait()
+            except BaseException as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(result)
+    except StopIteration as end:
+        return end.value
+
+
+class ScanBase(Replaceable):
+    """The query and the settings of a read, and the methods that do not wait."""
+
+    __slots__ = ("_handle", "_labels", "_progress", "_store", "_tz")
+
+    def __init__(
+        self,
+        handle: _core.Scan,
+        tz: str,
+        labels: Labels,
+        progress: Callable[[Progress], object] | bool | None,
+        store: Store | None,
+    ) -> None:
+        """Wrap a scan of the core; made by the client."""
+        self._handle = handle if store is None else handle.through(store)
+        self._tz = tz
+        self._labels = labels
+        self._progress = progress
+        self._store = store
+
+    def _like(self, handle: _core.Scan) -> Self:
+        return type(self)(handle, self._tz, self._labels, self._progress, None)
+
+    def _table(self, frame: Frame) -> Table:
+        return Table(frame, self._tz, self._labels)
+
+    @property
+    def query(self) -> Query:
+        """The query: immutable, printable, hashable."""
+        return self._handle.query
+
+    @property
+    def report(self) -> ReadReport:
+        """The assumptions, findings and counts of the pages read so far.
+
+        Before the first page it has the findings about the query.
+        """
+        report: ReadReport = self._so_far().report
+        return report
+
+    @property
+    def bookmark(self) -> Bookmark | None:
+        """The position after the kept pages; ``None`` before the first and after the last page."""
+        return None if self._known() is not None else self._handle.kept()[1]
+
+    @property
+    def partial(self) -> Table | None:
+        """The points of the kept pages; ``None`` before the first page.
+
+        After ``collect()`` it is the complete table.
+        """
+        if (whole := self._known()) is not None:
+            return whole
+        frame, _ = self._handle.kept()
+        return None if frame is None else self._table(frame)
+
+    def _so_far(self) -> Table:
+        partial = self.partial
+        return self._table(self._handle.empty()) if partial is None else partial
+
+    def _known(self) -> Table | None:
+        """Return the complete table, if it has been read: one object for all callers."""
+        if (table := self.__dict__.get("_whole")) is None:
+            frame = self._handle.whole()
+            table = None if frame is None else self._keep(frame)
+        return table
+
+    def _keep(self, frame: Frame) -> Table:
+        table: Table = self.__dict__.setdefault("_whole", self._table(frame))
+        return table
+
+    def _callback(self) -> Any:
+        """Return the callback of a read that begins now, or ``None``."""
+        progress = self._progress
+        return None if progress is None else reporter(progress, self._handle.title)
+
+    def _reading(self, n: int | None = None) -> _Steps:
+        """Read the remaining pages and return the table; or its first ``n`` points."""
+        if (table := self._known()) is not None:
+            return table
+        reading = self._handle.reading()
+        with _Named(self):
+            refusal = yield from self._asking_names(reading)
+            callback = self._callback()
+            if n is None and callback is None and not self._handle.is_observed:
+                frame = yield self._handle.collect(reading)
+            else:
+                frame = yield from self._stepping(reading, callback, n)
+        warn(refusal)
+        return self._table(frame) if n is not None else self._keep(frame)
+
+    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
+        """Read page by page. An exception of the callback leaves the read where it is."""
+        try:
+            while n is None or (frame := self._handle.head(n)) is None:
+                step = yield self._handle.step(reading, n is not None)
+                if not isinstance(step, Progress):
+                    return step
+                if callback is not None:
+                    callback(step)
+            return frame
+        finally:
+            self._handle.end(reading)
+            finish(callback)
+
+    def _asking_names(self, reading: _core._Reading) -> _Steps:
+        """Ask discovery for the names that labels need; return the warnings of a refusal."""
+        if _names.needs_names(self._labels):
+            call = self._handle.names(reading)
+            refusal = None if call is None else (yield call)
+            if refusal is not None:
+                return [f"Discovery was refused, so labels are ids: {refusal}"]
+        return []
+
+    def _check_own_chain(self, what: str, hint: str) -> None:
+        if self._store is not None:
+            message = f"{what} is not for a scan with store=: no chain of its own reads it."
+            raise QueryError(message, hint=hint)
+
+    def _page_source(self) -> _core._Pages:
+        self._check_own_chain(
+            "pages()",
+            "collect() reads through the store. Without store= each page costs a request.",
+        )
+        return self._handle.pages(self._callback())
+
+    def _point_source(self, named: bool) -> RecordIterator[Any] | None:
+        """Return an iterator over points; ``None`` if the scan has to be collected first."""
+        if (table := self._known()) is not None:
+            return table._handle.records(named)
+        return None if self._store else self._handle.records(self._callback(), named)
+
+    def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
+        """Return the same scan, continuing from a bookmark.
+
+        Args:
+            bookmark: The ``bookmark`` of an error, of a page or of a scan.
+            onto: The ``partial`` of the same error or scan, to which the rest is added. Without it
+                the result has only the rest, and ``report.resumed_after_pages`` is the number of
+                pages that are not in it.
+
+        Raises:
+            BookmarkError: The bookmark belongs to another query, host or subject.
+            QueryError: ``onto`` does not end at this bookmark.
+
+        >>> first = next(scan.pages())
+        >>> scan.resume(first.bookmark).collect().report.resumed_after_pages
+        1
+        """
+        self._check_own_chain("resume()", "Call collect() again: it continues with the store.")
+        return self._like(self._handle.resume(bookmark, onto))
+
+    def split(self, by: int | str | timedelta, /) -> list[Self]:
+        """Return scans of adjoining ranges, in order of time, with the settings of this one.
+
+        The ranges are cut at multiples of the interval from ``start``. This sends no request, but
+        each part costs at least one page, and its last page is only partly filled:
+        :meth:`Client.plan` shows the cost.
+
+        Args:
+            by: The number of parts, as equal as whole buckets allow; or the length of a part, as
+                text (``"1d"``) or a ``timedelta``. The last part may be shorter.
+
+        Raises:
+            QueryError: The scan has no ``start`` or ``interval``, or continues from a bookmark, or
+                there are more parts than buckets.
+
+        >>> [str(part.query.start.time()) for part in scan.split(3)]
+        ['00:00:00', '02:00:00', '04:00:00']
+        >>> len(scan.split("1h"))
+        6
+        """
+        self._check_own_chain("split()", "Give each range a scan of its own.")
+        return [self._like(part) for part in self._handle.split(by)]
+
+    def __arrow_c_schema__(self) -> object:
+        """Export the schema through the Arrow PyCapsule interface; sends no request."""
+        return self._so_far().__arrow_c_schema__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the query, the settings and the client, but no points."""
+        settings = (self._tz, self._labels, None, self._store)
+        return (type(self), (self._handle, *settings))
+
+    def __copy__(self) -> Self:
+        """Return the scan itself."""
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Return the scan itself."""
+        return self
+
+    def __repr__(self) -> str:
+        """Print the query, the pages before it, and the store."""
+        from siteline._counts import counted
+
+        begin = self._handle.begin
+        before = "" if begin is None else f", going on after {counted(begin.pages, 'page')}"
+        store = self._store
+        through = "" if store is None else f", through {escaped(str(store.path))}"
+        return f"<{type(self).__name__} {self.query}{before}{through}>"
+
+    def _repr_html_(self) -> str:
+        from siteline._display import html
+
+        return html.scan(self, type(self).__name__)
+
+
+class _Named:
+    """Sets the attribute ``scan`` of an exception, and makes its partial table."""
+
+    __slots__ = ("_scan",)
+
+    def __init__(self, scan: ScanBase) -> None:
+        self._scan = scan
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
+        if error is not None:
+            error.scan = self._scan
+            if isinstance(partial := getattr(error, "partial", None), Frame):
+                error.partial = self._scan._table(partial)
+
+
+class Scan(ScanBase):
+    """A read that has not started: a query, and the settings of its read.
+
+    Made by :meth:`Client.scan`, which sends no request. ``collect()`` reads once and keeps the
+    table. ``to_pandas()``, ``to_polars()``, ``to_arrow()``, ``pl.DataFrame(scan)`` and
+    ``duckdb.sql("from scan")`` use this table, and ``records()`` does so after it, so that no
+    request is sent twice by accident. ``pages()`` always starts a new chain and pays for each page.
+
+    Before DuckDB call ``collect()``: DuckDB replaces an exception of siteline with its own.
+
+    >>> scan = client.scan(site="S1", line="L1", start="2026-11-01T00:00:00Z",
+    ...                    end="2026-11-01T01:00:00Z", interval="1m")
+    >>> len(scan.to_pandas().columns)
+    10
+    """
+
+    __slots__ = ()
+
+    def collect(self) -> Table:
+        """Read the complete range once and merge it; the table is kept.
+
+        A read that fails or is interrupted (Ctrl-C, a cancelled task, an exception of ``progress``)
+        keeps its pages: the next call continues after them. It begins again if their cursor cannot
+        be used (:class:`CursorRejected`). The exception has ``bookmark``, ``partial`` and ``scan``.
+
+        With ``store=`` settled data is read from the store. What the service sends is stored page
+        by page, so the next call continues after a failure; errors have neither bookmark nor
+        partial table. ``report.through`` contains the store and the feeds.
+        """
+        table: Table = wait_for(self._reading())
+        return table
+
+    def head(self, n: int = 5) -> Table:
+        """Read until there are ``n`` points, usually one page, and return them as they were sent.
+
+        ``collect()`` keeps these pages. After ``collect()`` these are the first rows of the table.
+
+        >>> next(scan.head(2).records())["site_id"]
+        'S1'
+        """
+        table: Table = wait_for(self._reading(n))
+        return table.head(n)
+
+    def pages(self) -> PageIterator:
+        """Read page by page, on a new chain.
+
+        Each call costs a request for each page, also after ``collect()``, which keeps points, not
+        pages. From the second page on, the next page is prefetched while you work on the current
+        one. If you stop early, at most one request was made for a page that you have not seen, and
+        none if you took only the first page. A request that is ended by Ctrl-C, a cancelled task or
+        the end of the process stays counted. The error of a page is raised, and its log records are
+        emitted, when you take it.
+
+        Raises:
+            QueryError: The scan has ``store=``.
+        """
+        return PageIterator(self, self._page_source())
+
+    @overload
+    def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
+    @overload
+    def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    def records(self, *, named: bool = False) -> RecordIterator[Any]:
+        """Read point by point: dicts with the ten columns and ``extra_columns``.
+
+        Times are aware datetimes in UTC, nulls are ``None``.
+
+        After ``collect()`` the points come from memory, without a request: merged, by series, then
+        time. Before it, also after a ``collect()`` that failed, a new chain costs a request for
+        each page, as :meth:`pages` does: points come as the pages bring them, unmerged. A scan with
+        ``store=`` is collected first.
+
+        Args:
+            named: :class:`siteline.types.Record` tuples of the ten columns.
+
+        >>> table = scan.collect()
+        >>> used = client.allowance.used
+        >>> len(list(scan.records())), client.allowance.used - used
+        (72, 0)
+        """
+        return self._point_source(named) or self.collect()._handle.records(named)
+
+    @like(Table.to_pandas)
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return the pandas frame of ``collect()``: see :meth:`Table.to_pandas`."""
+        return _checked(options) or self.collect().to_pandas(**options)
+
+    @like(Table.to_polars)
+    def to_polars(self, **options: Any) -> pl.DataFrame:
+        """Return the polars frame of ``collect()``: see :meth:`Table.to_polars`."""
+        return _checked(options) or self.collect().to_polars(**options)
+
+    @like(Table.to_arrow)
+    def to_arrow(self, **options: Any) -> pa.Table:
+        """Return the ``pyarrow.Table`` of ``collect()``: see :meth:`Table.to_arrow`."""
+        return _checked(options) or self.collect().to_arrow(**options)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the table of ``collect()`` through the Arrow PyCapsule interface."""
+        return self.collect().__arrow_c_stream__(requested_schema)
+
+
+def _checked(options: dict[str, Any]) -> Any:
+    """Refuse wrong options of a frame before anything is read."""
+    from siteline.frames import check_options
+
+    return check_options(options)
+
+
+class Pages(OfThisProcess):
+    """The pages of one chain. Each is returned once."""
+
+    __slots__ = ("_scan", "_source")
+
+    _instead = BOOKMARK
+
+    def __init__(self, scan: ScanBase, source: _core._Pages) -> None:
+        """Wrap the pages of the core."""
+        self._scan = scan
+        self._source = source
+
+    def _taking(self) -> _Steps:
+        """Return the next page, or ``None`` after the last one."""
+        scan = self._scan
+        warn((yield from scan._asking_names(scan._handle.reading())))
+        frame = yield from taking(self._source)
+        return None if frame is None else Page(frame, scan._tz, scan._labels)
+
+
+def taking(source: Any) -> _Steps:
+    """Return the next item of an iterator of the core, or ``None`` after the last one."""
+    while True:
+        item, ended = source._take()
+        if item is not None or ended:
+            return item
+        yield source._fill()
+        source._report()
+
+
+class PageIterator(Pages):
+    """The pages of one chain, read and prefetched as :meth:`Scan.pages` says.
+
+    Threads may share it: each page is returned once. An error has ``bookmark``, the position after
+    the pages that were returned before it.
+
+    >>> [len(page) for page in scan.pages()]
+    [30, 30, 12]
+    """
+
+    __slots__ = ()
+
+    def __iter__(self) -> Self:
+        """Return the iterator itself."""
+        return self
+
+    def __next__(self) -> Page:
+        """Return the next page."""
+        page: Page | None = wait_for(self._taking())
+        if page is None:
+            raise StopIteration
+        return page

@@ -1,0 +1,178 @@
+"""A scan: what it has read so far, its first points, its Arrow stream, and its names."""
+
+import asyncio
+import copy
+import pickle
+import warnings
+
+import duckdb
+import pyarrow as pa
+import pytest
+import siteline
+from kit.ranges import HOURLY, SIX_HOURS
+from kit.threads import run_in_threads
+from siteline.testing import Variant
+
+PAGES = {**HOURLY, "page_size": 50}
+"""288 points on six pages."""
+
+
+def test_a_scan_shows_the_pages_that_it_keeps(client, sandbox):
+    scan = client.scan(**PAGES)
+    assert (scan.bookmark, scan.partial, scan.report.pages) == (None, None, 0)
+    assert scan.report.page_size == 50
+    assert sandbox.stats.data_requests == 0
+    sandbox.fault(on="data", status=503, skip=2, times=99)
+    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
+        scan.collect()
+    assert scan.bookmark == caught.value.bookmark
+    assert scan.bookmark.pages == scan.report.pages == 2
+    assert len(scan.partial) == len(caught.value.partial) == 100
+    assert "read in part" in scan._repr_html_()
+    sandbox.clear_faults()
+    table = scan.collect()
+    assert (scan.bookmark, scan.report.pages) == (None, 6)
+    assert scan.partial is table
+    rest = client.scan(**PAGES).resume(caught.value.bookmark, onto=caught.value.partial)
+    assert rest.bookmark == caught.value.bookmark
+    assert len(rest.partial) == 100
+
+
+@pytest.mark.sandbox(variant=Variant(order="time", page_counts="envelopes", envelope_points=1))
+def test_head_returns_points_as_sent(client, sandbox):
+    scan = client.scan(**SIX_HOURS)
+    sent = list(next(client.scan(**SIX_HOURS).pages()).records())
+    before = sandbox.stats.data_requests
+    assert list(scan.head(7).records()) == sent[:7]
+    assert list(scan.head().records()) == sent[:5]
+    assert scan.bookmark.pages == 1
+    assert sandbox.stats.data_requests - before == 1
+    table = scan.collect()
+    assert sandbox.stats.data_requests - before == table.report.pages
+    assert list(table.records()) != sent
+    assert list(scan.head(7).records()) == list(table.records())[:7]
+
+
+def test_head_reads_as_many_pages_as_it_needs(client, sandbox):
+    reports = []
+    scan = client.scan(**PAGES, progress=reports.append)
+    head = scan.head(120)
+    assert (len(head), head.report.pages, sandbox.stats.data_requests) == (120, 3, 3)
+    assert [report.pages for report in reports] == [1, 2, 3]
+    assert len(scan.head(1_000)) == 288
+    assert len(scan.collect()) == 288
+    assert sandbox.stats.data_requests == 6
+
+
+def test_head_of_several_chains_reads_the_first(client, sandbox):
+    scan = client.scan(**{**PAGES, "site": "S1"}, split="6h")
+    assert {row["timestamp"].hour // 6 for row in scan.head(50).records()} == {0}
+    assert sandbox.stats.data_requests == 1
+    assert len(scan.head(120)) == 120
+    assert len(scan.collect()) == 288
+
+
+def test_async_head_is_kept_too(sandbox):
+    async def read():
+        async with sandbox.async_client() as client:
+            scan = client.scan(**PAGES)
+            head = await scan.head(3)
+            assert sandbox.stats.data_requests == 1
+            return len(head), len(await scan.collect()), sandbox.stats.data_requests
+
+    assert asyncio.run(read()) == (3, 288, 6)
+
+
+@pytest.mark.parametrize("labels", [False, "machine"])
+def test_the_schema_before_a_read_is_that_of_its_stream(client, labels):
+    scan = client.scan(**SIX_HOURS, labels=labels, tz="Europe/Berlin", extra_columns=["quality"])
+    before = pa.schema(scan)
+    assert pa.table(scan).schema == before
+    assert before.names == scan.collect().columns
+    assert ("label" in before.names) == bool(labels)
+
+
+def test_duckdb_reads_a_scan_with_labels(client):
+    scan = client.scan(**SIX_HOURS, labels="machine")
+    relation = duckdb.sql("from scan")
+    assert relation.columns == scan.collect().columns
+    rows = duckdb.sql("select distinct label from scan order by label").fetchall()
+    assert [label for (label,) in rows] == sorted(set(scan.to_pandas()["label"]))
+
+
+def test_every_failure_of_a_scan_has_the_scan(client, sandbox):
+    sandbox.fault(on="data", status=503, times=99)
+    with pytest.raises(siteline.SitelineError) as first:
+        client.read(**SIX_HOURS)
+    scan = first.value.scan
+    for use in (scan.collect, scan.head, scan.to_arrow, lambda: pa.table(scan)):
+        with pytest.raises(siteline.SitelineError) as caught:
+            use()
+        assert caught.value.scan is scan
+    sandbox.clear_faults()
+    assert len(scan.collect()) == 72
+
+
+def test_collect_continues_after_the_page_limit(client, sandbox):
+    scan = client.scan(**PAGES, max_pages=2)
+    for pages in (2, 4):
+        with pytest.raises(siteline.errors.PageLimitReached) as caught:
+            scan.collect()
+        assert (caught.value.scan, caught.value.partial.report.pages) == (scan, pages)
+    assert scan.collect().report.pages == sandbox.stats.data_requests == 6
+
+
+def test_names_are_requested_once(sandbox):
+    async def read():
+        async with sandbox.async_client() as client:
+            scans = [client.scan(**SIX_HOURS, labels="machine") for _ in range(8)]
+            return await asyncio.gather(*[scan.collect() for scan in scans])
+
+    tables = asyncio.run(read())
+    assert {table.report.labels for table in tables} == {"machine"}
+    assert sandbox.stats.discovery_requests == 1
+    client = sandbox.client()
+    run_in_threads(4, lambda: list(client.scan(**SIX_HOURS, labels="device").pages()))
+    assert sandbox.stats.discovery_requests == 2
+
+
+def test_refused_names_are_one_warning(client, sandbox):
+    sandbox.fault(on="discovery", status=403, times=99)
+    with pytest.warns(siteline.SitelineWarning, match="Discovery was refused") as caught:
+        table = client.read(**SIX_HOURS, labels="machine")
+    assert caught[0].filename == __file__
+    assert table.report.labels == "ids"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.read(**SIX_HOURS, labels="machine")
+        next(client.scan(**SIX_HOURS, labels="machine").pages())
+    assert sandbox.stats.discovery_requests == 1
+
+
+def test_a_refused_credential_is_no_refusal_of_names(client, sandbox):
+    sandbox.revoke(client.subject)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(siteline.errors.AuthenticationError) as caught:
+            client.read(**SIX_HOURS, labels="machine")
+    assert caught.value.scan.partial is None
+    assert sandbox.stats.token_requests == 1
+
+
+def test_a_scan_is_pickled_without_its_points(shared_sandbox, tmp_path):
+    key = tmp_path / "key.pem"
+    private = siteline.PrivateKey.generate(2048)
+    private.save(key)
+    subject = shared_sandbox.enroll(private.public_jwk)
+    shared_sandbox.approve(subject)
+    http = siteline.types.Http(allow_http=True)
+    client = siteline.Client(
+        "http://127.0.0.1:9", credential=siteline.Credential(subject, key), http=http
+    )
+    scan = client.scan(**HOURLY, tz="Europe/Berlin", labels={"T1": "speed"}, progress=print)
+    assert copy.copy(scan) is copy.deepcopy(scan) is scan
+    again = pickle.loads(pickle.dumps(scan))
+    assert (again.query, repr(again)) == (scan.query, repr(scan))
+    assert pa.schema(again) == pa.schema(scan)
+    with pytest.raises(TypeError, match=r"pickle the scan, and page\.bookmark"):
+        pickle.dumps(scan.pages())
