@@ -66,7 +66,7 @@ _GONE = {
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
-    "batch": "store as many pages as you like in one transaction, with the last state of each feed",
+    "batch": "it belongs to the target: DuckDB(..., batch=16), or its attribute batch",
     "now": "the service's time decides; in tests, pass clock= to the client",
 }
 _COLUMNS = {
