@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 from siteline._core import FeedHandle
 from siteline._escape import escaped
 from siteline._patching import Replaceable
+from siteline._selection import feed_query
 from siteline._times import iso
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Feed(Replaceable):
         audit_pages: int = 0,
     ) -> None:
         """Make a feed. Sends nothing."""
-        query = (site, line, interval, page_size, filters)
+        query = feed_query(site, line, interval, page_size, filters)
         times = (settle_lag, overlap, lateness, window)
         self._hold(FeedHandle(name, start, query, times, audit_pages))
 

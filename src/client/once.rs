@@ -27,7 +27,7 @@ use siteline_core::settings::{Environment, Given};
 /// read, `subject`, and `settings` with the variable that set each, or `None` for the profile.
 #[pyfunction]
 #[pyo3(signature = (profile=None))]
-pub(super) fn _sources<'py>(
+pub(crate) fn _sources<'py>(
     py: Python<'py>,
     profile: Option<Text<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {

@@ -7,14 +7,14 @@ use jiff::tz::TimeZone;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::errors::{IntoPyErr as _, OrRaise as _, warn};
+use crate::bridge::errors::{OrRaise as _, warn};
 use crate::bridge::process::guarded;
-use crate::client::query::{known_filters, query_input};
+use crate::client::query::{AskedQuery, known_filters, query_input};
 use crate::convert::asked_time::asked_time;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{Text, duration, refuse};
 use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind, excerpt};
+use siteline_core::error::{Kind, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
 
 #[pyclass(frozen, eq, hash, module = "siteline._core")]
@@ -42,16 +42,6 @@ struct FeedParts<'a, 'py> {
     query: String,
 }
 
-/// The only id of a feed.
-fn only(mut ids: Vec<String>, name: &str) -> PyResult<Option<String>> {
-    if ids.len() > 1 {
-        let message = format!("{name}= has several values: a feed has one {name}.");
-        let error = Error::new(Kind::QueryError, message);
-        return Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err());
-    }
-    Ok(ids.pop())
-}
-
 #[pymethods]
 impl FeedHandle {
     /// `query` is site, line, interval, page size and filters; `times` is settle lag, overlap, lateness and
@@ -61,11 +51,11 @@ impl FeedHandle {
         py: Python<'py>,
         name: Text<'_>,
         start: &Bound<'py, PyAny>,
-        query: [Given<'py>; 5],
+        query: AskedQuery<'py>,
         times: [Given<'py>; 4],
         audit_pages: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
-        let asked = query_input(query.each_ref().map(Option::as_ref))?;
+        let mut asked = query_input(query)?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
         let start = start.at(Clock::system().wall(), asked.interval_seconds).or_raise()?;
         let mut input = FeedInput::new(name.0, start);
@@ -80,8 +70,8 @@ impl FeedHandle {
                 *time = duration(&given, name)?;
             }
         }
-        input.site = only(asked.site, "site")?;
-        input.line = only(asked.line, "line")?;
+        input.site = asked.site.pop();
+        input.line = asked.line.pop();
         input.filters = asked.filters;
         input.interval_seconds = asked.interval_seconds;
         input.page_size = asked.page_size;
