@@ -51,15 +51,15 @@ mod _core {
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;
     #[pymodule_export]
-    use super::client::once::_sources;
+    use super::client::once::_paths;
     #[pymodule_export]
-    use super::client::own_files::_paths;
+    use super::client::once::_sources;
     #[pymodule_export]
     use super::client::query::PyQuery;
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]
-    use super::client::shape::check_shape;
+    use super::client::settings::check_shape;
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from siteline._core import FeedHandle
@@ -12,7 +13,7 @@ from siteline._times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from siteline._core import _Duration, _Filter, _Instant
 
@@ -98,7 +99,17 @@ class Feed(Replaceable):
         self._hold(FeedHandle(name, start, query, times, audit_pages))
 
     def _hold(self, handle: FeedHandle) -> None:
-        self._handle, self._parts = handle, cast("_Parts", handle.parts())
+        state, (start, times, query) = handle.state(), handle.parts()
+        width = state["interval_seconds"]
+        parts = {
+            **state,
+            "start": start,
+            "interval": None if width is None else timedelta(seconds=width),
+            "filters": {name: tuple(values) for name, values in state["filters"]},
+            **dict(zip(("settle_lag", "overlap", "lateness", "window"), times, strict=True)),
+            "query": query,
+        }
+        self._handle, self._parts = handle, cast("_Parts", parts)
 
     @classmethod
     def _of(cls, handle: FeedHandle) -> Self:

@@ -63,7 +63,9 @@ impl PyQuery {
     /// Further filters: parameter name to the tuple of its values.
     #[getter]
     fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        known_filters(py, &self.0.input().filters)
+        let filters = self.0.input().filters.iter();
+        let tuples = filters.map(|(name, values)| Ok((name, PyTuple::new(py, values)?)));
+        tuples.collect::<PyResult<Vec<_>>>()?.into_py_dict(py)
     }
 
     /// Makes the query again for ``pickle`` and ``copy``.
@@ -118,13 +120,4 @@ fn size(size: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     let refused =
         |_| refuse(size.py(), Kind::QueryError, format!("{name}= is more than 4,294,967,295."));
     u32::try_from(count(size, name, Kind::QueryError)?).map_err(refused)
-}
-
-/// The filters as a `dict` from the parameter's name to the tuple of its values.
-pub(crate) fn known_filters<'py>(
-    py: Python<'py>,
-    filters: &[(String, Vec<String>)],
-) -> PyResult<Bound<'py, PyDict>> {
-    let tuples = filters.iter().map(|(name, values)| Ok((name, PyTuple::new(py, values)?)));
-    tuples.collect::<PyResult<Vec<_>>>()?.into_py_dict(py)
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::bridge::errors::{OrRaise as _, warn};
 use crate::bridge::process::guarded;
-use crate::client::query::{AskedQuery, known_filters, query_input};
+use crate::client::query::{AskedQuery, query_input};
 use crate::convert::asked_time::asked_time;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{Text, duration, refuse};
@@ -23,24 +22,6 @@ pub(crate) struct FeedHandle(pub(crate) Feed);
 
 /// An argument of the constructor that may be left out.
 type Given<'py> = Option<Bound<'py, PyAny>>;
-
-/// The attributes of a feed, as a dict.
-#[derive(IntoPyObject)]
-struct FeedParts<'a, 'py> {
-    name: &'a str,
-    site: Option<&'a str>,
-    line: Option<&'a str>,
-    interval: Option<Duration>,
-    start: Timestamp,
-    page_size: Option<u32>,
-    filters: Bound<'py, PyDict>,
-    settle_lag: Duration,
-    overlap: Duration,
-    lateness: Duration,
-    window: Duration,
-    audit_pages: u32,
-    query: String,
-}
 
 #[pymethods]
 impl FeedHandle {
@@ -91,25 +72,10 @@ impl FeedHandle {
         dict(py, self.0.input())
     }
 
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let input = self.0.input();
-        let interval = input.interval_seconds.map(|width| Duration::from_secs(width.into()));
-        FeedParts {
-            name: &input.name,
-            site: input.site.as_deref(),
-            line: input.line.as_deref(),
-            interval,
-            start: input.since,
-            page_size: input.page_size,
-            filters: known_filters(py, &input.filters)?,
-            settle_lag: input.settle_lag,
-            overlap: input.overlap,
-            lateness: input.lateness,
-            window: input.window,
-            audit_pages: input.audit_pages,
-            query: self.0.parameters(),
-        }
-        .into_pyobject(py)
+    /// The start, the settle lag, the overlap, the lateness, the window, and the parameters of its queries.
+    fn parts(&self) -> (Timestamp, [Duration; 4], String) {
+        let FeedInput { since, settle_lag, overlap, lateness, window, .. } = *self.0.input();
+        (since, [settle_lag, overlap, lateness, window], self.0.parameters())
     }
 }
 
