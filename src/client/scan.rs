@@ -24,7 +24,7 @@ use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
 use siteline_core::client::ScanInput;
-use siteline_core::client::collect::{CollectOnce, Pace, Step};
+use siteline_core::client::collect::{CollectOnce, Pace, Step, WholeRead};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
@@ -37,7 +37,8 @@ use siteline_core::sync::ThroughStore;
 pub(crate) struct PyScan {
     client: Py<PyClient>,
     pub(crate) collect: Arc<CollectOnce>,
-    through: Option<Arc<ThroughStore>>,
+    /// Its reads through a store, one for each site and line.
+    through: Vec<Arc<ThroughStore>>,
 }
 
 /// One `collect()`: its deadline, and its log records.
@@ -49,18 +50,21 @@ pub(crate) struct PyReading {
 
 impl PyScan {
     pub(crate) fn new(scan: Scan, client: Py<PyClient>) -> Self {
-        Self { client, collect: Arc::new(CollectOnce::new(scan)), through: None }
+        Self { client, collect: Arc::new(CollectOnce::new(scan)), through: Vec::new() }
     }
 
     /// The same scan, read through a store.
-    pub(crate) fn read_by(&self, py: Python<'_>, read: Arc<ThroughStore>) -> Self {
-        let collect = CollectOnce::new(self.scan().clone()).read_by(Arc::clone(&read) as _);
-        let client = self.client.clone_ref(py);
-        Self { client, collect: Arc::new(collect), through: Some(read) }
+    pub(crate) fn read_by(
+        &self,
+        py: Python<'_>,
+        (whole, through): (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>),
+    ) -> Self {
+        let collect = CollectOnce::new(self.scan().clone()).read_by(whole);
+        Self { client: self.client.clone_ref(py), collect: Arc::new(collect), through }
     }
 
-    pub(crate) fn read_through(&self) -> Option<&ThroughStore> {
-        self.through.as_deref()
+    pub(crate) fn read_through(&self) -> &[Arc<ThroughStore>] {
+        &self.through
     }
 
     pub(crate) fn scan(&self) -> &Scan {
@@ -186,7 +190,7 @@ impl PyScan {
         Call::new(reading.get().buffer.get(), read, stepped)
     }
 
-    /// Reads one more page, of any chain or of the first one that is not whole.
+    /// Reads one more page: of any chain, or of the first one that is not whole.
     fn step(&self, reading: &PyReading, of_first: bool) -> Call {
         let (collect, deadline) = (Arc::clone(&self.collect), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };

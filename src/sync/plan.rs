@@ -1,5 +1,7 @@
 //! `client.plan`: what a sync, or scans, would read and cost.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
@@ -86,7 +88,7 @@ impl PyClient {
             let store = store.map(|store| store_of(store)?.ok_or_else(|| refused(message)));
             let store = store.transpose()?;
             let scans = scans.iter().map(Bound::get);
-            let scans: Vec<(&CollectOnce, Option<&ThroughStore>)> =
+            let scans: Vec<(&CollectOnce, &[Arc<ThroughStore>])> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
             let plan =
                 step(py, || plan_scans(&self.client, store.as_deref(), &scans))?.or_raise()?;

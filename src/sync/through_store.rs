@@ -1,7 +1,5 @@
 //! `client.scan(..., store=store)`: a scan that is read through a store.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 
 use crate::bridge::errors::IntoPyErr as _;
@@ -25,7 +23,7 @@ impl PyScan {
             let hint = "For a target of yours use client.sync(feed, target).";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
-        let read = guarded(|| ThroughStore::new(store, self.scan().clone()).or_raise())?;
-        Ok(self.read_by(py, Arc::new(read)))
+        let read = guarded(|| ThroughStore::of_scan(&store, self.scan()).or_raise())?;
+        Ok(self.read_by(py, read))
     }
 }

@@ -69,12 +69,31 @@ def test_a_split_read_is_the_same_table(client):
     assert both.report.pages == 4
 
 
-def test_a_wide_read_cannot_have_a_store(client, tmp_path):
-    store = siteline.Store(tmp_path / "plant.siteline")
-    for wide in ({"line": ["L1", "L2"]}, {"split": 2}):
-        with pytest.raises(siteline.errors.QueryError, match="one site and line"):
-            client.scan(**{**SIX_HOURS, **wide}, store=store)
-    assert len(client.scan(**{**SIX_HOURS, "line": ["L1"]}, store=store).collect()) == 36
+def test_a_store_has_a_feed_for_each_line(client, tmp_path):
+    wide = {**LINES, "concurrency": 9}
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        table, requests = spent(client, lambda: client.read(**wide, store=store))
+        assert (requests, table.report.pages) == (PAGES, PAGES)
+        assert_frame_equal(table.to_pandas(), client.read(**SIX_HOURS).to_pandas())
+        assert len(store.feeds) == len(table.report.through) == 2
+        again, requests = spent(client, lambda: client.read(**wide, store=store))
+        assert (requests, len(again)) == (0, 72)
+        assert client.plan(client.scan(**wide, store=store)).pages == 0
+        with pytest.raises(
+            siteline.errors.QueryError, match="split= is not for a read with store="
+        ):
+            client.scan(**SIX_HOURS, split=2, store=store)
+
+
+def test_a_store_keeps_the_lines_of_a_limit(client, tmp_path):
+    with siteline.Store(tmp_path / "plant.siteline") as store:
+        scan = client.scan(**LINES, max_pages=3, store=store)
+        with pytest.raises(siteline.errors.PageLimitReached, match="max_pages=3") as caught:
+            scan.collect()
+        assert client.allowance.used == 3
+        assert caught.value.bookmark is None
+        table, requests = spent(client, scan.collect)
+        assert (requests, len(table)) == (1, 72)
 
 
 def test_a_feed_has_one_line():

@@ -31,6 +31,8 @@ const CONCURRENCY: usize = 4;
 pub struct ReadChains {
     scan: Scan,
     concurrency: usize,
+    /// Whether the chains keep their pages themselves.
+    keeps: bool,
     /// The pages that `max_pages` still allows.
     pages_left: Option<Arc<AtomicU64>>,
     /// The number of pages that each chain is expected to have.
@@ -76,30 +78,50 @@ struct Delivery {
 }
 
 impl ReadChains {
-    /// Reads the chains of a scan as `read` says. Sends no request yet.
+    /// Reads the chains of a scan. Sends no request yet.
+    #[must_use]
+    pub(super) fn new(scan: &Scan) -> Self {
+        let pages_left = scan.most_pages().map(|limit| Arc::new(AtomicU64::new(limit)));
+        let chains = scan.chain_scans(pages_left.as_ref()).into_iter().map(CollectOnce::new);
+        Self::of_chains(scan, pages_left, chains.map(Arc::new).collect())
+    }
+
+    /// Reads the chains of a scan one after the other, each by its own reader, which keeps its pages.
     ///
     /// # Errors
-    /// Those of `read`.
-    pub fn new(
+    /// Those of `reader`.
+    pub fn read_by<R: WholeRead + 'static>(
         scan: &Scan,
-        concurrency: Option<usize>,
-        read: impl Fn(Scan) -> Result<CollectOnce>,
-    ) -> Result<Self> {
+        reader: impl Fn(Scan) -> Result<Arc<R>>,
+    ) -> Result<(Self, Vec<Arc<R>>)> {
         let pages_left = scan.most_pages().map(|limit| Arc::new(AtomicU64::new(limit)));
         let scans = scan.chain_scans(pages_left.as_ref());
+        let readers = scans.iter().cloned().map(reader).collect::<Result<Vec<_>>>()?;
+        let chain = |(scan, reader): (Scan, &Arc<R>)| {
+            Arc::new(CollectOnce::new(scan).read_by(Arc::clone(reader) as _))
+        };
+        let chains = scans.into_iter().zip(&readers).map(chain).collect();
+        let whole =
+            Self { concurrency: 1, keeps: false, ..Self::of_chains(scan, pages_left, chains) };
+        Ok((whole, readers))
+    }
+
+    fn of_chains(
+        scan: &Scan,
+        pages_left: Option<Arc<AtomicU64>>,
+        chains: Vec<Arc<CollectOnce>>,
+    ) -> Self {
         let densities = scan.client().densities();
-        let expected = scans.iter().map(|chain| densities.pages(chain.query())).collect();
-        let chains: Vec<_> =
-            scans.into_iter().map(|chain| read(chain).map(Arc::new)).collect::<Result<_>>()?;
+        let expected = chains.iter().map(|chain| densities.pages(chain.scan().query())).collect();
         let state = State { progress: vec![None; chains.len()], chains, ..State::default() };
-        let concurrency = concurrency.or(scan.read_settings().concurrency);
-        Ok(Self {
+        Self {
             scan: scan.clone(),
-            concurrency: concurrency.unwrap_or(CONCURRENCY).max(1),
+            concurrency: scan.read_settings().concurrency.unwrap_or(CONCURRENCY).max(1),
+            keeps: true,
             pages_left,
             expected,
             state: Mutex::new(state),
-        })
+        }
     }
 
     async fn next(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
@@ -179,8 +201,7 @@ impl ReadChains {
             if is_flying || chain.complete().is_some() {
                 continue;
             }
-            // A chain whose pages are all read is still to be merged.
-            let pages = u64::from(!chain.has_all_pages());
+            let pages = u64::from(chain.needs_page());
             if pages <= left {
                 left -= pages;
                 running.start(index, chain, deadline, pages);
@@ -304,6 +325,9 @@ impl ReadChains {
             if bookmark.is_some() || partial.is_some() {
                 parts[index] = Partial { bookmark, table: partial, ..Partial::default() };
             }
+        }
+        if !self.keeps {
+            return Ok(Partial::default());
         }
         let (mut marks, mut whole) = (Vec::new(), self.scan.whole());
         let begun = chains.len();

@@ -127,12 +127,8 @@ impl CollectOnce {
     /// Reads nothing yet.
     #[must_use]
     pub fn new(scan: Scan) -> Self {
-        let mut reader: Option<Arc<dyn WholeRead>> = None;
-        if scan.chains().len() > 1
-            && let Ok(chains) = ReadChains::new(&scan, None, |chain| Ok(Self::new(chain)))
-        {
-            reader = Some(Arc::new(chains));
-        }
+        let is_wide = scan.chains().len() > 1;
+        let reader = is_wide.then(|| Arc::new(ReadChains::new(&scan)) as Arc<dyn WholeRead>);
         let slot = Slot { process: std::process::id(), reading: Reading::default() };
         Self { scan, reader, table: OnceLock::new(), slot: Mutex::new(slot) }
     }
@@ -192,7 +188,10 @@ impl CollectOnce {
         if let Some(reader) = &self.reader {
             return Ok(match reader.step(deadline, pace).await? {
                 Step::Whole(table) => Step::Whole(Arc::clone(self.table.get_or_init(|| table))),
-                page @ Step::Page(_) => page,
+                page @ Step::Page(_) => {
+                    self.scan.count_page();
+                    page
+                }
             });
         }
         let stream = match &*slot {
@@ -255,10 +254,10 @@ impl CollectOnce {
         slot.is_ok_and(|slot| slot.as_ref().is_some_and(|stream| stream.has_prefetched()))
     }
 
-    /// Whether the last page was read, merged or not.
-    pub(super) fn has_all_pages(&self) -> bool {
-        self.complete().is_some()
-            || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done)
+    /// Whether its next step requests a page that its reader does not limit: the last step only merges.
+    pub(super) fn needs_page(&self) -> bool {
+        let has_all = || self.reading().kept.lock().as_ref().is_some_and(|kept| kept.is_done);
+        self.reader.is_none() && self.complete().is_none() && !has_all()
     }
 
     /// The part that has been read so far.

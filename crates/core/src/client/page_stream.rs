@@ -390,7 +390,7 @@ impl PageStream {
                 &self.provenance.query,
                 pages,
                 points,
-                page.rows() as u64,
+                page.report.points,
             );
         }
         position.prefetched = next.filter(|request| request.is_next_of(&position.chain));

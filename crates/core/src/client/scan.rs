@@ -98,9 +98,6 @@ impl Scan {
     /// The scan of each chain, without `onto`; of a resumed scan those that are not whole. All have the
     /// decoder of the whole, which counts what is outside of its range.
     pub(super) fn chain_scans(&self, pages_left: Option<&Arc<AtomicU64>>) -> Vec<Self> {
-        let mut settings = self.settings.clone();
-        // The pages are counted over all chains.
-        settings.max_pages = settings.max_pages.map(|_| u64::MAX);
         let scan = |link: Link| {
             let owner = Owner { query: link.query.fingerprint(), ..self.owner };
             let begin = link.mark.map(|mark| Bookmark {
@@ -110,9 +107,8 @@ impl Scan {
                 whole_count: 0,
             });
             let (chains, query) = ([link.query.clone()].into(), link.query);
-            let (settings, pages_left) = (settings.clone(), pages_left.cloned());
-            let form = RangeForm::default();
-            let scan = Self { settings, pages_left, begin, form, ..self.clone() };
+            let (form, pages_left) = (RangeForm::default(), pages_left.cloned());
+            let scan = Self { pages_left, begin, form, ..self.clone() };
             Self { query, cut: None, chains, owner, onto: None, ..scan }
         };
         self.links().into_iter().map(scan).collect()
@@ -287,7 +283,9 @@ impl Scan {
 
     pub(super) fn stream(&self, prefetch: Prefetch) -> Result<Arc<PageStream>> {
         let start = (self.owner, self.whole());
-        let limit = self.settings.max_pages;
+        // The pages of several chains are counted together.
+        let is_alone = !self.shares_limit();
+        let limit = self.settings.max_pages.map(|limit| if is_alone { limit } else { u64::MAX });
         let chain = Chain::of_scan(self.links(), start, Arc::clone(&self.decode), limit);
         let over = || Error::new(Kind::BookmarkError, "this bookmark is at the end of its read");
         let chain = chain.ok_or_else(over)?;

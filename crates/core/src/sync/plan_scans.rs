@@ -1,5 +1,7 @@
 //! What reading scans would cost: [`plan_scans`]. Makes no request.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::plan::Plan;
@@ -23,19 +25,19 @@ use crate::store::Store;
 pub fn plan_scans(
     client: &Client,
     store: Option<&Store>,
-    scans: &[(&CollectOnce, Option<&ThroughStore>)],
+    scans: &[(&CollectOnce, &[Arc<ThroughStore>])],
 ) -> Result<Plan> {
     let states = store.map_or(Ok(Vec::new()), read_states)?;
     let now = client.now();
     let (mut tasks, mut skipped) = (Vec::new(), 0);
     for (scan, through) in scans {
-        match through {
-            Some(through) if scan.complete().is_none() => {
-                let (own, left_out) = through.tasks(now)?;
-                tasks.extend(own);
-                skipped += left_out;
-            }
-            _ => tasks.extend(scan_tasks(client, &states, scan, now)),
+        if through.is_empty() || scan.complete().is_some() {
+            tasks.extend(scan_tasks(client, &states, scan, now));
+        }
+        for through in through.iter().filter(|_| scan.complete().is_none()) {
+            let (own, left_out) = through.tasks(now)?;
+            tasks.extend(own);
+            skipped += left_out;
         }
     }
     let pages = tasks.iter().map(|task| task.pages).sum();

@@ -24,6 +24,7 @@ use super::settings::{Only, SyncSettings};
 use super::shares::{Asked, Share, range_of, shares};
 use super::stored::read_states;
 use super::task::{Task, Why};
+use crate::client::chains::ReadChains;
 use crate::client::collect::{Pace, Step, WholeRead};
 use crate::client::scan::Scan;
 use crate::client::table::{Provenance, ReadFailure, StoreShare, Table};
@@ -81,6 +82,30 @@ struct Reading {
 }
 
 impl ThroughStore {
+    /// What reads a scan through a store, and its parts: one for each site and line, which are read one after
+    /// the other.
+    ///
+    /// # Errors
+    /// As [`ThroughStore::new`]; `QueryError` for a range in parts.
+    pub fn of_scan(
+        store: &Arc<Store>,
+        scan: &Scan,
+    ) -> Result<(Arc<dyn WholeRead>, Vec<Arc<Self>>)> {
+        if scan.cut().is_some() {
+            return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
+                .with_hint(
+                    "Leave split= out: what is missing is read in parts that suit the store.",
+                ));
+        }
+        let part = |scan| Self::new(Arc::clone(store), scan).map(Arc::new);
+        if scan.chains().len() == 1 {
+            let part = part(scan.clone())?;
+            return Ok((Arc::clone(&part) as _, vec![part]));
+        }
+        let (whole, parts) = ReadChains::read_by(scan, part)?;
+        Ok((Arc::new(whole), parts))
+    }
+
     /// Reads nothing yet.
     ///
     /// # Errors
@@ -96,11 +121,6 @@ impl ThroughStore {
         }
         if scan.read_settings().keep_raw {
             return not_kept("keep_raw=");
-        }
-        if scan.chains().len() > 1 {
-            let message = "store= reads one site and line, and does not split a range.";
-            return Err(Error::new(Kind::QueryError, message)
-                .with_hint("Give each site and line a read of its own, and leave split= out."));
         }
         let range = range_of(scan.query())?;
         Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
@@ -379,7 +399,15 @@ impl ThroughStore {
         let mut parts = Vec::new();
         for share in &shares {
             for range in share.ranges().iter() {
-                parts.push(self.points(share.name(), range).await?);
+                let points = self.points(share.name(), range).await?;
+                let selection = &self.scan.query().input().selection;
+                parts.push(if selection.is_empty() {
+                    points
+                } else {
+                    let (points, filtered) = points.kept(|series| selection.keeps(series))?;
+                    report.quality.filtered += filtered;
+                    points
+                });
             }
         }
         let points = match <[PointColumns; 1]>::try_from(parts) {
