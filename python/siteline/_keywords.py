@@ -332,6 +332,8 @@ def _fits_one(value: Any, kind: str) -> bool:
             return False
         if isinstance(value, list | tuple) and "," not in inner:
             return all(_fits(one, inner) for one in value)
+    if name == "tuple":
+        return isinstance(value, tuple | list) and ("..." in inner or len(value) == _count(inner))
     if name == "bool":
         return cls.__name__.rstrip("_") == "bool"  # NumPy's too
     needed = _NEEDED.get(name)
@@ -345,6 +347,10 @@ def _fits_one(value: Any, kind: str) -> bool:
     return True
 
 
+def _count(inner: str) -> int:
+    return inner.count(",") + 1
+
+
 def _words(kinds: str) -> str:
     words = dict.fromkeys(_word(one) for one in _alternatives(kinds) if one != "None")
     *first, last = words
@@ -356,6 +362,8 @@ def _word(kind: str) -> str:
     name = name.rpartition(".")[2]
     if name == "Literal":
         return " or ".join(inner.rstrip("]").replace("'", '"').split(", "))
+    if name == "tuple":
+        return f"a tuple of {_count(inner)}"
     return _WORDS.get(name, f"a {name}")
 
 

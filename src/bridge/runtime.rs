@@ -375,17 +375,16 @@ pub(crate) async fn run_for_caller<T: Send + 'static>(
     }));
     let asked = Origin::current().is_some_and(|origin| origin.ask(Arc::clone(&wanted)));
     let answered = if asked { timeout(LONGEST_WANTED, &mut answer).await.ok() } else { None };
-    let answered = match answered {
-        Some(answered) => answered,
-        None => {
-            on_blocking_thread(move || {
-                attached(|py| {
-                    wanted.serve(py).unwrap_or_else(|raised| raised.write_unraisable(py, None));
-                })
+    let answered = if let Some(answered) = answered {
+        answered
+    } else {
+        on_blocking_thread(move || {
+            attached(|py| {
+                wanted.serve(py).unwrap_or_else(|raised| raised.write_unraisable(py, None));
             })
-            .await?;
-            answer.await
-        }
+        })
+        .await?;
+        answer.await
     };
     answered
         .map_err(|_| Error::new(Kind::ClosedError, "The call ended before its signer was called."))
