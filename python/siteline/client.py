@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from siteline import _core, _labels
+from siteline import sync as _sync
 from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._keywords import like
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from siteline._core import (
-        SyncPages,
         _Duration,
         _Filter,
         _Instant,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from siteline.feed import Feed
     from siteline.shapes import Shape
     from siteline.store import Store
+    from siteline.sync import SyncPages
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
     from siteline.testing import Clock
@@ -415,7 +416,6 @@ class Client(_Settings):
         max_pages: int | None = None,
         concurrency: int = 4,
         progress: _ProgressArg = False,
-        batch: Any = None,
     ) -> SyncReport:
         """Bring feeds up to date in a store: the newest data, due data, and data never read.
 
@@ -437,8 +437,6 @@ class Client(_Settings):
             concurrency: Most pages that are requested and not yet stored, of different feeds. Pages
                 are stored one at a time. A kill costs at most this number of requests.
             progress: As of :meth:`scan`.
-            batch: Pages of a chain that are stored as one :class:`Page`, or ``"chain"`` for all of
-                them: fewer and larger transactions. They are in memory until then.
 
         Raises:
             StoreBusy: Another run writes to a feed.
@@ -459,9 +457,8 @@ class Client(_Settings):
             "max_pages": max_pages,
             "concurrency": concurrency,
             "progress": progress,
-            "batch": batch,
         }
-        return self._handle.sync(feeds, store, options).wait().finish()
+        return _sync.sync(self._handle, feeds, store, options)
 
     def sync_pages(
         self,
@@ -515,7 +512,7 @@ class Client(_Settings):
             "concurrency": concurrency,
             "progress": progress,
         }
-        return self._handle.sync_pages(feeds, states, options)
+        return _sync.SyncPages(self._handle, feeds, states, options)
 
     def plan(
         self,
@@ -541,7 +538,7 @@ class Client(_Settings):
             QueryError: An argument is wrong.
             FeedChanged: The store has a feed with another definition.
         """
-        return self._handle.plan(what, store, {"until": until, "reread": reread})
+        return _sync.plan(self._handle, what, store, {"until": until, "reread": reread})
 
     def __enter__(self) -> Self:
         """Return the client. Leaving closes it."""

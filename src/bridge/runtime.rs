@@ -19,7 +19,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use pyo3::intern;
 use pyo3::prelude::*;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -388,11 +388,6 @@ pub(crate) async fn run_for_caller<T: Send + 'static>(
     };
     answered
         .map_err(|_| Error::new(Kind::ClosedError, "The call ended before its signer was called."))
-}
-
-/// Waits for a future on a thread of [`on_blocking_thread`].
-pub(crate) fn wait_for<F: Future>(future: F) -> F::Output {
-    Handle::current().block_on(future)
 }
 
 /// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without

@@ -194,6 +194,8 @@ def test_tables_name_wrong_parameters(client):
     )
     for wrong, words in (
         (lambda: table.find(5), "text= is text; this is an object of type int"),
+        (lambda: client.scan(start="-1d").to_pandas(tz=keys.PEM), "tz= of to_pandas() contains"),
+        (lambda: siteline.types.Coverage.from_state(5), "state= is bytes"),
         (lambda: table.head(-5), "n=-5 is out of range"),
         (lambda: table.records(named=1), "named= is True or False"),
         (lambda: table.to_csv(5), "is text, a path or an open file"),
