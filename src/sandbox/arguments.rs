@@ -1,22 +1,19 @@
 //! The arguments of the sandbox's methods.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
-use super::arguments::microseconds;
 use crate::bridge::errors::IntoPyErr;
 use crate::bridge::errors::OrRaise as _;
 use crate::convert::clock::on_clock;
 use crate::convert::keywords::{Keyword, keywords, record};
 use crate::convert::values::{duration, optional};
 use siteline_base::clock::Clock;
-use siteline_core::data::{Identity, PointColumns, TableBuilder};
-use siteline_core::error::{Error, Kind, Result};
+use siteline_core::error::{Error, Kind};
 use siteline_core::system;
-use siteline_sandbox::{AsOf, Fault, FaultArgs, Identity, Options, SandboxError, Selection, Truth};
+use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 
 /// A failure of the sandbox is a wrong setting of the test that uses it.
 impl IntoPyErr for SandboxError {
@@ -80,40 +77,4 @@ pub(super) fn whole_seconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u3
 /// Reads an instant, or one before the sandbox's time, as microseconds since the Unix epoch.
 pub(super) fn microseconds(clock: &Clock) -> impl Fn(&Bound<'_, PyAny>, &str) -> PyResult<i64> {
     move |value, name| Ok(on_clock(clock, value, name)?.as_microsecond())
-}
-
-/// The series that the arguments select.
-pub(super) fn selection(
-    site: Option<String>,
-    line: Option<String>,
-    filters: Vec<(String, Vec<String>)>,
-) -> PyResult<Selection> {
-    let (sites, lines) = (site.into_iter().collect(), line.into_iter().collect());
-    let mut selection = Selection { sites, lines, ..Selection::default() };
-    for (name, ids) in filters {
-        let unknown = || SandboxError::new(format!("The sandbox has no filter {name:?}."));
-        *selection.filter(&name).ok_or_else(unknown).or_raise()? = ids;
-    }
-    Ok(selection)
-}
-
-/// `"final"`, or a time.
-pub(super) fn as_of(clock: &Clock, at: &Bound<'_, PyAny>) -> PyResult<AsOf> {
-    let is_final = at.cast::<PyString>().is_ok_and(|text| text == "final");
-    if is_final { Ok(AsOf::Final) } else { microseconds(clock)(at, "at").map(AsOf::Time) }
-}
-
-pub(super) fn points(truth: &Truth) -> Result<PointColumns> {
-    let identity = |members: [(&str, Option<&str>); 5]| {
-        Identity::from(members.map(|(_, text)| text.map(Arc::from)))
-    };
-    let series: Vec<Identity> =
-        truth.series.iter().map(|series| identity(series.members())).collect();
-    let mut table = TableBuilder::new(truth.timestamp.len());
-    for (row, timestamp) in truth.timestamp.iter().enumerate() {
-        let numbers = [truth.value[row], truth.minimum[row], truth.maximum[row]];
-        table.push(*timestamp, numbers, truth.sample_count[row]);
-        table.series(&series[truth.series_of[row] as usize]);
-    }
-    table.finish()
 }

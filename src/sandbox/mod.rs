@@ -1,6 +1,7 @@
 //! The handle of `siteline.Sandbox`: the complete service on loopback.
 
 mod arguments;
+mod expected;
 mod frame;
 
 use pyo3::prelude::*;
@@ -184,15 +185,15 @@ impl PySandbox {
         interval: Option<&Bound<'_, PyAny>>,
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let selection = arguments::selection(site, line, filters)?;
+        let selection = expected::selection(site, line, filters)?;
         let instant = microseconds(self.sandbox.clock());
         let start = optional(start, "start", &instant)?;
         let end = optional(end, "end", &instant)?;
         let interval = optional(interval, "interval", whole_seconds)?;
-        let as_of = at.map(|at| arguments::as_of(self.sandbox.clock(), at)).transpose()?;
+        let as_of = at.map(|at| expected::as_of(self.sandbox.clock(), at)).transpose()?;
         let as_of = as_of.unwrap_or(AsOf::Now);
         let truth = step(py, || self.sandbox.truth(selection, start, end, interval, as_of))?;
-        let points = arguments::points(&truth.or_raise()?).or_raise()?;
+        let points = expected::points(&truth.or_raise()?).or_raise()?;
         Ok(table_object(py, Frame::unread(points))?.unbind())
     }
 
