@@ -40,11 +40,10 @@ def _value(value: Any, name: str) -> str:
     """Return one value of a parameter (J17: ids may be integers)."""
     if isinstance(value, str):
         return _text(value, name)
-    if not isinstance(value, bool):
-        try:
-            return str(index(value))
-        except TypeError:
-            pass
+    if not isinstance(value, bool) and hasattr(value, "__index__"):
+        number = index(value)
+        if -(2**63) <= number < 2**63:
+            return str(number)
     what = f"{name}= is {described(value)}"
     raise QueryError(f"{what}: give text or a whole number, or a list of these.")
 
