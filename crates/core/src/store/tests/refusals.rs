@@ -112,11 +112,11 @@ fn a_file_for_a_copy_that_is_there_already_is_kept_and_one_that_cannot_be_made_i
     let folder = Folder::new();
     let (store, copy) = (folder.store(), folder.0.join("copy"));
     for contents in ["", "written"] {
-        create_copy(&copy, store.path()).unwrap();
+        create_copy(&copy, store.path(), None).unwrap();
         assert_eq!(std::fs::read_to_string(&copy).unwrap(), contents);
         std::fs::write(&copy, "written").unwrap();
     }
-    let error = create_copy(&folder.0.join("n".repeat(256)), store.path()).unwrap_err();
+    let error = create_copy(&folder.0.join("n".repeat(256)), store.path(), None).unwrap_err();
     assert!(error.to_string().contains("may not make files in its folder"), "{error}");
 }
 
