@@ -68,7 +68,7 @@ mod _core {
     #[pymodule_export]
     use super::store::{StateHandle, StoreHandle};
     #[pymodule_export]
-    use super::sync::pull::PySyncPages;
+    use super::sync::SyncHandle;
 
     use pyo3::prelude::*;
 

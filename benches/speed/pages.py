@@ -52,6 +52,7 @@ class _Capture:
     def __init__(self) -> None:
         self.pages: Pages = []
         self.last: bytes | None = None
+        self.batch: Any = 1
 
     def state(self, _: str) -> bytes | None:
         return self.last
@@ -65,6 +66,7 @@ class _Capture:
 def captured(size: str = "narrow", page: int = 10_000, batch: Any = None) -> tuple[Pages, Pages]:
     """The pages of the first and of the second read, with their states."""
     capture = _Capture()
+    capture.batch = 1 if batch is None else batch
     stop = START + timedelta(minutes=SIZES[size][1])
     # One window for all data, so that one chain reads it.
     feed = siteline.Feed(
@@ -78,12 +80,12 @@ def captured(size: str = "narrow", page: int = 10_000, batch: Any = None) -> tup
     ) as sandbox:
         sandbox.load(last[old], bucket="1m")
         client = sandbox.client()
-        client.sync(feed, capture, batch=batch)
+        client.sync(feed, capture)
         before, capture.pages = capture.pages, []
         last.loc[revised, "value"] += 0.125
         sandbox.load(last[~old], bucket="1m")
         sandbox.load(last[revised & last["value"].notna()], bucket="1m")
-        client.sync(feed, capture, reread=(START, stop), batch=batch)
+        client.sync(feed, capture, reread=(START, stop))
     return before, capture.pages
 
 

@@ -1,7 +1,7 @@
 """Loads into each target, compared with the usual code for that database.
 
 The same decoded pages go both ways, each transaction with its checkpoint. siteline's are joined by
-``sync(..., batch=)``, 16 or all of a chain; a peer commits each page of 5,000 points. Reading,
+``batch=``, 16 or all of a chain; a peer commits each page of 5,000 points. Reading,
 decoding and converting the pages, starting the server and comparing the tables are not timed.
 """
 

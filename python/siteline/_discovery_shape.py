@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from siteline._discovered import LEVELS, Found, Node, Places, found, is_id, nodes, take_tag_id
+from siteline._keywords import strict
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _MOST_TOLD = 12
 """Places in an error."""
 
 
+@strict
 @dataclass(frozen=True, kw_only=True)
 class DiscoveryShape:
     """The members of a discovery response, which the interface does not show (§4.2).

@@ -20,6 +20,10 @@ class OfThisProcess(Replaceable):
     _instead: ClassVar[str]
     """The end of the error text: the alternative."""
 
+    def __repr__(self) -> str:
+        """Name the class."""
+        return f"<{type(self).__name__}>"
+
     def __copy__(self) -> Self:
         """Return the object itself."""
         return self

@@ -66,7 +66,7 @@ _GONE = {
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
-    "batch": "store as many pages as you like in one transaction, with the last state of each feed",
+    "batch": "it belongs to the target: DuckDB(..., batch=16), or its attribute batch",
     "now": "the service's time decides; in tests, pass clock= to the client",
 }
 _COLUMNS = {
@@ -184,7 +184,8 @@ def explain(cls: _T) -> _T:
         function = getattr(member, "__func__", member)
         if not isinstance(function, FunctionType) or hasattr(function, "explained_names"):
             continue
-        if function.__code__.co_argcount + function.__code__.co_kwonlyargcount > 1:
+        code = function.__code__
+        if code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARKEYWORDS:
             made: Any = _explained_with(function, {})
             setattr(cls, name, made if function is member else type(member)(made))
     return cls
@@ -294,8 +295,10 @@ def _wrong_type(
 ) -> Exception | None:
     declared = inspect.unwrap(function).__annotations__
     for name, value in _given(names, args, keywords):
-        kinds = declared.get(name)
-        if isinstance(kinds, str) and not _fits(value, kinds):
+        kinds = declared.get(name, "object")
+        # The modules of records have types in place of their texts.
+        kinds = kinds if isinstance(kinds, str) else inspect.formatannotation(kinds)
+        if not _fits(value, kinds):
             if "Literal" in kinds and isinstance(value, str):
                 return ConfigError(f'{name}= is {_words(kinds)}; this is "{value[:100]}".')
             found = f"an object of type {type(value).__name__}"
@@ -332,6 +335,8 @@ def _fits_one(value: Any, kind: str) -> bool:
             return False
         if isinstance(value, list | tuple) and "," not in inner:
             return all(_fits(one, inner) for one in value)
+    if name == "tuple":
+        return isinstance(value, tuple | list) and ("..." in inner or len(value) == _count(inner))
     if name == "bool":
         return cls.__name__.rstrip("_") == "bool"  # NumPy's too
     needed = _NEEDED.get(name)
@@ -345,6 +350,10 @@ def _fits_one(value: Any, kind: str) -> bool:
     return True
 
 
+def _count(inner: str) -> int:
+    return inner.count(",") + 1
+
+
 def _words(kinds: str) -> str:
     words = dict.fromkeys(_word(one) for one in _alternatives(kinds) if one != "None")
     *first, last = words
@@ -356,6 +365,8 @@ def _word(kind: str) -> str:
     name = name.rpartition(".")[2]
     if name == "Literal":
         return " or ".join(inner.rstrip("]").replace("'", '"').split(", "))
+    if name == "tuple":
+        return f"a tuple of {_count(inner)}"
     return _WORDS.get(name, f"a {name}")
 
 

@@ -67,8 +67,12 @@ def needs_names(labels: Any) -> bool:
     return isinstance(labels, (str, Mapping))
 
 
-def names_of(known: tuple[bytes, dict[str, Any] | None] | None) -> tuple[Names | None, str | None]:
+def names_of(
+    known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | None
+) -> tuple[Names | None, str | None]:
     """Return the names in a discovery response, or why there are none."""
+    if known is None and refusal is not None:
+        return None, "discovery was refused: " + refusal.partition("\n")[0]
     if known is None:
         return None, "discovery was not read, or the points are from a store or a pickle"
     body, shape = known

@@ -25,7 +25,7 @@ _OWN = 9
 
 
 class Row(NamedTuple):
-    """A series, with what discovery lists of it."""
+    """A series, with its names, its unit and further members of discovery."""
 
     ids: Ids
     names: tuple[str | None, ...]

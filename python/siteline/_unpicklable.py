@@ -6,7 +6,6 @@ import copyreg
 
 from siteline._core import (
     RecordIterator,
-    SyncPages,
 )
 
 TYPE_CHECKING = False
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 _INSTEAD: dict[type[Any], str] = {
     RecordIterator: "pickle the scan, and page.bookmark for the position in it",
-    SyncPages: "pickle the states: a sync that begins with them goes on",
 }
 
 

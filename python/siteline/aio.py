@@ -12,10 +12,8 @@ Under anyio it needs the asyncio backend. It does not work under trio, which has
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
-from collections.abc import Iterable
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,14 +24,13 @@ from typing import (
     overload,
 )
 
-from siteline._awaiting import KnownStates, async_target
 from siteline._handles import OfThisProcess
 from siteline._keywords import check, like
-from siteline._patching import Replaceable
 from siteline.client import Client, _Settings
-from siteline.feed import Feed
 from siteline.frames import check_options
 from siteline.scan import BOOKMARK, Pages, Scan, ScanBase, taking
+from siteline.store import Store
+from siteline.sync import AsyncSyncPages, _result, plan_of, planned, sync_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._core import SyncPages
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
     from siteline._records.series import Record
@@ -51,7 +47,7 @@ if TYPE_CHECKING:
     from siteline.scan import _Steps
     from siteline.table import Table
 
-__all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan", "AsyncSyncPages"]
+__all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
 
 _T = TypeVar("_T")
 _Item_co = TypeVar("_Item_co", covariant=True)
@@ -124,27 +120,7 @@ class AsyncClient(_Settings):
         completes the page that is being written; committed pages stay.
         """
         check(Client.sync, options)
-        target = async_target(store)
-        run = await _completed(
-            self._handle.sync(feeds, target or store, options).start(),
-            lambda run: run.end(),
-            None if target is None else target.stop,
-        )
-        callback = run.progress_callback()
-        try:
-            while True:
-                try:
-                    if not await run.fetch():
-                        break
-                    progress = await _completed(run.apply().start())
-                finally:
-                    run.tell()
-                if callback is not None:
-                    callback(progress)
-            return await _completed(run.report().start())
-        finally:
-            if (ended := run.end()) is not None:
-                await _completed(ended)
+        return await sync_async(self._handle, feeds, store, options)
 
     @like(Client.sync_pages)
     def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
@@ -161,18 +137,19 @@ class AsyncClient(_Settings):
         >>> asyncio.run(main({}))
         ['line-2']
         """
-        return AsyncSyncPages(_CLIENT.sync_pages(self, feeds, states, **options))
+        check(Client.sync_pages, options)
+        return AsyncSyncPages(self._handle, feeds, states, options)
 
     @like(Client.plan)
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
-        given = list(what) if isinstance(what, Iterable) else what
-        known = store
-        if (target := async_target(store)) is not None:
-            named = [one for one in _listed(given) if isinstance(one, Feed)]
-            known = KnownStates({feed.name: await target.state(feed.name) for feed in named})
-        plan: Plan = _CLIENT.plan(self, given, known, **options)
-        return plan
+        check(Client.plan, options)
+        if store is None or isinstance(store, Store):
+            plan: Plan = _CLIENT.plan(self, what, store, **options)
+            return plan
+        feeds = planned(what, store, options)[1]
+        states = {feed.name: await _result(store.state(feed.name)) for feed in feeds}
+        return plan_of(self._handle, feeds, store, states, options)
 
     async def __aenter__(self) -> Self:
         """Enter; leaving closes the client."""
@@ -181,40 +158,6 @@ class AsyncClient(_Settings):
     async def __aexit__(self, *exception: object) -> None:
         """Close the client."""
         self.close()
-
-
-def _listed(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given]
-
-
-async def _completed(
-    future: asyncio.Future[_T],
-    undo: Callable[[_T], asyncio.Future[None] | None] | None = None,
-    stop: Callable[[], None] | None = None,
-) -> _T:
-    """Wait until a future is done, even when cancelled; then undo it and raise the cancellation.
-
-    This way ``sync()`` has unlocked the feed and stopped writing when it ends. ``stop`` makes the
-    future end early.
-    """
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        if stop is not None:
-            stop()
-        await _done(future)
-        if not future.cancelled() and future.exception() is None and undo is not None:
-            undone = undo(future.result())
-            if undone is not None:
-                await _done(undone)
-        raise
-
-
-async def _done(future: asyncio.Future[Any]) -> None:
-    while not future.done():
-        # The future ends soon, so a second cancellation does not end the wait.
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([future])
 
 
 async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
@@ -233,66 +176,6 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
         return run()
     executor.shutdown(wait=False)
     return await converting
-
-
-class AsyncSyncPages(Replaceable):
-    """The pages of a sync with the states to store with them: :class:`siteline.types.SyncPages`.
-
-    Made by :meth:`AsyncClient.sync_pages`. Asking for the next page says that the one before was
-    stored: so it is for one task. A cancelled wait loses no page.
-
-    >>> import asyncio
-    >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
-    ...                      start="2026-11-15T00:00Z")
-    >>> async def main():
-    ...     async with sandbox.async_client() as client:
-    ...         async with client.sync_pages(feed) as pages:
-    ...             rows = sum([len(page) async for page, _ in pages if page is not None])
-    ...         return pages.report.complete, pages.report.inserted == rows > 0
-    >>> asyncio.run(main())
-    (True, True)
-    """
-
-    __slots__ = ("_one_at_a_time", "_pages")
-
-    def __init__(self, pages: SyncPages) -> None:
-        """Wrap the iterator of the core."""
-        self._pages = pages
-        self._one_at_a_time = asyncio.Lock()
-
-    def __aiter__(self) -> Self:
-        """Iterate over the pages."""
-        return self
-
-    async def __anext__(self) -> tuple[Page | None, dict[str, bytes]]:
-        """Return the next page, or ``None`` where only the state changes, and the state."""
-        async with self._one_at_a_time:
-            if not self._pages._is_over():
-                handed = self._pages._take(await self._pages._fetch())
-                if handed is not None:
-                    return handed
-        raise StopAsyncIteration
-
-    def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
-        """Say what the last page changed: see :meth:`SyncPages.applied`."""
-        self._pages.applied(inserted, revised, unchanged, withdrawn)
-
-    @property
-    def report(self) -> SyncReport:
-        """What the sync has done so far, or had done at its end."""
-        return self._pages.report
-
-    def close(self) -> None:
-        """End the sync here: see :meth:`SyncPages.close`."""
-        self._pages.close()
-
-    async def __aenter__(self) -> Self:
-        """Enter; leaving ends the sync."""
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        """End the sync."""
-        self.close()
 
 
 async def await_for(steps: _Steps) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from siteline import _core, _labels
+from siteline import sync as _sync
 from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._keywords import like
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from siteline._core import (
-        SyncPages,
         _Duration,
         _Filter,
         _Instant,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from siteline.feed import Feed
     from siteline.shapes import Shape
     from siteline.store import Store
+    from siteline.sync import SyncPages
     from siteline.table import Table
     from siteline.targets import AsyncStoreTarget, StoreTarget
     from siteline.testing import Clock
@@ -59,6 +60,7 @@ class _Settings(Replaceable):
         allowance_resets: str | time | None = None,
         ledger: str | PathLike[str] | None = None,
         tz: str | tzinfo | None = None,
+        labels: Labels | None = None,
         settle_lag: _Duration | None = None,
         scopes: str | Sequence[str] | None = None,
         ca_bundle: str | PathLike[str] | bytes | bytearray | memoryview | None = None,
@@ -91,6 +93,8 @@ class _Settings(Replaceable):
             ledger: The file in which all processes count requests, or ``"memory"`` for this client
                 only. By default one file for each service and subject.
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
+            labels: The names of series in the tables of reads, as of :meth:`Client.scan`. By
+                default ``False``, none.
             settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
             scopes: The scopes of the token (§5.5). By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
@@ -117,6 +121,7 @@ class _Settings(Replaceable):
             "allowance_resets": allowance_resets,
             "ledger": ledger,
             "tz": tz,
+            "labels": labels,
             "settle_lag": settle_lag,
             "scopes": scopes,
             "ca_bundle": ca_bundle,
@@ -283,7 +288,7 @@ class Client(_Settings):
         line: _Selection | None = None,
         filters: Mapping[str, _Filter] | None = None,
         tz: _Zone = None,
-        labels: Labels = False,
+        labels: Labels | None = None,
         page_size: int | None = None,
         split: int | _Duration | None = None,
         concurrency: int = 4,
@@ -319,8 +324,9 @@ class Client(_Settings):
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
                 mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. A word needs a discovery response: if the client has had none, the read
-                sends one discovery request, which is not counted.
+                for none. By default the client's. Words and mappings need names: if the client has
+                had no discovery response, the first read sends one discovery request, which is not
+                counted. A refusal is one warning, and labels are ids.
             page_size: Items per page. By default the service decides.
             split: Reads the range in adjoining parts at the same time: their number, or the length
                 of one as text or a ``timedelta``. It costs up to one more page for each part.
@@ -363,7 +369,8 @@ class Client(_Settings):
         [1, 0]
         """
         tz = self.tz if tz is None else tz
-        settings = (zone_name(tz), _labels.checked(labels), progress_checked(progress), store)
+        labels = _labels.checked(self._handle.labels if labels is None else labels)
+        settings = (zone_name(tz), labels, progress_checked(progress), store)
         handle = self._handle.scan(
             start=start,
             end=end,
@@ -409,7 +416,6 @@ class Client(_Settings):
         max_pages: int | None = None,
         concurrency: int = 4,
         progress: _ProgressArg = False,
-        batch: Any = None,
     ) -> SyncReport:
         """Bring feeds up to date in a store: the newest data, due data, and data never read.
 
@@ -431,8 +437,6 @@ class Client(_Settings):
             concurrency: Most pages that are requested and not yet stored, of different feeds. Pages
                 are stored one at a time. A kill costs at most this number of requests.
             progress: As of :meth:`scan`.
-            batch: Pages of a chain that are stored as one :class:`Page`, or ``"chain"`` for all of
-                them: fewer and larger transactions. They are in memory until then.
 
         Raises:
             StoreBusy: Another run writes to a feed.
@@ -453,9 +457,8 @@ class Client(_Settings):
             "max_pages": max_pages,
             "concurrency": concurrency,
             "progress": progress,
-            "batch": batch,
         }
-        return self._handle.sync(feeds, store, options).wait().finish()
+        return _sync.sync(self._handle, feeds, store, options)
 
     def sync_pages(
         self,
@@ -509,7 +512,7 @@ class Client(_Settings):
             "concurrency": concurrency,
             "progress": progress,
         }
-        return self._handle.sync_pages(feeds, states, options)
+        return _sync.SyncPages(self._handle, feeds, states, options)
 
     def plan(
         self,
@@ -535,7 +538,7 @@ class Client(_Settings):
             QueryError: An argument is wrong.
             FeedChanged: The store has a feed with another definition.
         """
-        return self._handle.plan(what, store, {"until": until, "reread": reread})
+        return _sync.plan(self._handle, what, store, {"until": until, "reread": reread})
 
     def __enter__(self) -> Self:
         """Return the client. Leaving closes it."""

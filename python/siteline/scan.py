@@ -317,6 +317,9 @@ class Scan(ScanBase):
 
         ``collect()`` keeps these pages. After ``collect()`` these are the first rows of the table.
 
+        Args:
+            n: The number of points.
+
         >>> next(scan.head(2).records())["site_id"]
         'S1'
         """

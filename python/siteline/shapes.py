@@ -11,18 +11,20 @@ from typing import Any, Literal
 
 from siteline._core import check_shape
 from siteline._discovery_shape import DiscoveryShape
+from siteline._keywords import strict
 
 __all__ = ["DiscoveryShape", "Shape"]
 
 _IDENTITY = ("siteId", "lineId", "machineId", "deviceId", "tagGuid")
 
 
+@strict
 @dataclass(frozen=True, kw_only=True)
 class Shape:
     """The member names and formats that the interface document does not specify (§2.3).
 
-    The defaults follow the document. What it does not specify is detected, and ``report`` of a
-    table or page says what was found. Pass only what you know.
+    The defaults follow the document. siteline detects the names and formats that it does not
+    specify, and reports them in ``report`` of a table or page. Pass only those that you know.
 
     Raises:
         ConfigError: An unknown value, or two equal names of one level.
@@ -62,10 +64,6 @@ class Shape:
 
     def __post_init__(self) -> None:
         """Refuse wrong names."""
-        given: Any = self.discovery
-        if given is not None and not isinstance(given, DiscoveryShape):
-            kind = type(given).__name__
-            raise TypeError(f"Shape(discovery=) is a siteline.shapes.DiscoveryShape, not a {kind}.")
         identity: Any = self.identity
         if isinstance(identity, list):
             object.__setattr__(self, "identity", tuple(identity))

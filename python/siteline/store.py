@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from siteline import _labels, _series
@@ -20,11 +21,11 @@ from siteline.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import date, datetime, tzinfo
+    from datetime import date, tzinfo
     from os import PathLike
     from pathlib import Path
 
-    from siteline._core import Scan, _StoreProgressArg
+    from siteline._core import _StoreProgressArg
     from siteline._labels import Labels
     from siteline.page import Page
     from siteline.types import FeedReport, SyncReport
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     _Share = Literal["group-read", "group"] | None
 
 __all__ = ["Store"]
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class Store(Replaceable):
@@ -191,7 +194,7 @@ class Store(Replaceable):
                 ``read()``.
 
         Raises:
-            QueryError: if the report is of another feed, or of pages that the store has not.
+            QueryError: if the report is of another feed or store.
 
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
@@ -247,7 +250,7 @@ class Store(Replaceable):
         tz = self._tz if tz is None else zone_name(tz)
         labels = self._labels if labels is None else _labels.checked(labels)
         name = _name(feed)
-        as_of, since = (_number(given, name) for given in (as_of, since))
+        as_of, since = self._place(as_of, name, "as_of"), self._place(since, name, "since")
         frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
         return Table(frame, tz, labels)
 
@@ -256,7 +259,8 @@ class Store(Replaceable):
 
         Args:
             feed: The feed or its name.
-            now: The time of the states. By default the service's time.
+            now: The time of the states. By default the service's time: the clock of this machine,
+                corrected by the skew of the last sync.
 
         Raises:
             StoreError: for an unknown feed.
@@ -435,6 +439,25 @@ class Store(Replaceable):
         """Close the file. Later calls raise :class:`ClosedError`. Closing again does nothing."""
         self._handle.close()
 
+    def _place(self, given: Any, feed: str, argument: str) -> Any:
+        """Return the page number of a report; anything else as it is.
+
+        Raises:
+            QueryError: for a report of another store, whose page was read at another time.
+        """
+        if not hasattr(given, "_of_feed"):
+            return given
+        report = given._of_feed(feed)
+        if report._read_at is not None:
+            read_at = self._handle.page_time(feed, report.sequence)
+            if read_at not in (None, (report._read_at - _EPOCH) // _MICROSECOND):
+                raise QueryError(
+                    f"{argument}= is the report of another store: page {report.sequence} of the "
+                    f"feed {feed!r} was read at another time here.",
+                    hint="Give a report of a sync to this store, a page number, or a time.",
+                )
+        return report.sequence
+
     @contextmanager
     def _reported(self, what: str, progress: Any) -> Iterator[Any]:
         """Yield the function that the core calls with the progress of long work."""
@@ -449,10 +472,6 @@ class Store(Replaceable):
     def _page_times(self, feed: str) -> list[int]:
         """Return when the pages of a feed were read, in microseconds since the Unix epoch."""
         return self._handle.page_times(feed)
-
-    def _read_through(self, scan: Scan) -> Scan:
-        """Return the scan that reads what is settled from this store, and keeps the rest in it."""
-        return self._handle.read_through(self, scan)
 
     def __enter__(self) -> Self:
         """Return the store. Leaving closes it."""
@@ -513,8 +532,3 @@ def _name(feed: Any) -> str:
         return feed
     what = "None (is an environment variable unset?)" if feed is None else type(feed).__name__
     raise QueryError(f"feed= is {what}: give a siteline.Feed or the name of one.")
-
-
-def _number(given: Any, feed: str) -> Any:
-    """Return the page number of a report; anything else as it is."""
-    return given._sequence_of(feed) if hasattr(given, "_sequence_of") else given

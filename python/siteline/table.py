@@ -132,7 +132,7 @@ class Table(Replaceable):
             if isinstance(self._labels, Table):
                 return self._labels._known_names()
             if self.kind != "series":
-                return _naming.names_of(self._handle.discovery())
+                return _naming.names_of(self._handle.discovery(), self._handle.refusal())
             object.__setattr__(self, "_names", _series.Names.of_frame(self._handle))
         return self._names, None
 

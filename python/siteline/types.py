@@ -9,7 +9,7 @@ compare by value, and can be hashed and pickled.
 (True, True)
 """
 
-from siteline._core import Bookmark, Query, RecordIterator, SyncPages
+from siteline._core import Bookmark, Query, RecordIterator
 from siteline._records.agent import AgentState
 from siteline._records.allowance import Allowance
 from siteline._records.coverage import Coverage, CoverageWindow
@@ -31,7 +31,8 @@ from siteline.scan import PageIterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from siteline.aio import AsyncPages, AsyncRecords, AsyncScan, AsyncSyncPages
+    from siteline.aio import AsyncPages, AsyncRecords, AsyncScan
+    from siteline.sync import AsyncSyncPages, SyncPages
 
 __all__ = [
     "AgentState",
@@ -77,6 +78,10 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
+        if name in ("SyncPages", "AsyncSyncPages"):
+            from siteline import sync
+
+            return getattr(sync, name)
         if not (name.startswith("Async") and name in __all__):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from siteline import aio

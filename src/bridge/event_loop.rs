@@ -495,16 +495,6 @@ pub(crate) async fn ask<T: Send + 'static>(
     }
 }
 
-/// Begins an awaitable on the loop, and does not wait for it.
-pub(crate) fn begin_on(
-    (origin, event_loop): (Arc<Origin>, Arc<EventLoop>),
-    call: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static,
-) {
-    event_loop.post(Box::new(move |py| {
-        call(py).and_then(|awaitable| begin_task(py, &origin, awaitable)).map(drop)
-    }));
-}
-
 fn begin_task<'py>(
     py: Python<'py>,
     origin: &Origin,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use pyo3::intern;
 use pyo3::prelude::*;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -375,25 +375,19 @@ pub(crate) async fn run_for_caller<T: Send + 'static>(
     }));
     let asked = Origin::current().is_some_and(|origin| origin.ask(Arc::clone(&wanted)));
     let answered = if asked { timeout(LONGEST_WANTED, &mut answer).await.ok() } else { None };
-    let answered = match answered {
-        Some(answered) => answered,
-        None => {
-            on_blocking_thread(move || {
-                attached(|py| {
-                    wanted.serve(py).unwrap_or_else(|raised| raised.write_unraisable(py, None));
-                })
+    let answered = if let Some(answered) = answered {
+        answered
+    } else {
+        on_blocking_thread(move || {
+            attached(|py| {
+                wanted.serve(py).unwrap_or_else(|raised| raised.write_unraisable(py, None));
             })
-            .await?;
-            answer.await
-        }
+        })
+        .await?;
+        answer.await
     };
     answered
         .map_err(|_| Error::new(Kind::ClosedError, "The call ended before its signer was called."))
-}
-
-/// Waits for a future on a thread of [`on_blocking_thread`].
-pub(crate) fn wait_for<F: Future>(future: F) -> F::Output {
-    Handle::current().block_on(future)
 }
 
 /// For tests: a panic at each kind of entry. Release wheels do not have it, for they are built without

@@ -7,32 +7,6 @@ use pyo3::sync::PyOnceLock;
 use crate::convert::state::record;
 use siteline_core::client::progress::Progress;
 
-/// The argument `progress=`: `True` or a callable. Each scan has its own reference, which its
-/// `__traverse__` visits.
-pub(crate) struct ProgressArg(pub(crate) Py<PyAny>);
-
-impl ProgressArg {
-    /// `None` if nothing is to be reported.
-    ///
-    /// # Errors
-    /// `QueryError` for anything but a bool or a plain callable.
-    pub(crate) fn from_argument(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
-        let Some(argument) = argument else { return Ok(None) };
-        let argument = module(argument.py())?.getattr("checked")?.call1((argument,))?;
-        Ok((!argument.is_none()).then(|| Self(argument.unbind())))
-    }
-
-    /// The callback of a read that begins now; `None` for a bar without a terminal or notebook.
-    pub(crate) fn callback(
-        &self,
-        py: Python<'_>,
-        title: &str,
-    ) -> PyResult<Option<ProgressCallback>> {
-        let callback = module(py)?.getattr("reporter")?.call1((&self.0, title))?;
-        Ok((!callback.is_none()).then(|| ProgressCallback(callback.unbind())))
-    }
-}
-
 /// The callback of one read.
 pub(crate) struct ProgressCallback(pub(crate) Py<PyAny>);
 

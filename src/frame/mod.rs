@@ -490,6 +490,11 @@ impl Frame {
         known.map(|(body, shape)| Ok((PyBytes::new(py, &body), dict(py, &shape)?))).transpose()
     }
 
+    /// The reason why the newest discovery request of the client failed.
+    fn refusal(&self) -> Option<String> {
+        self.listed()?.refusal()
+    }
+
     /// Start and end of the range, and the width of a bucket, in microseconds where known.
     fn grid(&self) -> (Option<i64>, Option<i64>, Option<i64>) {
         let (start, end) = self.bounds().unzip();

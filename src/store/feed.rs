@@ -123,12 +123,6 @@ impl FeedHandle {
     }
 }
 
-/// The feed of a `siteline.Feed`; `None` for anything else.
-pub(crate) fn feed_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Feed>> {
-    let Some(handle) = given.getattr_opt("_handle")? else { return Ok(None) };
-    Ok(handle.cast::<FeedHandle>().ok().map(|handle| handle.get().0.clone()))
-}
-
 /// A number of pages a day, or none.
 fn pages(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     value.extract().map_err(|_| {

@@ -107,6 +107,11 @@ impl StoreHandle {
         self.work(py, |store| store.page_times(feed))
     }
 
+    /// The same for one page; `None` if it is not in the log.
+    fn page_time(&self, py: Python<'_>, feed: Text<'_>, sequence: u64) -> PyResult<Option<i64>> {
+        self.work(py, |store| store.page_time(feed.0, sequence))
+    }
+
     fn redefine(&self, py: Python<'_>, feed: &FeedHandle) -> PyResult<()> {
         self.work(py, |store| redefine(store, &feed.0))
     }
@@ -199,7 +204,7 @@ impl StateHandle {
     }
 }
 
-/// The handle of a `siteline.Store`; `None` for anything else.
+/// The store of a `siteline.Store`; `None` for anything else.
 pub(crate) fn store_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Store>>> {
     let Some(handle) = given.getattr_opt("_handle")? else { return Ok(None) };
     Ok(handle.cast::<StoreHandle>().ok().map(|handle| Arc::clone(&handle.get().0)))

@@ -1,207 +1,331 @@
-//! A sync: fetch and apply, page after page. Fetching waits for the service and can be given up at
-//! any time; applying writes, and always completes.
+//! A sync. It reads pages, and Python stores them and says so; a `siteline.Store` is written here.
 
 mod arguments;
+mod pages;
 mod plan;
-pub(crate) mod pull;
-mod report;
-mod target;
 mod through_store;
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tokio::sync::Notify;
 
-use crate::bridge::call::Call;
+use crate::bridge::call::{Call, Driver};
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::{SharedEvents, after_events};
-use crate::bridge::observers::Observers;
-use crate::bridge::process::guarded;
-use crate::bridge::runtime::{drop_detached, step};
+use crate::bridge::events::SharedEvents;
+use crate::bridge::process::{attached, guarded};
+use crate::bridge::runtime::{drop_detached, spawn_step, step};
 use crate::client::PyClient;
-use crate::client::progress::{ProgressCallback, event, finish};
-use crate::sync::arguments::{Begin, SyncArgs, SyncTarget};
-use crate::sync::pull::PySyncPages;
-use crate::sync::report::report_object;
+use crate::convert::state::dict;
+use crate::frame::PageSource;
+use crate::store::StoreHandle;
+use crate::sync::arguments::RunArgs;
+use crate::sync::pages::{Handed, Place, SyncedPages};
 use siteline_base::lock::Mutex;
-use siteline_core::error::{Error, Kind};
-use siteline_core::sync::Run;
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::store::{Applied, Delivery, Target};
+use siteline_core::sync::{Joined, Run, SyncReport};
 
-/// A run of a sync, for `siteline.aio`.
-#[pyclass(frozen, name = "_Run", module = "siteline._core")]
-pub(crate) struct PyRun {
-    target: SyncTarget,
-    run: Mutex<Option<Arc<Run>>>,
-    callback: Option<ProgressCallback>,
-    notes: Arc<Observers>,
-    /// A request may be under way between two calls. What is told of requests is told when their page was
-    /// applied, so that an exception there costs no page.
-    buffer: SharedEvents,
+/// The states of feeds that Python stores.
+#[derive(Debug, Default)]
+pub(crate) struct KnownStates(pub(crate) HashMap<String, Vec<u8>>);
+
+impl Target for KnownStates {
+    fn lock(&self, _feed: &str) -> Result<Box<dyn Any + Send>> {
+        Ok(Box::new(()))
+    }
+
+    fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.0.get(feed).cloned())
+    }
+
+    fn apply(&self, _: &str, _: Option<&Delivery<'_>>, _: &[u8]) -> Result<Applied> {
+        Err(Error::new(Kind::InternalError, "Python stores these pages"))
+    }
 }
 
-impl PyRun {
-    fn new(
-        target: SyncTarget,
-        run: Run,
-        callback: Option<ProgressCallback>,
-        notes: Arc<Observers>,
-    ) -> Self {
-        let run = Mutex::new(Some(Arc::new(run)));
-        Self { target, run, callback, notes, buffer: SharedEvents::that_defer_requests() }
-    }
+/// The name of a feed, a page (none where only a state changes), and the state to store with it.
+type HandedOver = (String, Option<PageSource>, Vec<u8>);
 
+#[pyclass(frozen, module = "siteline._core")]
+pub(crate) struct SyncHandle {
+    args: RunArgs,
+    client: Py<PyClient>,
+    pages: SyncedPages,
+    /// The run; `None` before its beginning and after its end.
+    run: Arc<Mutex<Option<Arc<Run>>>>,
+    place: Mutex<Place>,
+    report: Mutex<Option<SyncReport>>,
+    buffer: SharedEvents,
+    /// Ends the wait for a page.
+    closed: Arc<Notify>,
+}
+
+/// A call of a step that reads or writes files: on this thread, or beside an asyncio loop to its end.
+fn step_call<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> Call {
+    Call::of_work(move |py, driver| match driver {
+        Driver::Blocking => finish(py, step(py, work)?.or_raise()?),
+        Driver::Asyncio => spawn_step(py, work, finish).map(Bound::unbind),
+    })
+}
+
+impl SyncHandle {
     fn run(&self) -> PyResult<Arc<Run>> {
         let run = self.run.lock().clone();
-        run.ok_or_else(|| Error::new(Kind::ClosedError, "this run is over")).or_raise()
+        run.ok_or_else(|| Error::new(Kind::ClosedError, "this sync is over")).or_raise()
     }
 
-    fn read(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let applied = || {
-            let is_pending = self.fetch()?.wait(py)?.is_truthy(py)?;
-            is_pending.then(|| self.apply()?.wait(py)).transpose()
-        };
-        while let Some(progress) = self.tell_before(py, applied())? {
-            if let Some(callback) = &self.callback {
-                callback.0.call1(py, (progress,))?;
-            }
-            // If the page had arrived already, no wait has handled signals.
-            py.check_signals()?;
-        }
-        self.report()?.wait(py)
-    }
-
-    fn tell_before<T>(&self, py: Python<'_>, outcome: PyResult<T>) -> PyResult<T> {
-        after_events(py, self.buffer.get().handle_all(py), outcome)
-    }
-
-    /// Tells how many points the run has revised.
-    fn tell_revised(&self, py: Python<'_>) -> PyResult<()> {
-        let (Some(instrument), Some(run)) = (self.notes.instrument(), self.run.lock().clone())
-        else {
-            return Ok(());
-        };
+    /// The counts of how many points the run has revised.
+    fn tell_revised(&self, py: Python<'_>, run: &Arc<Run>) -> PyResult<()> {
+        let Some(instrument) = self.client.get().notes.instrument() else { return Ok(()) };
         let revised = step(py, || run.revised())?;
         instrument.call_method1(py, intern!(py, "revised"), (revised,)).map(drop)
-    }
-
-    /// Stores what waits for a batch to be full, where the run has failed too, and releases the feeds. An
-    /// awaitable where the store is async.
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let told = self.tell_revised(py);
-        let run = self.run.lock().take();
-        let ended = finish(py, self.callback.as_ref()).and(told);
-        let under_way = run.as_ref().and_then(|run| run.stop());
-        let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests)).and(ended);
-        let release = || {
-            let stored = run.as_ref().map_or(Ok(()), |run| run.flush());
-            // The feeds are released even where a cancelled call still holds the run.
-            run.inspect(|run| run.release());
-            stored
-        };
-        if self.target.is_async() {
-            let released = self.target.spawn(py, release, move |py, ()| ended.map(|()| py.None()));
-            return released.map(Some);
-        }
-        self.target.step(py, release)?;
-        ended.map(|()| None)
     }
 }
 
 #[pymethods]
-impl PyRun {
-    /// The callback for its progress, or `None`.
-    fn progress_callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.callback.as_ref().map(|callback| callback.0.clone_ref(py))
-    }
-
-    /// Reads all pages, applies them and ends the run: the `SyncReport`. One call, so that no signal handler
-    /// runs between a page and the end.
-    fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        guarded(|| {
-            let report = self.read(py);
-            let ended = self.end(py);
-            if let (Err(_), Err(ended)) = (&report, &ended) {
-                ended.clone_ref(py).write_unraisable(py, None);
+impl SyncHandle {
+    /// Loads the states, and locks the feeds of a store, after a wait of `wait` where others write to them.
+    fn begin(
+        &self,
+        store: Option<&StoreHandle>,
+        states: HashMap<String, Vec<u8>>,
+    ) -> PyResult<Call> {
+        let client = self.client.get().client.clone();
+        let (feeds, settings) = (self.args.feeds.clone(), self.args.settings.clone());
+        let target: Arc<dyn Target> = match store {
+            Some(store) => Arc::clone(&store.0) as _,
+            None => Arc::new(KnownStates(states)),
+        };
+        // Kept at once: who gives up waiting ends the run.
+        let place = Arc::clone(&self.run);
+        let keep = move |run: Run| *place.lock() = Some(Arc::new(run));
+        let none = |py: Python<'_>, ()| Ok(py.None());
+        Ok(match self.args.wait {
+            None => {
+                step_call(move || Run::begin(&client, target, &feeds, settings).map(keep), none)
             }
-            report.and_then(|report| ended.map(|_| report))
+            Some(wait) => Call::new(
+                Arc::default(),
+                async move {
+                    Run::begin_when_free(&client, target, &feeds, settings, wait).await.map(keep)
+                },
+                move |py, begun| none(py, begun.or_raise()?),
+            ),
         })
     }
 
-    /// Reads the next page; gives `False` if nothing is left to do. If it is cancelled, the run stays where it
-    /// was.
+    /// Reads until there is something to store; `False` if nothing is left or the sync was closed meanwhile.
     fn fetch(&self) -> PyResult<Call> {
-        let run = self.run()?;
-        Ok(Call::new(self.buffer.get(), async move { run.fetch().await }, |py, more| {
+        let (run, closed) = (self.run()?, Arc::clone(&self.closed));
+        let is_read = self.place.lock().is_read;
+        let fetch = async move {
+            if is_read {
+                return Ok(false);
+            }
+            tokio::select! {
+                biased;
+                () = closed.notified() => Ok(false),
+                is_more = run.fetch() => is_more,
+            }
+        };
+        Ok(Call::new(self.buffer.get(), fetch, |py, more| {
             Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
         }))
     }
 
-    /// Notifies the observers of requests, after the page was applied or could not be read.
-    fn tell(&self, py: Python<'_>) -> PyResult<()> {
-        guarded(|| self.tell_before(py, Ok(())))
-    }
-
-    /// Applies the page; gives a `Progress`. Once begun it completes, even if it is cancelled.
+    /// Writes what was read to the store of the run. Once begun it completes.
     fn apply(&self) -> PyResult<Call> {
         let run = self.run()?;
-        let apply = move || run.apply();
-        Ok(self.target.call(apply, |py, now| event(py, &now).map(Bound::unbind)))
+        Ok(step_call(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
     }
 
-    /// Gives the `SyncReport`.
-    fn report(&self) -> PyResult<Call> {
+    /// Writes the states of feeds without a page to the store of the run.
+    fn keep(&self) -> PyResult<Call> {
         let run = self.run()?;
-        let report = move || run.keep().and_then(|()| run.report());
-        Ok(self.target.call(report, |py, report| report_object(py, &report).map(Bound::unbind)))
+        Ok(step_call(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
     }
 
-    /// Releases the feeds: `None`, or an awaitable if the store is async.
-    #[pyo3(name = "end")]
-    fn end_run<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        guarded(|| self.end(py))
+    /// Hands over what is to be stored next, if it is here.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<HandedOver>> {
+        guarded(|| {
+            // It may have been closed meanwhile.
+            let Some(run) = self.run.lock().clone() else { return Ok(None) };
+            let next = step(py, || self.place.lock().next(&run))?.or_raise()?;
+            let Some(handed) = next else { return Ok(None) };
+            let delivery = handed.delivery();
+            let page = delivery.map(|delivery| self.pages.page(handed.feed(), &delivery));
+            let page = page.transpose().or_raise()?;
+            let given = (handed.feed().to_owned(), page, handed.state());
+            self.place.lock().handed = Some(handed);
+            Ok(Some(given))
+        })
     }
 
-    /// For the garbage collector: ``progress=`` may be a method of whoever keeps the run.
+    /// Hands over again what nobody got.
+    fn put_back(&self) {
+        self.place.lock().put_back();
+    }
+
+    /// What was handed over is stored, with these counts if they are known. Returns whether there was
+    /// something.
+    fn written(&self, py: Python<'_>, counts: Option<(u64, u64, u64, u64)>) -> PyResult<bool> {
+        guarded(|| {
+            let run = self.run()?;
+            run.check_process().or_raise()?;
+            let Some(handed) = self.place.lock().handed.take() else { return Ok(false) };
+            let applied = counts.map(|(inserted, revised, unchanged, flagged)| Applied {
+                inserted,
+                revised,
+                unchanged,
+                flagged,
+            });
+            step(py, || match handed {
+                Handed::Write(write, _) => run.written(*write, applied),
+                Handed::Waited(feed, _) => run.counted(&feed, applied.unwrap_or_default()),
+                Handed::State(..) => {}
+            })?;
+            Ok(true)
+        })
+    }
+
+    /// The target cannot store the values of what was handed over: its range is set aside.
+    fn refused(
+        &self,
+        message: String,
+        hint: Option<String>,
+        cause: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let run = self.run()?;
+        let Some(handed) = self.place.lock().handed.take() else { return Ok(()) };
+        let mut error = Error::new(Kind::StoreError, message).with(|context| {
+            context.hint = hint;
+            context.unstorable = true;
+            let span = |joined: &Joined| (joined.chain.start, joined.chain.end);
+            context.spans = handed.joined().map(span).into_iter().collect();
+        });
+        if let Some(cause) = cause {
+            error = error.with_source(PyErr::from_value(cause));
+        }
+        run.refused(handed.feed(), error).or_raise()
+    }
+
+    /// Makes ready what waits for a batch to be full, or else, at the end, the states of feeds without a page.
+    /// Returns whether there is something.
+    fn flush(&self, py: Python<'_>, is_end: bool) -> PyResult<bool> {
+        guarded(|| {
+            let Some(run) = self.run.lock().clone() else { return Ok(false) };
+            step(py, || self.place.lock().flush(&run, is_end))?.or_raise()
+        })
+    }
+
+    /// Notifies the observers of requests. After a failure their exceptions are only shown.
+    fn tell(&self, py: Python<'_>, has_failed: bool) -> PyResult<()> {
+        guarded(|| {
+            let told = self.buffer.get().handle_all(py);
+            match told {
+                Err(raised) if has_failed => {
+                    raised.write_unraisable(py, None);
+                    Ok(())
+                }
+                told => told,
+            }
+        })
+    }
+
+    /// The members of the progress.
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let run = self.run()?;
+        dict(py, &guarded(|| step(py, || run.progress()))?)
+    }
+
+    /// The members of the report so far, or at the end.
+    fn report(&self) -> PyResult<Call> {
+        let finish = |py: Python<'_>, report: SyncReport| dict(py, &report).map(Bound::unbind);
+        if let Some(report) = self.report.lock().clone() {
+            return Ok(step_call(move || Ok(report), finish));
+        }
+        let run = self.run()?;
+        Ok(step_call(move || run.report(), finish))
+    }
+
+    #[getter]
+    fn is_over(&self) -> bool {
+        self.run.lock().is_none()
+    }
+
+    /// Ends the run and keeps its report.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        guarded(|| {
+            let Some(run) = self.run.lock().take() else { return Ok(()) };
+            if run.check_process().is_err() {
+                // A forked child has nothing to end: the run goes on in its parent.
+                return Ok(());
+            }
+            self.closed.notify_one();
+            self.buffer.end();
+            let told = self.tell_revised(py, &run);
+            let under_way = run.stop();
+            let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests));
+            let report = step(py, || {
+                run.release();
+                run.report()
+            })?;
+            let reported = report.map(|report| *self.report.lock() = Some(report));
+            told.and(ended)?;
+            reported.or_raise()
+        })
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        visit.call(self.callback.as_ref().map(|callback| &callback.0))
+        visit.call(&self.client)
+    }
+}
+
+impl Drop for SyncHandle {
+    fn drop(&mut self) {
+        let Some(run) = self.run.lock().take() else { return };
+        let mut under_way = run.stop();
+        if under_way.is_none() {
+            return;
+        }
+        // If the process is ending, the connections are no longer driven, and close with it.
+        attached(|py| under_way.take().map(|requests| drop_detached(py, requests)));
+        std::mem::forget(under_way);
     }
 }
 
 #[pymethods]
 impl PyClient {
-    /// Begins a sync: gives a `_Run`.
+    /// A sync of these feeds (handles), which has not begun. `is_push`: its pages are stored before observers
+    /// are told of their requests, so that an exception there costs no page.
     fn sync<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         feeds: &Bound<'py, PyAny>,
-        store: &Bound<'py, PyAny>,
         options: &Bound<'py, PyDict>,
-    ) -> PyResult<Call> {
-        let shape = self.shape(py)?;
-        let SyncArgs { target, callback, begin } =
-            SyncArgs::new(&self.client, shape, feeds, store, options)?;
-        let (notes, of_run) = (Arc::clone(&self.notes), target.clone());
-        let made = |py: Python<'_>, run| {
-            Ok(Py::new(py, PyRun::new(of_run, run, callback, notes))?.into_any())
-        };
-        Ok(match begin {
-            Begin::AtOnce(begin) => target.call(begin, made),
-            Begin::WhenFree(begin) => {
-                Call::new(Arc::default(), begin, move |py, run| made(py, run.or_raise()?))
-            }
+        is_push: bool,
+    ) -> PyResult<SyncHandle> {
+        let client = slf.get();
+        let args = RunArgs::new(&client.client, client.shape(slf.py())?, feeds, options)?;
+        let buffer =
+            if is_push { SharedEvents::that_defer_requests() } else { SharedEvents::default() };
+        Ok(SyncHandle {
+            pages: SyncedPages::new(&args.feeds, &client.client),
+            place: Mutex::new(Place::new(args.batch)),
+            client: slf.clone().unbind(),
+            run: Arc::default(),
+            report: Mutex::default(),
+            closed: Arc::default(),
+            buffer,
+            args,
         })
-    }
-
-    #[pyo3(signature = (feeds, states, options))]
-    fn sync_pages(
-        slf: &Bound<'_, Self>,
-        feeds: &Bound<'_, PyAny>,
-        states: Option<&Bound<'_, PyAny>>,
-        options: &Bound<'_, PyDict>,
-    ) -> PyResult<PySyncPages> {
-        PySyncPages::new(slf, feeds, states, options)
     }
 }

@@ -1,98 +1,57 @@
 //! `client.plan`: what a sync, or scans, would read and cost.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::PyDict;
 
-use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
-use crate::convert::state::record;
-use crate::convert::values::refuse;
-use crate::store::store_of;
-use crate::sync::arguments::{SyncTarget, feeds, keywords, plan_settings};
-use siteline_core::client::Client;
+use crate::convert::state::dict;
+use crate::store::StoreHandle;
+use crate::sync::KnownStates;
+use crate::sync::arguments::{feeds, plan_settings};
 use siteline_core::client::collect::CollectOnce;
-use siteline_core::error::{Error, Kind};
-use siteline_core::sync::{Plan, SyncSettings, ThroughStore, plan, plan_scans};
-
-/// A `siteline.types.Plan`.
-fn plan_object<'py>(py: Python<'py>, plan: &Plan, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-    let kind = PyString::new(py, kind).into_any();
-    record(py, ("siteline._records.plan", "Plan"), plan, [("kind", kind)])
-}
-
-/// What a sync of these feeds would read.
-fn plan_feeds(
-    client: &Client,
-    given: &Bound<'_, PyAny>,
-    store: Option<&Bound<'_, PyAny>>,
-    settings: &SyncSettings,
-) -> PyResult<Plan> {
-    let known = "a siteline.Feed or a siteline.Scan, or a list of the one or the other";
-    let feeds = feeds(given, known)?;
-    let Some(store) = store else {
-        let error = Error::new(Kind::QueryError, "plan() of feeds needs the store.");
-        return Err(error.with_hint("client.plan(feeds, store)").into_py_err());
-    };
-    let target = SyncTarget::new(store, &feeds, client)?;
-    target.step(given.py(), || plan(client, &*target.target, &feeds, settings))
-}
-
-/// The scans to plan: one, or those of a list of scans; none if feeds are given.
-fn given_scans<'py>(given: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyScan>>> {
-    let scan = |one: &Bound<'py, PyAny>| -> PyResult<Option<Bound<'py, PyScan>>> {
-        Ok(one.getattr_opt("_handle")?.and_then(|handle| handle.cast_into().ok()))
-    };
-    if let Some(one) = scan(given)? {
-        return Ok(vec![one]);
-    }
-    let Ok(items) = given.try_iter() else { return Ok(Vec::new()) };
-    let scans = items.map(|item| scan(&item?)).collect::<PyResult<Option<Vec<_>>>>()?;
-    Ok(scans.unwrap_or_default())
-}
+use siteline_core::sync::{ThroughStore, plan, plan_scans};
 
 #[pymethods]
 impl PyClient {
-    /// A `siteline.types.Plan`.
-    #[pyo3(signature = (feeds, store, options))]
-    fn plan<'py>(
+    /// The members of the plan of a sync to a store, or to a target with these states.
+    fn plan_feeds<'py>(
         &self,
         py: Python<'py>,
-        feeds: &Bound<'py, PyAny>,
-        store: Option<&Bound<'py, PyAny>>,
+        handles: &Bound<'py, PyAny>,
+        store: Option<&StoreHandle>,
+        states: HashMap<String, Vec<u8>>,
         options: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = keywords("plan", ["until", "reread"], options)?;
+        let (feeds, settings) = (feeds(handles)?, plan_settings(&self.client, options)?);
         guarded(|| {
-            // The items of an iterator are kept: they are read twice.
-            let is_iterator = feeds.hasattr("__next__")?;
-            let list = is_iterator.then(|| py.get_type::<PyList>().call1((feeds,))).transpose()?;
-            let feeds = list.as_ref().unwrap_or(feeds);
-            let scans = given_scans(feeds)?;
-            if scans.is_empty() {
-                let plan =
-                    plan_feeds(&self.client, feeds, store, &plan_settings(&self.client, options)?)?;
-                return plan_object(py, &plan, "sync");
-            }
-            let refused = |message| refuse(py, Kind::QueryError, message);
-            if options.iter().any(Option::is_some) {
-                let message = "until= and reread= belong to plans of feeds: a scan has a range.";
-                return Err(refused(message));
-            }
-            let message = "store= is a siteline.Store: what it has seen tells what a scan takes.";
-            let store = store.map(|store| store_of(store)?.ok_or_else(|| refused(message)));
-            let store = store.transpose()?;
-            let scans = scans.iter().map(Bound::get);
+            let plan = step(py, || match store {
+                Some(store) => plan(&self.client, &*store.0, &feeds, &settings),
+                None => plan(&self.client, &KnownStates(states), &feeds, &settings),
+            });
+            dict(py, &plan?.or_raise()?)
+        })
+    }
+
+    /// The members of the plan of scans; a store estimates their pages.
+    fn plan_scans<'py>(
+        &self,
+        py: Python<'py>,
+        scans: Vec<Py<PyScan>>,
+        store: Option<&StoreHandle>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let scans = scans.iter().map(Py::get);
             let scans: Vec<(&CollectOnce, &[Arc<ThroughStore>])> =
                 scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
-            let plan =
-                step(py, || plan_scans(&self.client, store.as_deref(), &scans))?.or_raise()?;
-            plan_object(py, &plan, "scan")
+            let store = store.map(|store| &*store.0);
+            dict(py, &step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?)
         })
     }
 }

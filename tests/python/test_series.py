@@ -152,6 +152,8 @@ def test_a_stated_shape_must_be_in_the_body(of, shape):
 
 def test_wrong_shapes_are_refused():
     with pytest.raises(QueryError, match="give a name or a path"):
+        DiscoveryShape(tag="")
+    with pytest.raises(TypeError, match="tag= is text"):
         DiscoveryShape(tag=7)
     with pytest.raises(TypeError, match=r"is a siteline\.shapes\.DiscoveryShape"):
         Shape(discovery={"tag": "uid"})

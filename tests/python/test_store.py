@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -339,3 +340,38 @@ def test_wrong_keywords_of_a_store_are_explained(store):
     ):
         with pytest.raises(TypeError, match=instead):
             call()
+
+
+def test_a_report_of_another_store_is_refused(sandbox, tmp_path):
+    client, feed = sandbox.client(), make_feed(interval="1h")
+    store = siteline.Store(tmp_path / "plant.siteline")
+    first = client.sync(feed, store)
+    sandbox.clock.advance("6h")
+    with siteline.Store(tmp_path / "other.siteline") as other:
+        second = client.sync(feed, other)
+        for report in (first, first["line-2"]):
+            assert len(store.read(feed, as_of=report)) == len(store.read(feed))
+            assert len(store.changes(feed, since=report)) == 0
+            for read in (
+                lambda r=report: other.changes(feed, r),
+                lambda r=report: other.read(feed, as_of=r),
+            ):
+                with pytest.raises(siteline.errors.QueryError, match="the report of another store"):
+                    read()
+        assert len(other.read(feed, as_of=second)) > 0
+        nothing = client.sync(feed, other, until="2026-11-16")
+        assert nothing.pages == 0
+        assert len(other.changes(feed, since=nothing)) == 0
+
+
+def test_coverage_is_for_the_time_of_the_service(tmp_path):
+    with siteline.Sandbox(now=datetime.now(UTC) - timedelta(minutes=20)) as sandbox:
+        clock = sandbox.clock.machine(datetime.now(UTC))
+        client = sandbox.client(clock=clock)
+        with siteline.Store(tmp_path / "plant.siteline") as store:
+            client.sync(make_feed(interval="1h", start="-1d", page_size=500), store)
+            assert client.clock_skew == pytest.approx(-1_200, abs=60)
+            coverage = store.coverage("line-2")
+            assert abs(coverage.now - sandbox.clock.now()) < timedelta(minutes=1)
+            state = siteline.types.Coverage.from_state(store.state("line-2"))
+            assert abs(state.now - sandbox.clock.now()) < timedelta(minutes=1)

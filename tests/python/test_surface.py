@@ -35,24 +35,23 @@ NAMES = {
 }
 # Classes whose signatures are still those of the core.
 PENDING = {
-    *("Scan", "AsyncScan", "PageIterator", "RecordIterator", "Gathered", "gather"),
-    *(
-        "Bookmark",
-        "Query",
-        "AsyncPages",
-        "AsyncRecords",
-        "AsyncSyncPages",
-        "SyncPages",
-        "DuckDB",
-        "Postgres",
-        "Delta",
-        "StoreTarget",
-    ),
+    *("RecordIterator", "Bookmark", "Query"),
+    *("DuckDB", "Postgres", "Delta", "StoreTarget"),
 }
 # Functions that pytest and Spark call.
 CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}
 # Constructors of objects that siteline makes.
-INTERNAL = {"Table", "Page", "Plot", "AsyncScan", "AsyncPages", "AsyncRecords", "AsyncSyncPages"}
+INTERNAL = {
+    "Table",
+    "Page",
+    "Plot",
+    "Scan",
+    "AsyncScan",
+    "PageIterator",
+    "AsyncPages",
+    "AsyncRecords",
+    "AsyncSyncPages",
+}
 REFERS = re.compile(r"[Ss]ee (:meth:|``)|parameters of|[Aa]s (of |for |:meth:|``)")
 
 

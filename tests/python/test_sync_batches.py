@@ -1,9 +1,10 @@
-"""`sync(..., batch=)`: several pages of a chain are stored as one."""
+"""The attribute `batch` of a target: several pages of a chain are stored as one."""
 
 import asyncio
 
 import pytest
 import siteline
+from kit.batches import with_batch
 from kit.feeds import counts, load_series, make_feed, stored_points, true_points, withdraw_point
 from kit.flagging_store import FlaggingStore
 
@@ -35,7 +36,7 @@ class Lean(Recorder):
 
 def batch_for(one):
     """A store takes page by page."""
-    return 1 if isinstance(one, siteline.Store) else "chain"
+    return None if isinstance(one, siteline.Store) else "chain"
 
 
 def short_feed():
@@ -56,7 +57,7 @@ def test_batches_bring_what_pages_bring(sandbox, store, batch, concurrency):
         if step == 1:
             withdraw_point(sandbox)
         plain = client.sync(feeds, store)
-        batched = client.sync(feeds, target, batch=batch, concurrency=concurrency)
+        batched = client.sync(feeds, with_batch(target, batch), concurrency=concurrency)
         assert counts(plain) == counts(batched)
         assert (plain.pages, plain.requests) == (batched.pages, batched.requests)
         assert plain.complete
@@ -72,7 +73,7 @@ def test_batches_bring_what_pages_bring(sandbox, store, batch, concurrency):
 
 def test_a_batch_is_a_page_of_one_chain(sandbox):
     target = Recorder()
-    report = sandbox.client().sync(short_feed(), target, batch=4)
+    report = sandbox.client().sync(short_feed(), with_batch(target, 4))
     sizes = [page._handle.provenance()["pages"] for page in target.pages]
     assert sum(sizes) == report.pages
     assert set(sizes[:-1]) == {4}
@@ -88,7 +89,7 @@ def test_a_batch_is_a_page_of_one_chain(sandbox):
 
 def test_a_whole_chain_is_one_page(sandbox):
     target = Recorder()
-    report = sandbox.client().sync(short_feed(), target, batch="chain")
+    report = sandbox.client().sync(short_feed(), with_batch(target, "chain"))
     [page] = target.pages
     assert report.pages == page.sequence > 5
     assert page.is_whole
@@ -111,13 +112,13 @@ def test_no_page_is_whole_while_an_older_chain_is_unfinished(sandbox, store):
     part, shorter = {"max_pages": 1}, {"until": "2026-11-19T22:00Z"}
     for options in {}, {"reread": day, **part}, {"reread": day, **shorter}:
         for one in targets:
-            client.sync(feed, one, batch=batch_for(one), **options)
+            client.sync(feed, with_batch(one, batch_for(one)), **options)
         sandbox.clock.advance("5s")
     page = target.pages[-1]
     assert (page.is_last, page.sequence - page.first_sequence + 1) == (True, len(page) // 100 + 1)
     assert not page.is_whole
     withdraw_point(sandbox)
-    reports = [client.sync(feed, one, batch=batch_for(one)) for one in targets]
+    reports = [client.sync(feed, with_batch(one, batch_for(one))) for one in targets]
     assert counts(reports[0]) == counts(reports[1])
     assert (
         target.points(withdrawn=True) == stored_points(store, withdrawn="only", unread="keep") == {}
@@ -125,24 +126,24 @@ def test_no_page_is_whole_while_an_older_chain_is_unfinished(sandbox, store):
     assert target.pages[-1].is_last
     # Now no chain is unfinished, and the next one finds that the point is no longer there.
     for one in targets:
-        assert client.sync(feed, one, batch=batch_for(one), reread=day).withdrawn == 1
+        assert client.sync(feed, with_batch(one, batch_for(one)), reread=day).withdrawn == 1
     assert target.pages[-1].is_whole
     assert target.points(withdrawn=True) == stored_points(store, withdrawn="only", unread="keep")
 
 
 def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):
     target, client, feed = Recorder(), sandbox.client(), short_feed()
-    report = client.sync(feed, target, batch="chain", max_pages=7)
+    report = client.sync(feed, with_batch(target, "chain"), max_pages=7)
     assert report.ended_by == "max_pages"
     assert [page.sequence for page in target.pages] == [7]
     assert report.inserted == len(target.points()) == 700
     sandbox.fault(on="data", status=500, skip=2, times=50)
     with pytest.raises(siteline.errors.ServiceUnavailable):
-        client.sync(feed, target, batch="chain")
+        client.sync(feed, with_batch(target, "chain"))
     assert target.pages[-1].sequence == 9
     assert not target.pages[-1].is_whole
     sandbox.clear_faults()
-    report = client.sync(feed, target, batch="chain")
+    report = client.sync(feed, with_batch(target, "chain"))
     assert report.complete
     assert target.pages[-1].is_last
     assert not target.pages[-1].is_whole, "the first pages came with an earlier run"
@@ -159,30 +160,27 @@ def test_a_store_that_fails_loses_the_batch_and_no_more(sandbox):
 
     target, client, feed = Failing(), sandbox.client(), short_feed()
     with pytest.raises(CustomError):
-        client.sync(feed, target, batch=3)
+        client.sync(feed, with_batch(target, 3))
     assert [page.sequence for page in target.pages] == [3, 6]
     spent = client.allowance.used
-    report = client.sync(feed, target, batch=3)
+    report = client.sync(feed, with_batch(target, 3))
     assert [page.sequence for page in target.pages][2] == 9
     assert client.allowance.used == spent + report.requests
     assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
 
 
-def test_the_error_of_a_run_is_raised_although_what_arrived_cannot_be_stored(sandbox, monkeypatch):
+def test_the_error_of_a_run_notes_what_was_not_stored(sandbox):
     class Gone(Recorder):
         def apply(self, feed, page, state):
             raise CustomError("the database went away")
-
-    unraisable = []
-    monkeypatch.setattr("sys.unraisablehook", lambda hook: unraisable.append(hook.exc_value))
 
     def stop(progress):
         if progress.pages == 5:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        sandbox.client().sync(short_feed(), Gone(), batch=9, progress=stop)
-    assert [str(error) for error in unraisable] == ["the database went away"]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        sandbox.client().sync(short_feed(), with_batch(Gone(), 9), progress=stop)
+    assert "not stored: the database went away" in caught.value.__notes__[0]
 
 
 def test_batches_in_asyncio(sandbox):
@@ -194,10 +192,10 @@ def test_batches_in_asyncio(sandbox):
     async def main(target):
         async with sandbox.async_client() as client:
             feed = short_feed()
-            first = await client.sync(feed, target, batch="chain", max_pages=7)
+            first = await client.sync(feed, with_batch(target, "chain"), max_pages=7)
             with pytest.raises(CustomError):
-                await client.sync(feed, target, batch="chain", progress=stop)
-            return first, await client.sync(feed, target, batch="chain")
+                await client.sync(feed, with_batch(target, "chain"), progress=stop)
+            return first, await client.sync(feed, with_batch(target, "chain"))
 
     def stop(progress):
         if progress.pages == 3:
@@ -208,3 +206,14 @@ def test_batches_in_asyncio(sandbox):
         assert first.inserted == 700
         assert [page.sequence for page in target.pages][:2] == [7, 10]
         assert target.points() == true_points(sandbox, last.read_through, start="2026-11-19T00:00Z")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "page", 1.5, True])
+def test_a_wrong_batch_is_refused(sandbox, wrong):
+    target = FlaggingStore()
+    target.batch = wrong
+    with pytest.raises(siteline.errors.QueryError, match="batch="):
+        sandbox.client().sync(make_feed(), target)
+    with pytest.raises(TypeError, match="belongs to the target"):
+        sandbox.client().sync(make_feed(), target, batch=3)
+    assert sandbox.stats.data_requests == 0

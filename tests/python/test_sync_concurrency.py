@@ -87,7 +87,8 @@ def test_a_target_of_ones_own_applies_one_page_at_a_time(sandbox):
     truth = true_points(sandbox, report[NAMES[0]].read_through, start="2026-11-18T00:00Z")
     assert all(target.points(name) == truth for name in NAMES)
     assert target.threads == {threading.get_ident()}
-    assert target.locks == [f"{sign}{name}" for sign in "+-" for name in NAMES]
+    taken, given = [f"+{name}" for name in NAMES], [f"-{name}" for name in reversed(NAMES)]
+    assert target.locks == taken + given
 
 
 @systems.SIGNALS

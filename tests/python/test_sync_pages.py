@@ -230,7 +230,7 @@ def test_other_arguments_are_refused_before_any_request(sandbox):
         client.sync_pages(make_feed(), {"line-2": b"something else"})
     with pytest.raises(siteline.errors.QueryError, match="feeds="):
         client.sync_pages([])
-    with pytest.raises(TypeError, match="as many pages as you like"):
+    with pytest.raises(TypeError, match="belongs to the target"):
         client.sync_pages(make_feed(), {}, batch=3)
     with pytest.raises(TypeError, match=r"only sync\(\) waits"):
         client.sync_pages(make_feed(), {}, wait="5m")

@@ -135,8 +135,9 @@ def test_an_exception_within_apply_leaves_everything_as_it_was(path, target, san
     withdraw_point(sandbox)
     sandbox.clock.advance("1d")
     before = points(path), target.state("line-2")
-    with pytest.raises(duckdb.CatalogException, match="points_states"):
+    with pytest.raises(siteline.errors.StoreError, match="points_states") as caught:
         client.sync(feed, Broken())
+    assert isinstance(caught.value.__cause__, duckdb.CatalogException)
     assert (points(path), target.state("line-2")) == before
     assert counts(client.sync(feed, target)) == counts(client.sync(feed, store))
     assert points(path, where="withdrawn") == stored_points(store, withdrawn="only") != {}

@@ -5,6 +5,7 @@ import string
 
 import pytest
 import siteline
+from kit.batches import with_batch
 from kit.feeds import make_feed, stored_points
 from kit.memory_store import MemoryStore
 from kit.tags import SINCE, load_tag
@@ -28,17 +29,17 @@ def feeds(**options):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"batch": "chain"}, {"concurrency": 4}],
+    ("batch", "options"),
+    [("chain", {}), (None, {"concurrency": 4})],
 )
-def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
+def test_a_refused_page_sets_its_range_aside(sandbox, store, batch, options):
     load_tag(sandbox, BAD, "2026-11-18T12:00Z", "2026-11-18T13:00Z")
     for line in ("L1", "L2"):
         load_tag(sandbox, "T1", line=line)
     client, target, both = sandbox.client(), Picky(), feeds(page_size=20)
     client.sync(both, store)
     with pytest.raises(siteline.errors.StoreError, match="the tag_guid") as caught:
-        client.sync(both, target, **options)
+        client.sync(both, with_batch(target, batch), **options)
     assert "2026-11-18T12:00:00Z to 2026-11-19T12:00:00Z is skipped until 2026-11-21" in (
         caught.value.hint
     )
@@ -48,7 +49,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
     aside = {key for key in expected if "2026-11-18 12" <= str(key[5]) < "2026-11-19 12"}
     assert len(aside) == 288
     assert target.points("line-1").keys() >= expected.keys() - aside
-    report = client.sync(both, target, **options)
+    report = client.sync(both, with_batch(target, batch), **options)
     assert (report.requests, report.complete) == (0, False)
     [one] = report["line-1"].skipped
     assert one.error == "StoreError"
@@ -56,7 +57,7 @@ def test_a_refused_page_sets_its_range_aside(sandbox, store, options):
     # The sync reads the range again a day later.
     target.apply = MemoryStore.apply.__get__(target)
     sandbox.clock.advance("25h")
-    assert client.sync(both, target, **options)["line-1"].skipped == ()
+    assert client.sync(both, with_batch(target, batch), **options)["line-1"].skipped == ()
     assert target.points("line-1").keys() >= aside
 
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 import siteline
 from crash.plants import Plant
+from kit.batches import with_batch
 from kit.feeds import counts, make_feed
 from kit.target_rows import points_by_key, store_points, target_changes, target_points
 from kit.threads import run_in_threads
@@ -33,7 +34,7 @@ def test_it_has_the_points_changes_and_counts_of_a_store(place, store, batch):
     with PLANT.start(3) as sandbox, place.open() as target:
         for hours in (30, 9, 20, 31):
             sandbox.clock.advance(f"{hours}h")
-            report = sandbox.client().sync(feeds, target, batch=batch)
+            report = sandbox.client().sync(feeds, with_batch(target, batch))
             expected = sandbox.client().sync(feeds, store)
             total = [one + more for one, more in zip(total, counts(report), strict=True)]
             for name, (known, since) in before.items():

@@ -1,6 +1,6 @@
 """The report of a sync."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
@@ -134,10 +134,12 @@ class FeedReport(FrozenRecord):
     skipped: tuple[SkippedRange, ...]
     """Ranges that no sync reads for a day."""
 
-    def _sequence_of(self, feed: str) -> int:
+    _read_at: datetime | None = field(default=None, repr=False)
+
+    def _of_feed(self, feed: str) -> "FeedReport":
         if feed != self.name:
             raise QueryError(f"This report is of the feed {self.name!r}, not of {feed!r}.")
-        return self.sequence
+        return self
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,9 +230,9 @@ class SyncReport(FrozenRecord):
                 return one
         raise KeyError(feed)
 
-    def _sequence_of(self, feed: str) -> int:
+    def _of_feed(self, feed: str) -> FeedReport:
         try:
-            return self[feed].sequence
+            return self[feed]
         except KeyError:
             names = ", ".join(repr(one.name) for one in self.feeds)
             raise QueryError(

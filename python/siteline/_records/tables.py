@@ -1,4 +1,4 @@
-"""The reports of tables: what a read, a store or discovery gave, and what is missing."""
+"""The reports of tables: counts, findings and gaps of reads, stores and discovery."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ def _ranges(given: Any) -> tuple[Range, ...]:
 
 @dataclass(frozen=True)
 class ReadReport(FrozenRecord):
-    """What was assumed, seen and counted in a read.
+    """The assumptions, findings and counts of a read.
 
     >>> report = scan.collect().report
     >>> report.pages, report.points, report.arrays
@@ -153,10 +153,10 @@ class StoreReport(FrozenRecord):
 
 @dataclass(frozen=True)
 class SeriesReport(FrozenRecord):
-    """Where discovery has the series of a table, and what in it was not recognised.
+    """The members of a discovery response in which the series of a table were found.
 
-    Paths are such as ``sites[].lines[].lineId``: ``[]`` stands for the items of a list, ``{}`` for
-    the values of a mapping, whose names are ids.
+    Paths are such as ``sites[].lines[].lineId``: ``[]`` means the items of a list, ``{}`` the
+    values of a mapping with ids as names.
 
     >>> client.series().report.names
     ('sites[].lines[].machines[].devices[].tags[].name',)
@@ -173,12 +173,12 @@ class SeriesReport(FrozenRecord):
     not_ended: bool
     """Whether the body has a cursor, so that it may be a part."""
     series: tuple[str, ...]
-    """Where the series are."""
+    """The paths of the series."""
     ids: dict[str, tuple[str, ...]] = field(hash=False)
-    """Where each of the five ids is, by the names of the columns."""
+    """The paths of each of the five ids, by the name of the column."""
     names: tuple[str, ...]
-    """Where names are."""
+    """The paths of names."""
     units: tuple[str, ...]
-    """Where units are."""
+    """The paths of units."""
     not_recognised: tuple[str, ...]
     """Members that are not in the table."""

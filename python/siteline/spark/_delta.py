@@ -51,7 +51,7 @@ def sync(
     """
     from siteline.spark._driver import registered
 
-    target = Delta(path, options)
+    target = Delta(path, options=options)
     with registered(spark).access(profile).client() as client:
         return client.sync(feeds, target, **{"batch": "chain", **settings})
 

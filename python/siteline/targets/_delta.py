@@ -6,7 +6,7 @@ import secrets
 import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
 from siteline._times import iso
@@ -27,8 +27,9 @@ class Delta(_shared.SharedTarget):
     """A Delta table at a path or URI with the points of all feeds, divided by feed and UTC day.
 
     A page is compared with the stored points of its days. Then one commit appends what is new, or
-    merges: the files of days with revised or withdrawn points are written anew, no others. Use
-    ``sync(..., batch="chain")``: in parts, a chain also rewrites unchanged points (``seen``).
+    merges: the files of days with revised or withdrawn points are written anew, no others. All
+    pages of a chain are one commit (``batch="chain"``): in parts, a chain also rewrites unchanged
+    points (``seen``).
 
     Delta has no transaction of two tables, and drops the metadata of old commits. So a state first
     gets a new number in the table ``PATH_states``; then the commit of the points has this number
@@ -38,7 +39,14 @@ class Delta(_shared.SharedTarget):
     ``options`` are the ``storage_options`` of ``deltalake``.
     """
 
-    def __init__(self, path: str | os.PathLike[str], options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        options: dict[str, str] | None = None,
+        batch: int | Literal["chain"] = "chain",
+    ) -> None:
+        self.batch: int | Literal["chain"] = batch
         self._lake = Lake(path, options)
         self._numbers: dict[str, int] = {}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
-from siteline.errors import ConfigError, QueryError, StoreBusy
+from siteline.errors import ConfigError, QueryError, StoreBusy, StoreError
 from siteline.frames import missing
 from siteline.targets import _duckdb_sql as sql
 from siteline.targets import _refusals, _shared
@@ -29,13 +29,20 @@ class DuckDB(_shared.SharedTarget):
       whose own transaction and settings stay as they are
     - ``table``: a name, with which those of the other tables and views begin
     - ``history``: keep what is replaced, for ``changes(old=True)``; once begun, for good
+    - ``batch``: how many pages of a chain are stored in one transaction, or ``"chain"`` for all of
+      them. They are in memory until then
 
     DuckDB gives a file to one process at a time: to others it is a :class:`StoreBusy`, reading
     too, until :meth:`close`. Threads may share a target.
     """
 
     def __init__(
-        self, database: _Database, *, table: str = "points", history: bool = False
+        self,
+        database: _Database,
+        *,
+        table: str = "points",
+        history: bool = False,
+        batch: int | Literal["chain"] = 16,
     ) -> None:
         """Open nothing yet."""
         try:
@@ -44,6 +51,7 @@ class DuckDB(_shared.SharedTarget):
             raise missing(error, "duckdb", "siteline.targets.DuckDB") from error.__cause__
         if not table.isidentifier():
             raise QueryError(f"table={table!r} is no plain name.")
+        self.batch: int | Literal["chain"] = batch
         self._duckdb: Any = duckdb
         self._table, self._history = table, history
         self._path = self._search_path = ""
@@ -53,6 +61,13 @@ class DuckDB(_shared.SharedTarget):
             self._search_path = database.execute(sql.SEARCH_PATH).fetchall()[0][0]
         else:
             self._path = os.fspath(database)
+            if self._path.endswith(".siteline"):
+                # DuckDB would look for an extension that opens such a file.
+                path = _refusals.shown(self._path)
+                raise QueryError(
+                    f"{path} is the file of a siteline.Store, not of DuckDB.",
+                    hint="Name another file, such as plant.duckdb, or use siteline.Store(path).",
+                )
 
     def _cursor(self) -> DuckDBPyConnection:
         """Return a connection for one call: threads share none, and its end rolls back."""
@@ -92,10 +107,12 @@ class DuckDB(_shared.SharedTarget):
 
     def _read(self, column: str, table: str, **keys: Any) -> Any:
         where = " AND ".join(f"{name} = ${name}" for name in keys)
-        try:
-            return self._run(f'SELECT {column} FROM "points_{table}" WHERE {where}', **keys)[0][0]
-        except (self._duckdb.CatalogException, IndexError):
-            return None  # there is no table, or no row
+        with self._errors():
+            try:
+                query = f'SELECT {column} FROM "points_{table}" WHERE {where}'
+                return self._run(query, **keys)[0][0]
+            except (self._duckdb.CatalogException, IndexError):
+                return None  # there is no table, or no row
 
     @contextmanager
     def lock(self, feed: str) -> Iterator[None]:
@@ -129,6 +146,14 @@ class DuckDB(_shared.SharedTarget):
         except self._duckdb.Error as error:
             raise _refusals.refused(self._place, feed, str(error)) from error
 
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise an error of DuckDB as a StoreError."""
+        try:
+            yield
+        except self._duckdb.Error as error:
+            raise StoreError(f"{self._place}: {_refusals.cut(str(error))}") from error
+
     @property
     def _place(self) -> str:
         return f"DuckDB ({self._table})"
@@ -144,14 +169,14 @@ class DuckDB(_shared.SharedTarget):
             return self._apply(feed, page, state)
         except (self._duckdb.DataError, self._duckdb.IntegrityError) as error:
             if page is None:
-                raise
+                raise _refusals.failed(self._place, feed, str(error)) from error
             raise _refusals.unstorable(
                 self._place, feed, _refusals.cut(str(error)), _refusals.CORRECT
             ) from error
         except self._duckdb.Error as error:
             if _refusals.is_full(str(error)):
                 raise _refusals.full(self._place, feed) from error
-            raise
+            raise _refusals.failed(self._place, feed, str(error)) from error
 
     def _apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int, int]:
         values = dict[str, Any](feed=feed, state=state, settled=_doors.settled(state))
@@ -170,7 +195,8 @@ class DuckDB(_shared.SharedTarget):
         if old and not self._history:
             raise ConfigError("changes(old=True) needs DuckDB(..., history=True).")
         query = self._named(sql.CHANGES.format(sql.OLD if old else ""))
-        return self._cursor().sql(query, params={"feed": feed, "since": since})
+        with self._errors():
+            return self._cursor().sql(query, params={"feed": feed, "since": since})
 
     def offset(self, consumer: str, feed: str) -> int:
         """Return up to which sequence a consumer has read a feed; 0 at first."""
@@ -178,7 +204,7 @@ class DuckDB(_shared.SharedTarget):
 
     def set_offset(self, consumer: str, feed: str, sequence: int) -> None:
         """Store up to which sequence a consumer has read a feed."""
-        with _shared._guard:  # two at once would both insert a row
+        with _shared._guard, self._errors():  # two at once would both insert a row
             self._run(sql.OFFSET, consumer=consumer, feed=feed, sequence=sequence)
 
     def close(self) -> None:

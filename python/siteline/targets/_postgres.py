@@ -7,7 +7,7 @@ import re
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from siteline import _doors
 from siteline.errors import ConfigError, QueryError, StoreBusy
@@ -27,12 +27,21 @@ class Postgres(_shared.SharedTarget):
     - ``uri``: of libpq. A connection is open while a feed is locked, and during other calls
     - ``table``: its name, or ``schema.name``: a view of ``points_rows`` and ``points_series``
     - ``history``: whether versions that are replaced are kept, for ``changes(old=True)``
+    - ``batch``: how many pages of a chain are stored in one transaction, or ``"chain"`` for all of
+      them. They are in memory until then
 
     A sync holds an advisory lock of its session (no pooler may change that), which ends with the
     process. If the connection is lost, the next sync continues. Threads may share a target.
     """
 
-    def __init__(self, uri: str, *, table: str = "points", history: bool = False) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        table: str = "points",
+        history: bool = False,
+        batch: int | Literal["chain"] = 16,
+    ) -> None:
         """Connect to nothing yet."""
         try:
             import pyarrow  # the driver needs it too, for parameters and rows
@@ -42,6 +51,7 @@ class Postgres(_shared.SharedTarget):
             raise missing(error, error.name or "", what, "postgres") from error.__cause__
         if not re.fullmatch(r"([^.\0]+\.)?[^.\0]{1,48}", table):
             raise QueryError(f"table={table!r} is no name of up to 48 characters, or schema.name.")
+        self.batch: int | Literal["chain"] = batch
         self._arrow: Any = pyarrow
         self._driver, self._uri, self._table, self._history = dbapi, uri, table, history
         self._guard, self._held, self._connection = threading.RLock(), set[str](), None

@@ -29,7 +29,9 @@ class StoreTarget(Protocol):
     they block), never at the same time for one sync. An exception in them ends the sync and is
     raised unchanged; applied pages stay. For ``async`` methods see :class:`AsyncStoreTarget`.
 
-    A page may be a batch, several pages of a chain in one (``sync(..., batch=)``).
+    An optional attribute ``batch`` is the number of pages of a chain that ``apply()`` gets as one
+    page, or ``"chain"`` for all of them: fewer and larger transactions. They are in memory until
+    then. By default it is 1.
     :meth:`Page.diff` compares it with what is stored. What ``state()`` or ``lock()`` raises
     is raised before any request: refuse there a table that has other columns.
 

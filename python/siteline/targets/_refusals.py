@@ -29,6 +29,12 @@ def refused(place: str, feed: str, text: str) -> StoreError:
     return StoreError(message, hint=hint)
 
 
+def failed(place: str, feed: str, text: str) -> StoreError:
+    """Returns the error for a write that a database did not do."""
+    message = f"{place} did not store a page of the feed {feed!r}: {cut(text)}"
+    return StoreError(message, hint="What was stored before stays: sync again.")
+
+
 def full(place: str, feed: str) -> StoreFull:
     """Returns the error for a target that has no space left."""
     return StoreFull(

@@ -21,6 +21,8 @@ pub struct ListedIds(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     raw: Option<Bytes>,
+    /// Why the newest discovery request failed.
+    refusal: Option<String>,
     body: Option<DiscoveryBody>,
     /// Queries without their range whose unlisted ids were logged.
     logged: HashSet<Query>,
@@ -34,8 +36,19 @@ impl ListedIds {
         let Ok(found) = DiscoveryBody::read(body) else { return };
         let mut state = self.0.lock();
         state.raw = Some(body.clone());
+        state.refusal = None;
         state.body = Some(found);
         state.logged.clear();
+    }
+
+    /// Keeps the reason why a discovery request failed, for the reports of reads without names.
+    pub(crate) fn refuse(&self, reason: String) {
+        self.0.lock().refusal = Some(reason);
+    }
+
+    /// The reason why the newest discovery request failed.
+    pub fn refusal(&self) -> Option<String> {
+        self.0.lock().refusal.clone()
     }
 
     /// States where discovery responses have their series.

@@ -101,9 +101,12 @@ impl Client {
     pub async fn discover(&self, deadline: Option<Duration>) -> Result<Bytes> {
         let read = |reply: &Reply| ready(reply::json_object(reply));
         let deadline = Deadline::after(self.0.time.clock(), deadline);
-        let body = self.unless_closed(Box::pin(self.send(DISCOVERY, deadline, &read))).await?;
-        self.0.listed.learn(&body);
-        Ok(body)
+        let body = self.unless_closed(Box::pin(self.send(DISCOVERY, deadline, &read))).await;
+        match &body {
+            Ok(body) => self.0.listed.learn(body),
+            Err(error) => self.0.listed.refuse(error.to_string()),
+        }
+        body
     }
 
     /// Sends one data request with its retries, each counted in the allowance before it is sent.

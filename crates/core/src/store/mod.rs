@@ -216,6 +216,19 @@ impl Store {
         })
     }
 
+    /// When a page of a feed was read, as [`Store::page_times`]; `None` if it is not in the log.
+    ///
+    /// # Errors
+    /// As [`Store::page_times`].
+    pub fn page_time(&self, feed: &str, sequence: u64) -> Result<Option<i64>> {
+        self.snapshot(|connection| {
+            let feeds = Feeds::load(connection)?;
+            let pages = pages::all(connection, find(&feeds, feed)?)?;
+            let page = pages.iter().find(|page| page.sequence == sequence);
+            Ok(page.map(|page| page.read_at))
+        })
+    }
+
     /// The ranges of the chains of a feed up to a sequence number.
     ///
     /// # Errors

@@ -40,12 +40,6 @@ pub trait Target: Send + Sync + Debug {
     /// `StoreError`s; the target is unchanged then. One that is `unstorable` is about the values of the
     /// page: the run sets the range of its chain aside.
     fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied>;
-
-    /// Writes what [`Target::apply`] has put off, where it puts off anything, and gives the outcome of each
-    /// feed. Called at the end of a run.
-    fn flush(&self) -> Vec<(String, Result<Applied>)> {
-        Vec::new()
-    }
 }
 
 /// A page to apply to a [`Target`], and how it was read.

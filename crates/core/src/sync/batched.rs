@@ -1,18 +1,15 @@
-//! [`Batched`]: a target that is given several pages of a chain as one. A batch is of one chain, so that
-//! the last one of a chain still says that the whole range was read.
+//! [`Batches`]: pages of a chain that are stored as one. A batch is of one chain, so that the last one of a
+//! chain still says that the whole range was read.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::data::Page;
 use crate::error::Result;
-use crate::lock::Mutex;
-use crate::store::{Applied, ChainRange, Delivery, Target};
+use crate::store::{ChainRange, Delivery};
 
-/// How many pages of a chain are applied as one.
+/// How many pages of a chain are stored as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batch {
     /// So many; 0 counts as 1.
@@ -21,17 +18,39 @@ pub enum Batch {
     Chain,
 }
 
-/// Gives pages to a target batch by batch. What has not been given is lost where the process ends: a
-/// state is given with its points or not at all.
+/// Consecutive pages of a chain as one page, and the state after the last of them.
 #[derive(Debug)]
-pub(super) struct Batched {
-    target: Arc<dyn Target>,
-    batch: Batch,
-    /// By feed.
-    waiting: Mutex<BTreeMap<String, Waiting>>,
+pub struct Joined {
+    page: Page,
+    first: u64,
+    read_at: Timestamp,
+    /// The chain of the pages.
+    pub chain: ChainRange,
+    interval_seconds: Option<u32>,
+    is_only_chain: bool,
+    /// The state to store with the page.
+    pub state: Vec<u8>,
 }
 
-/// Consecutive pages of a chain that wait for further ones, and the state after the last.
+impl Joined {
+    /// The page as a target gets it.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery<'_> {
+        let Self { read_at, chain, interval_seconds, is_only_chain, .. } = *self;
+        let (page, batch_first) = (&self.page, self.first);
+        Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain }
+    }
+}
+
+/// Pages that wait for further ones of their chain. They are lost where the process ends: a state is
+/// stored with its points or not at all.
+#[derive(Debug)]
+pub struct Batches {
+    batch: Batch,
+    /// By feed.
+    waiting: BTreeMap<String, Waiting>,
+}
+
 #[derive(Debug)]
 struct Waiting {
     pages: Vec<Page>,
@@ -42,86 +61,67 @@ struct Waiting {
     state: Vec<u8>,
 }
 
-impl Batched {
-    pub(super) fn new(target: Arc<dyn Target>, batch: Batch) -> Self {
-        Self { target, batch, waiting: Mutex::default() }
-    }
-
-    fn is_full(&self, pages: usize) -> bool {
-        matches!(self.batch, Batch::Pages(most) if pages >= most)
-    }
-
-    fn take(&self, feed: &str) -> Option<Waiting> {
-        self.waiting.lock().remove(feed)
-    }
-
-    /// Applies what waits, with this state or its own. An error about the values of a page names the
-    /// range of the chain that waited: the page that came last may be of another one.
-    fn write(&self, feed: &str, waiting: Waiting, state: Option<&[u8]>) -> Result<Applied> {
-        let Waiting { pages, read_at, chain, interval_seconds, is_only_chain, state: own } =
-            waiting;
-        let batch_first = pages.first().map_or(chain.first, |page| page.sequence);
-        let page = &Page::joined(pages)?;
-        let delivery =
-            Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain };
-        let applied = self.target.apply(feed, Some(&delivery), state.unwrap_or(&own));
-        applied.map_err(|error| {
-            error.with(|context| {
-                if context.unstorable {
-                    context.spans = vec![(chain.start, chain.end)];
-                }
-            })
-        })
+impl Waiting {
+    fn joined(self) -> Result<Joined> {
+        let Self { pages, read_at, chain, interval_seconds, is_only_chain, state } = self;
+        let first = pages.first().map_or(chain.first, |page| page.sequence);
+        let page = Page::joined(pages)?;
+        Ok(Joined { page, first, read_at, chain, interval_seconds, is_only_chain, state })
     }
 }
 
-impl Target for Batched {
-    fn lock(&self, feed: &str) -> Result<Box<dyn Any + Send>> {
-        self.target.lock(feed)
+impl Batches {
+    /// Nothing waits yet.
+    #[must_use]
+    pub fn new(batch: Batch) -> Self {
+        Self { batch, waiting: BTreeMap::new() }
     }
 
-    fn state(&self, feed: &str) -> Result<Option<Vec<u8>>> {
-        self.target.state(feed)
+    /// The waiting pages of a feed.
+    ///
+    /// # Errors
+    /// `InternalError` where pages cannot be joined.
+    pub fn take(&mut self, feed: &str) -> Result<Option<Joined>> {
+        self.waiting.remove(feed).map(Waiting::joined).transpose()
     }
 
-    fn states(&self, feeds: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.target.states(feeds)
+    /// The waiting pages of another chain of the feed, which are stored before this page.
+    ///
+    /// # Errors
+    /// As [`Batches::take`].
+    pub fn take_other(&mut self, feed: &str, next: &Delivery<'_>) -> Result<Option<Joined>> {
+        let is_other = |waiting: &Waiting| waiting.chain != next.chain;
+        if self.waiting.get(feed).is_some_and(is_other) { self.take(feed) } else { Ok(None) }
     }
 
-    /// What a batch changed is counted with its last page. After an error what waited is gone: the run
-    /// must end, or give up the chain.
-    fn apply(&self, feed: &str, delivery: Option<&Delivery<'_>>, state: &[u8]) -> Result<Applied> {
-        let waiting = self.take(feed);
-        let Some(delivery) = delivery else {
-            // The later state says all that the earlier one did.
-            return match waiting {
-                Some(waiting) => self.write(feed, waiting, Some(state)),
-                None => self.target.apply(feed, None, state),
-            };
-        };
-        let Delivery { page, read_at, chain, interval_seconds, is_only_chain, .. } = *delivery;
-        let (mut pages, before) = match waiting {
-            Some(waiting) if waiting.chain == chain => (waiting.pages, Applied::default()),
-            Some(other) => (Vec::new(), self.write(feed, other, None)?),
-            None => (Vec::new(), Applied::default()),
-        };
+    /// Adds a page of the chain that waits, if one does. Returns the batch once it is full.
+    ///
+    /// # Errors
+    /// As [`Batches::take`].
+    pub fn add(
+        &mut self,
+        feed: &str,
+        next: &Delivery<'_>,
+        state: Vec<u8>,
+    ) -> Result<Option<Joined>> {
+        let Delivery { page, read_at, chain, interval_seconds, is_only_chain, .. } = *next;
+        let mut pages = self.waiting.remove(feed).map_or_else(Vec::new, |waiting| waiting.pages);
         pages.push(page.clone());
-        let is_full = page.is_last || self.is_full(pages.len());
-        let state = state.to_vec();
+        let is_full = matches!(self.batch, Batch::Pages(most) if pages.len() >= most);
         let waiting = Waiting { pages, read_at, chain, interval_seconds, is_only_chain, state };
-        if is_full {
-            return Ok(before.plus(self.write(feed, waiting, None)?));
+        if page.is_last || is_full {
+            return waiting.joined().map(Some);
         }
-        self.waiting.lock().insert(feed.to_owned(), waiting);
-        Ok(before)
+        self.waiting.insert(feed.to_owned(), waiting);
+        Ok(None)
     }
 
-    fn flush(&self) -> Vec<(String, Result<Applied>)> {
-        let waiting = std::mem::take(&mut *self.waiting.lock());
-        let write = |(feed, waiting): (String, Waiting)| {
-            let outcome = self.write(&feed, waiting, None);
-            (feed, outcome)
-        };
-        waiting.into_iter().map(write).collect()
+    /// All waiting pages, each with its feed.
+    ///
+    /// # Errors
+    /// As [`Batches::take`].
+    pub fn take_all(&mut self) -> Result<Vec<(String, Joined)>> {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        waiting.map(|(feed, waiting)| Ok((feed, waiting.joined()?))).collect()
     }
 }

@@ -31,7 +31,7 @@
 //! | `schedule` | which of them begins next |
 //! | `following` | the chains that a run follows, each with its request under way |
 //! | `requests` | which requests a run sends, and what becomes of their replies |
-//! | `batched` | a target that is given several pages of a chain as one |
+//! | `batched` | pages of a chain that are stored as one |
 //! | `run` | one run, page by page |
 //! | `begin` | its beginning: the locks of its feeds |
 //! | `report` | what a run did |
@@ -75,7 +75,7 @@ mod unstorable;
 #[cfg(test)]
 mod tests;
 
-pub use self::batched::Batch;
+pub use self::batched::{Batch, Batches, Joined};
 pub use self::coverage::{Window, WindowState};
 pub use self::feed::{Feed, FeedInput};
 pub use self::given_up::SkippedRange;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::batched::Batched;
 use super::feed::Feed;
 use super::following::{Followed, Waiting};
 use super::pending_write::NextWrite;
@@ -57,10 +56,6 @@ impl Run {
         (locks, deadline): (Vec<Box<dyn Any + Send>>, Deadline),
     ) -> Result<Self> {
         let service = client.base_url().as_str();
-        let target = match settings.batch {
-            Some(batch) => Arc::new(Batched::new(target, batch)),
-            None => target,
-        };
         let states = FeedState::load_all(&*target, feeds, service)?;
         let work = RunState::new(states, &settings, client.now())?;
         Ok(Self {
@@ -147,7 +142,10 @@ impl Run {
     pub fn next_write(&self) -> Option<NextWrite> {
         let work = self.work();
         let pending = Arc::clone(work.pending.front()?);
-        let state = work.after(&pending);
+        let mut state = work.after(&pending);
+        if let Some(skew) = self.client.time().skew() {
+            state.skew = skew.as_secs();
+        }
         Some(NextWrite { pending, state })
     }
 
@@ -168,27 +166,12 @@ impl Run {
         while self.fetch().await? {
             self.apply()?;
         }
-        self.flush()?;
         self.report()
     }
 
-    /// Gives the target what waits for a batch to be full. After this the run has nothing that is not
-    /// stored; after an error of the target there is nothing to give.
-    ///
-    /// # Errors
-    /// Those of the target.
-    pub fn flush(&self) -> Result<()> {
-        if self.check_process().is_err() {
-            // A forked child has nothing to store: the run goes on in its parent.
-            return Ok(());
-        }
-        let _one_at_a_time = self.applying.lock();
-        let mut failed = None;
-        for (feed, outcome) in self.target.flush() {
-            let counted = outcome.map(|applied| self.work().add_counts(&feed, applied));
-            failed = failed.or(counted.or_else(|error| self.set_aside(&feed, error)).err());
-        }
-        failed.map_or(Ok(()), Err)
+    /// Adds counts of pages that were written with others of their chain.
+    pub fn counted(&self, feed: &str, applied: Applied) {
+        self.work().add_counts(feed, applied);
     }
 
     /// Ends what is under way: the requests that have not been answered, if there are any. Dropping them
@@ -207,13 +190,12 @@ impl Run {
         }
     }
 
-    /// Stores what waits for a batch to be full, and the states of feeds without a page that the target
-    /// does not know yet, so that after a complete sync the target has every feed.
+    /// Stores the states of feeds without a page that the target does not know yet, so that after a
+    /// complete sync the target has every feed.
     ///
     /// # Errors
     /// `ForkError` in a forked child; those of the target.
     pub fn keep(&self) -> Result<()> {
-        self.flush()?;
         for (feed, state) in self.new_states()? {
             self.target.apply(&feed, None, &state)?;
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::batched::Batch;
 use super::ranges::{Range, Ranges, instant};
 use crate::data::Shape;
 use crate::error::{Error, Kind, Result};
@@ -37,8 +36,6 @@ pub struct SyncSettings {
     /// At most so many pages are asked for, of all feeds together; `None`: as many as there are. A repeat
     /// of the same page is not counted.
     pub max_pages: Option<u64>,
-    /// How many pages of a chain are applied as one; `None`: each on its own.
-    pub batch: Option<Batch>,
     /// Of these feeds, by name, only what is asked for is read, and all of that, whatever is due; `None`: what
     /// is due.
     pub only: Option<BTreeMap<String, Only>>,

@@ -43,6 +43,8 @@ pub struct FeedState {
     pub(super) given_up: GivenUp,
     pub(super) density: Density,
     pub(super) audits: AuditLog,
+    /// By how many seconds the service's clock was ahead of the machine's at the last sync.
+    pub(super) skew: i64,
 }
 
 /// The serialised form. Times are seconds since the Unix epoch.
@@ -64,6 +66,13 @@ struct Form {
     density: Density,
     #[serde(default)]
     audits: AuditLog,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    skew: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// The members of a [`FeedInput`] as the state has them.
@@ -105,6 +114,7 @@ impl FeedState {
             given_up: GivenUp::default(),
             density: Density::default(),
             audits: AuditLog::default(),
+            skew: 0,
         }
     }
 
@@ -168,6 +178,7 @@ impl FeedState {
             given_up: form.given_up,
             density: form.density,
             audits: form.audits,
+            skew: form.skew,
         };
         if state.coverage.is_canonical() { Ok(state) } else { Err(damaged()) }
     }
@@ -187,6 +198,7 @@ impl FeedState {
             given_up: self.given_up.clone(),
             density: self.density,
             audits: self.audits.clone(),
+            skew: self.skew,
         };
         // Text, integers and finite numbers always serialise.
         let line = serde_json::to_string(&form).unwrap_or_default();

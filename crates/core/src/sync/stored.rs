@@ -1,6 +1,6 @@
 //! Reads feeds from a store: their states, coverage and lateness.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::arrival::DelaySummary;
@@ -112,7 +112,8 @@ pub struct FeedCoverage {
 }
 
 impl FeedCoverage {
-    /// Reads the coverage at a time; by default the machine's, or the newest read if that is later.
+    /// Reads the coverage at a time; by default the service's, which is the machine's with the skew of the last
+    /// sync, or the newest read if that is later.
     ///
     /// # Errors
     /// `StoreError` for an unknown feed; the others.
@@ -132,7 +133,9 @@ impl FeedCoverage {
     pub fn of_state(state: &FeedState, now: Option<Timestamp>) -> Self {
         let now = now.unwrap_or_else(|| {
             let newest = state.newest_read().unwrap_or(Timestamp::MIN);
-            Clock::system().wall().max(newest)
+            let skew = SignedDuration::from_secs(state.skew);
+            let wall = Clock::system().wall();
+            wall.checked_add(skew).unwrap_or(wall).max(newest)
         });
         Self { feed: state.feed().clone(), now, windows: state.windows(now) }
     }

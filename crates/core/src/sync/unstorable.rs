@@ -18,22 +18,8 @@ impl Run {
     ///
     /// # Errors
     /// Returns any other error unchanged.
-    pub(super) fn refused(&self, feed: &str, error: Error) -> Result<()> {
+    pub fn refused(&self, feed: &str, error: Error) -> Result<()> {
         self.work().refused_by_target(feed, error, self.client.now())
-    }
-
-    /// Handles an error from the target's flush for pages of a feed. Sets their range aside and stores the
-    /// new state.
-    ///
-    /// # Errors
-    /// Returns the given error if the values did not cause it, or the next error of the target.
-    pub(super) fn set_aside(&self, feed: &str, error: Error) -> Result<()> {
-        self.refused(feed, error)?;
-        if let Some(write) = self.next_write() {
-            let applied = self.target.apply(write.feed(), None, &write.state())?;
-            self.written(write, Some(applied));
-        }
-        self.work().take_failure().map_or(Ok(()), Err)
     }
 
     /// Closes each chain with a page that could not be stored, because its next request may be in flight.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use siteline_core::store::{Applied, Delivery, Target, View};
 use siteline_core::sync::{
-    Batch, FeedInput, ReadSpec, SkippedRange, SyncReport, SyncSettings, WindowState,
+    FeedInput, ReadSpec, SkippedRange, SyncReport, SyncSettings, WindowState,
 };
 use siteline_core::{Error, Kind};
 use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
@@ -290,46 +290,28 @@ impl TestTarget for Picky {
 async fn values_that_a_target_cannot_store_set_their_range_aside() {
     let bounds = [at("2026-11-02T08:00:00Z"), at("2026-11-02T08:05:00Z")];
     let [first, end] = bounds.map(Timestamp::as_microsecond);
-    for batch in [None, Some(Batch::Pages(2)), Some(Batch::Chain)] {
-        for concurrency in [1, 4] {
-            let mut harness = two_days();
-            harness.settings = SyncSettings { batch, concurrency, ..harness.settings.clone() };
-            harness.target = Arc::new(Picky { stored: Stored::new(), refused: first..end });
-            let error = harness.sync().await.expect_err("one range cannot be stored");
-            assert_eq!(error.kind(), Kind::StoreError);
-            let text = error.to_string();
-            assert!(text.contains("no such text\n2026-11-0"), "{text}");
-            assert!(error.context().spans.is_empty());
+    for concurrency in [1, 4] {
+        let mut harness = two_days();
+        harness.settings = SyncSettings { concurrency, ..harness.settings.clone() };
+        harness.target = Arc::new(Picky { stored: Stored::new(), refused: first..end });
+        let error = harness.sync().await.expect_err("one range cannot be stored");
+        assert_eq!(error.kind(), Kind::StoreError);
+        let text = error.to_string();
+        assert!(text.contains("no such text\n2026-11-0"), "{text}");
+        assert!(error.context().spans.is_empty());
 
-            // All else was stored, and the range is not paid for again.
-            let spent = requests(&harness);
-            let report = harness.sync().await.expect("it is left out");
-            assert_eq!(requests(&harness), spent, "{batch:?} {concurrency}");
-            let aside = only(&report);
-            assert!(
-                aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError"
-            );
-            let outside = |time: i64| {
-                !(aside.start.as_microsecond()..aside.end.as_microsecond()).contains(&time)
-            };
-            let (stored, truth) =
-                (harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
-            assert!(truth.iter().all(|(key, point)| !outside(key.1) || stored[key] == *point));
-            assert!(!stored.keys().any(|(_, time)| (first..end).contains(time)));
-            assert_eq!(harness.state_chains(), 0);
-        }
+        // All else was stored, and the range is not paid for again.
+        let spent = requests(&harness);
+        let report = harness.sync().await.expect("it is left out");
+        assert_eq!(requests(&harness), spent, "{concurrency}");
+        let aside = only(&report);
+        assert!(aside.start <= bounds[0] && bounds[1] <= aside.end && aside.error == "StoreError");
+        let outside =
+            |time: i64| !(aside.start.as_microsecond()..aside.end.as_microsecond()).contains(&time);
+        let (stored, truth) =
+            (harness.stored(harness.now()), harness.truth(harness.now(), AsOf::Now));
+        assert!(truth.iter().all(|(key, point)| !outside(key.1) || stored[key] == *point));
+        assert!(!stored.keys().any(|(_, time)| (first..end).contains(time)));
+        assert_eq!(harness.state_chains(), 0);
     }
-}
-
-#[tokio::test]
-async fn a_batch_that_is_refused_when_the_run_ends_is_set_aside() {
-    let mut harness = two_days();
-    let settings = harness.settings.clone();
-    let (batch, max_pages) = (Some(Batch::Chain), Some(2));
-    harness.settings = SyncSettings { batch, max_pages, ..settings };
-    harness.target = Arc::new(Picky { stored: Stored::new(), refused: i64::MIN..i64::MAX });
-    let error = harness.sync().await.expect_err("what waited cannot be stored");
-    assert_eq!((error.kind(), requests(&harness)), (Kind::StoreError, 2));
-    assert_eq!(harness.state().set_aside(harness.now()).len(), 1);
-    assert_eq!(harness.state_chains(), 0);
 }

@@ -1,0 +1,159 @@
+//! The pages of a sync as Python sees them, and what is handed over to be stored.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::frame::{PageSource, Synced};
+use siteline_core::client::table::Provenance;
+use siteline_core::client::{Client, ListedIds};
+use siteline_core::error::{Error, Kind, Result};
+use siteline_core::store::{Applied, Delivery};
+use siteline_core::sync::{Batch, Batches, Feed, Joined, NextWrite, Run};
+
+/// Makes the pages of a sync as Python sees them.
+pub(crate) struct SyncedPages {
+    feeds: HashMap<String, Feed>,
+    host: String,
+    listed: Arc<ListedIds>,
+}
+
+impl SyncedPages {
+    /// Of these feeds, read by this client.
+    pub(crate) fn new(feeds: &[Feed], client: &Client) -> Self {
+        let feeds = feeds.iter().map(|feed| (feed.name().to_owned(), feed.clone())).collect();
+        let host = client.base_url().host().to_owned();
+        Self { feeds, host, listed: Arc::clone(client.listed()) }
+    }
+
+    /// A page of a feed; what was asked is the range of its chain.
+    pub(crate) fn page(&self, feed: &str, delivery: &Delivery<'_>) -> Result<PageSource> {
+        let Delivery { page, batch_first, read_at, chain, is_only_chain, .. } = *delivery;
+        let known = self.feeds.get(feed).ok_or_else(|| {
+            let message = format!("a page came for the feed {feed:?}, which was not asked for");
+            Error::new(Kind::InternalError, message)
+        })?;
+        let provenance = Provenance {
+            query: known.query(chain.start, chain.end)?,
+            further: Vec::new(),
+            host: self.host.clone(),
+            read_at,
+            pages: page.sequence.saturating_sub(batch_first) + 1,
+            resumed_after_pages: batch_first.saturating_sub(chain.first),
+            not_listed: Vec::new(),
+            through: Vec::new(),
+            listed: Arc::clone(&self.listed),
+        };
+        let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
+        Ok(PageSource { page: page.clone(), provenance, synced })
+    }
+}
+
+/// What is handed over to be stored.
+pub(crate) enum Handed {
+    /// The pending write of the run; with others of its chain where these waited.
+    Write(Box<NextWrite>, Option<Joined>),
+    /// Pages that the run counts as written, because they waited for others.
+    Waited(String, Joined),
+    /// The state of a feed without a page.
+    State(String, Vec<u8>),
+}
+
+impl Handed {
+    pub(crate) fn feed(&self) -> &str {
+        match self {
+            Self::Write(write, _) => write.feed(),
+            Self::Waited(feed, _) | Self::State(feed, _) => feed,
+        }
+    }
+
+    pub(crate) fn state(&self) -> Vec<u8> {
+        match self {
+            Self::Write(write, _) => write.state(),
+            Self::Waited(_, joined) => joined.state.clone(),
+            Self::State(_, state) => state.clone(),
+        }
+    }
+
+    pub(crate) fn joined(&self) -> Option<&Joined> {
+        match self {
+            Self::Write(_, joined) => joined.as_ref(),
+            Self::Waited(_, joined) => Some(joined),
+            Self::State(..) => None,
+        }
+    }
+
+    /// The page; `None` where only a state changes.
+    pub(crate) fn delivery(&self) -> Option<Delivery<'_>> {
+        match (self, self.joined()) {
+            (_, Some(joined)) => Some(joined.delivery()),
+            (Self::Write(write, None), _) => write.delivery(),
+            _ => None,
+        }
+    }
+}
+
+/// Where a sync is whose pages Python stores.
+#[derive(Default)]
+pub(crate) struct Place {
+    /// What was handed over, and is stored when the caller says so.
+    pub(crate) handed: Option<Handed>,
+    /// What is handed over next.
+    ready: VecDeque<Handed>,
+    batches: Option<Batches>,
+    /// Whether all pages were read: what is left are states. Nothing is read after that, because a page
+    /// that came then would have a later state.
+    pub(crate) is_read: bool,
+}
+
+impl Place {
+    pub(crate) fn new(batch: Option<Batch>) -> Self {
+        Self { batches: batch.map(Batches::new), ..Self::default() }
+    }
+
+    /// What is to be stored next, if it is here.
+    pub(crate) fn next(&mut self, run: &Run) -> Result<Option<Handed>> {
+        if let Some(ready) = self.ready.pop_front() {
+            return Ok(Some(ready));
+        }
+        while let Some(write) = run.next_write() {
+            let Some(batches) = &mut self.batches else {
+                return Ok(Some(Handed::Write(Box::new(write), None)));
+            };
+            let feed = write.feed().to_owned();
+            let Some(delivery) = write.delivery() else {
+                // The later state says all that the earlier one did.
+                let joined = batches.take(&feed)?;
+                return Ok(Some(Handed::Write(Box::new(write), joined)));
+            };
+            if let Some(other) = batches.take_other(&feed, &delivery)? {
+                return Ok(Some(Handed::Waited(feed, other)));
+            }
+            if let Some(joined) = batches.add(&feed, &delivery, write.state())? {
+                return Ok(Some(Handed::Write(Box::new(write), Some(joined))));
+            }
+            run.written(write, Some(Applied::default()));
+        }
+        Ok(None)
+    }
+
+    /// Hands over again what was not stored.
+    pub(crate) fn put_back(&mut self) {
+        self.ready.extend(self.handed.take());
+        self.ready.rotate_right(1.min(self.ready.len()));
+    }
+
+    /// Makes ready what waits for a batch to be full, or else, at the end, the states of feeds without a page.
+    /// Returns whether there is something.
+    pub(crate) fn flush(&mut self, run: &Run, is_end: bool) -> Result<bool> {
+        if let Some(batches) = &mut self.batches {
+            let waited = batches.take_all()?.into_iter();
+            self.ready.extend(waited.map(|(feed, joined)| Handed::Waited(feed, joined)));
+        }
+        if self.ready.is_empty() && is_end && !self.is_read {
+            let states = run.new_states()?.into_iter();
+            self.is_read = true;
+            self.ready.extend(states.map(|(feed, state)| Handed::State(feed, state)));
+        }
+        Ok(!self.ready.is_empty())
+    }
+}
