@@ -29,7 +29,6 @@ from siteline.client import Client as PublicClient
 from siteline.credentials import Credential, MutualTls
 from siteline.page import Page
 from siteline.shapes import Shape
-from siteline.store import Store
 from siteline.table import Table
 from siteline.testing import Clock
 from siteline.types import Http

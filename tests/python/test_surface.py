@@ -42,15 +42,8 @@ PENDING = {
 CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}
 # Constructors of objects that siteline makes.
 INTERNAL = {
-    "Table",
-    "Page",
-    "Plot",
-    "Scan",
-    "AsyncScan",
-    "PageIterator",
-    "AsyncPages",
-    "AsyncRecords",
-    "AsyncSyncPages",
+    *("Table", "Page", "Plot", "Scan", "AsyncScan", "PageIterator"),
+    *("AsyncPages", "AsyncRecords", "SyncPages", "AsyncSyncPages"),
 }
 REFERS = re.compile(r"[Ss]ee (:meth:|``)|parameters of|[Aa]s (of |for |:meth:|``)")
 
