@@ -10,6 +10,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import siteline
 from kit import systems
@@ -131,6 +132,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
         "ca_bundle": "ca.pem",
         "proxy": "http://proxy.example.com:3128",
         "tz": "Europe/Berlin",
+        "labels": "device",
     }
     of_program = {"credential", "profile", "clock", "on_request", "http"}
     keywords = set(inspect.signature(siteline.Client).parameters) - of_program
@@ -144,6 +146,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     client = siteline.Client(profile="full")
     assert sorted(client.discover()) == ["sites", "subject"]
     assert client.tz == "Europe/Berlin"
+    assert "label" in pa.schema(client.scan(start=None)).names
     assert client._handle.__getnewargs_ex__()[1]["shape"] == {"array": "series"}
     assert (config.parent / "plant.ledger").exists()
 
