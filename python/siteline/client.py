@@ -315,7 +315,8 @@ class Client(_Settings):
                 bound is inside a bucket.
             site: The filter ``siteId``: one id, or several. Each site and line is read by a chain
                 of its own, and the result is one table.
-            line: The filter ``lineId``, in the same way.
+            line: The filter ``lineId``, in the same way. With ``store`` each site and line
+                has a feed, and they are read one after the other.
             filters: Further query parameters by name. A list repeats the parameter.
             tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
                 default the client's. A day has 23 or 25 hours when clocks are set. A time that

@@ -149,7 +149,7 @@ class SitelineError(Exception):
     - ``.attempts``, ``.elapsed``: each :class:`Attempt`, and the total time in seconds
     - ``.request_id``: the service's identifier of the request, where its reply had one
     - ``.bookmark``, ``.partial``: where a failed read continues, and the table of the pages it read
-    - ``.scan``: of an error of :meth:`Client.read`, the scan whose ``collect()`` continues
+    - ``.scan``: the scan that failed: its ``collect()`` continues
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
@@ -175,7 +175,7 @@ class SitelineError(Exception):
     partial: Table | None = None
     """The table of the pages that a failed read had read."""
     scan: Any = None
-    """The scan of a failed :meth:`Client.read`: its ``collect()`` continues."""
+    """The scan that failed: its ``collect()`` continues."""
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
