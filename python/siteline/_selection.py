@@ -44,8 +44,7 @@ def _value(value: Any, name: str) -> str:
         number = index(value)
         if -(2**63) <= number < 2**63:
             return str(number)
-    what = f"{name}= is {described(value)}"
-    raise QueryError(f"{what}: give text or a whole number, or a list of these.")
+    raise QueryError(f"{name}= is {described(value)}: give text or a whole number.")
 
 
 def _ids(given: Any, name: str) -> list[str]:
@@ -82,13 +81,11 @@ def query(site: Any, line: Any, interval: Any, page_size: Any, filters: Any) -> 
 
 
 def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
-    """Return the arguments of a feed's queries."""
-    asked = query(site, line, *others)
-    for name, ids in zip(("site", "line"), asked, strict=False):
-        if len(ids) > 1:
-            message = f"{name}= has several values: a feed has one {name}."
-            raise QueryError(message, hint="Make a feed for each, and sync them together.")
-    return asked
+    """Return the arguments of a feed's queries, which have one site and line."""
+    for name, given in (("site", site), ("line", line)):
+        if given is not None:
+            _value(given, name)
+    return query(site, line, *others)
 
 
 def extra_columns(names: Any) -> list[str]:

@@ -16,7 +16,6 @@ use crate::client::collect::{CollectOnce, Step};
 use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
 use crate::client::table::Table;
-use crate::data::{Query, QueryInput};
 
 /// A page so large that the next one is requested before it is decoded.
 pub(super) fn large(body: &str) -> Act {
