@@ -147,7 +147,7 @@ class ScanBase(Replaceable):
         return self._table(frame) if n is not None else self._keep(frame)
 
     def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
-        """Read page by page. An exception of the callback leaves the read where it is."""
+        """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
                 step = yield self._handle.step(reading, n is not None)
@@ -352,8 +352,8 @@ class Scan(ScanBase):
 
         After ``collect()`` the points of the table are returned, without a request: by series, then
         time. Before it, also after a ``collect()`` that failed, a new chain costs a request for
-        each page, as :meth:`pages` does: points are returned in the order of the pages, unmerged. A scan with
-        ``store=`` is collected first.
+        each page, as :meth:`pages` does: points are returned in the order of the pages, unmerged. A
+        scan with ``store=`` is collected first.
 
         Args:
             named: :class:`siteline.types.Record` tuples of the ten columns.
