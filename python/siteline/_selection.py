@@ -82,10 +82,12 @@ def query(site: Any, line: Any, interval: Any, page_size: Any, filters: Any) -> 
 
 def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
     """Return the arguments of a feed's queries, which have one site and line."""
-    for name, given in (("site", site), ("line", line)):
-        if given is not None:
-            _value(given, name)
-    return query(site, line, *others)
+    asked = query(site, line, *others)
+    for name, ids in zip(("site", "line"), asked, strict=False):
+        if len(ids) > 1:
+            message = f"{name}= has several values: a feed has one {name}."
+            raise QueryError(message, hint="Make a feed for each, and sync them together.")
+    return asked
 
 
 def extra_columns(names: Any) -> list[str]:
