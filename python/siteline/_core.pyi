@@ -19,6 +19,7 @@ from typing import (
 )
 
 from siteline._display.protocols import Preview
+from siteline._labels import Labels
 from siteline._records.allowance import Allowance
 from siteline._records.discovery import Discovery
 from siteline._records.progress import Progress
@@ -28,7 +29,6 @@ from siteline.client import Client as PublicClient
 from siteline.credentials import Credential, MutualTls
 from siteline.page import Page
 from siteline.shapes import Shape
-from siteline.store import Store
 from siteline.table import Table
 from siteline.testing import Clock
 from siteline.types import Http
@@ -393,6 +393,7 @@ class _ClientOptions(TypedDict, total=False):
     allowance_resets: str | time | None
     ledger: str | PathLike[str] | None
     tz: _Zone
+    labels: Labels | None
     settle_lag: _Duration | None
     scopes: str | Sequence[str] | None
     ca_bundle: str | PathLike[str] | _Bytes | None
@@ -434,6 +435,8 @@ class Client:
     def subject(self) -> str: ...
     @property
     def tz(self) -> str | tzinfo | None: ...
+    @property
+    def labels(self) -> Labels | None: ...
     @property
     def credential(self) -> Credential | MutualTls: ...
     @property

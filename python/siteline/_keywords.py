@@ -184,7 +184,8 @@ def explain(cls: _T) -> _T:
         function = getattr(member, "__func__", member)
         if not isinstance(function, FunctionType) or hasattr(function, "explained_names"):
             continue
-        if function.__code__.co_argcount + function.__code__.co_kwonlyargcount > 1:
+        code = function.__code__
+        if code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & CO_VARKEYWORDS:
             made: Any = _explained_with(function, {})
             setattr(cls, name, made if function is member else type(member)(made))
     return cls
@@ -294,8 +295,10 @@ def _wrong_type(
 ) -> Exception | None:
     declared = inspect.unwrap(function).__annotations__
     for name, value in _given(names, args, keywords):
-        kinds = declared.get(name)
-        if isinstance(kinds, str) and not _fits(value, kinds):
+        kinds = declared.get(name, "object")
+        # The modules of records have types in place of their texts.
+        kinds = kinds if isinstance(kinds, str) else inspect.formatannotation(kinds)
+        if not _fits(value, kinds):
             if "Literal" in kinds and isinstance(value, str):
                 return ConfigError(f'{name}= is {_words(kinds)}; this is "{value[:100]}".')
             found = f"an object of type {type(value).__name__}"

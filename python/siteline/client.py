@@ -60,6 +60,7 @@ class _Settings(Replaceable):
         allowance_resets: str | time | None = None,
         ledger: str | PathLike[str] | None = None,
         tz: str | tzinfo | None = None,
+        labels: Labels | None = None,
         settle_lag: _Duration | None = None,
         scopes: str | Sequence[str] | None = None,
         ca_bundle: str | PathLike[str] | bytes | bytearray | memoryview | None = None,
@@ -92,6 +93,8 @@ class _Settings(Replaceable):
             ledger: The file in which all processes count requests, or ``"memory"`` for this client
                 only. By default one file for each service and subject.
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
+            labels: The names of series in the tables of reads, as of :meth:`Client.scan`. By
+                default ``False``, none.
             settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
             scopes: The scopes of the token (§5.5). By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
@@ -118,6 +121,7 @@ class _Settings(Replaceable):
             "allowance_resets": allowance_resets,
             "ledger": ledger,
             "tz": tz,
+            "labels": labels,
             "settle_lag": settle_lag,
             "scopes": scopes,
             "ca_bundle": ca_bundle,
@@ -284,7 +288,7 @@ class Client(_Settings):
         line: _Selection | None = None,
         filters: Mapping[str, _Filter] | None = None,
         tz: _Zone = None,
-        labels: Labels = False,
+        labels: Labels | None = None,
         page_size: int | None = None,
         split: int | _Duration | None = None,
         concurrency: int = 4,
@@ -311,7 +315,8 @@ class Client(_Settings):
                 bound is inside a bucket.
             site: The filter ``siteId``: one id, or several. Each site and line is read by a chain
                 of its own, and the result is one table.
-            line: The filter ``lineId``, in the same way.
+            line: The filter ``lineId``, in the same way. With ``store`` each site and line
+                has a feed, and they are read one after the other.
             filters: Further query parameters by name. A list repeats the parameter.
             tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
                 default the client's. A day has 23 or 25 hours when clocks are set. A time that
@@ -320,8 +325,9 @@ class Client(_Settings):
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
                 mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. A word needs a discovery response: if the client has had none, the read
-                sends one discovery request, which is not counted.
+                for none. By default the client's. Words and mappings need names: if the client has
+                had no discovery response, the first read sends one discovery request, which is not
+                counted. A refusal is one warning, and labels are ids.
             page_size: Items per page. By default the service decides.
             split: Reads the range in adjoining parts at the same time: their number, or the length
                 of one as text or a ``timedelta``. It costs up to one more page for each part.
@@ -364,7 +370,8 @@ class Client(_Settings):
         [1, 0]
         """
         tz = self.tz if tz is None else tz
-        settings = (zone_name(tz), _labels.checked(labels), progress_checked(progress), store)
+        labels = _labels.checked(self._handle.labels if labels is None else labels)
+        settings = (zone_name(tz), labels, progress_checked(progress), store)
         handle = self._handle.scan(
             start=start,
             end=end,

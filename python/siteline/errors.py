@@ -52,8 +52,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from siteline._escape import escaped, escaped_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from siteline._core import Bookmark
     from siteline.table import Table
 
@@ -151,15 +149,7 @@ class SitelineError(Exception):
     - ``.attempts``, ``.elapsed``: each :class:`Attempt`, and the total time in seconds
     - ``.request_id``: the service's identifier of the request, where its reply had one
     - ``.bookmark``, ``.partial``: where a failed read continues, and the table of the pages it read
-    - ``.scan``: of an error of :meth:`Client.read`, the scan whose ``collect()`` continues
-
-    An error of :meth:`Client.gather` has these for each scan, in the order given:
-
-    - ``.scans``: the scans to gather again: each continues where it stopped, and one that is
-      complete costs no request
-    - ``.scan_index``: which of them failed; ``.bookmark`` and ``.partial`` are those of this scan
-    - ``.bookmarks``, ``.partials``: where each scan continues, and the table of the pages it read;
-      ``None`` where nothing was read
+    - ``.scan``: the scan that failed: its ``collect()`` continues
 
     >>> sandbox.fault(on="data", status=503, skip=1, times=4)      # the second page fails
     >>> try:
@@ -168,13 +158,6 @@ class SitelineError(Exception):
     ...     table = scan.resume(error.bookmark, onto=error.partial).collect()
     >>> table
     <Table 72 points, 12 series, 3 pages>
-    >>> sandbox.fault(on="data", status=503, skip=1, times=4)
-    >>> try:
-    ...     gathered = client.gather(scan.split(2), concurrency=1)
-    ... except siteline.SitelineError as error:
-    ...     gathered = client.gather(error.scans)
-    >>> gathered.table
-    <Table 72 points, 12 series, 4 pages>
     """
 
     hint: str | None = None
@@ -192,15 +175,7 @@ class SitelineError(Exception):
     partial: Table | None = None
     """The table of the pages that a failed read had read."""
     scan: Any = None
-    """The scan of a failed :meth:`Client.read`: its ``collect()`` continues."""
-    bookmarks: Sequence[Bookmark | None] = ()
-    """Where each gathered scan continues."""
-    partials: Sequence[Table | None] = ()
-    """The table of the pages that each gathered scan has read."""
-    scans: Sequence[Any] = ()
-    """The scans to gather again: each continues where it stopped."""
-    scan_index: int | None = None
-    """The index of the gathered scan that failed, from 0."""
+    """The scan that failed: its ``collect()`` continues."""
 
     def __init__(self, message: str = "", /, **context: Any) -> None:
         """Store the message and every other keyword as an attribute."""
@@ -221,7 +196,7 @@ class SitelineError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message and the attributes, without scans, tables and cursors."""
-        left_out = ("bookmark", "bookmarks", "partial", "partials", "scan", "scans")
+        left_out = ("bookmark", "partial", "scan")
         state = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return (type(self), self.args, state)
 

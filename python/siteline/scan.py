@@ -147,7 +147,7 @@ class ScanBase(Replaceable):
         return self._table(frame) if n is not None else self._keep(frame)
 
     def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
-        """Read page by page. An exception of the callback leaves the read where it is."""
+        """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
                 step = yield self._handle.step(reading, n is not None)
@@ -306,7 +306,7 @@ class Scan(ScanBase):
         be used (:class:`CursorRejected`). The exception has ``bookmark``, ``partial`` and ``scan``.
 
         With ``store=`` settled data is read from the store. What the service sends is stored page
-        by page, so the next call continues after a failure; errors have neither bookmark nor
+        by page, so the next call continues after a failure; errors have no bookmark and no
         partial table. ``report.through`` contains the store and the feeds.
         """
         table: Table = wait_for(self._reading())
@@ -350,10 +350,10 @@ class Scan(ScanBase):
 
         Times are aware datetimes in UTC, nulls are ``None``.
 
-        After ``collect()`` the points come from memory, without a request: merged, by series, then
+        After ``collect()`` the points of the table are returned, without a request: by series, then
         time. Before it, also after a ``collect()`` that failed, a new chain costs a request for
-        each page, as :meth:`pages` does: points come as the pages bring them, unmerged. A scan with
-        ``store=`` is collected first.
+        each page, as :meth:`pages` does: points are returned in the order of the pages, unmerged. A
+        scan with ``store=`` is collected first.
 
         Args:
             named: :class:`siteline.types.Record` tuples of the ten columns.

@@ -81,19 +81,19 @@ impl PyClient {
 
 /// Whether pages of data would not be sent either.
 fn ends_read(kind: Kind) -> bool {
-    match kind {
+    matches!(
+        kind,
         Kind::AgentUnavailable
-        | Kind::AuthenticationError
-        | Kind::ClockSkewError
-        | Kind::ClosedError
-        | Kind::ConfigError
-        | Kind::CredentialError
-        | Kind::DeadlineExceeded
-        | Kind::ForkError
-        | Kind::InternalError
-        | Kind::ProxyError
-        | Kind::TlsError
-        | Kind::TransportError => true,
-        _ => false,
-    }
+            | Kind::AuthenticationError
+            | Kind::ClockSkewError
+            | Kind::ClosedError
+            | Kind::ConfigError
+            | Kind::CredentialError
+            | Kind::DeadlineExceeded
+            | Kind::ForkError
+            | Kind::InternalError
+            | Kind::ProxyError
+            | Kind::TlsError
+            | Kind::TransportError
+    )
 }

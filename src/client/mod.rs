@@ -235,6 +235,12 @@ impl PyClient {
         self.keywords.bind(py).get_item("tz")
     }
 
+    /// The setting `labels`.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.keywords.bind(py).get_item("labels")
+    }
+
     /// The current credential.
     #[getter]
     fn credential(&self, py: Python<'_>) -> Py<PyAny> {

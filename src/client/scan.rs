@@ -107,13 +107,11 @@ pub(crate) fn cut(by: &Bound<'_, PyAny>, name: &str) -> PyResult<Cut> {
 
 /// The table that a resumed read continues.
 fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
-    match frame_of(onto)?.as_ref().map(|frame| &frame.get().origin) {
-        Some(Origin::Read(table)) => Ok(Arc::clone(table)),
-        _ => {
-            let message = "onto= must be a table returned by scan.collect().";
-            Err(Error::new(Kind::QueryError, message).with_hint(ONTO_HINT)).or_raise()
-        }
+    if let Some(Origin::Read(table)) = frame_of(onto)?.as_ref().map(|frame| &frame.get().origin) {
+        return Ok(Arc::clone(table));
     }
+    let message = "onto= must be a table returned by scan.collect().";
+    Err(Error::new(Kind::QueryError, message).with_hint(ONTO_HINT)).or_raise()
 }
 
 #[pymethods]

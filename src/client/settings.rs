@@ -239,6 +239,7 @@ fn set<'py>(
         "ca_bundle" => set_bundle(&mut transport.trust, given),
         "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
         "tz" => zone_or(given, Kind::ConfigError).map(|_| given.clone()),
+        "labels" => py.import("siteline._labels")?.call_method1("checked", (given,)),
         "shape" => shape_of(given.cast()?).map(|_| given.clone()),
         "agent" => given.extract::<String>()?.into_bound_py_any(py),
         // `allow_http` is a setting of the address.

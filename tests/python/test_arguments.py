@@ -17,7 +17,7 @@ from siteline.types import Http
 MODULES = ("siteline", "siteline.plots", "siteline.shapes", "siteline.targets", "siteline.testing",
            "siteline.types", "siteline.otel", "siteline.spark", "siteline.dlt")  # fmt: skip
 # Classes that are still in the core, and a class whose methods Spark calls.
-EXCEPT = {"Bookmark", "Query", "SyncPages", "RecordIterator", "SitelineDataSource"}
+EXCEPT = {"Bookmark", "Query", "RecordIterator", "SitelineDataSource"}
 # Parameters that take keys.
 OF_KEYS = ("private_key", "source", "key", "certificate", "frame", "body", "raw")
 SECRET = "".join(keys.PEM.splitlines()[1:3])
@@ -194,6 +194,8 @@ def test_tables_name_wrong_parameters(client):
     )
     for wrong, words in (
         (lambda: table.find(5), "text= is text; this is an object of type int"),
+        (lambda: client.scan(start="-1d").to_pandas(tz=keys.PEM), "tz= of to_pandas() contains"),
+        (lambda: siteline.types.Coverage.from_state(5), "state= is bytes"),
         (lambda: table.head(-5), "n=-5 is out of range"),
         (lambda: table.records(named=1), "named= is True or False"),
         (lambda: table.to_csv(5), "is text, a path or an open file"),

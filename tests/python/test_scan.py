@@ -113,15 +113,6 @@ def test_every_failure_of_a_scan_has_the_scan(client, sandbox):
     assert len(scan.collect()) == 72
 
 
-def test_collect_continues_after_the_page_limit(client, sandbox):
-    scan = client.scan(**PAGES, max_pages=2)
-    for pages in (2, 4):
-        with pytest.raises(siteline.errors.PageLimitReached) as caught:
-            scan.collect()
-        assert (caught.value.scan, caught.value.partial.report.pages) == (scan, pages)
-    assert scan.collect().report.pages == sandbox.stats.data_requests == 6
-
-
 def test_names_are_requested_once(sandbox):
     async def read():
         async with sandbox.async_client() as client:
@@ -134,6 +125,19 @@ def test_names_are_requested_once(sandbox):
     client = sandbox.client()
     run_in_threads(4, lambda: list(client.scan(**SIX_HOURS, labels="device").pages()))
     assert sandbox.stats.discovery_requests == 2
+
+
+def test_the_labels_of_a_client_are_those_of_its_reads(sandbox):
+    client = sandbox.client(labels="device")
+    assert client.read(**SIX_HOURS).report.labels == "device"
+    assert client.read(**SIX_HOURS, labels="name").report.labels in ("name", "device", "machine")
+    assert "label" not in client.read(**SIX_HOURS, labels=False).columns
+    assert "label" in next(client.scan(**SIX_HOURS).pages()).columns
+    assert sandbox.stats.discovery_requests == 1
+    waiting = sandbox.async_client(labels={"T1": "speed"})
+    assert "label" in pa.schema(waiting.scan(**SIX_HOURS)).names
+    with pytest.raises(siteline.SitelineError, match="labels="):
+        sandbox.client(labels="plant")
 
 
 def test_refused_names_are_one_warning(client, sandbox):
@@ -167,8 +171,12 @@ def test_a_scan_is_pickled_without_its_points(shared_sandbox, tmp_path):
     shared_sandbox.approve(subject)
     http = siteline.types.Http(allow_http=True)
     client = siteline.Client(
-        "http://127.0.0.1:9", credential=siteline.Credential(subject, key), http=http
+        "http://127.0.0.1:9",
+        credential=siteline.Credential(subject, key),
+        http=http,
+        labels="device",
     )
+    assert "label" in pa.schema(pickle.loads(pickle.dumps(client)).scan(**HOURLY)).names
     scan = client.scan(**HOURLY, tz="Europe/Berlin", labels={"T1": "speed"}, progress=print)
     assert copy.copy(scan) is copy.deepcopy(scan) is scan
     again = pickle.loads(pickle.dumps(scan))

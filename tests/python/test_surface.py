@@ -35,22 +35,15 @@ NAMES = {
 }
 # Classes whose signatures are still those of the core.
 PENDING = {
-    *("RecordIterator", "Bookmark", "Query", "SyncPages", "AsyncSyncPages"),
+    *("RecordIterator", "Bookmark", "Query"),
     *("DuckDB", "Postgres", "Delta", "StoreTarget"),
 }
 # Functions that pytest and Spark call.
 CALLED_BY_OTHERS = {"siteline_sandbox", "siteline_client", "SitelineDataSource"}
 # Constructors of objects that siteline makes.
 INTERNAL = {
-    "Table",
-    "Page",
-    "Plot",
-    "Scan",
-    "AsyncScan",
-    "PageIterator",
-    "AsyncPages",
-    "AsyncRecords",
-    "AsyncSyncPages",
+    *("Table", "Page", "Plot", "Scan", "AsyncScan", "PageIterator"),
+    *("AsyncPages", "AsyncRecords", "SyncPages", "AsyncSyncPages"),
 }
 REFERS = re.compile(r"[Ss]ee (:meth:|``)|parameters of|[Aa]s (of |for |:meth:|``)")
 

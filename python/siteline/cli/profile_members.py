@@ -78,6 +78,7 @@ MEMBERS = {
     "allow_http": _Member(None, "", "allow a service without TLS that is not on loopback"),
     "ca_bundle": _Member(_path, "FILE", "the certificates to trust, as PEM"),
     "tz": _Member(str, "ZONE", "the zone of dates and of times without an offset"),
+    "labels": _Member(str, "WORD", "the first part of the names of series in tables"),
     "proxy": _Member(str, "URL", "the proxy; write one with a password into the file yourself"),
 }
 _SECRET = {"password_command", "proxy"}

@@ -23,7 +23,6 @@
 //! | `scan_input` | the arguments of a scan |
 //! | `split` | splits a range into parts |
 //! | `collect` | the complete table of a scan, read once |
-//! | `gather` | reads several scans concurrently |
 //! | `chains` | reads the chains of a scan concurrently |
 //!
 //! From `scan.collect()` to a request: [`collect::CollectOnce::step`], [`page_stream::PageStream::next`],
@@ -36,7 +35,6 @@ pub mod collect;
 pub(crate) mod density;
 mod discovery_body;
 mod end;
-pub mod gather;
 mod identity;
 mod lessor;
 mod listed;

@@ -209,12 +209,6 @@ impl Client {
         &self.0.settings
     }
 
-    /// Whether both are clones of one client.
-    #[must_use]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// The number of data requests of this client, including retries, except those of which no byte was
     /// sent.
     #[must_use]

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub const OPTIONS: [(&str, Form); 19] = [
+pub const OPTIONS: [(&str, Form); 20] = [
     ("scopes", Form::Words),
     ("daily_allowance", Form::Whole),
     ("allowance_resets", Form::TimeOfDay),
@@ -23,6 +23,7 @@ pub const OPTIONS: [(&str, Form); 19] = [
     ("ca_bundle", Form::Certificates),
     ("proxy", Form::Text),
     ("tz", Form::Text),
+    ("labels", Form::Text),
     ("shape", Form::Table),
 ];
 

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::gather::{bench, hours, points, scan, scan_with, service, while_set};
 use super::reads::next;
 use super::*;
 use crate::client::collect::{CollectOnce, Pace, Step};
@@ -11,10 +10,83 @@ use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
 use crate::client::{ReadSettings, ScanInput};
 use crate::data::{AskedRange, AskedTime, Bookmark, QueryInput, RangeForm};
-use crate::http::test_server::Recorded;
+use crate::data::{DecodeSettings, Query, Shape};
+use crate::http::test_server::{Recorded, token_body};
 
 /// The chains, of two pages each: the service also has the hour at the end of a part.
 const PARTS: u64 = 4;
+
+fn scan_with(client: &Client, change: impl FnOnce(&mut QueryInput)) -> Scan {
+    let mut input = QueryInput {
+        site: vec!["S".to_owned()],
+        start: "2026-11-01T00:00:00Z".parse().ok(),
+        end: "2026-11-01T04:00:00Z".parse().ok(),
+        interval_seconds: Some(3_600),
+        ..QueryInput::default()
+    };
+    change(&mut input);
+    let query = Query::new(input).expect("a query");
+    let decode = DecodeSettings::for_query(&query, Shape::default(), vec![]).expect("settings");
+    Scan::new(client.clone(), query, decode, ReadSettings::default())
+}
+
+fn scan(client: &Client) -> Scan {
+    scan_with(client, |_| {})
+}
+
+/// The hours of a request's range.
+fn hours(request: &Recorded) -> (u32, u32) {
+    let hour = |name: &str| {
+        let (_, rest) = request.raw.split_once(&format!("{name}=2026-11-01T")).expect("a bound");
+        rest[..2].parse().expect("an hour")
+    };
+    (hour("from"), hour("to"))
+}
+
+/// A service that answers each request with the next hour of its range, with the following hour as its
+/// cursor and `to` inclusive. `answer` may override a reply.
+async fn service(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> TestServer {
+    TestServer::start(move |request| {
+        if request.is_token_request() {
+            return Act::json(200, &token_body("good-token"));
+        }
+        if let Some(act) = answer(request) {
+            return act;
+        }
+        let (from, to) = hours(request);
+        let cursor = request.raw.split_once("cursor=").map(|(_, rest)| rest[..2].to_owned());
+        let hour: u32 = cursor.map_or(from, |cursor| cursor.parse().expect("an hour"));
+        let next = if hour < to { format!("\"{:02}\"", hour + 1) } else { "null".to_owned() };
+        // A large page, whose next one may be prefetched.
+        let filler = " ".repeat(if request.raw.contains("pageSize=") { 40_000 } else { 0 });
+        Act::json(
+            200,
+            &format!(
+                r#"{{{filler}"series":[{{"siteId":"S","lineId":"L","machineId":"M","deviceId":"D",
+                "tagGuid":"T","points":[{{"timestamp":"2026-11-01T{hour:02}:00:00Z",
+                "value":{hour}}}]}}],"nextCursor":{next}}}"#
+            ),
+        )
+    })
+    .await
+}
+
+async fn bench(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static) -> Bench {
+    Bench::of(service(answer).await, |_| {})
+}
+
+/// Uses these replies while the flag is set.
+fn while_set(
+    flag: &Arc<std::sync::atomic::AtomicBool>,
+    answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
+) -> impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static {
+    let flag = Arc::clone(flag);
+    move |request| flag.load(Ordering::SeqCst).then(|| answer(request)).flatten()
+}
+
+fn points(table: &Table) -> usize {
+    table.merged.points.rows()
+}
 
 /// The scan in parts of an hour, with these settings.
 fn wide_with(client: &Client, settings: ReadSettings) -> Scan {
@@ -103,7 +175,7 @@ async fn at_most_the_given_number_of_chains_is_read() {
     let order: Vec<u32> = bench.server.other_requests().iter().map(|r| hours(r).0).collect();
     assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3]);
 
-    let bench = super::gather::bench(|_| Some(Act::hang())).await;
+    let bench = self::bench(|_| Some(Act::hang())).await;
     let three = ReadSettings { concurrency: Some(3), ..ReadSettings::default() };
     let collect = CollectOnce::new(wide_with(&bench.client, three));
     let reading = tokio::spawn(async move { collect.table().await.map(drop) });
@@ -424,4 +496,70 @@ async fn p12_a_bookmark_supplies_relative_bounds() {
     let exact = QueryInput { ..scan.query().input().clone() };
     let exact = ScanInput { query: exact, ..ScanInput::default() }.scan(&bench.client);
     exact.expect("a scan").resume(bookmark, None).expect("equal values");
+}
+
+#[tokio::test]
+async fn nonconsecutive_scans_keep_their_queries_and_incompatible_ones_are_not_merged() {
+    let bench = bench(|_| None).await;
+    let parts = scan(&bench.client).split(Cut::Parts(PARTS)).expect("parts");
+    let mut tables = Vec::new();
+    for part in [&parts[3], &parts[0]] {
+        tables.push(CollectOnce::new(part.clone()).table().await.expect("read"));
+    }
+    let joined = Table::concat(&tables).expect("one table").provenance;
+    assert_eq!(joined.query, *parts[3].query());
+    assert_eq!(joined.further, [parts[0].query().clone()]);
+    let minutes = scan_with(&bench.client, |input| input.interval_seconds = Some(60));
+    let minutes = CollectOnce::new(minutes).table().await.expect("read");
+    let error = Table::concat(&[Arc::clone(&tables[0]), minutes]).expect_err("two widths");
+    assert!(error.to_string().contains("different widths"), "{error}");
+    assert_eq!(Table::concat(&[]).expect_err("nothing").kind(), Kind::QueryError);
+}
+
+#[tokio::test]
+async fn parts_have_the_settings_of_their_scan_and_a_resumed_scan_cannot_be_split() {
+    let bench = bench(|_| None).await;
+    let pages = scan(&bench.client).pages().expect("a chain");
+    let first = next(&pages).await.expect("read").expect("a page");
+    let bookmark = first.bookmark.expect("more");
+    let settings = ReadSettings {
+        max_pages: Some(1),
+        deadline: Some(Duration::from_secs(9)),
+        keep_raw: true,
+        concurrency: None,
+    };
+    let plain = scan(&bench.client);
+    let decode =
+        DecodeSettings { extra_columns: vec!["q".to_owned()], ..plain.decode_settings().clone() };
+    let set = Scan::new(bench.client.clone(), plain.query().clone(), decode, settings);
+    for part in set.split(Cut::Parts(2)).expect("parts") {
+        let ReadSettings { max_pages, deadline, keep_raw, .. } = part.read_settings();
+        assert_eq!(
+            (*max_pages, *deadline, *keep_raw),
+            (Some(1), Some(Duration::from_secs(9)), true)
+        );
+        assert_eq!(part.decode_settings().extra_columns, ["q"]);
+        assert_eq!(part.decode_settings().start, part.query().start());
+    }
+    let refused = |scan: Scan| scan.split(Cut::Parts(1)).expect_err("refused").to_string();
+    assert!(refused(plain.resume(bookmark, None).expect("its own")).contains("bookmark"));
+    assert!(refused(scan_with(&bench.client, |input| input.start = None)).contains("start="));
+    assert!(refused(scan_with(&bench.client, |input| input.end = None)).contains("end="));
+    let no_interval = scan_with(&bench.client, |input| input.interval_seconds = None);
+    assert!(refused(no_interval).contains("interval="));
+    assert_eq!(bench.server.other_requests().len(), 1, "a split sends no request");
+}
+
+#[tokio::test]
+async fn b13_a_client_estimates_the_pages_of_a_query_that_it_has_read() {
+    let bench = bench(|_| None).await;
+    let scan = scan(&bench.client);
+    assert_eq!(bench.client.densities().pages(scan.query()), None);
+    CollectOnce::new(scan.clone()).table().await.expect("read");
+    assert_eq!(bench.client.densities().pages(scan.query()), Some(5));
+    let parts = scan.split(Cut::Parts(4)).expect("parts");
+    let pages = parts.iter().map(|part| bench.client.densities().pages(part.query()));
+    assert_eq!(pages.sum::<Option<u64>>(), Some(8), "an extra page for each part");
+    let other = scan_with(&bench.client, |input| input.page_size = Some(10));
+    assert_eq!(bench.client.densities().pages(other.query()), None);
 }

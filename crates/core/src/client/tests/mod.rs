@@ -4,7 +4,6 @@
 
 mod background_call;
 mod chains;
-mod gather;
 #[cfg(unix)]
 mod growth;
 mod limits;

@@ -8,14 +8,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
-use super::gather::finish;
 use super::reads::{body, next, page, scan};
 use super::*;
-use crate::client::collect::{CollectOnce, Partial, Step};
-use crate::client::gather::Gathering;
+use crate::client::collect::{CollectOnce, Step};
 use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
 use crate::client::table::Table;
+use crate::data::{Query, QueryInput};
 
 /// A page so large that the next one is requested before it is decoded.
 pub(super) fn large(body: &str) -> Act {
@@ -458,7 +457,7 @@ async fn the_body_of_a_prefetched_page_is_kept_for_the_caller_that_takes_it() {
 }
 
 #[tokio::test]
-async fn when_the_allowance_ends_a_gathering_still_reads_the_pages_in_flight() {
+async fn when_the_allowance_ends_the_pages_in_flight_are_kept() {
     thread_local! {
         static STARTED: Cell<u32> = const { Cell::new(0) };
         static ANOTHER: RefCell<Option<BoxFuture<'static, ()>>> = const { RefCell::new(None) };
@@ -482,8 +481,11 @@ async fn when_the_allowance_ends_a_gathering_still_reads_the_pages_in_flight() {
         settings.daily_allowance = Some(3);
     };
     let bench = Bench::with(vec![], script, set).await;
-    let collects =
-        [Arc::new(CollectOnce::new(scan(&bench))), Arc::new(CollectOnce::new(scan(&bench)))];
+    let lines = ["1", "2"].map(str::to_owned).to_vec();
+    let input = QueryInput { line: lines, ..scan(&bench).query().input().clone() };
+    let wide = scan(&bench).over(Query::new(input).expect("a query")).expect("a scan");
+    let collect = CollectOnce::new(wide);
+    let collects = collect.chains();
     let other = Arc::clone(&collects[1]);
     let mut another = async move { drop(other.step(Deadline::NEVER).await) }.boxed();
     while bench.server.other_requests().is_empty() {
@@ -492,11 +494,8 @@ async fn when_the_allowance_ends_a_gathering_still_reads_the_pages_in_flight() {
     }
     ANOTHER.set(Some(another));
 
-    let gathering = Gathering::new(&bench.client, collects.to_vec(), 2).expect("two scans");
-    let failure = finish(gathering).await.expect_err("three requests and no more");
+    let failure = collect.table().await.expect_err("three requests and no more");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(failure.index, 1, "while the first decodes its first page");
     assert_eq!(bench.server.other_requests().len(), 3);
-    let pages = |scan: &Partial| scan.table.as_ref().map(|table| table.merged.report.pages);
-    assert_eq!(failure.scans.iter().map(pages).collect::<Vec<_>>(), [Some(2), None]);
+    assert_eq!(failure.partial.map(|table| table.merged.report.pages), Some(2));
 }
