@@ -67,6 +67,7 @@ __all__ = [
     "_restore",
     "_sources",
     "_variable",
+    "check_shape",
     "zone_name",
 ]
 
