@@ -22,6 +22,7 @@ type Given<'py> = Option<Bound<'py, PyAny>>;
 impl PyClient {
     /// `bounds` is start, end and zone; `limits` is pages, deadline and concurrency.
     #[expect(clippy::too_many_arguments, reason = "each is a part of a scan")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn scan<'py>(
         slf: &Bound<'py, Self>,
         query: AskedQuery<'py>,

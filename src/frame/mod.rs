@@ -621,7 +621,7 @@ pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
 }
 
 /// The `siteline.Table` of a frame.
-pub(crate) fn table_object<'py>(py: Python<'py>, frame: Frame) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {
     py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 

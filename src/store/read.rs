@@ -78,6 +78,7 @@ impl StoreHandle {
 impl StoreHandle {
     /// The frame of `Store.read()`, or with `since` of `Store.changes()`.
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn frame<'py>(
         &self,
         py: Python<'py>,

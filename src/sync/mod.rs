@@ -352,6 +352,7 @@ impl PyClient {
     }
 
     /// The members of the plan of scans; a store estimates their pages.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn plan_scans<'py>(
         &self,
         py: Python<'py>,
