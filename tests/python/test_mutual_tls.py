@@ -326,7 +326,7 @@ def test_plain_http_is_refused(pem):
 
 
 def test_other_types_are_named(pem):
-    with pytest.raises(TypeError, match="certificate= is a path"):
+    with pytest.raises(TypeError, match="certificate= is text, a path"):
         siteline.MutualTls(7)
     with pytest.raises(TypeError, match=r"siteline\.MutualTls; this is"):
         siteline.Client("https://127.0.0.1:9", credential=pem)

@@ -112,7 +112,7 @@ def of_allowances(width):
         store = Pages([feed.name for feed in feeds(count)], now, 7)
         left = None if limit is None else max(limit - 50, 0)
         known = Allowance(50, limit, left, resets, 3, 1)
-        yield siteline.plots.allowance(known, store, days=days, width=width, now=now)
+        yield siteline.plots.allowance(known, [store], days=days, width=width, now=now)
         yield siteline.plots.allowance(known, width=width)
 
 
