@@ -254,55 +254,6 @@ def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(
         assert len(users[0].scan(**one_page).collect()) == 72
 
 
-@pytest.mark.sandbox(daily_allowance=3)
-def test_a_refusal_of_the_service_stops_all_clients(sandbox, agent, user):
-    one, other = user(), user()
-    with pytest.raises(siteline.errors.AllowanceExhausted):
-        one.scan(**HOURLY, page_size=50).collect()
-    requests = sandbox.stats.data_requests
-    for each in (one, other, user()):
-        with pytest.raises(siteline.errors.AllowanceExhausted):
-            each.scan(**SIX_HOURS).collect()
-    assert sandbox.stats.data_requests - requests <= 16, "pages that were granted before"
-    assert agent.state.allowance.left == 0
-
-
-def test_pages_are_lent_in_growing_batches_and_the_rest_is_given_back(sandbox, agent, user):
-    pages = {**HOURLY, "page_size": 20}
-    with user() as one:
-        stream = one.scan(**pages).pages()
-        lent = []
-        for _ in range(9):
-            next(stream)
-            lent.append(agent.state.allowance.used)
-        assert lent[0] <= 3
-        assert lent == sorted(lent)
-        assert max(lent) <= 9 + 16
-        assert len(list(stream)) > 3
-        # Leases of 1, 2, 4 and 8 pages: the agent is not asked for each page.
-        assert agent.state.leases <= 5
-        # What this client shows is exact: its own pages that are left are not used.
-        assert one.allowance.used == sandbox.stats.data_requests
-    state = agent.state
-    assert (state.lent, state.allowance.used) == (0, sandbox.stats.data_requests)
-
-
-def test_pages_that_nobody_used_for_five_minutes_are_not_used_later(sandbox, agent, user):
-    one = user()
-    for _page in one.scan(**{**SIX_HOURS, "page_size": 10}).pages():
-        if agent.state.lent > 1:
-            break
-    used, leases = sandbox.stats.data_requests, agent.state.leases
-    assert agent.state.lent > 1
-    sandbox.clock.advance("5m")
-    one.scan(**SIX_HOURS).collect()
-    assert agent.state.leases > leases
-    one.close()
-    # A page that was read ahead and not taken may be counted although it was never sent.
-    sent = sandbox.stats.data_requests
-    assert used < sent <= agent.state.allowance.used <= sent + 1
-
-
 def test_pages_that_were_lent_before_midnight_count_in_the_day_in_which_they_are_sent(
     sandbox, user, agent
 ):

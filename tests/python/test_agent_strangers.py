@@ -11,7 +11,6 @@ import pytest
 import siteline
 from kit import systems
 from kit.agents import ask
-from kit.interpreter import run_script
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="agents of this machine have a socket")
 
@@ -100,30 +99,3 @@ def test_a_user_who_is_allowed_is_served(client):
                 print(json.dumps(s.recv(12).decode()))
             """
             assert of_a_stranger(script, agent) == "HTTP/1.1 200"
-
-
-def test_without_descriptors_the_agent_goes_on_answering(tmp_path):
-    # In a process of its own: other tests leave connections that close at any time.
-    script = """
-        import os, resource, socket, sys
-        import siteline
-
-        head = ["GET /v1/state HTTP/1.1", "host: siteline-agent", "siteline-agent: 1", "", ""]
-        request = "\\r\\n".join(head).encode()
-        with siteline.Sandbox() as sandbox:
-            agent = siteline.Agent(sandbox.client(), listen=f"unix:{sys.argv[1]}/new/agent.sock")
-            with agent:
-                path = agent.address.split("#")[0].removeprefix("unix:")
-                sockets = [socket.socket(socket.AF_UNIX) for _ in range(41)]
-                highest = max(one.fileno() for one in sockets)
-                limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-                resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 11, limit))
-                for one in sockets:
-                    one.connect(path)
-                asking = sockets[-1]
-                asking.sendall(request)
-                asking.settimeout(60)
-                print(asking.recv(12).decode())
-                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    """
-    assert run_script(script, arguments=[tmp_path]) == "HTTP/1.1 200"

@@ -99,18 +99,6 @@ def test_another_credential_brings_its_own_audience(sandbox):
         client.discover()
 
 
-def test_a_key_in_a_vault_signs_through_a_callable(sandbox):
-    signed = []
-
-    def sign(data):
-        signed.append(data)
-        return signer_of(RSA)(data)
-
-    client_of(sandbox, signer=sign, public_jwk=JWK).discover()
-    [(_, form)] = token_requests(sandbox)
-    assert signed == [form["client_assertion"][0].rsplit(".", 1)[0].encode()]
-
-
 def test_a_signer_that_fails_or_signs_wrongly_is_an_error_and_nothing_is_sent(sandbox):
     def seal(data):
         raise ConnectionError("the vault is sealed")

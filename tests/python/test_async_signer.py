@@ -154,52 +154,6 @@ def test_when_the_first_call_is_cancelled_another_signs_again_on_its_own_loop(sa
     assert sandbox.stats.token_requests == 1
 
 
-def test_when_a_loop_ends_while_it_signs_another_call_does_the_exchange(sandbox):
-    vault = Vault(hangs=1)
-    credential = credential_of(sandbox, vault.sign)
-    outcome, waits = [], threading.Event()
-
-    async def second():
-        async with client_of(sandbox, credential) as client:
-            task = asyncio.create_task(client.scan(**DAY).collect())
-            await asyncio.sleep(0)
-            waits.set()
-            outcome.append(len(await task))
-
-    other = threading.Thread(target=asyncio.run, args=(second(),))
-
-    async def first(client):
-        task = asyncio.create_task(client.scan(**DAY).collect())
-        await wait_until_async(lambda: vault.calls)
-        other.start()
-        await wait_until_async(waits.is_set)
-        return task
-
-    client = client_of(sandbox, credential)
-    asyncio.run(first(client))
-    other.join(60)
-    assert outcome == [len(sandbox.expected(**DAY))]
-    assert len(vault.calls) == 2
-    assert sandbox.stats.token_requests == 1
-
-
-def test_a_cancelled_call_cancels_the_signer_on_its_loop_and_the_next_one_works(sandbox):
-    vault = Vault(hangs=2)
-
-    async def main():
-        async with client_of(sandbox, vault.sign) as client:
-            for calls in (1, 2):
-                task = asyncio.create_task(client.discover())
-                await wait_until_async(lambda: len(vault.calls) == calls)  # noqa: B023
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-            await wait_until_async(lambda: vault.cancelled == 2)
-            return await client.discover()
-
-    assert len(asyncio.run(main()))
-
-
 class Sealed(Exception):
     """An exception of the user's code."""
 

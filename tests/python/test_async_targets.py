@@ -6,7 +6,7 @@ import threading
 
 import pytest
 import siteline
-from kit.feeds import make_feed, stored_points, true_points
+from kit.feeds import make_feed, true_points
 from kit.memory_store import MemoryStore
 
 
@@ -44,24 +44,6 @@ def run_sync(sandbox, store, feed, **options):
             return await client.sync(feed, store, **options)
 
     return asyncio.run(main())
-
-
-def test_late_and_revised_data_leave_it_equal_to_a_siteline_store(sandbox, tmp_path):
-    feed, target = make_feed(page_size=700), AsyncMemoryStore()
-    assert isinstance(target, siteline.targets.AsyncStoreTarget)
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        for _ in range(3):
-            ours = run_sync(sandbox, store, feed)
-            theirs = run_sync(sandbox, target, feed)
-            assert theirs.complete
-            assert target.points() == stored_points(store, feed)
-            for one in ("inserted", "revised", "unchanged", "pages", "settled_through"):
-                assert getattr(theirs, one) == getattr(ours, one), one
-            sandbox.clock.advance("1d")
-    end = theirs.settled_through
-    known = {key: one for key, one in target.points().items() if key[5] < end}
-    assert known == true_points(sandbox, end)
-    assert theirs.revised > 0
 
 
 def test_its_methods_are_called_in_order_one_at_a_time_without_blocking_the_loop(sandbox):
@@ -254,20 +236,6 @@ def test_a_sync_that_waits_for_a_lock_can_be_cancelled_and_releases_its_other_lo
             return await client.sync(two, target)
 
     assert asyncio.run(main()).complete
-
-
-def test_a_lock_held_elsewhere_ends_the_sync_before_any_request(sandbox):
-    class Taken(Locked):
-        async def coroutine(self, feed):
-            if feed == "line-2":
-                raise siteline.errors.StoreBusy("held by another job")
-            return await super().coroutine(feed)
-
-    target = Taken("coroutine")
-    with pytest.raises(siteline.errors.StoreBusy, match="another job"):
-        run_sync(sandbox, target, [make_feed(), make_feed("line-1", line="L1")])
-    assert target.locks == ["+line-1", "-line-1"]
-    assert sandbox.stats.data_requests == 0
 
 
 @pytest.mark.parametrize(

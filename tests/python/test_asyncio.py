@@ -25,10 +25,6 @@ async def take_all(items, got):
         got.append(item)
 
 
-def key(record):
-    return tuple(record.values())
-
-
 @pytest.mark.parametrize("way", ["pages", "records"])
 def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(sandbox, way):
     async def read():
@@ -50,27 +46,6 @@ def test_an_iterator_that_was_cancelled_or_failed_continues_where_it_stopped(san
             return sum(map(size, got))
 
     assert asyncio.run(read()) == len(sandbox.expected(**HOURLY))
-
-
-@pytest.mark.parametrize("way", ["pages", "records"])
-def test_tasks_share_an_iterator_and_each_item_is_returned_once(sandbox, way):
-    async def count(items):
-        got = []
-        async for item in items:
-            got.append(item)
-            await asyncio.sleep(0)
-        return got
-
-    async def read():
-        async with sandbox.async_client() as client:
-            items = getattr(client.scan(**HOURLY, page_size=50), way)()
-            shares = await asyncio.gather(*(count(items) for _ in range(4)))
-        return [item for share in shares for item in share]
-
-    got = asyncio.run(read())
-    assert sum(map(size, got)) == len(sandbox.expected(**HOURLY))
-    if way == "records":
-        assert len({key(record) for record in got}) == len(got)
 
 
 def test_a_task_without_references_is_not_collected_while_it_waits(sandbox):
@@ -146,27 +121,6 @@ def test_log_handlers_run_on_the_callers_loop(sandbox):
     asyncio.run(main())
     assert {thread for _, thread in seen} == {threading.get_ident()}
     assert {name for name, _ in seen} == {"first", "second"}
-
-
-def test_results_for_the_loops_of_two_threads_go_each_to_their_own(sandbox):
-    answers = {}
-
-    async def ask(subject):
-        async with sandbox.async_client(http=siteline.types.Http(max_connections=32)) as client:
-            await client.discover()
-            scan = client.scan(**HOURLY, page_size=subject)
-            pages = await asyncio.gather(*(anext(scan.pages()) for _ in range(32)))
-            answers[subject] = {len(page) for page in pages}
-
-    def run(subject):
-        asyncio.run(asyncio.wait_for(ask(subject), 60))
-
-    threads = [threading.Thread(target=run, args=(subject,)) for subject in (3, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == {3: {3}, 5: {5}}
 
 
 @systems.FORK

@@ -279,15 +279,3 @@ def test_a_cancelled_task_keeps_the_pages(sandbox):
             return len(table), client.allowance.used - before
 
     assert asyncio.run(main()) == (72, 2)
-
-
-def test_callers_share_the_chains(client):
-    scan = client.scan(**LINES)
-    tables = []
-    threads = [threading.Thread(target=lambda: tables.append(scan.collect())) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(tables), len({id(table) for table in tables})) == (5, 1)
-    assert client.allowance.used == PAGES

@@ -285,29 +285,3 @@ def test_a_pull_to_stdout_needs_a_named_spool(sandbox):
     Path("out.csv").write_text(pull(sandbox, *words, "--resume", output="-").stdout)
     assert is_complete(sandbox)
     assert files() == ["out.csv"]
-
-
-@pytest.mark.parametrize("more", [[], ["--as-read"]])
-@systems.SIGNALS
-def test_a_closed_pipe_leaves_nothing(sandbox, more):
-    process = subprocess.Popen(
-        [*COMMAND, "pull", "-o", "-", *QUERY, *more],
-        env=environment(env_of(sandbox)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait(60) == 141
-    assert files() == []
-
-
-@systems.SIGNALS
-def test_sigterm_leaves_no_points(sandbox):
-    with hanging(sandbox, "-o", "-", *QUERY, after=4) as process:
-        assert len(files()) == 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == -signal.SIGTERM
-        assert process.stderr.read() == ""
-    assert files() == []

@@ -268,16 +268,3 @@ def test_a_missing_package_is_named(readings, monkeypatch):
     told = run_command("sandbox", "--data", readings, "--bucket", "5m", status=2).stderr
     assert "--data needs polars, pyarrow or pandas" in told
     assert "pip install 'siteline[polars]'" in told
-
-
-def test_a_build_without_the_sandbox_says_so():
-    script = """
-        import sys, siteline
-        siteline.__all__.remove("Sandbox")
-        from siteline.cli import main
-        sys.stderr = sys.stdout
-        print(main(["sandbox"]))
-    """
-    told = run_script(script).splitlines()
-    assert "This build of siteline has no sandbox" in told[0]
-    assert told[-1] == "2"

@@ -12,7 +12,6 @@ from kit import systems
 from kit.command import run_command, run_json
 from kit.feeds_file import write_feeds
 from kit.running import end, running
-from kit.waiting import wait_until
 from siteline.cli.feeds import read_feeds
 from siteline.cli.job import Job
 from siteline.cli.metrics import MetricsFile
@@ -113,36 +112,6 @@ def test_a_busy_feed_is_waited_for(sandbox, words):
         assert end(process)[0] == 0
     assert (busy["exit"], busy["error"]["type"]) == (75, "StoreBusy")
     assert (done["exit"], done["complete"]) == (0, True)
-
-
-def test_a_second_signal_ends_a_hanging_run(sandbox, words):
-    sandbox.fault(on="data", skip=2, times=99, hang=True)
-    with running("sync", *words, "--json", "--concurrency", "1", env=sandbox.env()) as process:
-        wait_until(lambda: sandbox.stats.data_requests == 3)
-
-        def ended():
-            process.send_signal(signal.SIGTERM)
-            return process.poll() is not None
-
-        wait_until(ended)
-        out, err = process.communicate()
-    line = json.loads(out)
-    assert (process.returncode, line["exit"], line["stopped"], err) == (0, 0, "SIGTERM", "")
-    assert line["next_at"] is None
-    sandbox.clear_faults()
-    # The next run reads only the pages that are missing.
-    whole = run_json("sync", words[0], words[1].with_name("other"), env=sandbox.env())
-    rest = run_json("sync", *words[:2], env=sandbox.env())
-    assert rest["complete"]
-    assert rest["pages"] == whole["pages"] - line["pages"] < whole["pages"]
-
-
-def test_a_closed_pipe_ends_it(sandbox, words):
-    with running("sync", *words, env=sandbox.env()) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.wait(timeout=60) == 141
-        assert process.stderr.read() == ""
 
 
 def service_of(job, metrics=None, stop=None, notifier=None):

@@ -130,17 +130,6 @@ def test_restore_replaces_a_killed_store(plant, killed, tmp_path):
     assert is_plant(killed, plant)
 
 
-@systems.SIGNALS
-def test_a_copy_put_by_hand_survives(plant, killed, tmp_path):
-    shutil.copyfile(plant, killed)
-    # A command that only reads leaves the log in place.
-    told = run_command("store", "check", killed, status=2).stderr
-    assert "belongs to another file" in told
-    assert is_plant(killed, plant)
-    assert [name for name in os.listdir(tmp_path) if "-other-wal-" in name]
-    run_command("store", "check", killed)
-
-
 @systems.LINUX
 def test_a_store_in_use_is_not_replaced(plant, tmp_path):
     path = tmp_path / "used.siteline"
@@ -185,41 +174,6 @@ def test_a_disturbed_read_is_repeated_twice(plant, busy, tries):
 
 
 # Sends Ctrl-C when a terminal would show the first line of progress.
-INTERRUPTED = """
-import os, signal, sys
-import siteline.progress
-from siteline.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
-siteline.progress._is_terminal = lambda stream: True
-siteline.progress._StoreLine.__call__ = lambda *_: os.kill(os.getpid(), signal.SIGINT)
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@systems.SIGNALS
-@pytest.mark.parametrize("action", ["check", "backup"])
-def test_ctrl_c_ends_with_130(shared_sandbox, tmp_path, action):
-    # Over four megabytes are copied in several steps.
-    large, copies = tmp_path / "large.siteline", tmp_path / "copies"
-    copies.mkdir()
-    feed = make_feed(start="2026-10-25T00:00Z", interval="1m", page_size=10_000)
-    with siteline.Store(large) as store:
-        shared_sandbox.client().sync(feed, store)
-    assert large.stat().st_size > 4 << 20
-    target = [copies / "copy.siteline"] if action == "backup" else []
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, "store", action, large, *target],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment(),
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "siteline: interrupted\n")
-    # Progress is reported once more when the copy is complete. It stays then.
-    for copy in copies.iterdir():
-        run_command("store", "check", copy)
-
-
 @systems.TERMINAL
 @pytest.mark.parametrize("more", [None, "--no-progress", "--json"])
 def test_progress_is_shown_on_a_terminal(plant, more):

@@ -70,12 +70,6 @@ def test_a_person_reads_the_report(sync):
     assert done.stderr == ""
 
 
-def test_status_3_the_service_refuses(sandbox, sync):
-    sandbox.revoke(sandbox.env()["SITELINE_SUBJECT"])
-    assert sync(status=3)["error"]["type"] == "AuthenticationError"
-    assert "refused" in sync(status=3, how=run_command).stderr
-
-
 def test_status_4_the_next_run_goes_on(sandbox, store_path, sync):
     sandbox.fault(on="data", skip=2, times=4, status=503)
     # A skip code is only for status 5.
@@ -85,11 +79,6 @@ def test_status_4_the_next_run_goes_on(sandbox, store_path, sync):
     rest = sync()
     assert rest["pages"] == sandbox.stats.data_requests - before
     assert rest["pages"] == sync(path=store_path.with_name("other"))["pages"] - 2
-
-
-def test_status_4_a_deadline_passes(sandbox, sync):
-    sandbox.fault(on="data", skip=1, times=99, status=503, retry_after=50)
-    assert sync("--deadline", "30s", status=4)["error"]["type"] == "DeadlineExceeded"
 
 
 def test_status_5_the_own_allowance_is_spent(sandbox, sync):
@@ -131,17 +120,6 @@ def test_status_6_enough_pages_were_read(sandbox, sync):
     assert (document["complete"], document["pages"], bool(document["tasks"])) == (False, 3, True)
     assert sandbox.stats.data_requests == 3
     assert sync("--max-pages", "99")["complete"] is True
-
-
-def test_status_7_reply_or_store_is_damaged(sandbox, store_path, sync):
-    sync("--until", "2026-11-18")
-    sandbox.fault(on="data", drop=["nextCursor"])
-    assert sync(status=7)["error"]["type"] == "ProtocolError"
-    whole = bytearray(store_path.read_bytes())
-    for at in range(4_096, len(whole), 64):
-        whole[at] ^= 0xFF
-    store_path.write_bytes(whole)
-    assert sync(status=7)["error"]["type"] == "StoreCorrupt"
 
 
 def test_status_75_another_run_holds_the_feed(sandbox, feeds, store_path, sync):

@@ -72,22 +72,6 @@ def test_a_token_may_lack_the_discovery_scope(sandbox):
     run_json("token", "--check", env=sandbox.env(), status=3)
 
 
-@pytest.mark.parametrize(
-    ("fault", "status", "kind"),
-    [
-        ({"status": 401, "error": "invalid_client"}, 3, "AuthenticationError"),
-        ({"unavailable": True, "times": 9}, 4, "ServiceUnavailable"),
-        ({"reset": True, "times": 9}, 4, "TransportError"),
-        ({"body": "{}"}, 7, "ProtocolError"),
-    ],
-)
-def test_a_refused_token_has_its_status(sandbox, fault, status, kind):
-    sandbox.fault(on="token", **fault)
-    document = run_json("token", "--check", env=sandbox.env(), status=status)
-    assert document["error"]["type"] == kind
-    assert sandbox.stats.discovery_requests == 0
-
-
 @pytest.mark.sandbox(mutual_tls="data")
 def test_a_certificate_may_need_no_token(sandbox, tmp_path):
     (tmp_path / "plant.pem").write_bytes(sandbox.certificate("plant-7"))

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 import pytest
 import siteline
-from kit.keys import private_key
 from kit.ranges import NOW
 from kit.tls_service import Relay
 
@@ -105,33 +104,6 @@ def test_m5_a_certificate_that_was_refused_is_used_no_more_when_it_is_replaced(p
     put(sandbox.certificate("plant-7"))
     # The refusal was of another certificate: nothing of it is remembered.
     assert client.discover()["subject"] == "plant-7"
-
-
-def test_m5_k8_a_new_key_that_others_can_read_is_warned_of(platform, put, caplog):
-    sandbox, _, connect = platform("data")
-    client = connect(put(sandbox.certificate("plant-7")))
-    client.discover()
-    put(sandbox.certificate("plant-7"), mode=0o644)
-    client.discover()
-    client.discover()
-    warned = [record for record in caplog.records if "Other users can read" in record.message]
-    assert len(warned) == 1
-
-
-def test_m4_a_bound_token_is_not_taken_over_by_a_credential(platform):
-    sandbox, _, connect = platform("token")
-    plant = siteline.MutualTls(sandbox.certificate("plant-7"), client_id="plant-7")
-    client = connect(plant)
-    client.discover()
-    key = private_key()
-    client.replace_credential(siteline.Credential(client.subject, key))
-    before = sandbox.stats.discovery_requests
-    with pytest.raises(siteline.errors.AuthenticationError, match="there is none"):
-        client.discover()
-    assert sandbox.stats.discovery_requests == before
-    client.replace_credential(plant)
-    assert client.discover()["subject"] == "plant-7"
-    assert sandbox.stats.tokens_issued == 1
 
 
 @MODES

@@ -38,14 +38,6 @@ def test_records_after_collect_cost_no_request(client, asked):
     assert client.allowance.used == 6
 
 
-def test_pages_are_a_new_chain_after_collect(client, asked):
-    scan = client.scan(**PAGES)
-    scan.collect()
-    asked()
-    assert sum(map(len, scan.pages())) == 288
-    assert asked() == 6
-
-
 def test_asyncio_gives_collected_records_from_memory(sandbox, asked):
     async def read():
         async with sandbox.async_client() as client:

@@ -4,15 +4,13 @@ import base64
 import logging
 import os
 import shutil
-import ssl
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 import siteline
-from kit.tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
+from kit.tls_service import HOST, Proxy, TlsRelay, unused_port
 
 pytestmark = pytest.mark.sandbox(now=None)
 
@@ -67,64 +65,6 @@ def test_an_unknown_authority_is_a_tls_error_with_a_hint(service):
         assert way in caught.value.hint
     assert len(caught.value.attempts) <= 1
     assert service.connections == 1
-    assert service.tenant.requests("token") == 0
-
-
-def mutual(authority):
-    """A server that requires a client certificate."""
-    authority.context.verify_mode = ssl.CERT_REQUIRED
-    authority.context.load_verify_locations(authority.file)
-    authority.context.maximum_version = ssl.TLSVersion.TLSv1_2
-
-
-def outdated(authority):
-    """A server that offers TLS 1.1 at most."""
-    authority.context.set_ciphers("ALL:@SECLEVEL=0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        authority.context.minimum_version = ssl.TLSVersion.TLSv1
-        authority.context.maximum_version = ssl.TLSVersion.TLSv1_1
-
-
-@pytest.mark.parametrize(
-    ("made", "change", "what", "hint"),
-    [
-        ({"days": (-9, -2)}, None, "has expired: on 20", "must renew it"),
-        ({"days": (2, 9)}, None, "not valid yet: from 20", "this machine's clock"),
-        ({"names": ("other.test",)}, None, "another host name: .*other.test", "base_url="),
-        ({}, mutual, "requires a client certificate", "siteline.MutualTls"),
-        ({}, outdated, "no version of TLS", "must offer one"),
-    ],
-    ids=["expired", "early", "name", "mutual", "outdated"],
-)
-def test_what_is_wrong_in_a_handshake_is_said_and_ca_bundle_only_where_it_helps(
-    service, tmp_path, made, change, what, hint
-):
-    other = Authority(tmp_path / "other", **made)
-    if change:
-        change(other)
-    port = int(service.tenant.base_url.rsplit(":", 1)[1])
-    with TlsRelay(other, port) as relay:
-        client = client_of(service, f"https://127.0.0.1:{relay.port}", ca_bundle=other.file)
-        kind = siteline.errors.AuthenticationError if change is mutual else siteline.errors.TlsError
-        with pytest.raises(kind, match=what) as caught:
-            client.discover()
-    assert hint in caught.value.hint
-    assert "ca_bundle" not in str(caught.value)
-    assert f"127.0.0.1:{relay.port}" in str(caught.value)
-    assert relay.connections == 1
-    assert len(caught.value.attempts) <= 1
-    assert service.tenant.requests("token") == 0
-
-
-def test_plain_http_to_a_tls_port_is_said_after_one_attempt(service):
-    with pytest.raises(
-        siteline.errors.TlsError, match="speaks TLS, and plain HTTP was sent"
-    ) as caught:
-        client_of(service, f"http://127.0.0.1:{service.port}").discover()
-    assert "https://" in caught.value.hint
-    assert len(caught.value.attempts) <= 1
-    assert service.connections == 2, "the request, and one connection that asks"
     assert service.tenant.requests("token") == 0
 
 
@@ -231,20 +171,6 @@ def test_the_proxy_of_the_environment_is_used(service, authority, variable):
         assert f"Basic {basic}" in proxy.heads[0]
 
 
-def test_no_proxy_names_the_hosts_that_are_reached_directly(service, authority):
-    url = f"https://{SELF}:{service.port}"
-    with Proxy(service.port) as proxy:
-        variables = {
-            "HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}",
-            "SSL_CERT_FILE": authority.file,
-        }
-        assert with_variables(service, url, **variables) == WORKS
-        used = len(proxy.heads)
-        assert used
-        assert with_variables(service, url, NO_PROXY=f"example.org,{SELF}", **variables) == WORKS
-        assert len(proxy.heads) == used
-
-
 def test_loopback_never_goes_through_a_proxy(service, authority):
     dead = f"http://127.0.0.1:{unused_port()}"
     variables = {"HTTPS_PROXY": dead, "HTTP_PROXY": dead, "ALL_PROXY": dead}
@@ -291,12 +217,3 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
     printed = [str(error), repr(error), repr(vars(error)), repr(client), *caplog.messages]
     for secret in (PASSWORD, base64.b64encode(f"user:{PASSWORD}".encode()).decode()):
         assert secret not in "\n".join(printed)
-
-
-@pytest.mark.parametrize(
-    "proxy", ["", f"http://u:{PASSWORD}@:::", f"socks5://u:{PASSWORD}@h.test:1"]
-)
-def test_an_invalid_proxy_is_a_config_error_without_its_value(service, proxy):
-    with pytest.raises(siteline.errors.ConfigError, match="proxy") as caught:
-        client_of(service, f"https://{HOST}", proxy=proxy)
-    assert PASSWORD not in str(caught.value)

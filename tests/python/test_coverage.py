@@ -119,14 +119,3 @@ def test_read_and_empty_is_not_the_same_as_never_read(sandbox, tmp_path):
         assert coverage[-1].empty is None
         assert coverage[-1].state == "unread"
         assert "▁" in repr(coverage)
-
-
-def test_the_default_time_is_that_of_this_machine_or_of_the_newest_read(tmp_path):
-    with (
-        siteline.Sandbox(now="2090-01-03T00:00:00Z") as sandbox,
-        siteline.Store(tmp_path / "s.siteline") as store,
-    ):
-        feed = make_feed(start="2090-01-01T00:00Z")
-        sandbox.client().sync(feed, store)
-        assert store.coverage(feed).now >= datetime(2090, 1, 3, tzinfo=UTC)
-        assert store.coverage(feed).read_through == datetime(2090, 1, 2, 23, 55, tzinfo=UTC)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import multiprocessing
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import duckdb
@@ -18,7 +17,6 @@ from kit.threads import run_in_threads
 from kit.waiting import wait_until
 
 LINE = {"site": "S1", "line": "L2", "interval": "5m"}
-LINES = ("L1", "L2")
 OWN = "data site=S1 line=L2 interval=5m"
 
 
@@ -174,37 +172,6 @@ def test_what_needs_a_chain_of_its_own_is_refused(client, store):
         with pytest.raises(siteline.errors.QueryError, match=what):
             use()
     assert client.allowance.used == 1
-
-
-def test_a_plan_knows_what_is_settled(client, store, read):
-    read("2026-11-10", "2026-11-12")
-    ask = {**LINE, "start": "2026-11-10", "store": store}
-    free = client.plan(client.scan(**ask, end="2026-11-12"))
-    assert (free.pages, len(free.tasks)) == (0, 1)
-    plan = client.plan(client.scan(**ask, end="2026-11-14"))
-    assert [(task.feed, task.start.day, task.end.day) for task in plan.tasks] == [(OWN, 12, 14)]
-    table = client.scan(**ask, end="2026-11-14").collect()
-    assert plan.pages == table.report.pages
-
-
-def test_scans_of_several_lines_share_a_store(sandbox, client, store):
-    ask = {**LINE, "start": "2026-11-10", "end": "2026-11-12"}
-
-    def read():
-        scans = [client.scan(**ask | {"line": one}, store=store) for one in LINES]
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(siteline.Scan.collect, scans))
-
-    first = read()
-    spent = client.allowance.used
-    again = read()
-    assert client.allowance.used == spent
-    for line, one, other in zip(LINES, first, again, strict=True):
-        assert (
-            rows_by_key(one)
-            == rows_by_key(other)
-            == truth(sandbox, ask["start"], ask["end"], line=line)
-        )
 
 
 def test_reads_at_once_of_one_feed_wait_for_each_other(sandbox, client, store):

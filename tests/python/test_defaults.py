@@ -1,7 +1,6 @@
 """The defaults that help() shows, and what tries=, deadline= and the timeouts apply to."""
 
 import asyncio
-import dataclasses
 import inspect
 import pickle
 import re
@@ -11,21 +10,9 @@ from datetime import timedelta
 
 import pytest
 import siteline
-from kit.grouped import grouped
 from kit.ranges import SIX_HOURS
 
 URL = "https://customer.example.com"
-HTTP = {
-    "tries": 4,
-    "connect_timeout": "5s",
-    "response_timeout": "30s",
-    "idle_timeout": "15s",
-    "max_connections": 64,
-    "max_retry_after": "1m",
-    "max_body_bytes": 64 * 1024 * 1024,
-    "application": None,
-    "allow_http": False,
-}
 
 
 def documented(method):
@@ -42,13 +29,6 @@ def test_every_parameter_of_a_client_is_documented(client, key):
     given = dict.fromkeys(parameters)
     given |= {"base_url": URL, "credential": siteline.Credential("subject", key)}
     assert client(**given).base_url == URL
-
-
-def test_the_defaults_of_http_are_those_of_a_client(sandbox):
-    assert {one.name: one.default for one in dataclasses.fields(siteline.types.Http)} == HTTP
-    settings = sandbox.client()._handle.settings()
-    http = siteline.types.Http(**HTTP)
-    assert sandbox.client(http=http)._handle.settings()["given"] == settings["given"]
 
 
 def test_the_methods_of_both_clients_have_the_same_signatures():
@@ -81,14 +61,6 @@ def test_tries_apply_to_the_token_and_the_error_names_the_port(key, tries):
     assert [one.outcome for one in caught.value.attempts] == ["not connected"] * tries
 
 
-@pytest.mark.parametrize(("options", "attempts"), [({}, 4), ({"tries": 1}, 1)])
-def test_a_token_has_as_many_attempts_as_tries(sandbox, options, attempts):
-    sandbox.fault(on="token", status=503, times=9)
-    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        sandbox.client(**grouped(options)).discover()
-    assert len(caught.value.attempts) == sandbox.stats.token_requests == attempts
-
-
 def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     sandbox.fault(on="token", hang=True, times=2)
     with pytest.raises(siteline.errors.TransportTimeout) as caught:
@@ -106,22 +78,21 @@ def test_timeouts_deadlines_and_pauses_apply_to_the_token(sandbox):
     assert limited.value.retry_at - sandbox.clock.now() == timedelta(seconds=50)
 
 
-def test_the_hint_of_a_refused_assertion_is_a_list_shown_once(sandbox):
+def test_the_hint_of_a_refused_assertion_is_shown_once(sandbox):
     client = sandbox.client()
     sandbox.revoke(client.subject)
     with pytest.raises(siteline.errors.AuthenticationError) as caught:
         client.discover()
     refused = caught.value
     assert refused.code == "invalid_client"
-    causes = refused.hint.splitlines()[1:]
-    beginnings = ["- kid ", "- aud ", "- sub ", "- the service's clock ", "- the integration "]
-    assert [line.startswith(begin) for line, begin in zip(causes, beginnings, strict=True)]
+    causes = ("compare kid ", "aud http", f"sub {client.subject}", "clock is ", "not be approved")
+    assert [cause for cause in causes if cause not in refused.hint] == []
     assert str(refused) == f"{refused.message}\n{refused.hint}"
     assert "kid" not in repr(refused)
     assert str(pickle.loads(pickle.dumps(refused))) == str(refused)
 
     def count(error):
-        return "".join(traceback.format_exception(error)).count("- kid ")
+        return "".join(traceback.format_exception(error)).count("compare kid ")
 
     with pytest.raises(RuntimeError) as chained:
         raise RuntimeError("the nightly job failed") from refused

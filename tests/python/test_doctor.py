@@ -55,17 +55,6 @@ def test_no_request_is_repeated(sandbox, on):
         assert max(new) == 1
 
 
-def test_a_pause_is_not_waited_out(sandbox):
-    sandbox.fault(on="token", status=429, retry_after=40)
-    client = sandbox.client()
-    first = siteline.doctor(client)
-    assert (first.first_fail.id, first.first_fail.error) == ("token", "RateLimited")
-    before = sandbox.clock.now()
-    assert siteline.doctor(client).first_fail.error == "RateLimited"
-    assert sandbox.clock.now() == before
-    assert sent(sandbox) == [1, 0, 0]
-
-
 def test_the_client_is_left_unchanged(sandbox):
     machine = sandbox.clock.machine(sandbox.clock.now() + timedelta(minutes=10))
     client = sandbox.client(clock=machine)

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 import siteline
-from kit.doctor import diagnosed, profile
+from kit.doctor import diagnosed
 from kit.feeds import make_feed
 from kit.keys import other_private_key
 
@@ -49,21 +49,6 @@ def test_a_wrong_key_is_found(sandbox, enrolled, other_key, key, tmp_path):
     assert checks["tcp"]["status"] == "ok"
     assert sandbox.stats.token_requests == 1
     assert "which is enrolled" in diagnosed(*arguments, env=enrolled)["key"]["seen"]
-
-
-def test_a_wrong_kid_is_a_wrong_key(sandbox, enrolled, key_file, tmp_path):
-    members = {
-        "base_url": sandbox.base_url,
-        "subject": enrolled["SITELINE_SUBJECT"],
-        "private_key_file": str(key_file),
-        "kid": other_private_key().thumbprint,
-    }
-    checks = diagnosed(env=profile(tmp_path, **members), status=2, first="key")
-    assert checks["key"]["error"] == "CredentialError"
-    assert enrolled["SITELINE_SUBJECT"] in checks["settings"]["seen"]
-    # The checks that do not need the key run.
-    assert [checks[one]["status"] for one in ("settings", "ledger", "name", "tcp")] == ["ok"] * 4
-    assert sandbox.stats.token_requests == 0
 
 
 def test_a_wrong_audience_explains_the_refusal(enrolled):

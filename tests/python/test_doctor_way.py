@@ -1,9 +1,7 @@
 """`siteline doctor` finds faults of the connection: name, proxy, TLS."""
 
 import os
-import ssl
 import subprocess
-import warnings
 
 import pytest
 import siteline
@@ -81,22 +79,6 @@ def test_untrusted_and_unreadable_authorities_are_named(settings, service, tmp_p
     assert "SSL_CERT_FILE" in checks["tls"]["seen"]
     assert checks["tcp"]["status"] == "skipped"
     assert service.connections == before
-
-
-def test_an_old_version_of_tls_is_named(settings, authority, tmp_path):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(authority.chain)
-    context.set_ciphers("ALL:@SECLEVEL=0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        context.minimum_version = ssl.TLSVersion.TLSv1
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
-    outdated = Authority(tmp_path / "old")
-    outdated.context = context
-    with TlsRelay(outdated, unused_port()) as relay:
-        env = settings(base_url=f"https://127.0.0.1:{relay.port}")
-        checks = diagnosed(env=env, status=2, first="tls")
-    assert "no version of TLS" in checks["tls"]["seen"]
 
 
 def test_an_unused_port_is_named(settings):

@@ -63,23 +63,3 @@ def test_a_pickle_keeps_the_class_without_a_warning():
     assert type(again) is Plant
     assert again == feed
     assert (again.audit_pages, again.interval) == (2, timedelta(hours=1))
-
-
-@pytest.mark.parametrize(
-    ("keywords", "instead"),
-    [
-        ({"since": START}, "write start="),
-        ({"start": START, "freq": "1h"}, "write interval="),
-        ({"start": START, "sites": "S1"}, "write site="),
-        ({"start": START, "end": START}, "it takes name, start"),
-        ({}, "start"),
-    ],
-)
-def test_a_wrong_keyword_names_the_right_one(keywords, instead):
-    with pytest.raises(TypeError, match=instead):
-        siteline.Feed("line-2", **keywords)
-
-
-def test_all_but_the_name_are_keywords():
-    with pytest.raises(TypeError, match="takes 1 arguments by position"):
-        siteline.Feed("line-2", START)

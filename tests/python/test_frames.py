@@ -54,12 +54,6 @@ def test_pandas_dtypes_are_the_same_for_a_full_and_for_an_empty_result(scan, emp
     assert len(scan.to_pandas()) > 0
 
 
-def test_writing_to_a_frame_does_not_change_the_scan(scan):
-    first = scan.to_pandas()
-    first.loc[:, "value"] = 0.0
-    assert (scan.to_pandas()["value"] != 0.0).any()
-
-
 def test_polars_and_arrow_have_strings_and_utc_microseconds(scan, empty):
     for frame in (scan.to_polars(), empty.to_polars()):
         assert frame.schema["site_id"] == pl.String

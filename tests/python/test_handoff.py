@@ -129,22 +129,6 @@ def test_numbers_and_times_are_shared_without_a_copy(table):
     assert arrow.buffers()[1].address == one["value"].to_numpy().ctypes.data
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(not SHARES, reason="pandas 2 gets copies anyway")
-def test_if_the_internals_of_pandas_change_frames_get_a_copy(table, monkeypatch):
-    from siteline import _zero_copy
-
-    expected = table.to_pandas()
-    monkeypatch.setattr(_zero_copy, "_known", [])
-    monkeypatch.setattr(_zero_copy, "share", lambda frame: 1 / 0)
-    frame = table.to_pandas()
-    assert _zero_copy._known == [False]
-    pd.testing.assert_frame_equal(frame, expected)
-    assert not np.shares_memory(frame["value"].to_numpy(), expected["value"].to_numpy())
-    frame["value"].array[0] = 1e9
-    pd.testing.assert_frame_equal(table.to_pandas(), expected)
-
-
 def test_records_are_independent_dicts_and_tuples(table):
     one, two = table.records(), table.records()
     first = next(one)

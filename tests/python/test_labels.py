@@ -1,10 +1,7 @@
 """``labels=``: names of series in a column of their own, or as names of columns."""
 
-import asyncio
-
 import pytest
 import siteline
-from siteline import SitelineWarning
 from siteline.errors import QueryError
 
 pd = pytest.importorskip("pandas")
@@ -161,39 +158,3 @@ def test_unknown_labels_are_refused_before_anything_is_sent(sandbox, client, tab
         with pytest.raises(QueryError, match=r"labels=.* is unknown"):
             table.to_pandas(labels=labels)
     assert sandbox.stats.data_requests == before
-
-
-def test_a_read_asks_discovery_once_for_names(sandbox):
-    client = sandbox.client()
-    before = sandbox.stats.discovery_requests
-    for _ in range(2):
-        table = client.scan(site="S1", labels="machine", **RANGE).collect()
-        assert "M1 / D11 / speed [1/min]" in set(table.to_pandas()["label"])
-    assert sandbox.stats.discovery_requests == before + 1
-
-
-def test_a_refused_discovery_is_a_warning(sandbox):
-    client = sandbox.client()
-    before = sandbox.stats.discovery_requests
-    sandbox.fault(on="discovery", status=403, times=1)
-    scan = client.scan(site="S1", labels="machine", **RANGE)
-    with pytest.warns(SitelineWarning, match="Discovery was refused, so labels are ids"):
-        table = scan.collect()
-    assert table.report.labels == "ids"
-    reason = "discovery was refused: the access token does not allow this (status 403)"
-    assert table.report.names == table.pivot().report.names == reason
-    frame = table.to_pandas()
-    assert labels_of(frame) == {ids: " / ".join(ids) for ids in labels_of(frame)}
-    client.scan(site="S1", labels="machine", **RANGE).collect()
-    assert sandbox.stats.discovery_requests == before + 1, "it is not asked again"
-
-
-def test_an_async_scan_asks_for_names_too(sandbox, expected):
-    async def main():
-        async with sandbox.async_client() as client:
-            scan = client.scan(site="S1", labels="machine", **RANGE)
-            return await scan.to_pandas(), await scan.to_polars()
-
-    pandas, polars = asyncio.run(main())
-    assert labels_of(pandas) == expected
-    assert polars["label"].cast(pl.String).to_list() == pandas["label"].tolist()

@@ -3,17 +3,15 @@
 import copy
 import pickle
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-import pandas as pd
 import pytest
 import siteline
-from kit.feeds import make_feed, stored_points, true_points
+from kit.feeds import make_feed
 from kit.markup import drawn
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 H, D = 3_600, 86_400
-START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def part(count=0, late=0, quantiles=None, looked=None):
@@ -107,64 +105,3 @@ def test_it_prints_a_table():
     text = str(lateness_of(part(50, 1, [60, 60, H, H, H, D], D), part(20, 0, 2 * H, D)))
     assert re.search(r"points +50 +1 +1 min +1 min +1 h +1 h +1 d", text)
     assert re.search(r"revisions +20 +0 +2 h", text)
-
-
-def late_plant(sandbox, days, delay):
-    """Buckets of five minutes, every 48th of them late by `delay`."""
-    times = pd.date_range(START, periods=days * 288, freq="5min", tz="UTC")
-    came = [
-        time + timedelta(minutes=5) + (delay if number % 48 == 7 else timedelta(0))
-        for number, time in enumerate(times)
-    ]
-    values = {"value": 1.0, "minimum": 0.0, "maximum": 2.0, "sample_count": 3}
-    frame = pd.DataFrame({"timestamp": times, "available_at": came, **values})
-    sandbox.load(frame, bucket="5m", line="L2")
-
-
-def late_feed(**options):
-    return make_feed(**{"start": START, "page_size": 500, **options})
-
-
-@pytest.mark.sandbox(now=START)
-def test_audits_find_what_comes_after_the_lateness_and_its_window_is_read_again(
-    client, sandbox, store, caplog
-):
-    late_plant(sandbox, 22, 3 * DAY)
-    # An audit of one page reads a part of a day only.
-    feed, late = late_feed(audit_pages=4, page_size=100), 0
-    for _ in range(20):
-        sandbox.clock.advance("1d")
-        report = client.sync(feed, store)
-        assert report.complete
-        late += report["line-2"].late
-    lateness = store.lateness(feed)
-    assert lateness.points.late >= late > 0
-    said = "came or changed after the lateness of 1d: their window is read again"
-    assert any(said in one.getMessage() and one.feed == "line-2" for one in caplog.records)
-    assert "came or changed after it" in lateness.verdict
-    assert lateness.suggested in (4 * DAY, 5 * DAY)
-    assert lateness.looked > 5 * DAY
-    # A target that keeps no log of its pages knows nearly as much.
-    of_audits = siteline.types.Lateness.from_state(store.state("line-2"))
-    assert of_audits.suggested in (3 * DAY, 4 * DAY, 5 * DAY)
-    assert lateness.points.late >= of_audits.points.late > 0
-    assert (of_audits.feed, of_audits.settled) == (lateness.feed, lateness.settled)
-    with pytest.raises(siteline.errors.StoreCorrupt):
-        siteline.types.Lateness.from_state(b"something else")
-    # Windows in which something was found have been read again as a whole.
-    days = [START + number * DAY for number in range(14)]
-    whole = [
-        stored_points(store, feed, day, day + DAY) == true_points(sandbox, day + DAY, start=day)
-        for day in days
-    ]
-    assert sum(whole) >= 10, "an audit of a part of a day mends that day"
-
-
-def test_audit_pages_may_be_changed(client, store):
-    client.sync(make_feed(), store)
-    with pytest.raises(siteline.errors.FeedChanged, match="audit_pages was none, is 4"):
-        client.sync(make_feed(audit_pages=4), store)
-    store.redefine(make_feed(audit_pages=4))
-    assert client.sync(make_feed(audit_pages=4), store).complete
-    assert store.feeds["line-2"].audit_pages == 4
-    assert pickle.loads(pickle.dumps(make_feed(audit_pages=4))).audit_pages == 4

@@ -151,19 +151,6 @@ def ask(client):
 
 
 @systems.XDG
-def test_otherwise_all_clients_of_an_integration_share_the_default_file(away):
-    client = away()
-    assert client.allowance.token_requests == 0
-    assert state_files() == [], "the file is made at the first request"
-    ask(client)
-    (file,) = state_files()
-    made = client.allowance.token_requests
-    assert made >= 1
-    assert away().allowance.token_requests == made
-    assert file.stat().st_mode & 0o077 == 0 or file.parent.stat().st_mode & 0o077 == 0
-
-
-@systems.XDG
 def test_an_allowance_that_no_file_can_keep_is_an_error_unless_memory_is_named(away, tmp_path):
     (tmp_path / "state").write_text("in the way")
     with pytest.raises(

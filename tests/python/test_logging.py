@@ -13,7 +13,6 @@ import siteline
 from kit.ranges import DAY
 from kit.reading import SIZE, count_points
 from kit.threads import run_in_threads
-from kit.waiting import wait_until
 
 
 def logged(caplog, name):
@@ -136,79 +135,6 @@ def test_the_records_of_a_page_are_emitted_with_it_and_in_order(sandbox, handled
     assert taken == len(sandbox.expected(**DAY))
     replies = [text for text, _ in handled if "data: 200" in text]
     assert len(replies) == logged_pages(handled)[-1] == -(-taken // 50)
-
-
-@pytest.mark.parametrize(("way", "door"), [("pages", "sync"), ("records", "async")])
-def test_a_retry_of_a_page_read_ahead_is_logged_while_a_call_waits_for_it(sandbox, door, way):
-    client = sandbox.client()
-    sandbox.fault(on="data", nth=3, status=503)
-    sandbox.fault(on="data", nth=4, hang=True)
-    received = threading.Event()
-
-    class Recording(logging.Handler):
-        def emit(self, record):
-            if record.getMessage().startswith("try 1 of 4 ended with "):
-                received.set()
-
-    def wait(items):
-        with pytest.raises(siteline.errors.ClosedError):
-            next(items)
-
-    async def await_it(client):
-        items = getattr(client.scan(**DAY, page_size=SIZE), way)()
-        for _ in range(2 if way == "pages" else 2 * SIZE):
-            await anext(items)
-        begun()
-        with pytest.raises(siteline.errors.ClosedError):
-            await anext(items)
-
-    def begun():
-        wait_until(lambda: sandbox.stats.data_requests >= 4)
-        assert not received.is_set(), "that page was not requested yet"
-
-    with listening(Recording()):
-        if door == "sync":
-            items = getattr(client.scan(**DAY, page_size=SIZE), way)()
-            for _ in range(2 if way == "pages" else 2 * SIZE):
-                next(items)
-            begun()
-            thread = threading.Thread(target=wait, args=(items,))
-        else:
-            over = siteline.AsyncClient._over(client._handle)
-            thread = threading.Thread(target=lambda: asyncio.run(await_it(over)))
-        thread.start()
-        try:
-            assert received.wait(60), "the retry is logged while the next attempt hangs"
-        finally:
-            client.close()
-            thread.join(60)
-
-
-@pytest.mark.parametrize(("way", "door"), [("pages", "async"), ("records", "sync")])
-def test_an_exception_of_a_handler_loses_no_page(sandbox, door, way):
-    class Raising(logging.Handler):
-        def emit(self, record):
-            if record.getMessage().startswith("page "):
-                raise LookupError(record.getMessage())
-
-    async def read():
-        client = sandbox.client()
-        got, raised, over = 0, 0, siteline.AsyncClient._over(client._handle)
-        items = getattr((client if door == "sync" else over).scan(**DAY, page_size=SIZE), way)()
-        while True:
-            try:
-                item = next(items, None) if door == "sync" else await anext(items, None)
-            except LookupError:
-                raised += 1
-                continue
-            if item is None:
-                return got, raised
-            got += count_points(item)
-
-    with listening(Raising()):
-        got, raised = asyncio.run(read())
-    assert got == len(sandbox.expected(**DAY))
-    assert raised == -(-got // SIZE)
 
 
 def test_loggers_are_looked_up_once(sandbox, handled, monkeypatch):

@@ -19,17 +19,6 @@ def test_a_day_read_in_pages_equals_the_truth(sandbox):
     pd.testing.assert_frame_equal(frame, truth.to_pandas(), check_exact=True)
 
 
-def test_series_on_many_pages_are_one_series_each(sandbox):
-    client = sandbox.client()
-    scan = client.scan(site="S1", line="L1", start=START, end=END, interval="1m", page_size=97)
-    pages = list(scan.pages())
-    assert len(pages) > 20
-    report = scan.collect().report
-    identities = {row[:5] for row in scan.collect().records(named=True)}
-    assert report.series == len(identities)
-    assert report.points == sum(len(page) for page in pages)
-
-
 def test_parameters_that_are_not_set_are_not_sent():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
         client = sandbox.client()
@@ -41,13 +30,6 @@ def test_parameters_that_are_not_set_are_not_sent():
         )
         assert "pageSize" not in path
         assert "siteId" not in path
-
-
-def test_from_env_runs_unmodified_code_against_the_sandbox(sandbox, monkeypatch):
-    for name, value in sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    client = siteline.Client(clock=sandbox.clock)
-    assert len(client.scan(site="S1", start=START, end=END, interval="1h").to_pandas()) > 0
 
 
 def test_the_user_agent_names_siteline_and_the_application():

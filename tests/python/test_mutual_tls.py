@@ -14,7 +14,6 @@ from contextlib import ExitStack
 
 import pytest
 import siteline
-from cryptography.hazmat.primitives.serialization.pkcs12 import PBES
 from kit.certificates import Issuer
 from kit.platform_service import Platform, Terminator
 from kit.tls_service import Server
@@ -83,61 +82,6 @@ def test_with_a_client_id_it_authenticates_the_token_request(start, pem):
         }
     ]
     assert len({token for _, _, token, _ in service.requests[1:]}) == 1
-
-
-def test_m6_every_form_of_a_certificate_and_its_key_works(start, issuer, tmp_path):
-    service = start()
-    above = Issuer("intermediate", above=issuer)
-    plain, deep = issuer.issue(), above.issue()
-    rsa, edwards = issuer.issue(kind="rsa"), issuer.issue(kind="ed25519")
-    chain_last = deep.key_pem() + deep.chain_pem + deep.pem
-    files = {"certificate.pem": deep.pem + deep.chain_pem, "key.pem": deep.key_pem(SECRET)}
-    files |= {"plant.p12": deep.p12(SECRET), "both.pem": plain.both.replace(b"\n", b"\r\n")}
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-        (tmp_path / name).chmod(0o600)
-    shell = [sys.executable, "-c", f"print({SECRET.decode()!r})"]
-    legacy = PBES.PBESv1SHA1And3KeyTripleDESCBC
-    forms = {
-        "one PEM": {"certificate": plain.both},
-        "one PEM as text": {"certificate": plain.both.decode()},
-        "a file with CR LF": {"certificate": tmp_path / "both.pem"},
-        "key, intermediate, certificate": {"certificate": chain_last},
-        "two files, encrypted key": {
-            "certificate": str(tmp_path / "certificate.pem"),
-            "key": tmp_path / "key.pem",
-            "password_command": shell,
-        },
-        "two PEM texts": {"certificate": plain.pem, "key": plain.key_pem()},
-        "SEC 1": {"certificate": plain.pem, "key": plain.key_pem(form="TraditionalOpenSSL")},
-        "PKCS#1": {"certificate": rsa.pem, "key": rsa.key_pem(form="TraditionalOpenSSL")},
-        "RSA": {"certificate": rsa.both},
-        "PKCS#12, a file": {"certificate": tmp_path / "plant.p12", "passphrase": SECRET},
-        "PKCS#12, of old programs": {"certificate": rsa.p12(SECRET, legacy), "passphrase": SECRET},
-    }
-    if "TLSv1.3" in ssl.OPENSSL_VERSION or ssl.HAS_TLSv1_3:
-        forms["Ed25519"] = {"certificate": edwards.both}
-    for name, arguments in forms.items():
-        with service.client(siteline.MutualTls(**arguments)) as client:
-            assert client.discover()["sites"] == ["S1"], name
-    assert len(service.requests) == len(forms)
-
-
-@pytest.mark.parametrize("protocols", VERSIONS)
-def test_m1_a_service_that_requires_a_certificate_says_so_to_a_credential(
-    start, key_file, protocols
-):
-    service = start(protocols)
-    with service.client(siteline.Credential("s", key_file)) as client:
-        with pytest.raises(siteline.errors.AuthenticationError) as caught:
-            client.scan(**HOUR).collect()
-        assert "requires a client certificate" in str(caught.value)
-        assert "siteline.MutualTls" in caught.value.hint
-        assert (caught.value.status, len(caught.value.attempts)) == (400, 1)
-        assert "400 No required SSL certificate was sent" in caught.value.detail
-        assert client.allowance.used == 0
-    assert service.requests == []
-    assert service.front.total() == 1
 
 
 @pytest.mark.parametrize(("protocols", "tokens"), [("TLSv1.2", True), ("TLSv1.3", False)])
@@ -240,38 +184,6 @@ def test_m2_a_refusal_by_an_alert_speaks_of_the_client_certificate(
             assert client.discover() == {}
 
 
-def test_m3_what_cannot_be_used_is_refused_before_anything_is_sent(authority, issuer, key_file):
-    good, other = issuer.issue(), issuer.issue()
-    for arguments, words in (
-        ({"certificate": good.pem}, "no private key"),
-        ({"certificate": good.key_pem()}, "no certificate"),
-        ({"certificate": good.pem, "key": other.key_pem()}, "does not belong to the certificate"),
-        ({"certificate": good.pem, "key": siteline.PrivateKey(key_file)}, "does not belong"),
-        ({"certificate": issuer.issue(for_clients=False).both}, "not for clients"),
-        ({"certificate": b"\x00\x01"}, "known format"),
-        ({"certificate": good.pem.replace(b"MII", b"MIJ"), "key": good.key_pem()}, "damaged"),
-        ({"certificate": "/absent/plant.pem"}, "does not exist"),
-        ({"certificate": ""}, "empty"),
-    ):
-        with pytest.raises(siteline.errors.CredentialError, match=words) as caught:
-            siteline.MutualTls(**arguments)
-        assert "PRIVATE KEY" not in str(caught.value)
-    with Server(lambda request: None) as server:
-        url = f"https://127.0.0.1:{server.port}"
-        for issued, words in (
-            (issuer.issue(begins=-9, ends=-2), "has expired"),
-            (issuer.issue(begins=2), "is not valid yet"),
-        ):
-            for client_id in (None, "integration-7"):
-                credential = siteline.MutualTls(issued.both, client_id=client_id)
-                with siteline.Client(url, credential=credential, ca_bundle=authority.pem) as client:
-                    for ask in (client.discover, client.scan(**HOUR).collect):
-                        with pytest.raises(siteline.errors.CredentialError, match=words):
-                            ask()
-                    assert (client.allowance.used, client.allowance.token_requests) == (0, 0)
-        assert server.connections == 0
-
-
 def test_m4_a_bound_token_that_is_refused_is_replaced_once(start, pem):
     service = start(tokens=True)
     with service.client(siteline.MutualTls(pem, client_id="integration-7")) as client:
@@ -329,7 +241,7 @@ def test_other_types_are_named(pem):
     with pytest.raises(TypeError, match="certificate= is text, a path"):
         siteline.MutualTls(7)
     with pytest.raises(TypeError, match=r"siteline\.MutualTls; this is"):
-        siteline.Client("https://127.0.0.1:9", credential=pem)
+        siteline.Client("https://127.0.0.1:9", credential=7)
     with pytest.raises(siteline.errors.ConfigError, match="client_id"):
         siteline.MutualTls(pem, client_id=" ")
     with pytest.raises(siteline.errors.CredentialError, match="both given"):

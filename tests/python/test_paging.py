@@ -63,30 +63,6 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
         other.scan(**DAY, page_size=100).resume(bookmark)
 
 
-def test_a_resumed_read_reports_the_pages_it_does_not_hold(sandbox):
-    client = sandbox.client()
-    scan = client.scan(**DAY, page_size=1_000)
-    assert scan.collect().report.resumed_after_pages == 0
-    pages = list(scan.pages())
-    assert [page.to_pandas().attrs["siteline"]["pages"] for page in pages] == [1] * len(pages)
-    bookmark = pages[1].bookmark
-    table = scan.resume(bookmark).collect()
-    assert len(table) == sum(map(len, pages[2:]))
-    assert table.report.resumed_after_pages == 2
-    assert table.to_pandas().attrs["siteline"]["resumed_after_pages"] == 2
-    assert "after 2 that are not in it" in repr(table)
-    # The missing pages are still reported after the rest failed and was resumed again.
-    sandbox.fault(on="data", nth=2, status=410)
-    with pytest.raises(siteline.errors.CursorRejected) as caught:
-        scan.resume(bookmark).collect()
-    assert caught.value.partial.report.resumed_after_pages == 2
-    sandbox.clear_faults()
-    again = scan.resume(caught.value.bookmark, onto=caught.value.partial).collect()
-    assert again.report.resumed_after_pages == 2
-    assert again.report.pages == len(pages) - 2
-    assert again.to_pandas().equals(table.to_pandas())
-
-
 def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
     client = sandbox.client()
 

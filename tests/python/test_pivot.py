@@ -1,14 +1,11 @@
 """Pivoted tables: a column for each series, a row for each bucket."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from kit.feeds import make_feed
 from kit.ranges import HOURLY
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
@@ -84,32 +81,6 @@ def test_writing_to_a_frame_changes_no_other(table):
     first.loc[first.index[0]] = 1.0
     assert pivot.to_pandas().equals(table.pivot().to_pandas())
     assert not first.equals(pivot.to_pandas())
-
-
-@pytest.mark.parametrize("value", ["value", "sample_count"])
-def test_a_pickled_pivot_has_the_same_cells(table, value):
-    pivot = table.pivot(value)
-    again = pickle.loads(pickle.dumps(pivot))
-    pd.testing.assert_frame_equal(again.to_pandas(), pivot.to_pandas())
-    assert again.columns == pivot.columns
-
-
-def test_points_of_a_store_are_pivoted(sandbox, tmp_path):
-    client = sandbox.client()
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        client.sync(make_feed("a", start="2026-11-19T00:00Z"), store)
-        points = store.read("a")
-        pd.testing.assert_frame_equal(
-            points.pivot("maximum").to_pandas().sort_index(axis="columns"),
-            pivoted(points, "maximum"),
-            check_freq=False,
-            check_column_type=False,
-        )
-        assert points.pivot().to_pandas().attrs["siteline"]["feed"] == "a"
-        with pytest.raises(siteline.errors.QueryError, match="sample_count"):
-            points.pivot("mean")
-        with pytest.raises(siteline.errors.UnreadRange):
-            store.read("a", "2020-01-01", "2020-01-02").pivot()
 
 
 def test_the_counts_of_a_completeness_are_pivoted(table):

@@ -90,17 +90,6 @@ def test_a_named_profile_is_read_and_keywords_win(config, members, monkeypatch):
     assert siteline.Client("https://h.example", profile="plant-a").base_url == ("https://h.example")
 
 
-def test_variables_go_before_the_default_profile_and_arguments_before_both(
-    config, members, monkeypatch
-):
-    write(config, default={**members, "daily_allowance": 7, "application": "profile/1"})
-    assert siteline.Client().allowance.limit == 7
-    monkeypatch.setenv("SITELINE_DAILY_ALLOWANCE", "11")
-    assert siteline.Client().allowance.limit == 11
-    assert siteline.Client(daily_allowance=13).allowance.limit == 13
-    siteline.Client().discover()
-
-
 def test_the_audience_of_a_profile_or_variable_reaches_assertions(config, members, monkeypatch):
     write(config, default={**members, "audience": "https://elsewhere.example.com"})
     with pytest.raises(siteline.errors.AuthenticationError, match="aud https://elsewhere"):
@@ -115,16 +104,6 @@ def test_a_wrong_assertion_setting_names_the_profile(config, members):
     with pytest.raises(siteline.errors.ConfigError, match="lifetime") as caught:
         siteline.Client(profile="a")
     assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
-
-
-def test_the_file_and_the_profile_are_named_by_variables(config, members, monkeypatch, tmp_path):
-    other = tmp_path / "plants.toml"
-    members["private_key_file"] = str(config.parent / "plant.pem")
-    write(other, a={**members, "daily_allowance": 1}, b={**members, "daily_allowance": 2})
-    monkeypatch.setenv("SITELINE_CONFIG", str(other))
-    monkeypatch.setenv("SITELINE_PROFILE", "b")
-    assert siteline.Client().allowance.limit == 2
-    assert siteline.Client(profile="a").allowance.limit == 1
 
 
 def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, members):
@@ -170,41 +149,6 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     assert "label" in pa.schema(client.scan(start=None)).names
     assert client._handle.__getnewargs_ex__()[1]["shape"] == {"array": "series"}
     assert (config.parent / "plant.ledger").exists()
-
-
-def test_the_error_for_missing_settings_names_every_place_searched(config, members, monkeypatch):
-    monkeypatch.setenv("SITELINE_SUBJECT", "hunter2")
-    with pytest.raises(siteline.errors.ConfigError) as caught:
-        siteline.Client()
-    text = str(caught.value)
-    assert "base_url and the private key are missing" in text
-    for name in VARIABLES:
-        state = "set" if name == "SUBJECT" else "not set"
-        assert f"SITELINE_{name} ({state})" in text
-    assert f"{config} (not found)" in text
-    assert "hunter2" not in text
-    write(config, other=members)
-    with pytest.raises(
-        siteline.errors.ConfigError, match='profile "default" in it \\(not found\\)'
-    ):
-        siteline.Client()
-
-
-def test_the_error_for_a_wrong_member_suggests_the_right_one(config, members):
-    write(config, a={**members, "dayly_allowance": 7})
-    with pytest.raises(siteline.errors.ConfigError, match="Is daily_allowance meant") as caught:
-        siteline.Client(profile="a")
-    assert "dayly_allowance" in str(caught.value)
-    write(config, a={**members, "passphrase": "hunter2"})
-    with pytest.raises(siteline.errors.ConfigError, match="password_command") as caught:
-        siteline.Client(profile="a")
-    assert "hunter2" not in str(caught.value)
-    write(config, a={**members, "tries": 0})
-    with pytest.raises(siteline.errors.ConfigError, match="tries") as caught:
-        siteline.Client(profile="a")
-    assert caught.value.__notes__ == [f'The profile "a" of {config} was read.']
-    with pytest.raises(siteline.errors.ConfigError, match='There are: "a"'):
-        siteline.Client(profile="b")
 
 
 # Passphrase commands.

@@ -2,16 +2,12 @@
 
 import asyncio
 import io
-import os
-import subprocess
 import sys
-import textwrap
 import threading
 from types import SimpleNamespace
 
 import pytest
 import siteline
-from kit import systems
 from kit.interpreter import run_script
 from kit.ranges import SIX_HOURS
 from siteline import progress
@@ -233,29 +229,3 @@ SCRIPT = """
 
 def test_true_is_silent_in_a_pipe():
     assert run_script(SCRIPT, "-W", "error", "-X", "dev") == "72"
-
-
-@systems.TERMINAL
-def test_true_shows_a_bar_in_a_real_terminal():
-    import pty
-    import termios
-
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 100))
-    command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 65_536)
-            except OSError:  # the child has closed the other end
-                break
-            if not piece:
-                break
-            shown += piece
-        assert process.communicate(timeout=120)[0] == "72\n"
-    os.close(ours)
-    assert process.returncode == 0
-    assert b"S1: 100%" in shown
-    assert b"97 requests left today" in shown

@@ -10,8 +10,6 @@ import siteline
 from kit.ranges import SIX_HOURS
 from siteline.types import Http
 
-FAILURE = {"on": "data", "status": 503, "skip": 1, "times": 4}
-
 
 def test_a_read_is_a_collected_scan(sandbox):
     client = sandbox.client()
@@ -23,17 +21,6 @@ def test_a_read_is_a_collected_scan(sandbox):
             return await waiting.read(**SIX_HOURS)
 
     assert asyncio.run(main()).to_pandas().equals(table.to_pandas())
-
-
-def test_the_scan_of_a_failed_read_continues(sandbox):
-    client = sandbox.client()
-    sandbox.fault(**FAILURE)
-    with pytest.raises(siteline.errors.ServiceUnavailable) as caught:
-        client.read(**SIX_HOURS)
-    before = client.allowance.used
-    assert len(caught.value.scan.collect()) == 72
-    assert client.allowance.used - before == 2, "the first page was kept"
-    assert pickle.loads(pickle.dumps(caught.value)).scan is None
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, RuntimeError])
@@ -48,22 +35,6 @@ def test_the_scan_of_an_interrupted_read_continues(sandbox, stop):
         client.read(**SIX_HOURS, progress=interrupt)
     assert len(caught.value.scan.collect()) == 72
     assert client.allowance.used == 3
-
-
-def test_the_scan_of_a_cancelled_read_continues(sandbox):
-    async def main():
-        async with sandbox.async_client() as client:
-            sandbox.fault(on="data", skip=1, hang=True)
-            reading = asyncio.create_task(client.read(**SIX_HOURS))
-            while sandbox.stats.data_requests < 2:
-                await asyncio.sleep(0.01)
-            reading.cancel()
-            with pytest.raises(asyncio.CancelledError) as caught:
-                await reading
-            return len(await caught.value.scan.collect())
-
-    assert asyncio.run(main()) == 72
-    assert sandbox.stats.data_requests == 4
 
 
 def test_a_call_sends_nothing_before_it_is_used(sandbox):

@@ -1,9 +1,7 @@
 """A page that is being read ahead when its iterator, its client or the process ends."""
 
 import asyncio
-import gc
 import textwrap
-import weakref
 from collections import deque
 
 import pytest
@@ -13,7 +11,7 @@ from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.interrupts import interrupted
 from kit.keys import private_key
 from kit.ranges import DAY, NOW
-from kit.reading import SIZE, WAYS, count_points
+from kit.reading import SIZE, WAYS
 from kit.waiting import wait_until
 from torture.server import Server
 
@@ -29,44 +27,6 @@ def silent():
         credential = siteline.Credential("C1", private_key())
         with siteline.Client(server.url("two"), credential=credential) as client:
             yield server, client
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_dropping_the_iterator_ends_the_open_request(silent, way):
-    server, client = silent
-    items = getattr(client.scan(site="S1", start=None), way)()
-    next(items), next(items)
-    server.await_request("/data", count=3)
-    assert not server.closed_at
-    del items
-    gc.collect()
-    server.await_close()
-    client.discover()
-    assert count_data_requests(server) == 3
-    assert client.allowance.used == 3
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_progress_callback_that_owns_its_iterator_is_collected_during_a_request(silent, way):
-    server, client = silent
-
-    class Job:
-        def __init__(self):
-            self.items = getattr(
-                client.scan(site="S1", start=None, progress=self.on_progress), way
-            )()
-
-        def on_progress(self, now):
-            self.now = now
-
-    job = Job()
-    next(job.items), next(job.items)
-    server.await_request("/data", count=3)
-    gone = weakref.ref(job)
-    del job
-    gc.collect()
-    assert gone() is None
-    server.await_close()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -102,34 +62,6 @@ def test_in_asyncio_the_open_request_ends_with_the_task_that_waits_for_it(silent
     asyncio.run(read())
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_cancelling_a_wait_at_any_step_loses_no_page(sandbox, way):
-    async def read(client, size):
-        items, got, cancelled = getattr(client.scan(**DAY, page_size=size), way)(), [], 0
-        while True:
-            task = asyncio.ensure_future(anext(items, None))
-            for _ in range((len(got) + cancelled) % 7):
-                await asyncio.sleep(0)
-            if cancelled < 30:
-                task.cancel()
-            try:
-                item = await task
-            except asyncio.CancelledError:
-                cancelled += 1
-                continue
-            if item is None:
-                return got, cancelled
-            got.append(item)
-
-    client = sandbox.async_client()
-    got, cancelled = asyncio.run(read(client, 200))
-    assert sum(map(count_points, got)) == len(sandbox.expected(**DAY))
-    if way == "pages":
-        assert [page.sequence for page in got] == list(range(1, len(got) + 1))
-    pages = -(-len(sandbox.expected(**DAY)) // 200)
-    assert pages <= client.allowance.used <= pages + cancelled
-
-
 def run(script, status=0):
     """Run a script in a new interpreter after `PREAMBLE`; returns the words that it printed."""
     script = textwrap.dedent(PREAMBLE) + textwrap.dedent(script)
@@ -156,31 +88,6 @@ PREAMBLE = f"""
 """
 
 
-@systems.FORK
-def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
-    printed = run("""
-        for way in ("pages", "records"):
-            for hang in (False, True):
-                items = start_reading(way, hang)
-                child = os.fork()
-                if not child:
-                    for _ in range(2):
-                        try:
-                            next(items)
-                        except siteline.errors.ForkError:
-                            print("ForkError", flush=True)
-                    del items
-                    print(len(client.discover()), flush=True)
-                    os._exit(0)
-                assert os.waitpid(child, 0)[1] == 0
-                if not hang:
-                    rest = sum(len(item) if way == "pages" else 1 for item in items)
-                    print(rest + 2 * SIZE == len(sandbox.expected(**DAY)), flush=True)
-                del items
-    """)
-    assert printed == [*["ForkError", "ForkError", "2", "True", "ForkError", "ForkError", "2"] * 2]
-
-
 @pytest.mark.parametrize(
     ("hang", "end"),
     [
@@ -192,27 +99,6 @@ def test_a_fork_during_a_request_leaves_the_chain_to_the_parent():
 )
 def test_the_process_ends_while_a_page_is_requested(hang, end):
     assert run(f"items = start_reading('pages', {hang})\n{end}") in ([], ["True"])
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        "sys.exit(3)",
-        "sys.keep = items, asyncio.ensure_future(anext(items)); await asyncio.sleep(0)",
-    ],
-)
-def test_asyncio_ends_while_a_page_is_requested(end):
-    script = f"""
-        async def main():
-            client = sandbox.async_client()
-            sandbox.fault(on="data", nth=3, hang=True)
-            items = client.scan(**DAY, page_size=SIZE).pages()
-            for _ in range(2):
-                await anext(items)
-            {end}
-        asyncio.run(main())
-    """
-    assert run(script, status=3 if "exit" in end else 0) == []
 
 
 @systems.SIGNALS

@@ -14,7 +14,7 @@ from kit.feeds import make_feed, stored_points, true_points
 from kit.keys import private_key
 from kit.ranges import SIX_HOURS
 from kit.threads import run_in_threads
-from kit.waiting import wait_until, wait_until_async
+from kit.waiting import wait_until
 from torture.server import Server
 
 PATHS = {"token": "/oauth/token", "discovery": "/discovery", "data": "/data"}
@@ -131,31 +131,6 @@ def test_requests_are_told_while_the_read_goes_on(read, in_thread):
         assert brief(notes[:3]) == [("token", 200, None), *[("data", 200, None)] * 2]
 
 
-def test_what_is_given_up_is_told_with_the_next_call(sandbox):
-    notes = []
-
-    async def main():
-        async with sandbox.async_client(on_request=notes.append) as client:
-            await client.discover()
-            sandbox.fault(on="data", nth=1, hang=True)
-            task = asyncio.create_task(client.scan(**SIX_HOURS).collect())
-            await wait_until_async(lambda: sandbox.stats.data_requests)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            given_up = ("data", None, "abandoned")
-            while given_up not in brief(notes):
-                # It is dropped on another thread, and told with the next call after that.
-                await client.discover()
-
-    asyncio.run(main())
-    assert Counter(note.kind for note in notes) == {
-        "token": sandbox.stats.token_requests,
-        "discovery": sandbox.stats.discovery_requests,
-        "data": 1,
-    }
-
-
 def test_closing_the_client_tells_what_is_left():
     notes = []
     with Server() as server, client_of(server, "two", notes.append) as client:
@@ -221,17 +196,6 @@ def test_in_asyncio_requests_are_told_on_the_loop_in_the_context_of_their_call(s
     assert counted(note for _, note in notes) == served(sandbox)
 
 
-def test_a_callable_sees_the_context_of_the_call_that_sent_the_request(sandbox):
-    told, where = [], contextvars.ContextVar("where", default="nowhere")
-    client = sandbox.client(on_request=lambda note: told.append((where.get(), note.kind)))
-    token = where.set("first")
-    pages = client.scan(**SIX_HOURS).pages()
-    next(pages), next(pages)
-    where.reset(token)
-    list(pages)
-    assert told == [("first", "token"), *[("first", "data")] * 3], "it was prefetched in the first"
-
-
 @pytest.mark.parametrize("stop", [Stop, KeyboardInterrupt])
 def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop):
     notes = []
@@ -247,28 +211,6 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
     assert len(scan.collect()) == 72
     assert sandbox.stats.data_requests == 3, "no page was requested twice"
     assert counted(notes) == served(sandbox), "none was told twice"
-
-
-@pytest.mark.parametrize("way", ["pages", "records"])
-def test_what_the_callable_raises_costs_no_page_of_an_iterator(sandbox, way):
-    notes = []
-
-    def on_request(note):
-        notes.append(note)
-        if len(notes) in (1, 3):
-            raise Stop
-
-    items = getattr(sandbox.client(on_request=on_request).scan(**SIX_HOURS), way)()
-    read = []
-    for _ in range(2):
-        with pytest.raises(Stop):
-            read.extend(iter(items.__next__, None))
-    read.extend(items)
-    assert (sum(map(len, read)) if way == "pages" else len(read)) == 72
-    # On a busy machine the exception may end the wait for a page, which is requested again.
-    told, seen = counted(notes)["data"], served(sandbox)["data"]
-    assert told[200] == 3
-    assert sum(told.values()) == sum(seen.values())
 
 
 def sync_now(sandbox, feed, store, on_request):

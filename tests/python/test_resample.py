@@ -10,8 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
-from kit.feeds import make_feed
-from kit.ranges import HOURLY
 
 IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 DST = {"site": "S1", "start": "2026-10-23T22:00Z", "end": "2026-10-26T23:00Z", "interval": "1h"}
@@ -65,17 +63,6 @@ def test_it_is_what_pandas_resamples(table, interval, rule, tz):
     made = table.resample(interval, "mean", tz=tz)
     assert made.to_pandas()["timestamp"].dtype == pd.DatetimeTZDtype("us", tz)
     check(made.to_pandas(), resampled(table.to_pandas(), rule, tz))
-
-
-def test_it_is_what_the_service_gives_for_the_larger_interval(shared_sandbox):
-    client = shared_sandbox.client()
-    made = client.scan(**HOURLY).collect().resample("1d", "mean").to_pandas()
-    asked = client.scan(**HOURLY | {"interval": "1d"}).to_pandas()
-    pd.testing.assert_frame_equal(made[asked.columns], asked, check_exact=False, rtol=1e-12)
-    part = client.scan(**HOURLY | {"start": "2026-11-01T06:00Z"}).collect().resample("1d", "mean")
-    assert repr(part) == "<Table resampled: 12 rows, 12 series, 1d in UTC>"
-    frame = part.to_pandas()
-    assert set(zip(frame["buckets"], frame["expected"], strict=True)) == {(18, 24)}
 
 
 def test_each_way_to_make_a_value(table):
@@ -158,28 +145,6 @@ def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
     made, full = empty.resample("1d", "mean"), table.resample("1d", "mean")
     assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
     assert len(made.to_pandas()) == 0
-
-
-def test_points_of_a_store_are_resampled(sandbox, tmp_path):
-    client = sandbox.client()
-    with siteline.Store(tmp_path / "plant.siteline") as store:
-        feed = make_feed("a", start="2026-11-18T00:00Z")
-        client.sync(feed, store)
-        points = store.read("a")
-        check(points.resample("1d", "mean").to_pandas(), resampled(points.to_pandas(), "1D"))
-        assert set(points.resample("1d", "mean").to_pandas()["expected"]) == {288}
-        with pytest.raises(siteline.errors.QueryError, match="changes are a part"):
-            store.changes("a", since=0).resample("1d", "mean")
-        # A revision is in the larger bucket of the next read.
-        before = points.resample("1d", "mean").to_pandas()
-        sandbox.clock.advance("1d")
-        client.sync(feed, store)
-        pd.testing.assert_frame_equal(points.resample("1d", "mean").to_pandas(), before)
-        points = store.read("a")
-        check(points.resample("1d", "mean").to_pandas(), resampled(points.to_pandas(), "1D"))
-        after = points.resample("1d", "mean").to_pandas()
-        both = before.merge(after, on=[*IDS, "timestamp"])
-        assert (both["sample_count_x"] != both["sample_count_y"]).any()
 
 
 def test_points_of_an_unknown_width_are_not_said_to_be_expected(sandbox):

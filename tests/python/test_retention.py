@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pandas as pd
 import polars as pl
@@ -15,7 +14,7 @@ import pytest
 import siteline
 from crash.harness import build_shim
 from kit import systems
-from kit.feeds import make_feed, stored_points, true_points
+from kit.feeds import make_feed, stored_points
 from kit.ranges import NOW
 
 pytestmark = pytest.mark.once
@@ -41,13 +40,6 @@ def since(points, start):
     return {key: point for key, point in points.items() if key[5] >= pd.Timestamp(start)}
 
 
-def assert_true(sandbox, store, report, start):
-    """Assert that what is kept and settled is what the service has."""
-    end = report.settled_through
-    settled = {key: point for key, point in stored_points(store).items() if key[5] < end}
-    assert settled == since(true_points(sandbox, end), start) != {}
-
-
 def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
     _, _, store, _ = plant
     before = stored_points(store)
@@ -62,23 +54,6 @@ def test_what_was_forgotten_is_gone_and_the_rest_is_as_before(plant):
     assert store.forget("line-2", before=BEFORE) == siteline.types.Freed(0, 0, 0, 0)
     assert store.forget(make_feed(), before="2026-11-16") == siteline.types.Freed(0, 0, 0, 0)
     store.check()
-
-
-def test_no_sync_buys_again_what_was_forgotten(plant):
-    sandbox, client, store, _ = plant
-    store.forget("line-2", before=BEFORE)
-    asked = len(sandbox.stats.log)
-    for hours in (1, 30, 100):
-        sandbox.clock.advance(f"{hours}h")
-        report = client.sync(make_feed(), store, reread=("2026-11-15T00:00Z", "2026-11-18T00:00Z"))
-        assert report.complete
-        tasks = client.plan(make_feed(), store).tasks
-        assert all(task.start >= pd.Timestamp(BEFORE) for task in tasks)
-    log = [one for one in sandbox.stats.log[asked:] if one.path.endswith("/data")]
-    starts = [pd.Timestamp(parse_qs(one.query)["from"][0]) for one in log]
-    assert min(starts) == pd.Timestamp(BEFORE)
-    assert_true(sandbox, store, report, BEFORE)
-    assert report.read_through == report["line-2"].newest
 
 
 def test_a_read_of_what_was_forgotten_says_so(plant):
@@ -143,36 +118,6 @@ def stored_points_of(points):
     """A dict of points, with how they changed."""
     rows = [tuple(row.values()) for row in points.records()]
     return {row[:6]: row[6:] for row in rows}
-
-
-def test_compacting_removes_older_versions_of_settled_windows_alone(plant):
-    _, _, store, reports = plant
-    points = stored_points(store)
-    changes = stored_points_of(store.changes("line-2", reports[0], LATE))
-    lateness = str(store.lateness("line-2"))
-    freed = store.compact("line-2")
-    assert (freed.points, freed.versions > 0, freed.bytes > 0) == (0, True, True)
-    assert (stored_points(store), str(store.lateness("line-2"))) == (points, lateness)
-    with pytest.raises(siteline.errors.QueryError, match="keeps nothing older than page request"):
-        store.read("line-2", as_of=reports[0]).to_pandas()
-    # The windows that may still change have their past.
-    settled = reports[-1].settled_through
-    kept = stored_points_of(store.changes("line-2", reports[0], settled))
-    assert kept == since(changes, settled) != {}
-    assert len(kept) < len(changes)
-    assert store.compact(["line-2"]).versions == 0
-    store.check()
-
-
-def test_compacting_makes_the_file_smaller_where_much_was_forgotten(plant):
-    _, _, store, reports = plant
-    size = store.path.stat().st_size
-    freed = store.forget("line-2", before=reports[-1].read_through)
-    assert store.path.stat().st_size >= size
-    smaller = store.compact()
-    assert smaller.returned > freed.bytes // 2
-    assert "given back to the disk" in str(smaller)
-    assert len(store.read("line-2", unread="keep")) == 0
 
 
 def test_what_cannot_be_forgotten_is_refused(plant, tmp_path):

@@ -67,17 +67,6 @@ def test_frames_of_every_library_load_equally():
     assert seen[0]["value"].isna().sum() == 1
 
 
-def test_times_of_every_unit_and_zone_are_the_same_instants(sandbox):
-    for unit in ("s", "ms", "us", "ns"):
-        local = minutes(3).tz_convert("Europe/Berlin").as_unit(unit)
-        frame = pd.DataFrame({"timestamp": local, "value": [1.0, 2.0, 3.0]})
-        text = frame.assign(timestamp=[time.isoformat() for time in local])
-        for n, given in enumerate((frame, pa.Table.from_pandas(frame), text, pl.from_pandas(text))):
-            site = f"{unit}{n}"
-            sandbox.load(given, bucket="1m", site=site)
-            assert list(sandbox.expected(site=site).to_pandas()["timestamp"]) == list(minutes(3))
-
-
 def test_frames_without_points_are_an_empty_service(sandbox):
     schema = pa.Table.from_pandas(points(0), preserve_index=False).schema
     stream = pa.RecordBatchReader.from_batches(schema, [])
@@ -268,34 +257,6 @@ def test_invalid_faults_and_settings_are_refused(sandbox):
         sandbox.revise(START, 1.0, sit="S1")
 
 
-def test_a_chain_survives_faults_and_the_counts_agree(sandbox):
-    client = sandbox.client()
-    sandbox.fault(on="data", every=5, status=502, body="<html>")
-    sandbox.fault(on="data", nth=2, cut=100)
-    sandbox.fault(on="data", nth=7, reset=True)
-    sandbox.fault(on="data", nth=9, forget_tokens=True)
-    sandbox.fault(on="data", nth=12, empty_page=True)
-    query = {"site": "S1", "start": START, "end": END, "interval": "1m"}
-    frame = client.scan(page_size=200, **query).to_pandas()
-    pd.testing.assert_frame_equal(frame, sandbox.expected(**query).to_pandas(), check_exact=True)
-    assert client.allowance.used == sandbox.stats.data_requests
-    assert client.allowance.used == sandbox.stats.data_requests_by_day["2026-11-20"]
-
-
-def test_stats_count_requests_and_hide_secrets(sandbox):
-    client = sandbox.client()
-    list(client.scan(site="S1", start=START, end=END, interval="1h", page_size=20).pages())
-    stats = sandbox.stats
-    assert stats.tokens_issued == len(stats.jtis) == 1
-    assert stats.data_requests == stats.requests["data"][200] > 1
-    assert not stats.refusals
-    assert [request.path.rsplit("/", 1)[1] for request in stats.log][:2] == ["token", "data"]
-    cursors = [request.query for request in stats.log if "cursor=" in request.query]
-    assert cursors
-    assert all(len(query.partition("cursor=")[2]) == 9 for query in cursors)
-    assert json.loads(json.dumps(stats.to_dict()))["log"][0]["at"] == NOW
-
-
 def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
     with siteline.Sandbox(now=NOW, port=0) as first:
         port = urllib.parse.urlsplit(first.base_url).port
@@ -359,14 +320,6 @@ def test_the_fixtures_take_keywords_from_a_mark(siteline_sandbox, siteline_clien
     with pytest.raises(siteline.errors.AllowanceExhausted):
         scan.collect()
     assert siteline_sandbox.stats.requests["data"] == {200: 1, 429: 1}
-
-
-@pytest.mark.siteline_sandbox(now=None)
-def test_code_that_makes_its_own_client_runs_unmodified(siteline_sandbox, monkeypatch):
-    for name, value in siteline_sandbox.env().items():
-        monkeypatch.setenv(name, value)
-    with siteline.Client() as client:
-        assert len(client.scan(site="S1", start=START, end=END, interval="1h").collect()) > 0
 
 
 def test_subclasses_and_object_columns_of_pandas_are_loaded():

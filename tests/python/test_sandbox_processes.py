@@ -1,12 +1,9 @@
 """The sandbox for code in other processes: its variables carry its clock."""
 
-import contextlib
 import gc
-import json
 import logging
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import textwrap
@@ -32,22 +29,10 @@ READ = f"""
     with siteline.Client() as client:
         print(len(client.scan(**{DAY}).collect()), client.allowance.resets_at.date())
 """
-SERVE = """
-    import os, sys
-    import siteline
-    with siteline.Client() as client:
-        for line in sys.stdin:
-            client.discover()
-            print(client.allowance.resets_at.isoformat(), flush=True)
-"""
 
 
 def clock_file(environment):
     return Path(environment[CLOCK].partition("#")[2])
-
-
-def midnight_after(time):
-    return (time + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def start(script, *options, **environment):
@@ -59,23 +44,6 @@ def start(script, *options, **environment):
         stdout=subprocess.PIPE,
         text=True,
     )
-
-
-@contextlib.contextmanager
-def reader(sandbox):
-    """A process that makes one request for each line that it gets, and prints when its day ends."""
-    child = start(SERVE, **sandbox.env())
-
-    def ask():
-        child.stdin.write("\n")
-        child.stdin.flush()
-        return datetime.fromisoformat(child.stdout.readline().strip())
-
-    with child:
-        try:
-            yield ask
-        finally:
-            child.stdin.close()
 
 
 @pytest.fixture
@@ -130,15 +98,6 @@ def test_r19_every_way_to_make_a_client_has_the_clock(sandbox, tmp_path):
     assert run_script(script, environment=environment).split() == ["144"] * 3
 
 
-def test_r19_a_process_sees_each_advance_while_it_runs(sandbox):
-    with reader(sandbox) as ask:
-        for _ in range(3):
-            assert ask() == midnight_after(sandbox.clock.now())
-            sandbox.clock.advance("3d")
-        assert not sandbox.stats.refusals
-        assert sandbox.stats.tokens_issued == 3, "each token had expired"
-
-
 @systems.FORK
 def test_r19_a_forked_process_shares_the_clock_and_leaves_its_file():
     script = f"""
@@ -170,29 +129,6 @@ def test_r19_a_forked_process_shares_the_clock_and_leaves_its_file():
     assert printed == ["2026-11-24", "0 True", "2026-11-27", "0 True"]
     assert Path(file).name == "clock"
     assert not Path(file).parent.exists(), "the process ended without closing its sandbox"
-
-
-@systems.SIGNALS
-def test_r19_where_the_sandbox_was_killed_its_clients_go_on_and_find_no_service(set_variables):
-    script = f"""
-        import json, signal, siteline
-        sandbox = siteline.Sandbox(now="{NOW}")
-        print(json.dumps(sandbox.env()), flush=True)
-        signal.pause()
-    """
-    with start(script) as parent:
-        environment = json.loads(parent.stdout.readline())
-        set_variables(environment)
-        client = siteline.Client(http=siteline.types.Http(tries=2))
-        client.discover()
-        parent.send_signal(signal.SIGKILL)
-    for gone in (False, True):
-        with pytest.raises(siteline.errors.TransportError):
-            client.discover()
-        assert client.allowance.resets_at == datetime(2026, 11, 21, tzinfo=UTC)
-        if not gone:
-            clock_file(environment).unlink()
-            clock_file(environment).parent.rmdir()
 
 
 @systems.MODES

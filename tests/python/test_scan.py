@@ -113,15 +113,6 @@ def test_every_failure_of_a_scan_has_the_scan(client, sandbox):
     assert len(scan.collect()) == 72
 
 
-def test_collect_continues_after_the_page_limit(client, sandbox):
-    scan = client.scan(**PAGES, max_pages=2)
-    for pages in (2, 4):
-        with pytest.raises(siteline.errors.PageLimitReached) as caught:
-            scan.collect()
-        assert (caught.value.scan, caught.value.partial.report.pages) == (scan, pages)
-    assert scan.collect().report.pages == sandbox.stats.data_requests == 6
-
-
 def test_names_are_requested_once(sandbox):
     async def read():
         async with sandbox.async_client() as client:

@@ -127,14 +127,3 @@ def test_ctrl_c_in_a_signer_fails_no_other_call(client_of):
     other.join(60)
     assert len(outcome) == 1
     assert client.discover() == outcome[0]
-
-
-def test_an_exception_of_a_signer_is_the_cause(client_of):
-    problem = LookupError("the vault is sealed")
-
-    def sign(data):
-        raise problem
-
-    with pytest.raises(siteline.errors.CredentialError, match="LookupError") as caught:
-        client_of(sign).discover()
-    assert caught.value.__cause__ is problem

@@ -70,27 +70,6 @@ def test_loading_sends_no_request_and_each_action_reads_anew(spark, sandbox, age
         assert sandbox.stats.data_requests - before == times * plan.pages
 
 
-def test_more_pages_than_max_pages_are_one_error_with_both_numbers_and_no_request(
-    spark, sandbox, agent
-):
-    plan = siteline.spark.plan(spark, **SITE)
-    before = sandbox.stats.data_requests
-    with pytest.raises(Exception, match=f"{plan.pages} pages are expected, and maxPages is 7"):
-        load(spark, maxPages=7).count()
-    assert sandbox.stats.data_requests == before
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [({"private_key": "hunter2"}, "options show in plans"), ({"machine": "M1"}, "no option")],
-)
-def test_a_secret_or_an_unknown_option_is_refused(spark, sandbox, agent, options, told):
-    with pytest.raises(Exception, match=told) as caught:
-        load(spark, **options).count()
-    assert "hunter2" not in str(caught.value)
-    assert sandbox.stats.data_requests == 0
-
-
 def test_no_secret_is_in_a_plan_or_in_what_an_engine_gets(spark, sandbox, agent, capfd):
     from pyspark import cloudpickle
 

@@ -1,10 +1,7 @@
 """Parts of a scan, and several scans at once: the same points, also after failures."""
 
 import asyncio
-import contextlib
-import itertools
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import pytest
 import siteline
@@ -13,42 +10,6 @@ from kit.waiting import wait_until_async
 from siteline.testing import Variant
 
 # Splitting
-
-
-def test_parts_adjoin_and_cover_the_range(client, sandbox):
-    scan = client.scan(**HOURLY)
-    for by in (1, 2, 5, 24, "1h", "5h", timedelta(hours=7), "2d"):
-        parts = scan.split(by)
-        assert parts[0].query.start == scan.query.start
-        assert parts[-1].query.end == scan.query.end
-        for before, after in itertools.pairwise(parts):
-            assert before.query.end == after.query.start
-        assert {part.query.interval_seconds for part in parts} == {3600}
-    assert [part.query.start.hour for part in scan.split("7h")] == [0, 7, 14, 21]
-    assert sandbox.stats.data_requests == 0
-    assert sandbox.stats.token_requests == 0
-
-
-@pytest.mark.parametrize(
-    ("by", "message"),
-    [
-        (0, "by=0 is not a whole number of 1 or more"),
-        (-3, "by=-3"),
-        (True, "by=True"),
-        (2.5, "by=2.5 is neither how many parts"),
-        (3600.0, "a timedelta"),
-        (25, "25 parts are more than the 24 buckets of 3600 s"),
-        ("30m", "cut through buckets"),
-        ("90m", "cut through buckets"),
-        (timedelta(seconds=3600.5), "cut through buckets"),
-        ("day", "by="),
-        (None, "by=None is neither how many parts"),
-    ],
-)
-def test_an_invalid_split_is_refused(client, by, message):
-    with pytest.raises(siteline.errors.QueryError) as caught:
-        client.scan(**HOURLY).split(by)
-    assert message in str(caught.value)
 
 
 # Several scans at once
@@ -75,50 +36,7 @@ def test_parts_read_at_once_equal_the_complete_scan(end_inclusive, order):
         assert client.allowance.used == sandbox.stats.data_requests == 8 + 6
 
 
-def test_callers_of_one_scan_share_its_read(client, sandbox):
-    scan = client.scan(**HOURLY, page_size=50)
-    tables = read_at_once([scan] * 4)
-    assert all(table is tables[0] for table in tables)
-    assert sandbox.stats.data_requests == 6
-
-
-def test_a_failed_part_leaves_the_others_alone(client, sandbox):
-    parts = client.scan(**HOURLY, page_size=20).split(4)
-    parts[0].collect()
-    sandbox.fault(on="data", status=503, skip=2, times=99)
-
-    def read(part):
-        with contextlib.suppress(siteline.errors.ServiceUnavailable):
-            part.collect()
-        return part.partial
-
-    with ThreadPoolExecutor(3) as pool:
-        kept = list(pool.map(read, parts))
-    assert kept[0] is parts[0].collect()
-    assert sum(table.report.pages for table in kept if table) == 4 + 2
-    sandbox.clear_faults()
-    spent = client.allowance.used
-    assert sum(len(part.collect()) for part in parts) == len(sandbox.expected(**HOURLY))
-    assert client.allowance.used - spent == 3 * 4 - 2
-
-
 # asyncio
-
-
-def test_async_scans_are_read_in_tasks(sandbox):
-    async def read():
-        async with sandbox.async_client() as client:
-            scan = client.scan(**HOURLY, page_size=50)
-            parts = scan.split("6h")
-            assert all(isinstance(part, siteline.types.AsyncScan) for part in parts)
-            tables = await asyncio.gather(*[part.collect() for part in parts])
-            assert await parts[1].collect() is tables[1]
-            rows = [row for table in tables for row in table.records(named=True)]
-            return sorted(rows), list((await scan.collect()).records(named=True))
-
-    rows, whole = asyncio.run(read())
-    assert rows == whole
-    assert sandbox.stats.token_requests == 1
 
 
 @pytest.mark.parametrize("reported", [None, []])

@@ -1,8 +1,6 @@
 """`siteline.Store`: every way to read its points, its contents, and its use across processes."""
 
 import copy
-import gc
-import multiprocessing
 import os
 import pickle
 import re
@@ -11,8 +9,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import duckdb
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import siteline
@@ -93,29 +89,6 @@ def test_a_file_that_is_not_a_store_is_an_error(tmp_path):
             siteline.Store(tmp_path / "pipe")
 
 
-def test_every_way_to_read_gives_the_same_points(store, frame):
-    points = store.read("line-2")
-    assert len(points) == len(frame) > 1000
-    assert list(frame.columns) == list(siteline.types.Record._fields)
-    assert str(frame["timestamp"].dtype) == "datetime64[us, UTC]"
-    assert str(frame["sample_count"].dtype) == "Int64"
-    by_arrow = points.to_arrow().to_pandas()
-    assert by_arrow["value"].equals(frame["value"])
-    assert by_arrow["tag_guid"].astype("str").equals(frame["tag_guid"])
-    polars = points.to_polars()
-    assert polars["value"].to_list() == frame["value"].where(frame["value"].notna(), None).to_list()
-    assert polars.schema["site_id"] == pl.String
-    assert list(pl.DataFrame(points)["timestamp"]) == list(polars["timestamp"])
-    rows = list(points.records())
-    assert [row["timestamp"] for row in rows] == list(frame["timestamp"])
-    named = next(iter(points.records(named=True)))
-    assert isinstance(named, siteline.types.Record)
-    assert named._asdict() == rows[0]
-    assert set(points.to_pandas(ids="category")["tag_guid"].cat.categories) == set(
-        frame["tag_guid"]
-    )
-
-
 def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
     points = store.read("line-2")
     for _ in range(2):
@@ -126,31 +99,6 @@ def test_duckdb_and_pyarrow_read_the_stream_repeatedly(store, frame):
     reader = pa.RecordBatchReader.from_stream(points)
     assert pa.schema(points) == reader.schema
     assert sum(batch.num_rows for batch in reader) == len(frame)
-
-
-def test_a_stream_that_is_dropped_before_its_end_releases_everything(filled):
-    sandbox, _, store, _ = filled
-    reader = pa.RecordBatchReader.from_stream(store.read("line-2"))
-    reader.read_next_batch()
-    records = store.read("line-2").records()
-    next(records)
-    del reader, records
-    gc.collect()
-    assert sandbox.client().sync(make_feed(), store).complete
-
-
-def test_a_range_is_half_open(store, frame):
-    part = store.read("line-2", *DAY).to_pandas()
-    start, end = map(pd.Timestamp, DAY)
-    inside = frame[(frame["timestamp"] >= start) & (frame["timestamp"] < end)]
-    assert part.equals(inside.reset_index(drop=True))
-    assert len(store.read("line-2", DAY[1])) + len(store.read("line-2", None, DAY[1])) == len(frame)
-    ahead = store.read("line-2", "2030-01-01T00:00Z", unread="keep")
-    assert len(ahead) == 0
-    empty = ahead.to_pandas()
-    assert empty.dtypes.equals(frame.dtypes)
-    with pytest.raises(siteline.errors.QueryError, match="not before"):
-        store.read("line-2", DAY[1], DAY[0])
 
 
 def test_settled_only_excludes_what_may_change(filled, frame):
@@ -231,25 +179,6 @@ def test_a_store_and_its_points_are_pickled_by_path(store, frame):
         assert len(other) == len(points)
 
 
-def put_sizes(store, queue):
-    queue.put((len(store.read("line-2")), len(store.read("line-2").to_pandas())))
-
-
-@systems.FORK
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-@pytest.mark.parametrize("way", ["fork", "spawn"])
-def test_a_child_reads_and_syncs_the_same_store(filled, way):
-    _, _, store, _ = filled
-    context = multiprocessing.get_context(way)
-    queue = context.Queue()
-    child = context.Process(target=put_sizes, args=(store, queue))
-    child.start()
-    size = len(store.read("line-2"))
-    assert queue.get(timeout=60) == (size, size)
-    child.join(60)
-    assert child.exitcode == 0
-
-
 @systems.FORK
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_started_read_does_not_survive_a_fork(store):
@@ -271,20 +200,6 @@ def test_a_started_read_does_not_survive_a_fork(store):
         os._exit(seen)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert sum(1 for _ in records) == len(store.read("line-2"))
-
-
-def test_a_backup_is_made_during_a_read_and_passes_the_check(store, tmp_path, frame):
-    reading = pa.RecordBatchReader.from_stream(store.read("line-2"))
-    reading.read_next_batch()
-    target = tmp_path / "copy.siteline"
-    store.backup(target)
-    store.check()
-    with siteline.Store(target) as copied:
-        copied.check()
-        assert copied.read("line-2").to_pandas().equals(frame)
-        assert copied.coverage("line-2", now=NOW) == store.coverage("line-2", now=NOW)
-    with pytest.raises(siteline.errors.StoreError, match=re.escape(str(target))):
-        store.backup(target)
 
 
 def test_a_damaged_store_is_detected_by_every_way_to_read(store, tmp_path):
@@ -329,17 +244,6 @@ def test_the_zone_and_labels_of_a_store_are_those_of_its_tables(sandbox, tmp_pat
         assert (copied.tz, copied.path) == ("Europe/Berlin", path)
         assert "label" in copied.read("line-2").to_pandas()
         copied.close()
-
-
-def test_wrong_keywords_of_a_store_are_explained(store):
-    for call, instead in (
-        (lambda: siteline.Store("x", timezone="UTC"), "write tz="),
-        (lambda: siteline.Store("x", "UTC"), "by position"),
-        (lambda: store.read("line-2", to="2026-11-16"), "write end="),
-        (lambda: store.coverage("line-2", at=1), "it takes feed, now"),
-    ):
-        with pytest.raises(TypeError, match=instead):
-            call()
 
 
 def test_a_report_of_another_store_is_refused(sandbox, tmp_path):

@@ -57,21 +57,3 @@ def test_a_cancelled_sync_keeps_committed_pages_and_unlocks_the_feed(sandbox, st
     assert report.complete
     assert before + report.inserted == len(store.read("line-2"))
     assert stored_points(store) == true_points(sandbox, report.read_through)
-
-
-def test_arguments_are_those_of_the_client(sandbox, store):
-    async def main():
-        async with sandbox.async_client() as client:
-            with pytest.raises(siteline.errors.QueryError):
-                await client.sync([], store)
-            with pytest.raises(TypeError):
-                await client.sync(make_feed(), store, shape="items")
-            with pytest.raises(TypeError, match=r"deadlin'.*write deadline="):
-                await client.sync(make_feed(), store, deadlin="1h")
-            with pytest.raises(TypeError, match=r"deadline"):
-                await client.plan(make_feed(), store, deadline="1h")
-            report = await client.sync(make_feed(), store, until="2026-11-16T00:00Z", deadline="1h")
-            await client.sync(make_feed(), store, reread=("2026-11-15T00:00Z", "2026-11-15T06:00Z"))
-            return report
-
-    assert asyncio.run(main()).read_through.day == 16

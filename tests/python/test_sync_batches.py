@@ -150,25 +150,6 @@ def test_what_has_arrived_is_stored_where_a_run_ends(sandbox):
     assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
 
 
-def test_a_store_that_fails_loses_the_batch_and_no_more(sandbox):
-    class Failing(Recorder):
-        def apply(self, feed, page, state):
-            if len(self.given) == 2:
-                self.given.append((feed, None, None))
-                raise CustomError("the database went away")
-            return super().apply(feed, page, state)
-
-    target, client, feed = Failing(), sandbox.client(), short_feed()
-    with pytest.raises(CustomError):
-        client.sync(feed, with_batch(target, 3))
-    assert [page.sequence for page in target.pages] == [3, 6]
-    spent = client.allowance.used
-    report = client.sync(feed, with_batch(target, 3))
-    assert [page.sequence for page in target.pages][2] == 9
-    assert client.allowance.used == spent + report.requests
-    assert target.points() == true_points(sandbox, report.read_through, start="2026-11-19T00:00Z")
-
-
 def test_the_error_of_a_run_notes_what_was_not_stored(sandbox):
     class Gone(Recorder):
         def apply(self, feed, page, state):

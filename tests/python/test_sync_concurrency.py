@@ -2,9 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 
 import pytest
@@ -51,24 +48,6 @@ def test_the_report_and_the_points_are_those_of_one_request_at_a_time(sandbox, s
     assert [one.name for one in report.feeds] == NAMES
 
 
-def test_eight_requests_side_by_side_ask_for_no_more_pages_than_allowed(sandbox, store):
-    pages = 13
-    # A repeat of a page is not counted; a page has four tries.
-    sandbox.fault(on="data", skip=2, times=3, status=503)
-    client, spent = sandbox.client(), 0
-    while True:
-        report = client.sync(feeds(), store, concurrency=8, max_pages=pages)
-        assert report.pages <= pages
-        spent += report.pages
-        if report.complete:
-            break
-        assert (report.pages, report.ended_by) == (pages, "max_pages")
-        assert report.resumes_at is None
-    replies = sandbox.stats.requests["data"]
-    assert (replies[200], replies[503] > 0) == (spent, True), "each page was paid for once"
-    check(sandbox, store, report)
-
-
 def test_a_target_of_ones_own_applies_one_page_at_a_time(sandbox):
     class OneAtATime(LockedStore):
         def __init__(self):
@@ -107,33 +86,3 @@ def test_ctrl_c_drops_all_that_is_under_way_and_keeps_what_is_stored(sandbox, st
     other.join()
     sandbox.clear_faults()
     check(sandbox, store, client.sync(feeds(), store, concurrency=8))
-
-
-@systems.SIGNALS
-def test_a_process_that_is_killed_with_eight_under_way_loses_only_those(sandbox, tmp_path):
-    path, other = tmp_path / "plant.siteline", siteline.Store(tmp_path / "other.siteline")
-    needed = sandbox.client().sync(feeds(), other).requests
-    sandbox.fault(on="data", skip=11, times=999, hang=True)
-    before = sandbox.stats.data_requests
-    script = f"""
-        import siteline
-        from kit.feeds import make_feed
-        feeds = [make_feed(name, page_size=300, start="2026-11-18T00:00Z") for name in {NAMES!r}]
-        siteline.Client().sync(feeds, siteline.Store({str(path)!r}), concurrency=8)
-    """
-    environment = {**os.environ, **sandbox.env(), "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], env=environment
-    ) as process:
-        wait_until(lambda: under_way(sandbox, before + 11) or process.poll() is not None)
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    sandbox.clear_faults()
-    store = siteline.Store(path)
-    assert store.check() is None
-    report = sandbox.client().sync(feeds(), store, concurrency=8)
-    check(sandbox, store, report)
-    # A page counts when it is stored; eight at most were asked for and were not.
-    paid = sandbox.stats.data_requests - before
-    assert needed <= paid <= needed + 8
-    assert sum(feed.sequence for feed in report.feeds) == needed

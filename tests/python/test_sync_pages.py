@@ -5,7 +5,6 @@ import copy
 import dataclasses
 import gc
 import pickle
-import random
 import threading
 import weakref
 
@@ -71,19 +70,6 @@ def test_five_syncs_of_late_and_revised_data_are_those_of_a_store_at_every_step(
     assert len(pulled.points("line-2", withdrawn=True)) > 0, "something was withdrawn"
 
 
-def test_what_was_handed_over_last_and_not_stored_is_read_again(sandbox):
-    pulled, client, feed = Pulled(), sandbox.client(), make_feed(page_size=300)
-    chance, requests = random.Random(5), 0
-    for _ in range(60):
-        pages = pulled.pull(client, feed, stop=chance.randrange(4), concurrency=1)
-        requests += pages.report.requests
-        if pages.report.complete:
-            break
-    assert pages.report.complete
-    assert pulled.points() == true_points(sandbox, pages.report.read_through)
-    assert requests == client.allowance.used == sandbox.stats.data_requests
-
-
 def test_the_states_that_are_given_are_not_changed(sandbox):
     states = {}
     feed, client = make_feed(page_size=300), sandbox.client()
@@ -106,27 +92,6 @@ def test_a_state_without_a_page_is_handed_over_too(sandbox):
     assert report.complete
     assert None in pulled.sizes, "the chain began again"
     assert pulled.points() == true_points(sandbox, report.read_through)
-
-
-def test_an_error_of_a_read_loses_nothing(sandbox):
-    client, feed, kept = (
-        sandbox.client(http=siteline.types.Http(tries=1)),
-        make_feed(page_size=300),
-        FlaggingStore(),
-    )
-    sandbox.fault(on="data", nth=3, status=503)
-    pages, errors = client.sync_pages(feed), 0
-    while True:
-        try:
-            page, state = next(pages)
-        except siteline.errors.ServiceUnavailable:
-            errors += 1
-            continue
-        except StopIteration:
-            break
-        kept.apply("line-2", page, state["line-2"])
-    assert errors == 1
-    assert kept.points() == true_points(sandbox, pages.report.read_through)
 
 
 @pytest.mark.parametrize("way", ["on_request", "progress"])

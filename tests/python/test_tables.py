@@ -23,27 +23,6 @@ def table(client):
 
 
 @pytest.mark.parametrize(
-    ("method", "keywords", "right"),
-    [
-        ("to_pandas", {"timezone": "UTC"}, "tz="),
-        ("to_polars", {"label": "name"}, "labels="),
-        ("to_arrow", {"zone": "UTC"}, "tz="),
-        ("records", {"name": True}, "named="),
-        ("find", {"tag_guid": "x"}, "tag="),
-        ("find", {"machines": "x"}, "machine="),
-        ("pivot", {"value": "maximum"}, "values="),
-        ("resample", {"freq": "1d", "agg": "mean"}, "every="),
-        ("completeness", {"freq": "1d"}, "every="),
-        ("gaps", {"longerthan": "1d"}, "longer_than="),
-        ("plot", {"value": "maximum"}, "values="),
-    ],
-)
-def test_a_wrong_keyword_names_the_right_one(table, method, keywords, right):
-    with pytest.raises(TypeError, match=rf"{method}\(\) has no argument .*: write {right}"):
-        getattr(table, method)(**keywords)
-
-
-@pytest.mark.parametrize(
     ("zone", "same"),
     [
         (UTC, "UTC"),

@@ -31,17 +31,6 @@ def test_a_small_class_can_be_a_store_and_converges_to_the_truth(sandbox):
     assert known == true_points(sandbox, end)
 
 
-def test_a_second_sync_costs_the_overlap_only(sandbox):
-    client, store, feed = sandbox.client(), MemoryStore(), make_feed()
-    first = client.sync(feed, store)
-    assert client.sync(feed, store).pages == 0, "the newest minute is never polled (§4.5.6)"
-    sandbox.clock.advance("1h")
-    second = client.sync(feed, store)
-    assert 0 < second.pages < first.pages
-    assert second.unchanged > 0
-    assert client.allowance.used == first.requests + second.requests
-
-
 class CustomError(Exception):
     """An exception of the user."""
 

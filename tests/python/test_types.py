@@ -14,7 +14,6 @@ from siteline import types
 
 RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
 RECORDS = {name for name in types.__all__ if hasattr(getattr(types, name), "_restore")} - {"Query"}
-TUPLES = {"Attempt", "Record", "SeriesIds"}
 
 
 def mismatches(value, kind, where):
@@ -154,16 +153,6 @@ def test_times_and_durations_become_json_values(made):
     assert spans == coverage.spans
 
 
-def test_sums_of_a_report_are_over_its_feeds(made):
-    report = made["SyncReport"][0]
-    for name in ("pages", "inserted", "revised", "unchanged", "withdrawn"):
-        assert report.to_dict()[name] == sum(getattr(feed, name) for feed in report.feeds)
-    assert report.tasks
-    assert report.ended_by == "allowance"
-    with pytest.raises(KeyError, match="line-9"):
-        report["line-9"]
-
-
 def test_named_tuples_have_a_dict_too(sandbox):
     record = next(sandbox.client().scan(**RANGE).records(named=True))
     ids = types.SeriesIds(*record[:5])
@@ -172,11 +161,3 @@ def test_named_tuples_have_a_dict_too(sandbox):
     assert types.Attempt("503", 1.0).to_dict() == {"outcome": "503", "wait": 1.0}
     assert {type(one).__module__ for one in (record, ids)} == {"siteline.types"}
     assert pickle.loads(pickle.dumps(record)) == record
-
-
-def test_all_names_exist_and_have_to_dict():
-    for name in types.__all__:
-        assert getattr(types, name).__name__ == name
-    assert all(hasattr(getattr(types, name), "to_dict") for name in RECORDS | TUPLES)
-    with pytest.raises(AttributeError, match="AsyncNothing"):
-        types.AsyncNothing  # noqa: B018

@@ -117,20 +117,6 @@ def test_an_unread_day_is_an_error_however_it_is_read(store, read):
     assert (again.spans, str(again)) == (caught.value.spans, str(caught.value))
 
 
-def test_time_outside_of_what_can_have_been_read_is_an_error(store):
-    with pytest.raises(
-        siteline.errors.UnreadRange, match=r"the newest instant .* is 2026-11-19T23:55"
-    ) as ahead:
-        len(store.read("line-2", *day(21)))
-    assert ahead.value.spans == (day(21),)
-    with pytest.raises(siteline.errors.UnreadRange, match="the newest instant"):
-        len(store.read("line-2", NEWEST))
-    with pytest.raises(siteline.errors.UnreadRange, match="a feed of another name") as early:
-        len(store.read("line-2", *day(14, days=2)))
-    assert early.value.spans == (day(14),)
-    assert "another name" not in ahead.value.hint
-
-
 def test_a_range_up_to_now_ends_at_the_newest_instant_with_one_warning_and_a_mark(store):
     start, end = day(19, days=2)
     with pytest.warns(siteline.SitelineWarning, match="its points end there") as warned:

@@ -301,7 +301,9 @@ impl ReadChains {
             }
         }
         drop(running);
-        chains.iter().for_each(|chain| chain.stop_prefetch());
+        for chain in &chains {
+            chain.stop_prefetch();
+        }
         if error.kind() == Kind::PageLimitReached
             && let (Some(left), Some(limit)) =
                 (&self.pages_left, self.scan.read_settings().max_pages)

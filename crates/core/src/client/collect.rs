@@ -179,28 +179,27 @@ impl CollectOnce {
     ///
     /// # Errors
     /// As [`CollectOnce::step`].
-    pub async fn paced_step(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
+    pub async fn paced_step(&self, deadline: Deadline, chains: Pace) -> Result<Step, ReadFailure> {
         let Reading { stream, kept } = self.reading();
         let mut slot = stream.lock().await;
         if let Some(table) = self.complete() {
             return Ok(Step::Whole(Arc::clone(table)));
         }
         if let Some(reader) = &self.reader {
-            return Ok(match reader.step(deadline, pace).await? {
+            return Ok(match reader.step(deadline, chains).await? {
                 Step::Whole(table) => Step::Whole(Arc::clone(self.table.get_or_init(|| table))),
-                page @ Step::Page(_) => {
+                step @ Step::Page(_) => {
                     self.scan.count_page();
-                    page
+                    step
                 }
             });
         }
-        let stream = match &*slot {
-            Some(stream) => Arc::clone(stream),
-            None => {
-                let (stream, begun) = Kept::begin(&self.scan)?;
-                *kept.lock() = Some(begun);
-                Arc::clone(slot.insert(stream))
-            }
+        let stream = if let Some(stream) = &*slot {
+            Arc::clone(stream)
+        } else {
+            let (stream, begun) = Kept::begin(&self.scan)?;
+            *kept.lock() = Some(begun);
+            Arc::clone(slot.insert(stream))
         };
         let end = |slot: &mut Option<Arc<PageStream>>| {
             *slot = None;

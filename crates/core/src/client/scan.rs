@@ -108,7 +108,7 @@ impl Scan {
             });
             let (chains, query) = ([link.query.clone()].into(), link.query);
             let (form, pages_left) = (RangeForm::default(), pages_left.cloned());
-            let scan = Self { pages_left, begin, form, ..self.clone() };
+            let scan = Self { form, begin, pages_left, ..self.clone() };
             Self { query, cut: None, chains, owner, onto: None, ..scan }
         };
         self.links().into_iter().map(scan).collect()

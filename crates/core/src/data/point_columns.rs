@@ -141,7 +141,9 @@ impl PointColumns {
             numbers[place] = series.len();
             series.push(identity.clone());
         }
-        envelopes.iter_mut().for_each(|one| one.series = numbers[one.series]);
+        for one in &mut envelopes {
+            one.series = numbers[one.series];
+        }
         let points = columns.merged(&plan, (series, envelopes), self.extra_columns.clone())?;
         Ok((points, (self.rows() - start) as u64))
     }

@@ -58,6 +58,9 @@ pub struct ThroughStore {
     attempt: Mutex<Attempt>,
 }
 
+/// What reads a scan through a store, and its parts.
+type Parts = (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>);
+
 /// What a scan has read of the service, over several reads where the first ones failed.
 #[derive(Debug, Default)]
 struct Attempt {
@@ -87,10 +90,7 @@ impl ThroughStore {
     ///
     /// # Errors
     /// As [`ThroughStore::new`]; `QueryError` for a range in parts.
-    pub fn of_scan(
-        store: &Arc<Store>,
-        scan: &Scan,
-    ) -> Result<(Arc<dyn WholeRead>, Vec<Arc<Self>>)> {
+    pub fn of_scan(store: &Arc<Store>, scan: &Scan) -> Result<Parts> {
         if scan.cut().is_some() {
             return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
                 .with_hint(
