@@ -153,6 +153,7 @@ fn filter_values(filters: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<String
 fn ids(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<String>> {
     let is_one = given.is_instance_of::<PyString>()
         || given.is_instance_of::<PyBytes>()
+        || given.cast::<PyMapping>().is_ok()
         || !given.hasattr(intern!(given.py(), "__iter__"))?;
     if is_one {
         return Ok(vec![one_value(given, name)?]);

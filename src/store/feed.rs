@@ -5,14 +5,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::bridge::errors::{IntoPyErr as _, OrRaise as _, warn};
 use crate::bridge::process::guarded;
 use crate::client::query::{known_filters, query_input};
 use crate::convert::asked_time::asked_time;
 use crate::convert::state::{dict, restore};
-use crate::convert::values::{Text, duration, refuse};
+use crate::convert::values::{Text, described, duration, refuse};
 use siteline_base::clock::Clock;
 use siteline_core::error::{Error, Kind, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
@@ -42,14 +42,15 @@ struct FeedParts<'a, 'py> {
     query: String,
 }
 
-/// The only id of a feed.
-fn only(mut ids: Vec<String>, name: &str) -> PyResult<Option<String>> {
-    if ids.len() > 1 {
-        let message = format!("{name}= has several values: a feed has one {name}.");
-        let error = Error::new(Kind::QueryError, message);
-        return Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err());
+/// Refuses several ids, which a read may have.
+fn check_one(given: &Given<'_>, name: &str) -> PyResult<()> {
+    let Some(given) = given else { return Ok(()) };
+    if given.is_instance_of::<PyString>() || !given.hasattr("__iter__")? {
+        return Ok(());
     }
-    Ok(ids.pop())
+    let message = format!("{name}= is {}: a feed has one {name}.", described(given));
+    let error = Error::new(Kind::QueryError, message);
+    Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err())
 }
 
 #[pymethods]
@@ -65,7 +66,9 @@ impl FeedHandle {
         times: [Given<'py>; 4],
         audit_pages: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
-        let asked = query_input(query.each_ref().map(Option::as_ref))?;
+        check_one(&query[0], "site")?;
+        check_one(&query[1], "line")?;
+        let mut asked = query_input(query.each_ref().map(Option::as_ref))?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
         let start = start.at(Clock::system().wall(), asked.interval_seconds).or_raise()?;
         let mut input = FeedInput::new(name.0, start);
@@ -80,8 +83,8 @@ impl FeedHandle {
                 *time = duration(&given, name)?;
             }
         }
-        input.site = only(asked.site, "site")?;
-        input.line = only(asked.line, "line")?;
+        input.site = asked.site.pop();
+        input.line = asked.line.pop();
         input.filters = asked.filters;
         input.interval_seconds = asked.interval_seconds;
         input.page_size = asked.page_size;
