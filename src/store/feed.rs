@@ -5,16 +5,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
 
-use crate::bridge::errors::{IntoPyErr as _, OrRaise as _, warn};
+use crate::bridge::errors::{OrRaise as _, warn};
 use crate::bridge::process::guarded;
-use crate::client::query::{known_filters, query_input};
+use crate::client::query::{AskedQuery, query_input};
 use crate::convert::asked_time::asked_time;
 use crate::convert::state::{dict, restore};
-use crate::convert::values::{Text, described, duration, refuse};
+use crate::convert::values::{Text, duration, refuse};
 use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind, excerpt};
+use siteline_core::error::{Kind, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
 
 #[pyclass(frozen, eq, hash, module = "siteline._core")]
@@ -23,35 +22,6 @@ pub(crate) struct FeedHandle(pub(crate) Feed);
 
 /// An argument of the constructor that may be left out.
 type Given<'py> = Option<Bound<'py, PyAny>>;
-
-/// The attributes of a feed, as a dict.
-#[derive(IntoPyObject)]
-struct FeedParts<'a, 'py> {
-    name: &'a str,
-    site: Option<&'a str>,
-    line: Option<&'a str>,
-    interval: Option<Duration>,
-    start: Timestamp,
-    page_size: Option<u32>,
-    filters: Bound<'py, PyDict>,
-    settle_lag: Duration,
-    overlap: Duration,
-    lateness: Duration,
-    window: Duration,
-    audit_pages: u32,
-    query: String,
-}
-
-/// Refuses several ids, which a read may have.
-fn check_one(given: &Given<'_>, name: &str) -> PyResult<()> {
-    let Some(given) = given else { return Ok(()) };
-    if given.is_instance_of::<PyString>() || !given.hasattr("__iter__")? {
-        return Ok(());
-    }
-    let message = format!("{name}= is {}: a feed has one {name}.", described(given));
-    let error = Error::new(Kind::QueryError, message);
-    Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err())
-}
 
 #[pymethods]
 impl FeedHandle {
@@ -62,13 +32,11 @@ impl FeedHandle {
         py: Python<'py>,
         name: Text<'_>,
         start: &Bound<'py, PyAny>,
-        query: [Given<'py>; 5],
+        query: AskedQuery<'py>,
         times: [Given<'py>; 4],
         audit_pages: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
-        check_one(&query[0], "site")?;
-        check_one(&query[1], "line")?;
-        let mut asked = query_input(query.each_ref().map(Option::as_ref))?;
+        let mut asked = query_input(query)?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
         let start = start.at(Clock::system().wall(), asked.interval_seconds).or_raise()?;
         let mut input = FeedInput::new(name.0, start);
@@ -104,25 +72,10 @@ impl FeedHandle {
         dict(py, self.0.input())
     }
 
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let input = self.0.input();
-        let interval = input.interval_seconds.map(|width| Duration::from_secs(width.into()));
-        FeedParts {
-            name: &input.name,
-            site: input.site.as_deref(),
-            line: input.line.as_deref(),
-            interval,
-            start: input.since,
-            page_size: input.page_size,
-            filters: known_filters(py, &input.filters)?,
-            settle_lag: input.settle_lag,
-            overlap: input.overlap,
-            lateness: input.lateness,
-            window: input.window,
-            audit_pages: input.audit_pages,
-            query: self.0.parameters(),
-        }
-        .into_pyobject(py)
+    /// The start, the settle lag, the overlap, the lateness, the window, and the parameters of its queries.
+    fn parts(&self) -> (Timestamp, [Duration; 4], String) {
+        let FeedInput { since, settle_lag, overlap, lateness, window, .. } = *self.0.input();
+        (since, [settle_lag, overlap, lateness, window], self.0.parameters())
     }
 }
 
