@@ -51,7 +51,7 @@ def _ids(given: Any, name: str) -> list[str]:
     """Return one id, or those of an iterable."""
     if given is None:
         return []
-    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         return [_value(given, name)]
     ids = [_value(one, name) for one in given]
     if not ids:
@@ -82,12 +82,11 @@ def query(site: Any, line: Any, interval: Any, page_size: Any, filters: Any) -> 
 
 def feed_query(site: Any, line: Any, *others: Any) -> tuple[Any, ...]:
     """Return the arguments of a feed's queries, which have one site and line."""
-    asked = query(site, line, *others)
-    for name, ids in zip(("site", "line"), asked, strict=False):
-        if len(ids) > 1:
-            message = f"{name}= has several values: a feed has one {name}."
+    for name, given in (("site", site), ("line", line)):
+        if not isinstance(given, str) and hasattr(given, "__iter__"):
+            message = f"{name}= is {described(given)}: a feed has one {name}."
             raise QueryError(message, hint="Make a feed for each, and sync them together.")
-    return asked
+    return query(site, line, *others)
 
 
 def extra_columns(names: Any) -> list[str]:

@@ -131,10 +131,6 @@ def _feed(path: str, name: str, table: Any, defaults: Mapping[str, Any]) -> Feed
         raise _error(
             path, f"{place}start is missing", "Write when it begins, as start = 2026-01-01."
         )
-    for level in ("site", "line"):
-        if isinstance(given := members.get(level), list | dict):
-            what = f"{place}{level}= is an object of type {type(given).__name__}"
-            raise _error(path, what, "Write one id. A feed has one site and one line.")
     try:
         return Feed(name, **members)
     except ConfigError as error:
