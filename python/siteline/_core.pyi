@@ -251,7 +251,7 @@ class Frame:
     def of_series(series: list[Any], columns: list[Any], report: dict[str, Any]) -> Frame: ...
     def state(self) -> tuple[str, bytes]: ...
     @staticmethod
-    def restore(state: str, rows: bytes) -> Frame: ...
+    def restore(kept: str, rows: bytes) -> Frame: ...
     def place(self) -> tuple[int, int, str | None, bool, bool]: ...
     def bookmark(self) -> Bookmark | None: ...
     def raw(self) -> bytes | None: ...
@@ -326,7 +326,7 @@ class StoreHandle:
         feed: str,
         bounds: tuple[Any, Any],
         tz: str,
-        series: tuple[Any, ...],
+        picked: tuple[Any, ...],
         settled_only: bool,
         as_of: Any,
         since: Any,
@@ -468,7 +468,7 @@ class Client:
     ) -> SyncHandle: ...
     def plan_feeds(
         self,
-        feeds: list[FeedHandle],
+        handles: list[FeedHandle],
         store: StoreHandle | None,
         states: dict[str, bytes],
         options: dict[str, Any],

@@ -94,11 +94,7 @@ impl SyncHandle {
 #[pymethods]
 impl SyncHandle {
     /// Loads the states, and locks the feeds of a store, after a wait of `wait` where others write to them.
-    fn begin(
-        &self,
-        store: Option<&StoreHandle>,
-        states: HashMap<String, Vec<u8>>,
-    ) -> PyResult<Call> {
+    fn begin(&self, store: Option<&StoreHandle>, states: HashMap<String, Vec<u8>>) -> Call {
         let client = self.client.get().client.clone();
         let (feeds, settings) = (self.args.feeds.clone(), self.args.settings.clone());
         let target: Arc<dyn Target> = match store {
@@ -109,7 +105,7 @@ impl SyncHandle {
         let place = Arc::clone(&self.run);
         let keep = move |run: Run| *place.lock() = Some(Arc::new(run));
         let none = |py: Python<'_>, ()| Ok(py.None());
-        Ok(match self.args.wait {
+        match self.args.wait {
             None => {
                 step_call(move || Run::begin(&client, target, &feeds, settings).map(keep), none)
             }
@@ -120,7 +116,7 @@ impl SyncHandle {
                 },
                 move |py, begun| none(py, begun.or_raise()?),
             ),
-        })
+        }
     }
 
     /// Reads until there is something to store; `False` if nothing is left or the sync was closed meanwhile.

@@ -3,7 +3,6 @@
 from datetime import time
 from zoneinfo import ZoneInfo
 
-import pandas as pd
 import pytest
 import siteline
 from kit.grouped import grouped
