@@ -35,7 +35,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::agent::PyAgent;
+    use super::agent::{_forbid_core_dumps, _give_all_back, PyAgent};
     #[pymodule_export]
     use super::auth::{
         _excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle,
@@ -43,15 +43,23 @@ mod _core {
     #[pymodule_export]
     use super::bridge::call::Call;
     #[pymodule_export]
+    use super::bridge::observers::_instrument;
+    #[pymodule_export]
+    use super::bridge::refusals::_refusal;
+    #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
     use super::client::bookmark::PyBookmark;
+    #[pymodule_export]
+    use super::client::once::_paths;
+    #[pymodule_export]
+    use super::client::once::_sources;
     #[pymodule_export]
     use super::client::query::PyQuery;
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]
-    use super::client::shape::check_shape;
+    use super::client::settings::check_shape;
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]
@@ -66,6 +74,8 @@ mod _core {
     #[pymodule_export]
     use super::store::feed::FeedHandle;
     #[pymodule_export]
+    use super::store::maintenance::_restore;
+    #[pymodule_export]
     use super::store::{StateHandle, StoreHandle};
     #[pymodule_export]
     use super::sync::SyncHandle;
@@ -78,12 +88,7 @@ mod _core {
         module.add("HAS_SANDBOX", cfg!(feature = "sandbox"))?;
         super::bridge::panics::keep_places();
         super::bridge::logging::install();
-        super::bridge::observers::export(module)?;
-        super::bridge::refusals::export(module)?;
         super::bridge::process::watch(module)?;
-        super::agent::export(module)?;
-        super::client::own_files::export(module)?;
-        super::store::maintenance::export(module)?;
         #[cfg(debug_assertions)]
         super::bridge::runtime::panic::export(module)?;
         Ok(())

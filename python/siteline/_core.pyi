@@ -58,8 +58,16 @@ __all__ = [
     "SyncHandle",
     "__version__",
     "_excerpt",
+    "_forbid_core_dumps",
+    "_give_all_back",
+    "_instrument",
     "_is_key_text",
+    "_paths",
+    "_refusal",
+    "_restore",
+    "_sources",
     "_variable",
+    "check_shape",
     "zone_name",
 ]
 
@@ -82,7 +90,6 @@ _Row_co = TypeVar("_Row_co", covariant=True)
 def _instrument(instrument: _Instrument | None) -> None: ...
 def _paths() -> dict[str, str | None]: ...
 def _refusal(number: int | None) -> tuple[str, str | None]: ...
-def _profile_members() -> list[str]: ...
 def _restore(backup: object, store: object, report: _Report) -> bool: ...
 def _sources(profile: str | None = None) -> dict[str, Any]: ...
 
@@ -301,7 +308,7 @@ class FeedHandle:
     @staticmethod
     def restore(state: dict[str, Any]) -> FeedHandle: ...
     def state(self) -> dict[str, Any]: ...
-    def parts(self) -> dict[str, Any]: ...
+    def parts(self) -> tuple[datetime, list[timedelta], str]: ...
 
 _WithFeed: TypeAlias = tuple[FeedHandle, dict[str, Any]]
 _Report: TypeAlias = Callable[[int, int, bool], None] | None
@@ -338,7 +345,7 @@ class StoreHandle:
     def backup(self, path: object, share: str | None, report: _Report) -> None: ...
     def check(self, report: _Report) -> None: ...
     def close(self) -> None: ...
-    def overview(self) -> list[dict[str, Any]]: ...
+    def overview(self) -> list[tuple[Any, ...]]: ...
 
 @final
 class StateHandle:
@@ -448,22 +455,13 @@ class Client:
     def series(self) -> Call[tuple[bytes, dict[str, Any] | None, list[_SeriesIds], bool]]: ...
     def scan(
         self,
-        *,
-        site: Any = None,
-        line: Any = None,
-        start: Any = None,
-        end: Any = None,
-        tz: Any = None,
-        interval: Any = None,
-        page_size: Any = None,
-        filters: Any = None,
-        settle_lag: Any = None,
-        extra_columns: Any = None,
-        max_pages: Any = None,
-        deadline: Any = None,
-        split: Any = None,
-        concurrency: Any = None,
-        keep_raw: bool = False,
+        query: tuple[Any, ...],
+        bounds: tuple[Any, Any, Any],
+        limits: tuple[Any, Any, Any],
+        split: Any,
+        settle_lag: Any,
+        extra_columns: list[str],
+        keep_raw: bool,
     ) -> Scan: ...
     def sync(
         self, feeds: list[FeedHandle], options: dict[str, Any], is_push: bool

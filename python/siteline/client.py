@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from siteline import _core, _labels
+from siteline import _core, _labels, _selection
 from siteline import sync as _sync
 from siteline._core import zone_name
 from siteline._escape import escaped
@@ -373,21 +373,13 @@ class Client(_Settings):
         labels = _labels.checked(self._handle.labels if labels is None else labels)
         settings = (zone_name(tz), labels, progress_checked(progress), store)
         handle = self._handle.scan(
-            start=start,
-            end=end,
-            tz=tz,
-            interval=interval,
-            site=site,
-            line=line,
-            filters=filters,
-            page_size=page_size,
-            split=split,
-            concurrency=concurrency,
-            deadline=deadline,
-            max_pages=max_pages,
-            settle_lag=settle_lag,
-            extra_columns=extra_columns,
-            keep_raw=keep_raw,
+            _selection.query(site, line, interval, page_size, filters),
+            (start, end, tz),
+            (max_pages, deadline, concurrency),
+            split,
+            settle_lag,
+            _selection.extra_columns(extra_columns),
+            keep_raw,
         )
         scan: Scan = self._scan_class(handle, *settings)
         return scan

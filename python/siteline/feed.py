@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from siteline._core import FeedHandle
 from siteline._escape import escaped
 from siteline._patching import Replaceable
+from siteline._selection import feed_query
 from siteline._times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from siteline._core import _Duration, _Filter, _Instant
 
@@ -92,12 +94,22 @@ class Feed(Replaceable):
         audit_pages: int = 0,
     ) -> None:
         """Make a feed. Sends nothing."""
-        query = (site, line, interval, page_size, filters)
+        query = feed_query(site, line, interval, page_size, filters)
         times = (settle_lag, overlap, lateness, window)
         self._hold(FeedHandle(name, start, query, times, audit_pages))
 
     def _hold(self, handle: FeedHandle) -> None:
-        self._handle, self._parts = handle, cast("_Parts", handle.parts())
+        state, (start, times, query) = handle.state(), handle.parts()
+        width = state["interval_seconds"]
+        parts = {
+            **state,
+            "start": start,
+            "interval": None if width is None else timedelta(seconds=width),
+            "filters": {name: tuple(values) for name, values in state["filters"]},
+            **dict(zip(("settle_lag", "overlap", "lateness", "window"), times, strict=True)),
+            "query": query,
+        }
+        self._handle, self._parts = handle, cast("_Parts", parts)
 
     @classmethod
     def _of(cls, handle: FeedHandle) -> Self:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from siteline import _labels, _series
+from siteline import _labels, _selection, _series
 from siteline._core import StoreHandle
 from siteline._escape import escaped
 from siteline._patching import Replaceable
@@ -160,7 +160,7 @@ class Store(Replaceable):
         True
         """
         withdrawn = withdrawn or ("drop" if final else "keep")
-        picked = (site, line, machine, device, tag, series)
+        picked = _selection.picked(site, line, machine, device, tag, series=series)
         return self._read(
             feed, (start, end), tz, picked, final, as_of, None, withdrawn, unread, labels
         )
@@ -207,7 +207,7 @@ class Store(Replaceable):
         """
         if since is None:
             raise QueryError("start= is a siteline.types.SyncReport, a page number, or a time.")
-        picked = (site, line, machine, device, tag, series)
+        picked = _selection.picked(site, line, machine, device, tag, series=series)
         return self._read(
             feed, (start, end), tz, picked, False, None, since, "keep", unread, labels
         )
@@ -228,7 +228,7 @@ class Store(Replaceable):
         >>> store.series().find(machine="M3")
         <Table 3 series>
         """
-        whole: Any = ((None, None), "UTC", (None,) * 6, False, None, None, "keep", "keep")
+        whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
         names = self.feeds if feed is None else [_name(feed)]
         series = [ids for name in names for ids in self._handle.frame(name, *whole).series()]
         rows = _series.rows_of(None, dict.fromkeys(series))
@@ -467,7 +467,10 @@ class Store(Replaceable):
     def _overview(self) -> list[dict[str, Any]]:
         """Return how far each feed has been read, for the HTML view and the command."""
         found = self._handle.overview()
-        return [{**one, "feed": Feed._of(one["feed"])} for one in found]
+        names = ("settled_through", "read_through", "newest", "sequence")
+        return [
+            {"feed": Feed._of(feed), **dict(zip(names, rest, strict=True))} for feed, *rest in found
+        ]
 
     def _page_times(self, feed: str) -> list[int]:
         """Return when the pages of a feed were read, in microseconds since the Unix epoch."""

@@ -124,8 +124,7 @@ fn place(listen: &str, tls_files: TlsFiles, names: Vec<String>) -> Result<Listen
 
 /// Forbids core dumps of this process if the system allows that.
 #[pyfunction]
-#[pyo3(name = "_forbid_core_dumps")]
-fn forbid() {
+pub(crate) fn _forbid_core_dumps() {
     // Without core dumps, only the superuser can read this file later.
     let _read = Clock::system().moment();
     forbid_core_dumps();
@@ -133,14 +132,6 @@ fn forbid() {
 
 /// Returns the leased pages that clients of this process did not use.
 #[pyfunction]
-#[pyo3(name = "_give_all_back")]
-fn give_back(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn _give_all_back(py: Python<'_>) -> PyResult<()> {
     detached(py, give_all_back)
-}
-
-/// Adds the functions. `add_function` would list them in `__all__`.
-pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let any = module.as_any();
-    any.setattr("_forbid_core_dumps", wrap_pyfunction!(forbid, module)?)?;
-    any.setattr("_give_all_back", wrap_pyfunction!(give_back, module)?)
 }

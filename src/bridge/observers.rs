@@ -8,12 +8,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use jiff::Timestamp;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::bridge::events::{Event, Handling, Origin, What};
 use crate::convert::state::record;
@@ -168,14 +167,9 @@ impl Drop for Observers {
 
 /// Traces and counts all clients with `instrument`; `None` ends that.
 #[pyfunction]
-#[pyo3(name = "_instrument", signature = (instrument))]
-fn instrument_all(instrument: Option<Py<PyAny>>) {
+#[pyo3(signature = (instrument))]
+pub(crate) fn _instrument(instrument: Option<Py<PyAny>>) {
     drop(OF_ALL.replace(instrument));
-}
-
-/// Adds `_instrument` with `setattr`, because `add_function` would list it in `__all__`.
-pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.as_any().setattr("_instrument", wrap_pyfunction!(instrument_all, module)?)
 }
 
 /// The trace headers of a call that begins on this thread.
@@ -196,48 +190,28 @@ pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> 
     Ok(Some(headers).filter(|headers| !headers.is_empty()).map(Arc::new))
 }
 
-/// The fields of a `siteline.types.RequestEvent`.
-#[derive(Serialize)]
-struct RequestEvent<'a> {
-    kind: &'static str,
-    method: &'static str,
-    url: &'a str,
-    status: Option<u16>,
-    error: Option<String>,
-    started: Timestamp,
-    duration: f64,
-    bytes: u64,
-    points: Option<u64>,
-    attempt: u32,
-    reason: Option<&'a str>,
-    waited: f64,
-    feed: Option<&'a str>,
-    allowance_left: Option<u64>,
-    sent: bool,
-}
-
 /// The `siteline.types.RequestEvent` of a finished request.
 fn event<'py>(py: Python<'py>, note: &RequestNote) -> PyResult<Bound<'py, PyAny>> {
     let error = match note.error {
         Some(kind) => Some(kind.to_string()),
         None => note.is_abandoned.then(|| "abandoned".to_owned()),
     };
-    let event = RequestEvent {
-        kind: note.kind.name(),
-        method: note.kind.method(),
-        url: &note.url,
-        status: note.status,
-        error,
-        started: note.started,
-        duration: note.duration.as_secs_f64(),
-        bytes: note.bytes,
-        points: note.points,
-        attempt: note.attempt,
-        reason: note.reason.as_deref(),
-        waited: note.waited.as_secs_f64(),
-        feed: note.feed.as_deref(),
-        allowance_left: note.allowance_left,
-        sent: note.is_sent,
-    };
+    let event = json!({
+        "kind": note.kind.name(),
+        "method": note.kind.method(),
+        "url": note.url,
+        "status": note.status,
+        "error": error,
+        "started": note.started,
+        "duration": note.duration.as_secs_f64(),
+        "bytes": note.bytes,
+        "points": note.points,
+        "attempt": note.attempt,
+        "reason": note.reason,
+        "waited": note.waited.as_secs_f64(),
+        "feed": note.feed.as_deref(),
+        "allowance_left": note.allowance_left,
+        "sent": note.is_sent,
+    });
     record(py, ("siteline._records.requests", "RequestEvent"), &event, [])
 }

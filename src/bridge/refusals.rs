@@ -9,12 +9,7 @@ use siteline_core::system;
 /// Returns the reason for a system error, and a remedy if the error may be temporary. ``number`` is its
 /// ``errno``, or ``None`` if a thread or a process could not be started.
 #[pyfunction]
-fn _refusal(number: Option<i32>) -> (String, Option<&'static str>) {
+pub(crate) fn _refusal(number: Option<i32>) -> (String, Option<&'static str>) {
     let error = number.map_or_else(system::no_thread, io::Error::from_raw_os_error);
     (system::reason(&error), system::advice(&error))
-}
-
-/// Adds `_refusal` to the module with `setattr`, because `add_function` would list it in `__all__`.
-pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.as_any().setattr("_refusal", wrap_pyfunction!(_refusal, module)?)
 }

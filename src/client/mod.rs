@@ -2,11 +2,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod bookmark;
-pub(crate) mod difference;
 mod discovery;
-pub(crate) mod failure;
 pub(crate) mod once;
-pub(crate) mod own_files;
 pub(crate) mod page;
 mod page_reader;
 mod profile_file;
@@ -14,8 +11,7 @@ pub(crate) mod progress;
 pub(crate) mod query;
 mod recipe;
 pub(crate) mod scan;
-mod settings;
-pub(crate) mod shape;
+pub(crate) mod settings;
 
 use std::sync::Arc;
 
@@ -34,8 +30,8 @@ use crate::bridge::observers::Observers;
 use crate::bridge::process::{Inside, detached, guarded};
 use crate::bridge::runtime::{spawn_task, step};
 use crate::client::agent::{FoundAgent, refuse_settings};
+use crate::client::settings::shape_of;
 use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with};
-use crate::client::shape::shape_of;
 use crate::convert::clock::GivenClock;
 use crate::convert::state::record;
 use crate::convert::values::{Text, described};

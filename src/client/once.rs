@@ -27,7 +27,7 @@ use siteline_core::settings::{Environment, Given};
 /// read, `subject`, and `settings` with the variable that set each, or `None` for the profile.
 #[pyfunction]
 #[pyo3(signature = (profile=None))]
-pub(super) fn _sources<'py>(
+pub(crate) fn _sources<'py>(
     py: Python<'py>,
     profile: Option<Text<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -125,4 +125,17 @@ impl PyClient {
     fn look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         detached(py, || self.client.look_at_ledger())?.or_raise()
     }
+}
+
+/// The file of profiles that `Client` reads (``profiles``), and the folder of the
+/// ledgers (``state``); ``None`` where there is no home folder. Neither need exist.
+#[pyfunction]
+pub(crate) fn _paths(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let environment = Environment::of_process();
+    let find = || Ok([environment.config_file(), environment.state_folder()]);
+    let paths = PyDict::new(py);
+    for (name, path) in ["profiles", "state"].into_iter().zip(guarded(find)?) {
+        paths.set_item(name, path.map(PathBuf::into_os_string))?;
+    }
+    Ok(paths)
 }

@@ -7,12 +7,14 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::bridge::call::Call;
+use crate::bridge::errors::raise;
 use crate::bridge::events::SharedEvents;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
-use crate::client::failure::read_failure;
+use crate::client::bookmark::PyBookmark;
 use crate::client::progress::{ProgressCallback, finish};
 use crate::convert::rows::{PointSource, Taken};
+use crate::frame::Frame;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::data::Page;
@@ -117,4 +119,15 @@ impl PointSource for PageReader {
         visit.call(&self.client)?;
         visit.call(self.callback.as_ref().map(|callback| &callback.0))
     }
+}
+
+/// The Python exception of a read that failed, with `.bookmark`, and with the frame of `.partial`.
+pub(crate) fn read_failure(py: Python<'_>, failure: ReadFailure) -> PyErr {
+    let exception = raise(py, &failure.error);
+    let value = exception.value(py).clone();
+    let fill = || -> PyResult<()> {
+        failure.bookmark.map_or(Ok(()), |at| value.setattr("bookmark", PyBookmark(at)))?;
+        failure.partial.map_or(Ok(()), |table| value.setattr("partial", Frame::of_table(table)))
+    };
+    fill().err().unwrap_or(exception)
 }

@@ -8,21 +8,22 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::bridge::call::Call;
-use crate::bridge::errors::OrRaise as _;
+use crate::bridge::errors::{IntoPyErr as _, OrRaise as _};
 use crate::bridge::events::SharedEvents;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
-use crate::client::failure::read_failure;
 use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
+use crate::client::page_reader::read_failure;
 use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::PyQuery;
 use crate::convert::rows::RecordIterator;
 use crate::convert::state::{dict, restore};
-use crate::convert::values::{count, duration, refuse};
+use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
+use crate::store::store_of;
 use siteline_core::client::ScanInput;
 use siteline_core::client::collect::{CollectOnce, Pace, Step, WholeRead};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
@@ -270,3 +271,20 @@ impl PyScan {
 
 /// The arguments of `_restore`.
 type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
+
+#[pymethods]
+impl PyScan {
+    /// The same scan, which reads settled data from this store, and keeps the rest in it.
+    ///
+    /// # Errors
+    /// `QueryError` for another object, and for a scan that cannot be read through a store.
+    fn through(&self, py: Python<'_>, store: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Some(store) = store_of(store)? else {
+            let message = format!("store= is {}, not a siteline.Store.", described(store));
+            let hint = "For a target of yours use client.sync(feed, target).";
+            return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
+        };
+        let read = guarded(|| ThroughStore::of_scan(&store, self.scan()).or_raise())?;
+        Ok(self.read_by(py, read))
+    }
+}

@@ -13,11 +13,12 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
-use crate::client::shape::shape_of;
+use crate::convert::asked_time::zone_or;
+use crate::convert::keywords::{keywords, record};
 use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
-use crate::convert::zone::zone_or;
 use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
+use siteline_core::data::Shape;
 use siteline_core::error::Kind;
 use siteline_core::http::{BaseUrl, Trust};
 use siteline_core::settings::{
@@ -285,4 +286,20 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
         util.call_method1("find_spec", ("certifi",))?.getattr("origin")?.extract()
     };
     Some(find().ok()?.with_file_name("cacert.pem"))
+}
+
+/// The shape of these members.
+///
+/// # Errors
+/// `TypeError` for a member of another name or type, `ConfigError` for other values.
+pub(crate) fn shape_of(members: &Bound<'_, PyDict>) -> PyResult<Shape> {
+    let shape: Shape = record(members.py(), &keywords(Some(members))?)?;
+    guarded(|| shape.check().or_raise())?;
+    Ok(shape)
+}
+
+/// Refuses members that are no shape.
+#[pyfunction]
+pub(crate) fn check_shape(members: &Bound<'_, PyDict>) -> PyResult<()> {
+    shape_of(members).map(drop)
 }

@@ -1,11 +1,13 @@
 //! Columns for `siteline.frames`, in memory that NumPy reads in place.
 
-use arrow_array::{Array as _, Int64Array, TimestampMicrosecondArray};
+use arrow_array::{
+    Array as _, ArrowPrimitiveType, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::Buffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::types::{PyByteArray, PyDict, PyList};
 
 use crate::bridge::process::guarded;
-use crate::convert::memory::Memory;
 use siteline_core::data::{COLUMN_NAMES, PointColumns};
 
 /// The five columns of ids: for each the name, the kind `runs`, for each stretch of rows its code or -1, the
@@ -68,4 +70,44 @@ pub(crate) fn bytes<const WIDTH: usize>(
         }
         Ok(())
     })
+}
+
+/// A column's values: one-dimensional, of eight bytes each, in native byte order. NumPy gets them as
+/// read-only, because the table, Arrow consumers and other frames share them.
+#[pyclass(frozen)]
+pub(crate) struct Memory {
+    values: Buffer,
+    /// NumPy's letter for integers or floats.
+    kind: char,
+}
+
+impl Memory {
+    pub(crate) fn of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> Self {
+        let kind = if T::DATA_TYPE.is_floating() { 'f' } else { 'i' };
+        Self { values: array.values().inner().clone(), kind }
+    }
+
+    pub(crate) fn doubles(values: Buffer) -> Self {
+        Self { values, kind: 'f' }
+    }
+
+    pub(crate) fn integers(values: Buffer) -> Self {
+        Self { values, kind: 'i' }
+    }
+}
+
+#[pymethods]
+impl Memory {
+    /// NumPy's interface to existing memory.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("version", 3)?;
+        dict.set_item("shape", (self.values.len() / 8,))?;
+        let order = if cfg!(target_endian = "little") { '<' } else { '>' };
+        dict.set_item("typestr", format!("{order}{}8", self.kind))?;
+        // The address, and that the memory is read-only.
+        dict.set_item("data", (self.values.as_ptr() as usize, true))?;
+        Ok(dict)
+    }
 }

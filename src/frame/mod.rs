@@ -21,14 +21,14 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::{raise, warn};
 use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::step;
+use crate::convert::asked_time::zone;
 use crate::convert::capsule::{reader_capsule, schema_capsule};
+use crate::convert::columns::Memory;
 use crate::convert::columns::{bytes, timestamps};
 use crate::convert::ipc::IpcStream;
-use crate::convert::memory::Memory;
 use crate::convert::rows::RecordIterator;
 use crate::convert::state::dict;
 use crate::convert::values::{datetime_from_microseconds, refuse};
-use crate::convert::zone::zone;
 use crate::frame::rows::Rows;
 use crate::frame::shown::{Ids, Shown};
 use crate::frame::stored::{BatchStream, Batches, Stored, StoredPoints, capsule};
@@ -114,13 +114,10 @@ pub(crate) struct Synced {
 
 /// `frame.attrs["siteline"]` of a read.
 fn read_attributes(of: &Provenance) -> Value {
-    let queries = [&of.query].into_iter().chain(&of.further);
-    let query = queries.map(ToString::to_string).collect::<Vec<_>>().join("; ");
     // Python has no finer times.
     let micro = jiff::Timestamp::from_microsecond(of.read_at.as_microsecond());
     let read_at = micro.unwrap_or(of.read_at);
-    let mut members =
-        json!({"query": query, "host": of.host, "read_at": read_at, "pages": of.pages});
+    let mut members = json!({"query": of.query.to_string(), "host": of.host, "read_at": read_at, "pages": of.pages});
     if of.resumed_after_pages > 0 {
         members["resumed_after_pages"] = of.resumed_after_pages.into();
     }
@@ -624,7 +621,7 @@ pub(crate) fn identities(series: Vec<Ids>) -> impl Iterator<Item = Identity> {
 }
 
 /// The `siteline.Table` of a frame.
-pub(crate) fn table_object<'py>(py: Python<'py>, frame: Frame) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn table_object(py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {
     py.import("siteline.table")?.getattr("Table")?.call1((frame,))
 }
 

@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::convert::capsule::fitted;
+use crate::convert::columns::Memory;
 use crate::convert::columns::{bytes, integers, of_ids, timestamps};
-use crate::convert::memory::Memory;
 use crate::frame::shown::{LABEL, Shown};
 use siteline_core::data::{Identity, PointColumns};
 use siteline_core::error::Result;

@@ -21,9 +21,9 @@ use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
 use crate::bridge::runtime::step;
+use crate::convert::asked_time::zone;
 use crate::convert::state::restore;
 use crate::convert::values::{duration, refuse};
-use crate::convert::zone::zone;
 use siteline_core::data::reshape::{
     Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket, with_gaps,
 };

@@ -5,16 +5,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use crate::bridge::errors::{IntoPyErr as _, OrRaise as _, warn};
+use crate::bridge::errors::{OrRaise as _, warn};
 use crate::bridge::process::guarded;
-use crate::client::query::{known_filters, query_input};
+use crate::client::query::{AskedQuery, query_input};
 use crate::convert::asked_time::asked_time;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{Text, duration, refuse};
 use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind, excerpt};
+use siteline_core::error::{Kind, excerpt};
 use siteline_core::sync::{Feed, FeedInput};
 
 #[pyclass(frozen, eq, hash, module = "siteline._core")]
@@ -23,34 +22,6 @@ pub(crate) struct FeedHandle(pub(crate) Feed);
 
 /// An argument of the constructor that may be left out.
 type Given<'py> = Option<Bound<'py, PyAny>>;
-
-/// The attributes of a feed, as a dict.
-#[derive(IntoPyObject)]
-struct FeedParts<'a, 'py> {
-    name: &'a str,
-    site: Option<&'a str>,
-    line: Option<&'a str>,
-    interval: Option<Duration>,
-    start: Timestamp,
-    page_size: Option<u32>,
-    filters: Bound<'py, PyDict>,
-    settle_lag: Duration,
-    overlap: Duration,
-    lateness: Duration,
-    window: Duration,
-    audit_pages: u32,
-    query: String,
-}
-
-/// The only id of a feed.
-fn only(mut ids: Vec<String>, name: &str) -> PyResult<Option<String>> {
-    if ids.len() > 1 {
-        let message = format!("{name}= has several values: a feed has one {name}.");
-        let error = Error::new(Kind::QueryError, message);
-        return Err(error.with_hint("Make a feed for each, and sync them together.").into_py_err());
-    }
-    Ok(ids.pop())
-}
 
 #[pymethods]
 impl FeedHandle {
@@ -61,11 +32,11 @@ impl FeedHandle {
         py: Python<'py>,
         name: Text<'_>,
         start: &Bound<'py, PyAny>,
-        query: [Given<'py>; 5],
+        query: AskedQuery<'py>,
         times: [Given<'py>; 4],
         audit_pages: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
-        let asked = query_input(query.each_ref().map(Option::as_ref))?;
+        let mut asked = query_input(query)?;
         let start = asked_time(start, "start", Some(&TimeZone::UTC))?;
         let start = start.at(Clock::system().wall(), asked.interval_seconds).or_raise()?;
         let mut input = FeedInput::new(name.0, start);
@@ -80,8 +51,8 @@ impl FeedHandle {
                 *time = duration(&given, name)?;
             }
         }
-        input.site = only(asked.site, "site")?;
-        input.line = only(asked.line, "line")?;
+        input.site = asked.site.pop();
+        input.line = asked.line.pop();
         input.filters = asked.filters;
         input.interval_seconds = asked.interval_seconds;
         input.page_size = asked.page_size;
@@ -101,25 +72,10 @@ impl FeedHandle {
         dict(py, self.0.input())
     }
 
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let input = self.0.input();
-        let interval = input.interval_seconds.map(|width| Duration::from_secs(width.into()));
-        FeedParts {
-            name: &input.name,
-            site: input.site.as_deref(),
-            line: input.line.as_deref(),
-            interval,
-            start: input.since,
-            page_size: input.page_size,
-            filters: known_filters(py, &input.filters)?,
-            settle_lag: input.settle_lag,
-            overlap: input.overlap,
-            lateness: input.lateness,
-            window: input.window,
-            audit_pages: input.audit_pages,
-            query: self.0.parameters(),
-        }
-        .into_pyobject(py)
+    /// The start, the settle lag, the overlap, the lateness, the window, and the parameters of its queries.
+    fn parts(&self) -> (Timestamp, [Duration; 4], String) {
+        let FeedInput { since, settle_lag, overlap, lateness, window, .. } = *self.0.input();
+        (since, [settle_lag, overlap, lateness, window], self.0.parameters())
     }
 }
 

@@ -59,18 +59,13 @@ impl StoreHandle {
 
 /// Puts a copy of a backup in the place of a store; whether there was one. For the command.
 #[pyfunction]
-fn _restore(
+pub(crate) fn _restore(
     backup: &Bound<'_, PyAny>,
     store: &Bound<'_, PyAny>,
     report: Report<'_, '_>,
 ) -> PyResult<bool> {
     let (py, backup, store) = (backup.py(), path_of(backup, "backup")?, path_of(store, "store")?);
     watched(py, report, move |watch: &Watch| Ok(restore(&backup, &store, watch)?.replaced))
-}
-
-/// Adds the function, past `add_function`, which would list it in `__all__`.
-pub(crate) fn export(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.as_any().setattr("_restore", wrap_pyfunction!(_restore, module)?)
 }
 
 #[pymethods]

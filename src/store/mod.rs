@@ -3,7 +3,6 @@
 pub(crate) mod feed;
 pub(crate) mod maintenance;
 mod read;
-mod series;
 
 use std::collections::BTreeMap;
 use std::path::{PathBuf, absolute};
@@ -33,15 +32,8 @@ pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
 /// A feed's handle and the members of a record.
 type WithFeed<'py> = (FeedHandle, Bound<'py, PyAny>);
 
-/// How far a feed has been read, as a dict.
-#[derive(IntoPyObject)]
-struct FeedOverview {
-    feed: FeedHandle,
-    settled_through: Option<Timestamp>,
-    read_through: Option<Timestamp>,
-    newest: Option<Timestamp>,
-    sequence: u64,
-}
+/// A feed; through when it is settled and read, its newest point, and the number of its newest page.
+type FeedOverview = (FeedHandle, Option<Timestamp>, Option<Timestamp>, Option<Timestamp>, u64);
 
 impl StoreHandle {
     pub(crate) fn work<T: Send>(
@@ -148,13 +140,9 @@ impl StoreHandle {
     fn overview(&self, py: Python<'_>) -> PyResult<Vec<FeedOverview>> {
         self.work(py, |store| {
             let overview = |(name, state): (String, FeedState)| {
-                Ok(FeedOverview {
-                    settled_through: state.settled_through(),
-                    read_through: state.read_through(),
-                    newest: state.newest(),
-                    sequence: store.sequence(&name)?,
-                    feed: FeedHandle(state.feed().clone()),
-                })
+                let feed = FeedHandle(state.feed().clone());
+                let (settled, read) = (state.settled_through(), state.read_through());
+                Ok((feed, settled, read, state.newest(), store.sequence(&name)?))
             };
             read_states(store)?.into_iter().map(overview).collect()
         })

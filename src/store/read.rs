@@ -14,14 +14,16 @@ use crate::convert::values::{Text, refuse};
 use crate::frame::Frame;
 use crate::frame::stored::Stored;
 use crate::store::StoreHandle;
-use crate::store::series::series_filter;
 use siteline_core::data::{AskedRange, AskedTime};
 use siteline_core::error::Kind;
-use siteline_core::store::{Choice as _, Flagged, View};
+use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 
 /// An argument that may be left out.
 type Given<'py> = Option<Bound<'py, PyAny>>;
+
+/// The ids that `siteline._selection.picked` gives, of the five levels, and of whole series.
+type Picked = ([Option<Vec<String>>; 5], Option<Vec<SeriesIds>>);
 
 impl StoreHandle {
     /// The newest instant of a feed that was read, from which relative times count.
@@ -76,13 +78,14 @@ impl StoreHandle {
 impl StoreHandle {
     /// The frame of `Store.read()`, or with `since` of `Store.changes()`.
     #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
     fn frame<'py>(
         &self,
         py: Python<'py>,
         feed: Text<'_>,
         bounds: [Given<'py>; 2],
         tz: &Bound<'py, PyAny>,
-        series: [Given<'py>; 6],
+        picked: Picked,
         settled_only: bool,
         as_of: Given<'py>,
         since: Given<'py>,
@@ -103,7 +106,8 @@ impl StoreHandle {
         let asked = asked_range(bounds[0].as_ref(), bounds[1].as_ref(), Some(tz))?;
         let flagged = Flagged::parse(withdrawn).or_raise()?;
         let unread = Unread::parse(unread).or_raise()?;
-        let series = series_filter(series.each_ref().map(Option::as_ref))?;
+        let ([site, line, machine, device, tag], series) = picked;
+        let series = SeriesFilter { site, line, machine, device, tag, series };
         let range = self.work(py, |store| fixed_range(store, &feed, asked, view))?;
         let spec = ReadSpec::new(feed, range, view).or_raise()?;
         let spec = ReadSpec { settled_only, flagged, unread, series, ..spec };

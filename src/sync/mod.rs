@@ -2,8 +2,6 @@
 
 mod arguments;
 mod pages;
-mod plan;
-mod through_store;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -21,15 +19,17 @@ use crate::bridge::events::SharedEvents;
 use crate::bridge::process::{attached, guarded};
 use crate::bridge::runtime::{drop_detached, spawn_step, step};
 use crate::client::PyClient;
+use crate::client::scan::PyScan;
 use crate::convert::state::dict;
 use crate::frame::PageSource;
 use crate::store::StoreHandle;
-use crate::sync::arguments::RunArgs;
+use crate::sync::arguments::{RunArgs, feeds, plan_settings};
 use crate::sync::pages::{Handed, Place, SyncedPages};
 use siteline_base::lock::Mutex;
+use siteline_core::client::collect::CollectOnce;
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Applied, Delivery, Target};
-use siteline_core::sync::{Joined, Run, SyncReport};
+use siteline_core::sync::{Joined, Run, SyncReport, ThroughStore, plan, plan_scans};
 
 /// The states of feeds that Python stores.
 #[derive(Debug, Default)]
@@ -326,6 +326,45 @@ impl PyClient {
             closed: Arc::default(),
             buffer,
             args,
+        })
+    }
+}
+
+#[pymethods]
+impl PyClient {
+    /// The members of the plan of a sync to a store, or to a target with these states.
+    fn plan_feeds<'py>(
+        &self,
+        py: Python<'py>,
+        handles: &Bound<'py, PyAny>,
+        store: Option<&StoreHandle>,
+        states: HashMap<String, Vec<u8>>,
+        options: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (feeds, settings) = (feeds(handles)?, plan_settings(&self.client, options)?);
+        guarded(|| {
+            let plan = step(py, || match store {
+                Some(store) => plan(&self.client, &*store.0, &feeds, &settings),
+                None => plan(&self.client, &KnownStates(states), &feeds, &settings),
+            });
+            dict(py, &plan?.or_raise()?)
+        })
+    }
+
+    /// The members of the plan of scans; a store estimates their pages.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn plan_scans<'py>(
+        &self,
+        py: Python<'py>,
+        scans: Vec<Py<PyScan>>,
+        store: Option<&StoreHandle>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let scans = scans.iter().map(Py::get);
+            let scans: Vec<(&CollectOnce, &[Arc<ThroughStore>])> =
+                scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
+            let store = store.map(|store| &*store.0);
+            dict(py, &step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?)
         })
     }
 }

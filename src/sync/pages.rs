@@ -34,7 +34,6 @@ impl SyncedPages {
         })?;
         let provenance = Provenance {
             query: known.query(chain.start, chain.end)?,
-            further: Vec::new(),
             host: self.host.clone(),
             read_at,
             pages: page.sequence.saturating_sub(batch_first) + 1,

@@ -99,7 +99,6 @@ def test_a_store_keeps_the_lines_of_a_limit(client, tmp_path):
 def test_a_feed_has_one_line():
     with pytest.raises(siteline.errors.QueryError, match="a feed has one line"):
         siteline.Feed("f", line=["L1", "L2"], start="2026-11-01")
-    assert siteline.Feed("f", line=["L1"], start="2026-11-01").line == "L1"
 
 
 def test_scans_pickle_with_their_chains(sandbox, monkeypatch):

@@ -85,14 +85,14 @@ def test_the_hint_of_a_refused_assertion_is_shown_once(sandbox):
         client.discover()
     refused = caught.value
     assert refused.code == "invalid_client"
-    causes = ("compare kid ", "aud http", f"sub {client.subject}", "clock is ", "not be approved")
+    causes = ("- kid ", "- aud http", f"- sub {client.subject}", "clock is ", "not be approved")
     assert [cause for cause in causes if cause not in refused.hint] == []
     assert str(refused) == f"{refused.message}\n{refused.hint}"
     assert "kid" not in repr(refused)
     assert str(pickle.loads(pickle.dumps(refused))) == str(refused)
 
     def count(error):
-        return "".join(traceback.format_exception(error)).count("compare kid ")
+        return "".join(traceback.format_exception(error)).count("- kid ")
 
     with pytest.raises(RuntimeError) as chained:
         raise RuntimeError("the nightly job failed") from refused

@@ -1,4 +1,4 @@
-"""`siteline.Feed`: its start, its equality, its pickles and its errors."""
+"""`siteline.Feed`: its start, its equality and its pickles."""
 
 import copy
 import pickle

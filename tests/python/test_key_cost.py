@@ -1,4 +1,4 @@
-"""Key files that require much work, and files without an end."""
+"""Keys and certificates that are read from pipes, or that refer to each other in a circle."""
 
 import datetime
 import os

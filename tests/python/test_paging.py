@@ -137,11 +137,11 @@ def test_limits_of_the_client_carry_a_bookmark_and_a_partial_table(sandbox):
 
 def check_that_it_resumes(sandbox, error, complete):
     assert len(error.partial) == 2_000, error
-    again = pickle.loads(pickle.dumps(error))
-    assert again.bookmark == error.bookmark
-    assert again.bookmark.pages == 2
+    bookmark = pickle.loads(pickle.dumps(error.bookmark))
+    assert bookmark == error.bookmark
+    assert bookmark.pages == 2
     resumed = sandbox.client().scan(**DAY, page_size=1_000)
-    resumed = resumed.resume(again.bookmark, onto=error.partial)
+    resumed = resumed.resume(bookmark, onto=error.partial)
     assert resumed.to_pandas().equals(complete)
     assert resumed.collect().report.resumed_after_pages == 0
 

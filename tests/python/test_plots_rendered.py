@@ -92,7 +92,7 @@ def of_latenesses(width):
     yield siteline.plots.lateness(given, width=width)
 
 
-class Pages:
+class Store:
     """A store's page log: so many pages of each feed a day."""
 
     def __init__(self, names, now, a_day):
@@ -109,10 +109,10 @@ def of_allowances(width):
     resets = datetime(2026, 11, 21, 6, tzinfo=UTC)
     now = resets - timedelta(hours=9)
     for limit, count, days in ((None, 1, 14), (5_000, 3, 14), (60, 9, 60), (10_000_000, 30, 366)):
-        store = Pages([feed.name for feed in feeds(count)], now, 7)
+        store = Store([feed.name for feed in feeds(count)], now, 7)
         left = None if limit is None else max(limit - 50, 0)
         known = Allowance(50, limit, left, resets, 3, 1)
-        yield siteline.plots.allowance(known, store, days=days, width=width, now=now)
+        yield siteline.plots.allowance(known, [store], days=days, width=width, now=now)
         yield siteline.plots.allowance(known, width=width)
 
 

@@ -22,7 +22,6 @@ INVALID = [
     {"connect_timeout": -1},
     {"connect_timeout": "soon"},
     {"settle_lag": 1e19},
-    {"response_timeout": pd.NaT},
     {"allowance_resets": "noon"},
     {"allowance_resets": time(6)},
     {"allowance_resets": time(6, tzinfo=ZoneInfo("Europe/Berlin"))},

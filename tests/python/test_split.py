@@ -9,11 +9,6 @@ from kit.ranges import HOURLY
 from kit.waiting import wait_until_async
 from siteline.testing import Variant
 
-# Splitting
-
-
-# Several scans at once
-
 
 def read_at_once(scans):
     with ThreadPoolExecutor(len(scans)) as pool:

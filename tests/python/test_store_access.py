@@ -10,58 +10,19 @@ from kit import systems
 from kit.feeds import make_feed
 from kit.interpreter import FORK_WITH_THREADS, run_script
 
-# A store that this user has filled, in a folder where everybody may make files, and `as_other()`,
-# which runs a function as another user and prints what it raises or returns. Without root there is
-# no other user to become: the same user without the permission has to do.
-SCRIPT = """
-    import atexit, os, pathlib, shutil, sys, tempfile, traceback
-    import siteline
-    from siteline import SitelineError, Store  # another user may not be able to read the modules
-
-    ROOT = os.geteuid() == 0
-    folder = pathlib.Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o777)
-    path = folder / "plant.siteline"
-
-    def names():
-        return sorted(file.name for file in folder.iterdir())
-
-    def as_other(function):
-        sys.stdout.flush()
-        if (child := os.fork()) == 0:
-            try:
-                if ROOT:
-                    os.setgroups([])
-                    os.setgid(65534)
-                    os.setuid(65534)
-                print("gives", function())
-            except SitelineError as error:
-                print(type(error).__name__, error.args[0], "HINT", error.hint)
-            except BaseException:
-                traceback.print_exc()
-            sys.stdout.flush()
-            os._exit(0)
-        os.waitpid(child, 0)
-
-    def mode(ending=""):
-        return oct(pathlib.Path(f"{path}{ending}").stat().st_mode & 0o777)
-
-    def fill():
-        with siteline.Store(path) as store:
-            store.apply("line-2", None, b"state")
-"""
-
-
-def run(script):
-    """The output of a script that begins as `SCRIPT` does."""
-    return run_script(SCRIPT + script, *FORK_WITH_THREADS)
-
 
 @systems.ROOT
 @systems.FORK
 def test_what_root_makes_beside_a_store_belongs_to_its_owner():
-    printed = run("""
+    printed = run_script(
+        """
+    import atexit, os, pathlib, shutil, sys, tempfile
+    import siteline
+    from siteline import Store  # another user may not be able to read the modules
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "plant.siteline"
     os.chown(folder, 65534, 65533)
     folder.chmod(0o755)
 
@@ -70,25 +31,27 @@ def test_what_root_makes_beside_a_store_belongs_to_its_owner():
         return [(file.st_uid, file.st_gid, oct(file.st_mode & 0o777)) for file in known]
 
     # A new store belongs to whom its folder belongs to; the lock, the log and the copy to the same.
-    store = siteline.Store(path)
+    store = Store(path)
     with siteline.Sandbox() as sandbox:
         since = sandbox.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
         feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h", start=since)
         sandbox.client().sync(feed, store)
     store.backup(folder / "copy")
-    print(len(owners()), set(owners()))
+    print(len(owners()), set(owners()), flush=True)
     store.close()
-
-    def go_on():
-        store = siteline.Store(path)
+    if (child := os.fork()) == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        store = Store(path)
         store.apply("line-3", None, b"other")
-        return store.state("line-3")
-
-    as_other(go_on)
-    """)
-    made, went_on = printed.splitlines()
-    assert made == "5 {(65534, 65533, '0o600')}"
-    assert went_on == "gives b'other'"
+        print(store.state("line-3"), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    """,
+        *FORK_WITH_THREADS,
+    )
+    assert printed.splitlines() == ["5 {(65534, 65533, '0o600')}", "b'other'"]
 
 
 @systems.MODES

@@ -111,3 +111,14 @@ def test_a_constraint_of_a_table_refuses_pages_alone(sandbox, tmp_path):
         assert isinstance(caught.value.__cause__, duckdb.ConstraintException)
         assert sandbox.client().sync(feeds(), target).requests == 0
         assert len(target.changes("line-2").fetchall()) == 576
+
+
+def test_a_batch_refused_at_the_end_is_set_aside(sandbox):
+    load_tag(sandbox, BAD, "2026-11-18T00:00Z", "2026-11-20T00:00Z")
+    client, target = sandbox.client(), with_batch(Picky(), "chain")
+    (feed, _) = feeds(page_size=20)
+    with pytest.raises(siteline.errors.StoreError, match="the tag_guid"):
+        client.sync(feed, target, max_pages=2)
+    coverage = siteline.types.Coverage.from_state(target.states["line-1"], sandbox.clock.now())
+    assert any(window.skipped_until for window in coverage)
+    assert not target.points("line-1")

@@ -47,13 +47,13 @@ def sync(
         path: The folder or URL of the table.
         profile: The profile, if several are registered.
         options: ``storage_options`` of deltalake.
-        settings: Other parameters of :meth:`Client.sync`. ``batch`` is ``"chain"`` by default.
+        settings: Other parameters of :meth:`Client.sync`.
     """
     from siteline.spark._driver import registered
 
     target = Delta(path, options=options)
     with registered(spark).access(profile).client() as client:
-        return client.sync(feeds, target, **{"batch": "chain", **settings})
+        return client.sync(feeds, target, **settings)
 
 
 @strict

@@ -211,9 +211,12 @@ impl Exchange<'_> {
             ),
         };
         let mut hint = format!(
-            "The service does not say which check failed: compare kid {} with the thumbprint of the \
-             enrolled key, aud {} with the token endpoint as the service knows it (audience=), and sub \
-             {} with what enrollment returned; {clock}. The integration may not be approved yet",
+            "The service does not say which check failed. Compare:\n\
+             - kid {} must be the thumbprint of the enrolled key\n\
+             - aud {} must be the token endpoint as the service knows it (audience=)\n\
+             - sub {} must be what enrollment returned\n\
+             - {clock}\n\
+             - the integration may not be approved yet",
             credential.kid(),
             credential.audience(token_url),
             credential.subject(),
@@ -221,8 +224,8 @@ impl Exchange<'_> {
         let beyond = self.time.measured().is_some_and(|skew| !skew.is_correctable());
         let error = if corrected || beyond {
             if self.transport.base_url().is_loopback() {
-                hint += ", or the clock of a siteline.Sandbox was moved: set all variables of \
-                         sandbox.env(), or pass clock=sandbox.clock";
+                hint += "\n- if the service is a siteline.Sandbox, its clock was moved or stands still: \
+                         set all variables of sandbox.env(), or pass clock=sandbox.clock";
             }
             let (ours, theirs) = self.both_clocks(skew.unwrap_or_default());
             error.into_kind(Kind::ClockSkewError).with(|context| {
@@ -234,7 +237,6 @@ impl Exchange<'_> {
         } else {
             error
         };
-        hint += ".";
         error.with_hint(hint).with(|context| context.skew_seconds = seconds)
     }
 

@@ -15,7 +15,7 @@ use super::background::BackgroundTask;
 use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
 use super::progress::Progress;
 use super::scan::Scan;
-use super::table::{ReadFailure, Table};
+use super::table::{Provenance, ReadFailure, Table};
 use crate::data::{Bookmark, WholeChain};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Process;
@@ -381,7 +381,7 @@ impl ReadChains {
         let tables = onto.cloned().into_iter().chain(tables);
         let table = Table::merged(tables, &self.scan.decode_settings().extra_columns, provenance)?;
         let pages = table.merged.report.pages;
-        Ok(Table { provenance: super::table::Provenance { pages, ..table.provenance }, ..table })
+        Ok(Table { provenance: Provenance { pages, ..table.provenance }, ..table })
     }
 
     /// The table of all chains, which are dropped.
@@ -420,7 +420,10 @@ impl WholeRead for ReadChains {
         if parts.len() == 1 {
             return Ok(parts.pop());
         }
-        Ok(Some(Arc::new(Table::concat(&parts)?)))
+        let extra_columns = &self.scan.decode_settings().extra_columns;
+        let head = Table::merged(parts, extra_columns, self.scan.provenance())?;
+        let provenance = Provenance { pages: head.merged.report.pages, ..head.provenance };
+        Ok(Some(Arc::new(Table { is_partial: true, provenance, ..head })))
     }
 
     fn chains(&self) -> Vec<Arc<CollectOnce>> {

@@ -91,8 +91,6 @@ pub struct Partial {
     pub table: Option<Arc<Table>>,
     /// Whether the table is complete.
     pub is_whole: bool,
-    /// Whether `max_pages` ended the read: only a resumed scan continues it.
-    pub at_limit: bool,
 }
 
 /// One for each process, because a fork may leave the locks locked.

@@ -312,7 +312,6 @@ impl Scan {
     pub fn provenance(&self) -> Provenance {
         Provenance {
             query: self.query.clone(),
-            further: Vec::new(),
             host: self.client.base_url().host().to_owned(),
             read_at: self.client.now(),
             pages: 0,

@@ -1,7 +1,6 @@
-//! [`Table`]: the merged result of a read and its provenance; [`Table::concat`] merges several.
+//! [`Table`]: the merged result of a read and its provenance.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -28,11 +27,8 @@ pub struct Table {
 /// The origin of the points of a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The query. For gathered queries: one query over their ranges if these are consecutive, else the
-    /// first.
+    /// The query.
     pub query: Query,
-    /// The other queries, if gathered queries are not consecutive.
-    pub further: Vec<Query>,
     /// The service's host.
     pub host: String,
     /// The service's time when the read began.
@@ -114,17 +110,15 @@ impl<'a> TableReport<'a> {
 }
 
 impl Provenance {
-    /// The bounds of the query in microseconds, where both are set; `None` for several queries.
+    /// The bounds of the query in microseconds, where both are set.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         let (start, end) = (self.query.start()?, self.query.end()?);
-        self.further.is_empty().then(|| (start.as_microsecond(), end.as_microsecond()))
+        Some((start.as_microsecond(), end.as_microsecond()))
     }
 
     fn report(&self) -> QueryReport<'_> {
-        let queries = [&self.query].into_iter().chain(&self.further);
-        let bounds: BTreeSet<_> = queries.flat_map(Query::bounds_off_grid).collect();
-        let bounds_off_grid = bounds.into_iter().rev().collect();
+        let bounds_off_grid = self.query.bounds_off_grid();
         QueryReport { bounds_off_grid, not_listed: Cow::Borrowed(&self.not_listed) }
     }
 }
@@ -154,33 +148,6 @@ impl Table {
         Self { merged, stopped_at: None, is_partial: false, provenance }
     }
 
-    /// Merges the tables. It is unknown whether `to` is inclusive, so a point at a boundary may be in
-    /// two of them; the result has it once, from the later table.
-    ///
-    /// # Errors
-    /// `QueryError` for no table, for tables with different extra columns, and for buckets of different
-    /// widths, whose points would replace each other.
-    pub fn concat(tables: &[Arc<Self>]) -> Result<Self> {
-        let Some(first) = tables.first() else {
-            return Err(Error::new(Kind::QueryError, "there is no table to merge"));
-        };
-        let schema = first.merged.points.schema();
-        let interval = first.provenance.query.interval_seconds();
-        for table in tables {
-            if table.merged.points.schema() != schema {
-                return Err(incompatible("have different extra columns"));
-            }
-            if table.provenance.query.interval_seconds() != interval {
-                return Err(incompatible("have buckets of different widths (interval=)"));
-            }
-        }
-        let extra: Vec<String> =
-            schema.fields().iter().skip(10).map(|field| field.name().clone()).collect();
-        let is_partial = tables.iter().any(|table| table.is_partial);
-        let table = Self::merged(tables.iter().cloned(), &extra, provenance(first, tables))?;
-        Ok(Self { is_partial, ..table })
-    }
-
     /// One table of these, which are dropped one by one. The later ones win.
     ///
     /// # Errors
@@ -197,17 +164,17 @@ impl Table {
         Ok(Self::whole(merger.finish()?, provenance))
     }
 
-    /// The buckets that its points can have: those of its query or queries. Without a start they begin with
+    /// The buckets that its points can have: those of its query. Without a start they begin with
     /// the first point. Buckets that were not over when the read began are not read.
     ///
     /// # Errors
-    /// `QueryError` for a part of a read, without an interval, and for queries that ask for other series.
+    /// `QueryError` for a part of a read, and without an interval.
     pub fn expected(&self) -> Result<Expected> {
         let refused = |why: &str, hint: &str| {
             let message = format!("it is not known which buckets are missing: {why}");
             Err(Error::new(Kind::QueryError, message).with_hint(hint.to_owned()))
         };
-        let Provenance { query, further, resumed_after_pages, .. } = &self.provenance;
+        let Provenance { query, resumed_after_pages, .. } = &self.provenance;
         if self.is_partial || *resumed_after_pages > 0 {
             return refused(
                 "this table is a part of a read",
@@ -217,69 +184,11 @@ impl Table {
         let Some(interval) = query.interval_seconds() else {
             return refused("the query has no interval", "Give interval= in the read.");
         };
-        let unbounded = query.over(None, None)?;
-        let is_same = |other: &Query| other.over(None, None).is_ok_and(|other| other == unbounded);
-        if !further.iter().all(is_same) {
-            return refused("the scans ask for different series", "Ask each table: gathered[0].");
-        }
         let first = self.merged.points.timestamps.values().iter().min().copied();
-        let range = |query: &Query| {
-            let start = query.start().map(Timestamp::as_microsecond).or(first)?;
-            Some(start..query.end()?.as_microsecond())
-        };
-        let ranges: Vec<_> = [query].into_iter().chain(further).filter_map(range).collect();
+        let start = query.start().map(Timestamp::as_microsecond).or(first);
+        let range = start.zip(query.end()).map(|(start, end)| start..end.as_microsecond());
         let over = self.provenance.read_at.as_microsecond() - i64::from(interval) * 1_000_000 + 1;
-        let read = ranges.iter().map(|range| range.start..range.end.min(over)).collect();
-        Ok(Expected::new(interval, ranges, read))
+        let read = range.iter().map(|range| range.start..range.end.min(over)).collect();
+        Ok(Expected::new(interval, range.into_iter().collect(), read))
     }
-}
-
-fn incompatible(why: &str) -> Error {
-    Error::new(Kind::QueryError, format!("these scans {why}: they cannot be merged into one table"))
-        .with_hint("Use the tables separately: gathered[0], or for table in gathered.")
-}
-
-fn provenance(first: &Table, tables: &[Arc<Table>]) -> Provenance {
-    let all = || tables.iter().map(|table| &table.provenance);
-    let queries: Vec<&Query> = all().map(|one| &one.query).collect();
-    let mut queries = match consecutive(&queries) {
-        Some(query) => vec![query],
-        None => {
-            all().flat_map(|one| [&one.query].into_iter().chain(&one.further)).cloned().collect()
-        }
-    };
-    Provenance {
-        further: queries.split_off(1),
-        query: queries.swap_remove(0),
-        host: first.provenance.host.clone(),
-        listed: Arc::clone(&first.provenance.listed),
-        through: all().flat_map(|one| &one.through).cloned().collect(),
-        read_at: all().map(|one| one.read_at).min().unwrap_or(first.provenance.read_at),
-        pages: all().map(|one| one.pages).sum(),
-        resumed_after_pages: all().map(|one| one.resumed_after_pages).sum(),
-        not_listed: all()
-            .flat_map(|one| &one.not_listed)
-            .cloned()
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect(),
-    }
-}
-
-/// One query over the ranges of all queries, if these are consecutive in any order and the queries are
-/// otherwise equal.
-fn consecutive(queries: &[&Query]) -> Option<Query> {
-    let unbounded = queries[0].over(None, None).ok()?;
-    let mut ranges: Vec<(Timestamp, Timestamp)> = Vec::with_capacity(queries.len());
-    for query in queries {
-        if query.over(None, None).ok()? != unbounded {
-            return None;
-        }
-        ranges.push((query.start()?, query.end()?));
-    }
-    ranges.sort_unstable();
-    if ranges.windows(2).any(|pair| pair[0].1 != pair[1].0) {
-        return None;
-    }
-    unbounded.over(Some(ranges[0].0), Some(ranges[ranges.len() - 1].1)).ok()
 }

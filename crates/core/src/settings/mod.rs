@@ -35,7 +35,6 @@ pub(crate) use self::key::PasswordCommand;
 pub use self::key::{Key, KeySource, PassphraseSource};
 pub use self::options::{ASSERTION_OPTIONS, OPTIONS, Options, Value};
 use self::profile::Profile;
-pub use self::profile::profile_members;
 pub use self::sources::Source;
 pub use self::variables::{
     AGENT, AGENT_CA, AGENT_CERTIFICATE_FILE, AGENT_KEY_FILE, AGENT_SECRET, PASSPHRASE, PRIVATE_KEY,

@@ -31,11 +31,6 @@ fn known_members() -> impl Iterator<Item = (&'static str, Form)> {
     CREDENTIAL.into_iter().chain(ASSERTION_OPTIONS).chain(OPTIONS)
 }
 
-/// The names of the allowed members.
-pub fn profile_members() -> impl Iterator<Item = &'static str> {
-    known_members().map(|(name, _)| name)
-}
-
 /// Members that are refused, and what to write instead.
 const REFUSED: [(&str, &str); 6] = [
     ("certificate", "the certificate stays in its own file: write certificate_file"),

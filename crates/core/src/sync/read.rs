@@ -217,13 +217,6 @@ impl ReadSpec {
         Ok(Self { feed, start, end, settled_only: false, flagged, unread, view, series })
     }
 
-    /// The same read, but with a warning where it would be an `UnreadRange`.
-    #[must_use]
-    pub fn without_error(&self) -> Self {
-        let unread = if self.unread == Unread::Error { Unread::Warn } else { self.unread };
-        Self { unread, ..self.clone() }
-    }
-
     /// What of the range has been read from the service.
     ///
     /// # Errors
@@ -445,18 +438,6 @@ mod tests {
             assert_eq!(asked(Some(2), None), Some(vec![(2, i64::MAX)]));
             assert_eq!(asked(None, Some(9)), Some(vec![(i64::MIN, 9)]));
             assert_eq!(asked(Some(2), Some(9)), Some(vec![(2, 9)]));
-        }
-    }
-
-    #[test]
-    fn a_read_without_an_error_warns_instead_and_keeps_what_it_was_told() {
-        for (unread, expected) in [
-            (Unread::Error, Unread::Warn),
-            (Unread::Warn, Unread::Warn),
-            (Unread::Keep, Unread::Keep),
-        ] {
-            let spec = ReadSpec { unread, settled_only: true, ..spec(Some(0), Some(9)) };
-            assert_eq!(spec.without_error(), ReadSpec { unread: expected, ..spec });
         }
     }
 }

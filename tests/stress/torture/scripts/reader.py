@@ -85,7 +85,8 @@ class Siteline:
 
     def pending(self) -> object:
         """An awaitable of a data request, started and not awaited."""
-        return self.client.scan(**RANGE)._collect().start()
+        scan = self.client.scan(**RANGE)._handle
+        return scan.collect(scan.reading()).start()
 
 
 class Obstore:

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
+use futures_util::FutureExt as _;
+
+use super::prefetch::{a_while, until};
 use super::reads::next;
 use super::*;
 use crate::client::collect::{CollectOnce, Pace, Step};
@@ -9,8 +12,8 @@ use crate::client::scan::Scan;
 use crate::client::split::Cut;
 use crate::client::table::{ReadFailure, Table};
 use crate::client::{ReadSettings, ScanInput};
-use crate::data::{AskedRange, AskedTime, Bookmark, QueryInput, RangeForm};
-use crate::data::{DecodeSettings, Query, Shape};
+use crate::data::query::QueryInput;
+use crate::data::{AskedRange, AskedTime, Bookmark, DecodeSettings, Query, RangeForm, Shape};
 use crate::http::test_server::{Recorded, token_body};
 
 /// The chains, of two pages each: the service also has the hour at the end of a part.
@@ -77,7 +80,7 @@ async fn bench(answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static
 
 /// Uses these replies while the flag is set.
 fn while_set(
-    flag: &Arc<std::sync::atomic::AtomicBool>,
+    flag: &Arc<AtomicBool>,
     answer: impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static,
 ) -> impl Fn(&Recorded) -> Option<Act> + Send + Sync + 'static {
     let flag = Arc::clone(flag);
@@ -88,11 +91,15 @@ fn points(table: &Table) -> usize {
     table.merged.points.rows()
 }
 
-/// The scan in parts of an hour, with these settings.
-fn wide_with(client: &Client, settings: ReadSettings) -> Scan {
+/// The scan in so many parts, with these settings.
+pub(super) fn in_parts(client: &Client, settings: ReadSettings, parts: u64) -> Scan {
     let input = ScanInput::from(&scan(client));
-    let input = ScanInput { settings, split: Some(Cut::Parts(PARTS)), ..input };
+    let input = ScanInput { settings, split: Some(Cut::Parts(parts)), ..input };
     input.scan(client).expect("a scan")
+}
+
+fn wide_with(client: &Client, settings: ReadSettings) -> Scan {
+    in_parts(client, settings, PARTS)
 }
 
 fn wide(client: &Client) -> Scan {
@@ -499,21 +506,26 @@ async fn p12_a_bookmark_supplies_relative_bounds() {
 }
 
 #[tokio::test]
-async fn nonconsecutive_scans_keep_their_queries_and_incompatible_ones_are_not_merged() {
-    let bench = bench(|_| None).await;
-    let parts = scan(&bench.client).split(Cut::Parts(PARTS)).expect("parts");
-    let mut tables = Vec::new();
-    for part in [&parts[3], &parts[0]] {
-        tables.push(CollectOnce::new(part.clone()).table().await.expect("read"));
-    }
-    let joined = Table::concat(&tables).expect("one table").provenance;
-    assert_eq!(joined.query, *parts[3].query());
-    assert_eq!(joined.further, [parts[0].query().clone()]);
-    let minutes = scan_with(&bench.client, |input| input.interval_seconds = Some(60));
-    let minutes = CollectOnce::new(minutes).table().await.expect("read");
-    let error = Table::concat(&[Arc::clone(&tables[0]), minutes]).expect_err("two widths");
-    assert!(error.to_string().contains("different widths"), "{error}");
-    assert_eq!(Table::concat(&[]).expect_err("nothing").kind(), Kind::QueryError);
+async fn r5_a_step_that_outlives_its_caller_leaves_no_prefetch() {
+    // The abort handle has no effect, as if each step had just ended.
+    let set = |settings: &mut ClientSettings| {
+        settings.spawner = Arc::new(|work| {
+            tokio::spawn(work);
+            Some(tokio::spawn(async {}).abort_handle())
+        });
+    };
+    let bench = Bench::of(service(|request| is_later(request).then(Act::hang)).await, set);
+    let settings = ReadSettings { concurrency: Some(1), ..ReadSettings::default() };
+    let input = ScanInput::from(&wide_with(&bench.client, settings));
+    // A large page, whose next one is prefetched.
+    let query = QueryInput { page_size: Some(1), ..input.query.clone() };
+    let collect =
+        CollectOnce::new(ScanInput { query, ..input }.scan(&bench.client).expect("a scan"));
+    let chain = Arc::clone(&collect.chains()[0]);
+    assert!(collect.step(Deadline::NEVER).now_or_never().is_none(), "started");
+    until(|| chain.partial().is_ok_and(|partial| partial.table.is_some())).await;
+    a_while().await;
+    assert!(sent(&bench) == 2 && !chain.has_prefetched());
 }
 
 #[tokio::test]

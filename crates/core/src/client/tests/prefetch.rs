@@ -8,13 +8,14 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
+use super::chains::in_parts;
 use super::reads::{body, next, page, scan};
 use super::*;
+use crate::client::ReadSettings;
 use crate::client::collect::{CollectOnce, Step};
 use crate::client::page_request::Prefetch;
 use crate::client::page_stream::PageStream;
 use crate::client::table::Table;
-use crate::data::{Query, QueryInput};
 
 /// A page so large that the next one is requested before it is decoded.
 pub(super) fn large(body: &str) -> Act {
@@ -457,7 +458,7 @@ async fn the_body_of_a_prefetched_page_is_kept_for_the_caller_that_takes_it() {
 }
 
 #[tokio::test]
-async fn when_the_allowance_ends_the_pages_in_flight_are_kept() {
+async fn when_the_allowance_ends_pages_in_flight_are_read() {
     thread_local! {
         static STARTED: Cell<u32> = const { Cell::new(0) };
         static ANOTHER: RefCell<Option<BoxFuture<'static, ()>>> = const { RefCell::new(None) };
@@ -465,8 +466,8 @@ async fn when_the_allowance_ends_the_pages_in_flight_are_kept() {
     fn poll_once(task: &mut BoxFuture<'static, ()>) {
         assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    /// Polls each task at once. The third task is the prefetch of the first scan; then the other caller
-    /// of the second scan gives up, so that its waiting step continues.
+    /// Polls each task at once. The third task is the prefetch of the first chain; then the other caller
+    /// of the second chain gives up, so that its waiting step continues.
     #[expect(clippy::unnecessary_wraps, reason = "a `Spawner`")]
     fn poll_first(mut task: BoxFuture<'static, ()>) -> Option<AbortHandle> {
         poll_once(&mut task);
@@ -481,12 +482,8 @@ async fn when_the_allowance_ends_the_pages_in_flight_are_kept() {
         settings.daily_allowance = Some(3);
     };
     let bench = Bench::with(vec![], script, set).await;
-    let lines = ["1", "2"].map(str::to_owned).to_vec();
-    let input = QueryInput { line: lines, ..scan(&bench).query().input().clone() };
-    let wide = scan(&bench).over(Query::new(input).expect("a query")).expect("a scan");
-    let collect = CollectOnce::new(wide);
-    let collects = collect.chains();
-    let other = Arc::clone(&collects[1]);
+    let collect = CollectOnce::new(in_parts(&bench.client, ReadSettings::default(), 2));
+    let other = Arc::clone(&collect.chains()[1]);
     let mut another = async move { drop(other.step(Deadline::NEVER).await) }.boxed();
     while bench.server.other_requests().is_empty() {
         poll_once(&mut another);
@@ -496,6 +493,7 @@ async fn when_the_allowance_ends_the_pages_in_flight_are_kept() {
 
     let failure = collect.table().await.expect_err("three requests and no more");
     assert_eq!(failure.error.kind(), Kind::AllowanceExhausted);
-    assert_eq!(bench.server.other_requests().len(), 3);
-    assert_eq!(failure.partial.map(|table| table.merged.report.pages), Some(2));
+    assert_eq!(requests(&bench), 3);
+    let pages = failure.partial.as_ref().map(|table| table.provenance.pages);
+    assert_eq!(pages, Some(2), "both of the first chain, which decoded its first page");
 }
