@@ -390,7 +390,7 @@ impl PageStream {
                 &self.provenance.query,
                 pages,
                 points,
-                page.report.points,
+                page.rows() as u64,
             );
         }
         position.prefetched = next.filter(|request| request.is_next_of(&position.chain));

@@ -317,26 +317,16 @@ impl Chain {
         {
             return Err(self.cursor_loop(cursor));
         }
-        self.advance(body, decoded)
+        Ok(self.advance(body, decoded))
     }
 
-    fn advance(&mut self, body: Bytes, mut decoded: Decoded) -> Result<Page> {
-        let selection = &self.query.input().selection;
-        let kept = if selection.is_empty() {
-            None
-        } else {
-            Some(decoded.points.kept(|series| selection.keeps(series))?)
-        };
+    fn advance(&mut self, body: Bytes, decoded: Decoded) -> Page {
         let sequence = self.sequence;
         self.sequence += 1;
         self.pages += 1;
         self.counted += 1;
         if self.max_pages.is_none() {
             self.novelty.add(&decoded.points, self.pages);
-        }
-        if let Some((points, filtered)) = kept {
-            decoded.points = points;
-            decoded.report.filtered = filtered;
         }
         self.state = match decoded.next_cursor {
             None => PagingState::Done,
@@ -356,14 +346,14 @@ impl Chain {
             self.whole_count += 1;
             self.enter(link);
         }
-        Ok(Page {
+        Page {
             points: Arc::new(decoded.points),
             report: decoded.report,
             sequence,
             raw: self.keep_raw.then_some(body),
             bookmark: self.bookmark(),
             is_last: self.state == PagingState::Done,
-        })
+        }
     }
 
     fn log_page(&self, report: &PageReport) {

@@ -26,7 +26,6 @@ pub mod query;
 pub mod report;
 pub mod reshape;
 mod schema;
-mod selection;
 mod shape;
 mod table;
 
@@ -53,6 +52,5 @@ pub(crate) use query::{chains_fingerprint, origin_fingerprint};
 pub use report::PageReport;
 pub use schema::COLUMN_NAMES;
 pub use schema::schema;
-pub use selection::Selection;
 pub use shape::{DiscoveryShape, MissingCursor, Shape, TimestampForm};
 pub use table::TableBuilder;

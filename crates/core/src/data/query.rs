@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::cursor::Cursor;
 use super::instant::check_bound;
-use super::selection::Selection;
 use crate::error::{Error, Kind, Result, escaped, excerpt};
 
 /// RFC 3986: all but the unreserved characters are percent-encoded.
@@ -42,8 +41,6 @@ pub struct QueryInput {
     pub page_size: Option<u32>,
     /// Other parameters by their names on the wire; a parameter is repeated for each of its values.
     pub filters: Vec<(String, Vec<String>)>,
-    /// Which series of the pages are kept. It is not sent.
-    pub selection: Selection,
 }
 
 /// A validated query. Cheap to clone; prints its parameters, none of which is secret. A query with several
@@ -85,7 +82,6 @@ impl Query {
             }
         }
         input.filters = canonical_filters(input.filters)?;
-        input.selection.check()?;
         Ok(Self::of(input))
     }
 
@@ -184,11 +180,7 @@ impl Query {
 
     /// SHA-256 over the query.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
-        let selection = &self.0.input.selection;
-        if selection.is_empty() {
-            return sha256("siteline query", self.0.wire.as_bytes());
-        }
-        sha256("siteline query", format!("{} {selection:?}", self.0.wire).as_bytes())
+        sha256("siteline query", self.0.wire.as_bytes())
     }
 }
 
@@ -316,7 +308,7 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = parameters(&self.0.input)
             .map(|(name, value)| format!("{}={}", escaped(name), escaped(&value)));
-        f.write_str(&shown.chain(self.0.input.selection.shown()).collect::<Vec<_>>().join(" "))
+        f.write_str(&shown.collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -350,7 +342,6 @@ mod tests {
                 ("tag".to_owned(), vec!["b&".to_owned(), "a".to_owned()]),
                 ("machineId".to_owned(), vec!["M7".to_owned()]),
             ],
-            selection: Selection::default(),
         }
     }
 

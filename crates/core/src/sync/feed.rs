@@ -91,7 +91,6 @@ impl FeedInput {
             interval_seconds: self.interval_seconds,
             page_size: self.page_size,
             filters: self.filters.clone(),
-            ..QueryInput::default()
         })
     }
 }

@@ -399,15 +399,7 @@ impl ThroughStore {
         let mut parts = Vec::new();
         for share in &shares {
             for range in share.ranges().iter() {
-                let points = self.points(share.name(), range).await?;
-                let selection = &self.scan.query().input().selection;
-                parts.push(if selection.is_empty() {
-                    points
-                } else {
-                    let (points, filtered) = points.kept(|series| selection.keeps(series))?;
-                    report.quality.filtered += filtered;
-                    points
-                });
+                parts.push(self.points(share.name(), range).await?);
             }
         }
         let points = match <[PointColumns; 1]>::try_from(parts) {
