@@ -29,7 +29,8 @@ def sync(target: Any, job: dict[str, Any], pipe: Connection) -> dict[str, tuple[
     if job.pop("compact") and hasattr(target, "compact"):
         target.compact()
     feeds = [siteline.Feed(**feed) for feed in job.pop("feeds")]
-    clock = siteline.testing.Clock(job["now"])
+    clock = siteline.testing.Clock(job.pop("now"))
+    target.batch = job.pop("batch")
     with siteline.Client(clock=clock, ledger=job.pop("ledger")) as client:
         report = client.sync(
             feeds, target, progress=lambda progress: pipe.send(("ack", progress.pages)), **job
