@@ -46,7 +46,8 @@ class Names:
 
     def __init__(self, rows: list[Row], report: dict[str, Any]) -> None:
         """Index the rows by their ids."""
-        self.rows, self.report = rows, report
+        self.rows: list[Row] = rows
+        self.report: dict[str, Any] = report
         self._by_ids = {row.ids: row for row in rows}
         self._by_tag: dict[str | None, list[Row]] = defaultdict(list)
         for row in rows:

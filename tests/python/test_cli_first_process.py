@@ -58,7 +58,7 @@ def test_signals_end_a_sync(sandbox, tmp_path, name, status):
     sandbox.fault(on="data", hang=True, skip=2, times=1)
     sync = ("sync", feeds, store, "--concurrency", "1")
     with as_first_process(sandbox.env(), *sync) as (namespace, process):
-        wait_until(lambda: sandbox.stats.data_requests == 3)
+        wait_until(lambda: sandbox.stats.data_requests >= 3)
         os.kill(process, getattr(signal, name))
         told = namespace.communicate(timeout=60)[1]
     assert namespace.returncode == status, told
@@ -72,7 +72,7 @@ def test_sigterm_ends_a_pull_without_leftovers(sandbox, tmp_path):
     env = {**sandbox.env(), "TMPDIR": str(tmp_path)}
     sandbox.fault(on="data", hang=True, skip=2, times=1)
     with as_first_process(env, "pull", "-o", "-", *QUERY) as (namespace, process):
-        wait_until(lambda: sandbox.stats.data_requests == 3)
+        wait_until(lambda: sandbox.stats.data_requests >= 3)
         assert list(tmp_path.iterdir())
         os.kill(process, signal.SIGTERM)
         namespace.communicate(timeout=60)
