@@ -91,7 +91,12 @@ def test_a_connection_lost_while_a_feed_is_locked_holds_nothing(
 
 def test_an_exception_in_apply_leaves_everything_as_it_was(tables, store, sandbox, monkeypatch):
     raised = KeyboardInterrupt()
-    client, feed, target, written = sandbox.client(), make_feed(page_size=900), tables.target(batch=1), []
+    client, feed, target, written = (
+        sandbox.client(),
+        make_feed(page_size=900),
+        tables.target(batch=1),
+        [],
+    )
     client.sync(feed, store)
     write = target._write
 
