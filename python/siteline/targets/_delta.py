@@ -47,6 +47,7 @@ class Delta(_shared.SharedTarget):
         batch: int | Literal["chain"] = "chain",
     ) -> None:
         self.batch: int | Literal["chain"] = batch
+        """The pages of a chain that are stored in one transaction."""
         self._lake = Lake(path, options)
         self._numbers: dict[str, int] = {}
 

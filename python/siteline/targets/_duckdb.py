@@ -52,6 +52,7 @@ class DuckDB(_shared.SharedTarget):
         if not table.isidentifier():
             raise QueryError(f"table={table!r} is no plain name.")
         self.batch: int | Literal["chain"] = batch
+        """The pages of a chain that are stored in one transaction."""
         self._duckdb: Any = duckdb
         self._table, self._history = table, history
         self._path = self._search_path = ""

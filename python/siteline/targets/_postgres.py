@@ -52,6 +52,7 @@ class Postgres(_shared.SharedTarget):
         if not re.fullmatch(r"([^.\0]+\.)?[^.\0]{1,48}", table):
             raise QueryError(f"table={table!r} is no name of up to 48 characters, or schema.name.")
         self.batch: int | Literal["chain"] = batch
+        """The pages of a chain that are stored in one transaction."""
         self._arrow: Any = pyarrow
         self._driver, self._uri, self._table, self._history = dbapi, uri, table, history
         self._guard, self._held, self._connection = threading.RLock(), set[str](), None
