@@ -246,9 +246,8 @@ def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):
     main = threading.main_thread().ident
 
     def interrupt():
-        # Both first pages have come, and both second ones are awaited.
-        wait_until(lambda: sandbox.stats.data_requests >= 4)
-        wait_until(lambda: client.allowance.used == 4)
+        # Two pages have come, of one chain or of both. The others are awaited.
+        wait_until(lambda: scan.report.pages == 2)
         signal.pthread_kill(main, signal.SIGINT)
 
     helper = threading.Thread(target=interrupt)
@@ -257,8 +256,9 @@ def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):
         scan.collect()
     helper.join()
     sandbox.clear_faults()
-    table, requests = spent(client, scan.collect)
-    assert (requests, len(table)) == (2, 72)
+    assert len(scan.collect()) == 72
+    # Four pages, and at most the two requests that were in flight.
+    assert client.allowance.used <= 6
 
 
 def test_a_cancelled_task_keeps_the_pages(sandbox):
@@ -267,14 +267,15 @@ def test_a_cancelled_task_keeps_the_pages(sandbox):
             sandbox.fault(on="data", hang=True, skip=2, times=99)
             scan = client.scan(**LINES)
             task = asyncio.create_task(scan.collect())
-            while client.allowance.used < 4:
+            while scan.report.pages < 2:
                 await asyncio.sleep(0.001)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             sandbox.clear_faults()
-            before = client.allowance.used
-            table = await scan.collect()
-            return len(table), client.allowance.used - before
+            return len(await scan.collect()), client.allowance.used
 
-    assert asyncio.run(main()) == (72, 2)
+    points, requests = asyncio.run(main())
+    assert points == 72
+    # Four pages, and at most the two requests that were in flight.
+    assert requests <= 6
