@@ -1,7 +1,7 @@
 """The Rust core of siteline. Everything public is exported by the package ``siteline``."""
 
 from asyncio import Future
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from os import PathLike
 from pathlib import Path
@@ -75,7 +75,6 @@ _Duration: TypeAlias = float | timedelta | str
 _Instant: TypeAlias = datetime | date | str
 _Zone: TypeAlias = str | tzinfo | None
 _Ids: TypeAlias = Literal["str", "category"]
-_Jwk: TypeAlias = Mapping[str, Any]
 _Bytes: TypeAlias = bytes | bytearray | memoryview
 _Filter: TypeAlias = str | int | Sequence[str | int]
 _Selection: TypeAlias = str | int | Iterable[str | int]

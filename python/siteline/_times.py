@@ -20,14 +20,6 @@ def iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
-def with_times(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Copy a record of the core, with these members as times in place of ISO 8601 text."""
-    from datetime import datetime
-
-    times = {name: record[name] and datetime.fromisoformat(record[name]) for name in names}
-    return {**record, **times}
-
-
 def zone_of(name: str) -> tzinfo:
     """Return the zone of this name."""
     from datetime import UTC

@@ -213,7 +213,7 @@ class Feed(Replaceable):
         return f"<Feed {escaped(self.name)}: {self._asks()}, start {iso(self.start)}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import sync_html
 
         return sync_html.feed(self)

@@ -149,7 +149,7 @@ class Plot:
         return f"<Plot {fitted(self._drawing.title, 700)}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         return f'<div style="max-width:100%;overflow-x:auto">{self.svg(standalone=False)}</div>'
 
 

@@ -505,7 +505,7 @@ class Store(Replaceable):
         return f"<Store {escaped(str(self.path))}{only}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import sync_html
 
         return sync_html.store(self)

@@ -36,10 +36,10 @@ __all__ = ["AsyncSyncPages", "SyncPages"]
 
 
 class _Pages(OfThisProcess):
-    """What both iterators share."""
+    """Base of both iterators."""
 
     __slots__ = ("_callback", "_counts", "_handle")
-    _instead = "pickle the states: a sync that begins with them goes on"
+    _instead = "pickle the states: a sync that begins with them continues"
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class SyncPages(_Pages):
             turn = self._turn.pop()
         except IndexError:
             raise RuntimeError(
-                "the next page is being asked for already: a SyncPages is for one thread."
+                "Another thread is waiting for the next page. Use a SyncPages in one thread."
             ) from None
         try:
             if (handed := self._next()) is not None:

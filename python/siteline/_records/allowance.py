@@ -43,7 +43,7 @@ class Allowance(FrozenRecord):
         return f"<Allowance {used}; {counted(self.token_requests, 'token request', grouping='')}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import html
 
         return html.allowance(self)

@@ -215,7 +215,7 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         return coverage_text.lines(self)
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import sync_html
 
         return sync_html.coverage(self)

@@ -109,7 +109,7 @@ class Diagnosis(FrozenRecord):
         return f"{text}; the first fail is {first.id}" if first else text
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import diagnosis_html
 
         return diagnosis_html.diagnosis(self)

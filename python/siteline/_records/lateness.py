@@ -243,7 +243,7 @@ class Lateness(FrozenRecord):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import sync_html
 
         return sync_html.lateness(self)

@@ -123,7 +123,7 @@ class Plan(FrozenRecord):
         return f"{range_text(task.start, task.end)}{pages}{source}"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Return the HTML that notebooks show."""
         from siteline._display import sync_html
 
         return sync_html.plan(self)
