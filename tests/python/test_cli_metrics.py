@@ -107,7 +107,7 @@ def test_a_run_writes_feeds_and_allowance(sandbox, feeds, tmp_path, path):
 def test_unread_feeds_have_no_time(sync, path):
     env = {"SITELINE_DAILY_ALLOWANCE": "1"}
     # A skip code changes the status of the process, and not that in the metrics.
-    sync("--skip-code", 0, env=env)
+    sync("--skip-code", 0, "--concurrency", 1, env=env)
     told = read_metrics(path)
     assert (told["sync_complete", None], told["sync_exit_status", None]) == (0, 5)
     assert told["allowance_left", None] == 0
