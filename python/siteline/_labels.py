@@ -21,6 +21,7 @@ Labels: TypeAlias = (
     Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | "Table"
 )
 
+DEFAULT: Labels = "machine"
 # The first part of a label, from the shortest label to the longest.
 _WORDS = ("name", "device", "machine", "line", "site")
 _NAME = 4

@@ -93,8 +93,8 @@ class _Settings(Replaceable):
             ledger: The file in which all processes count requests, or ``"memory"`` for this client
                 only. By default one file for each service and subject.
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
-            labels: The names of series in the tables of reads, as of :meth:`Client.scan`. By
-                default ``False``, none.
+            labels: The names of series in tables, as of :meth:`Client.scan`. By default
+                ``"machine"``; ``False`` for none.
             settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
             scopes: The scopes of the token (§5.5). By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
@@ -154,6 +154,11 @@ class _Settings(Replaceable):
     def tz(self) -> str | tzinfo:
         """The zone of dates and of times without an offset."""
         return self._handle.tz or "UTC"
+
+    @property
+    def _labels(self) -> Labels:
+        labels = self._handle.labels
+        return _labels.DEFAULT if labels is None else _labels.checked(labels)
 
     @property
     def allowance(self) -> Allowance:
@@ -276,7 +281,7 @@ class Client(_Settings):
         """
         from siteline import _series
 
-        return _series.of_client(*self._handle.series().wait())
+        return _series.of_client(*self._handle.series().wait(), self._labels)
 
     def scan(
         self,
@@ -325,9 +330,11 @@ class Client(_Settings):
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
                 mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. By default the client's. Words and mappings need names: if the client has
-                had no discovery response, the first read sends one discovery request, which is not
-                counted. A refusal is one warning, and labels are ids.
+                for none. By default the client's. Words and mappings need names: the first read
+                of a client sends one discovery request together with its first page, and a read
+                with a series that is new to the client sends another, at most once an hour. It is
+                not counted. Without a response the read succeeds, labels are ids, and one warning
+                gives the reason.
             page_size: Items per page. By default the service decides.
             split: Reads the range in adjoining parts at the same time: their number, or the length
                 of one as text or a ``timedelta``. It costs up to one more page for each part.
@@ -370,7 +377,7 @@ class Client(_Settings):
         [1, 0]
         """
         tz = self.tz if tz is None else tz
-        labels = _labels.checked(self._handle.labels if labels is None else labels)
+        labels = self._labels if labels is None else _labels.checked(labels)
         settings = (zone_name(tz), labels, progress_checked(progress), store)
         handle = self._handle.scan(
             _selection.query(site, line, interval, page_size, filters),

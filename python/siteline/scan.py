@@ -135,39 +135,39 @@ class ScanBase(Replaceable):
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
-        reading = self._handle.reading()
-        with _Named(self):
-            refusal = yield from self._asking_names(reading)
+        reading = self._handle.reading(_names.needs_names(self._labels))
+        with _Named(self, reading):
             callback = self._callback()
             if n is None and callback is None and not self._handle.is_observed:
                 frame = yield self._handle.collect(reading)
+                yield from self._settling_names(reading.settle())
             else:
                 frame = yield from self._stepping(reading, callback, n)
-        warn(refusal)
-        return self._table(frame) if n is not None else self._keep(frame)
+            return self._table(frame) if n is not None else self._keep(frame)
 
     def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
         """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
-                step = yield self._handle.step(reading, n is not None)
-                if not isinstance(step, Progress):
-                    return step
+                frame = yield self._handle.step(reading, n is not None)
+                if not isinstance(frame, Progress):
+                    break
                 if callback is not None:
-                    callback(step)
+                    callback(frame)
+            yield from self._settling_names(reading.settle())
             return frame
         finally:
             self._handle.end(reading)
             finish(callback)
 
-    def _asking_names(self, reading: _core._Reading) -> _Steps:
-        """Ask discovery for the names that labels need; return the warnings of a refusal."""
-        if _names.needs_names(self._labels):
-            call = self._handle.names(reading)
-            refusal = None if call is None else (yield call)
-            if refusal is not None:
-                return [f"Discovery was refused, so labels are ids: {refusal}"]
-        return []
+    def _settling_names(self, call: Call[bool] | None) -> _Steps:
+        """Wait for the names of series, and warn once if there are none."""
+        if call is None or not (yield call):
+            return
+        frame = self._handle.empty()
+        reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+        if reason is not None:
+            warn([f"Labels are ids, because {reason}."])
 
     def _check_own_chain(self, what: str, hint: str) -> None:
         if self._store is not None:
@@ -179,7 +179,7 @@ class ScanBase(Replaceable):
             "pages()",
             "collect() reads through the store. Without store= each page costs a request.",
         )
-        return self._handle.pages(self._callback())
+        return self._handle.pages(self._callback(), _names.needs_names(self._labels))
 
     def _point_source(self, named: bool) -> RecordIterator[Any] | None:
         """Return an iterator over points; ``None`` if the scan has to be collected first."""
@@ -264,17 +264,18 @@ class ScanBase(Replaceable):
 
 
 class _Named:
-    """Sets the attribute ``scan`` of an exception, and makes its partial table."""
+    """Sets the attribute ``scan`` of an exception, makes its partial table, and ends the read."""
 
-    __slots__ = ("_scan",)
+    __slots__ = ("_reading", "_scan")
 
-    def __init__(self, scan: ScanBase) -> None:
-        self._scan = scan
+    def __init__(self, scan: ScanBase, reading: _core._Reading) -> None:
+        self._scan, self._reading = scan, reading
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
         if error is not None:
+            self._reading.abort()
             error.scan = self._scan
             if isinstance(partial := getattr(error, "partial", None), Frame):
                 error.partial = self._scan._table(partial)
@@ -293,7 +294,7 @@ class Scan(ScanBase):
     >>> scan = client.scan(site="S1", line="L1", start="2026-11-01T00:00:00Z",
     ...                    end="2026-11-01T01:00:00Z", interval="1m")
     >>> len(scan.to_pandas().columns)
-    10
+    11
     """
 
     __slots__ = ()
@@ -406,13 +407,13 @@ class Pages(OfThisProcess):
 
     def _taking(self) -> _Steps:
         """Return the next page, or ``None`` after the last one."""
-        scan = self._scan
-        warn((yield from scan._asking_names(scan._handle.reading())))
-        frame = yield from taking(self._source)
+        scan, source = self._scan, self._source
+        # A page is taken last: a caller that is cancelled before that loses none.
+        frame = yield from taking(source, lambda: scan._settling_names(source._settle()))
         return None if frame is None else Page(frame, scan._tz, scan._labels)
 
 
-def taking(source: Any) -> _Steps:
+def taking(source: Any, settling: Callable[[], _Steps] | None = None) -> _Steps:
     """Return the next item of an iterator of the core, or ``None`` after the last one."""
     while True:
         item, ended = source._take()
@@ -420,6 +421,8 @@ def taking(source: Any) -> _Steps:
             return item
         yield source._fill()
         source._report()
+        if settling is not None:
+            yield from settling()
 
 
 class PageIterator(Pages):

@@ -72,7 +72,7 @@ class Store(Replaceable):
     ...     report = client.sync(feed, store)
     ...     frame = store.read("line-2").to_pandas()
     >>> list(frame.columns)[5:7], report.complete
-    (['timestamp', 'value'], True)
+    (['label', 'timestamp'], True)
     """
 
     __slots__ = ("_handle", "_labels", "_tz")
@@ -82,7 +82,7 @@ class Store(Replaceable):
         path: str | PathLike[str],
         *,
         tz: str | tzinfo = "UTC",
-        labels: Labels = False,
+        labels: Labels = _labels.DEFAULT,
         read_only: bool = False,
         share: _Share = None,
     ) -> None:

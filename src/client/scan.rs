@@ -24,7 +24,7 @@ use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
 use crate::store::store_of;
-use siteline_core::client::ScanInput;
+use siteline_core::client::{ReadNames, ScanInput};
 use siteline_core::client::collect::{CollectOnce, Pace, Step, WholeRead};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
@@ -42,11 +42,42 @@ pub(crate) struct PyScan {
     through: Vec<Arc<ThroughStore>>,
 }
 
-/// One `collect()`: its deadline, and its log records.
+/// One `collect()`: its deadline, its log records, and the names that its labels need.
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
     buffer: SharedEvents,
+    names: Arc<ReadNames>,
+}
+
+/// The wait for the names of a read that has its last page; `None` if there is nothing to wait for. Gives
+/// whether the user is to be told that there are none.
+pub(crate) fn settle(
+    names: &Arc<ReadNames>,
+    buffer: &SharedEvents,
+    deadline: Deadline,
+) -> Option<Call> {
+    if names.is_settled() {
+        return None;
+    }
+    let names = Arc::clone(names);
+    let settle = async move { names.settle(deadline).await };
+    Some(Call::new(buffer.get(), settle, |py, is_new| {
+        Ok(is_new.into_pyobject(py)?.to_owned().into_any().unbind())
+    }))
+}
+
+#[pymethods]
+impl PyReading {
+    /// As [`settle`].
+    fn settle(&self) -> Option<Call> {
+        settle(&self.names, &self.buffer, self.deadline)
+    }
+
+    /// The read has failed: aborts the request for its names.
+    fn abort(&self) {
+        self.names.abort();
+    }
 }
 
 impl PyScan {
@@ -72,11 +103,21 @@ impl PyScan {
         self.collect.scan()
     }
 
+    fn names(&self, needs_names: bool) -> Arc<ReadNames> {
+        Arc::new(ReadNames::new(self.scan().client().clone(), needs_names))
+    }
+
     /// A new chain, whose pages are reported to `callback`.
-    fn reader(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<PageReader> {
+    fn reader(
+        &self,
+        py: Python<'_>,
+        callback: Option<Py<PyAny>>,
+        needs_names: bool,
+    ) -> PyResult<PageReader> {
         let stream = guarded(|| self.scan().pages().or_raise())?;
         let callback = callback.map(ProgressCallback);
-        Ok(PageReader::new(stream, callback, self.client.clone_ref(py)))
+        let names = (self.names(needs_names), self.scan().deadline());
+        Ok(PageReader::new(stream, callback, names, self.client.clone_ref(py)))
     }
 }
 
@@ -162,24 +203,21 @@ impl PyScan {
         Ok(head.map(Frame::of_table))
     }
 
-    /// A request for the names of series, unless the client has had a response.
-    fn names(&self, reading: &PyReading) -> Option<Call> {
-        self.client.get().names(reading.deadline)
-    }
-
     /// A read that begins now.
-    fn reading(&self) -> PyReading {
+    fn reading(&self, needs_names: bool) -> PyReading {
         let buffer = SharedEvents::default();
         if self.is_observed() {
             buffer.get().remember(&self.client.get().notes);
         }
-        PyReading { deadline: self.scan().deadline(), buffer }
+        PyReading { deadline: self.scan().deadline(), buffer, names: self.names(needs_names) }
     }
 
     /// Reads all pages.
     fn collect(&self, reading: &Bound<'_, PyReading>) -> Call {
         let (collect, deadline) = (Arc::clone(&self.collect), reading.get().deadline);
+        let names = Arc::clone(&reading.get().names);
         let read = async move {
+            names.begin();
             loop {
                 if let whole @ Step::Whole(_) = collect.step(deadline).await? {
                     return Ok(whole);
@@ -193,7 +231,11 @@ impl PyScan {
     fn step(&self, reading: &PyReading, of_first: bool) -> Call {
         let (collect, deadline) = (Arc::clone(&self.collect), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
-        let step = async move { collect.paced_step(deadline, pace).await };
+        let names = Arc::clone(&reading.names);
+        let step = async move {
+            names.begin();
+            collect.paced_step(deadline, pace).await
+        };
         Call::new(reading.buffer.get(), step, stepped)
     }
 
@@ -203,8 +245,13 @@ impl PyScan {
         step_in_runtime(py, &reading.buffer.get(), || self.collect.stop_prefetch())
     }
 
-    fn pages(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Pages> {
-        self.reader(py, callback).map(Pages)
+    fn pages(
+        &self,
+        py: Python<'_>,
+        callback: Option<Py<PyAny>>,
+        needs_names: bool,
+    ) -> PyResult<Pages> {
+        self.reader(py, callback, needs_names).map(Pages)
     }
 
     fn records(
@@ -213,7 +260,7 @@ impl PyScan {
         callback: Option<Py<PyAny>>,
         named: bool,
     ) -> PyResult<RecordIterator> {
-        Ok(RecordIterator::reading(Box::new(self.reader(py, callback)?), named))
+        Ok(RecordIterator::reading(Box::new(self.reader(py, callback, false)?), named))
     }
 
     fn resume(
