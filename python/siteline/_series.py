@@ -173,7 +173,7 @@ def table(
     report = {**names.report, "listed": listed, "seen": len(rows) - listed}
     report = {**report, "seen_is_complete": is_all}
     frame = Frame.of_series([row.ids for row in rows], _columns(rows), report)
-    return Table(frame, tz, labels, found, Names(rows, report))
+    return Table(frame, tz, labels, found, (Names(rows, report), None))
 
 
 def _columns(rows: list[Row]) -> list[tuple[str, str, list[Any]]]:

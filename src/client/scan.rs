@@ -24,11 +24,11 @@ use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
 use crate::store::store_of;
-use siteline_core::client::{ReadNames, ScanInput};
 use siteline_core::client::collect::{CollectOnce, Pace, Step, WholeRead};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
+use siteline_core::client::{NamesFor, ReadNames, ScanInput};
 use siteline_core::error::{Error, Kind, excerpt};
 use siteline_core::http::Deadline;
 use siteline_core::sync::ThroughStore;
@@ -104,7 +104,8 @@ impl PyScan {
     }
 
     fn names(&self, needs_names: bool) -> Arc<ReadNames> {
-        Arc::new(ReadNames::new(self.scan().client().clone(), needs_names))
+        let wanted = if needs_names { NamesFor::Labels } else { NamesFor::Nothing };
+        Arc::new(ReadNames::new(self.scan().client().clone(), wanted))
     }
 
     /// A new chain, whose pages are reported to `callback`.

@@ -6,6 +6,7 @@ pub(crate) mod shown;
 pub(crate) mod stored;
 mod verbs;
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::cast::AsArray as _;
@@ -38,7 +39,7 @@ use siteline_core::data::reshape::{Expected, Measure, Wide};
 use siteline_core::data::{Identity, Page, PointColumns};
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::preview::Preview;
-use siteline_core::store::{ChainRange, View};
+use siteline_core::store::ChainRange;
 
 /// One handle for everything tabular. The Python classes `Table` and `Page` show it.
 #[pyclass(frozen, weakref, name = "Frame", module = "siteline._core")]
@@ -167,8 +168,7 @@ impl Frame {
     }
 
     pub(crate) fn of_store(stored: Stored) -> Self {
-        let is_log = matches!(stored.read.spec.view, View::ChangedSince(_));
-        let kind = if is_log { "changes" } else { "points" };
+        let kind = if stored.read.spec.view.is_log() { "changes" } else { "points" };
         Self::new(kind, Data::Stream, Origin::Stored(Box::new(stored)))
     }
 
@@ -418,15 +418,21 @@ impl Frame {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    /// An iterator of `bytes`, which joined are one Arrow IPC stream.
-    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
-        let schema = self.shown_schema(&shown).or_raise()?;
+    /// An iterator of `bytes`, which joined are one Arrow IPC stream of these columns.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
+        let all = self.shown_schema(&shown).or_raise()?;
+        let places = columns.iter().filter_map(|name| all.index_of(name).ok());
+        let places: Vec<usize> = places.collect();
+        let schema = Arc::new(all.project(&places).map_err(|error| broken(&error)).or_raise()?);
+        let project =
+            move |batch: &RecordBatch| batch.project(&places).map_err(|error| broken(&error));
         if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
             let mut batches = stored.batches(py, shown)?;
-            let next = move |rows| batches.next_batch(rows);
+            let next = move |rows| batches.next_batch(rows)?.as_ref().map(&project).transpose();
             return IpcStream::new(&schema, Box::new(next)).or_raise();
         }
-        let batch = detached(py, || self.batch(&shown))?.or_raise()?;
+        let batch = detached(py, || project(&self.batch(&shown)?))?.or_raise()?;
         let mut start = 0;
         let next = move |rows: usize| {
             let rows = rows.min(batch.num_rows() - start);
@@ -457,15 +463,7 @@ impl Frame {
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let batch = self.batch(&shown).or_raise()?;
         let end = batch.num_rows().min(start.saturating_add(count));
-        let schema = batch.schema();
-        let row = |row: usize| {
-            let dict = PyDict::new(py);
-            for (field, column) in schema.fields().iter().zip(batch.columns()) {
-                dict.set_item(field.name(), value(py, column, row)?)?;
-            }
-            Ok(dict)
-        };
-        (start.min(end)..end).map(row).collect()
+        dicts(py, &batch, start.min(end)..end)
     }
 
     /// `frame.attrs["siteline"]`, with values of JSON.
@@ -531,12 +529,29 @@ impl Frame {
         Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }))
     }
 
-    /// A read for `siteline._lazy`.
-    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+    /// A read that Python takes batch by batch.
+    fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<Batches> {
         let message = "only points of a store are read in batches";
         let stored = self.stored().ok_or_else(|| refuse(py, Kind::InternalError, message))?;
-        Ok(Batches::new(stored.batches(py, Shown::default())?))
+        Ok(Batches::new(stored.batches(py, shown)?))
     }
+}
+
+/// Some rows of a batch as dicts.
+fn dicts<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+    rows: Range<usize>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let schema = batch.schema();
+    let row = |row: usize| {
+        let dict = PyDict::new(py);
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            dict.set_item(field.name(), value(py, column, row)?)?;
+        }
+        Ok(dict)
+    };
+    rows.map(row).collect()
 }
 
 fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {

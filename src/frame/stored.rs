@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader,
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict};
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::without_fork_anywhere;
@@ -21,7 +21,7 @@ use crate::frame::shown::Shown;
 use siteline_base::lock::Mutex;
 use siteline_core::data::{Identity, PointColumns, schema};
 use siteline_core::error::{Error, Kind, Result};
-use siteline_core::store::{Flagged, Reader, ShownPoints, Store, change_column};
+use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
 /// Points of a batch: a few megabytes.
@@ -83,10 +83,9 @@ impl Stored {
                 continue;
             }
             return step(py, || -> Result<Rows> {
-                let (points, changes) = points.finish()?;
-                let rows = Rows::of_points(Arc::new(points));
-                let Some(changes) = changes else { return Ok(rows) };
-                Ok(rows.with("change", false, change_column(changes)?))
+                let (points, marks) = points.finish()?;
+                let mark = self.read.spec.view.mark();
+                Ok(Rows::of_points(Arc::new(points)).with(mark.name(), false, marks))
             })?
             .or_raise();
         }
@@ -245,6 +244,17 @@ impl Batches {
                 reader.keep_series(&places);
             }
         })
+    }
+
+    /// The next points as dicts, about so many; `None` after the last.
+    fn dicts<'py>(
+        &self,
+        py: Python<'py>,
+        rows: usize,
+    ) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
+        py.check_signals()?;
+        let batch = step(py, || self.0.lock().next_batch(rows))?.or_raise()?;
+        batch.map(|batch| super::dicts(py, &batch, 0..batch.num_rows())).transpose()
     }
 
     /// An Arrow stream of these columns of the next points, about so many; `None` after the last.

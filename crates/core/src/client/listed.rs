@@ -70,6 +70,10 @@ impl ListedIds {
         now >= ended.saturating_add(BETWEEN_REQUESTS) && state.body.as_ref().is_none_or(is_unlisted)
     }
 
+    pub(super) fn is_older(&self, now: Duration, age: Duration) -> bool {
+        self.0.lock().ended.is_none_or(|ended| now >= ended.saturating_add(age))
+    }
+
     /// Whether labels may lack names for a reason that this did not return true for before: a refusal, or
     /// a body in which the series are not where the client expects them.
     pub(super) fn is_new_failure(&self) -> bool {

