@@ -63,8 +63,7 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     }
     let [fewest, most] = DRIVER_THREADS;
     let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
-    let made =
-        start_waking().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
+    let made = start_waking().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
     let made = made.map_err(|error| {
         Error::system(Kind::TransportError, "siteline could not start its threads", &error)
             .with(|context| context.unsent = true)
@@ -377,7 +376,9 @@ pub(crate) mod panic {
     fn _panic(py: Python<'_>, at: &str) -> PyResult<Option<Call>> {
         let events = Arc::default();
         match at {
-            "future" => Ok(Some(Call::new(events, async { defect::<()>() }, |py, _| Ok(py.None())))),
+            "future" => {
+                Ok(Some(Call::new(events, async { defect::<()>() }, |py, _| Ok(py.None()))))
+            }
             "result" => Ok(Some(Call::new(events, async {}, |_, ()| defect()))),
             "work" => detached(py, defect::<()>)?.map(|()| None),
             _ => guarded(defect),
