@@ -40,7 +40,7 @@ def test_an_error_names_the_path_of_the_user(tmp_path):
 
 
 @systems.MODES
-def test_a_new_file_has_the_mode_of_the_umask(tmp_path):
+def test_new_files_have_the_mode_of_the_umask(tmp_path):
     former = os.umask(0o027)
     try:
         for name, options, mode in (
