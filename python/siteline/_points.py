@@ -6,34 +6,20 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from siteline._awaiting import wait_for
 from siteline._handles import OfThisProcess
 from siteline._records.series import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from siteline._core import Call, _Points
+    from siteline._awaiting import Steps
+    from siteline._core import _Points
 
-    Steps = Generator[Call[Any], Any, Any]
+__all__ = ["BOOKMARK", "Points", "RecordIterator", "dicts"]
 
-__all__ = ["Points", "RecordIterator", "dicts", "wait_for"]
-
+BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 _Row_co = TypeVar("_Row_co", covariant=True)
-
-
-def wait_for(steps: Steps) -> Any:
-    """Wait for each call that a generator yields, on this thread; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = call.wait()
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 def dicts(names: list[str], columns: Iterable[Iterable[Any]]) -> list[dict[str, Any]]:
@@ -69,7 +55,7 @@ class Points(OfThisProcess, Generic[_Row_co]):
 
     __slots__ = ("_make", "_ready", "_source")
 
-    _instead = "pickle the scan, and page.bookmark for the position in it"
+    _instead = BOOKMARK
 
     def __init__(self, source: _Points | None, named: bool) -> None:
         """Wrap the points of the core."""

@@ -23,13 +23,13 @@ from typing import (
     overload,
 )
 
+from siteline._awaiting import await_for
 from siteline._keywords import check, like, strict
 from siteline._points import Points
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
 from siteline.scan import Pages, Scan, ScanBase
-from siteline.store import Store
-from siteline.sync import AsyncSyncPages, _result, plan_of, planned, sync_async
+from siteline.sync import AsyncSyncPages, planning, syncing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._points import Steps
     from siteline._records.discovery import Discovery
     from siteline._records.plan import Plan
     from siteline._records.series import Record
@@ -119,7 +118,10 @@ class AsyncClient(_Settings):
         completes the page that is being written; committed pages stay.
         """
         check(Client.sync, options)
-        return await sync_async(self._handle, feeds, store, options)
+        report: SyncReport = await await_for(
+            syncing(self._handle, feeds, store, options, awaits=True)
+        )
+        return report
 
     @like(Client.sync_pages)
     def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
@@ -143,12 +145,8 @@ class AsyncClient(_Settings):
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
         check(Client.plan, options)
-        if store is None or isinstance(store, Store):
-            plan: Plan = _CLIENT.plan(self, what, store, **options)
-            return plan
-        feeds = planned(what, store, options)[1]
-        states = {feed.name: await _result(store.state(feed.name)) for feed in feeds}
-        return plan_of(self._handle, feeds, store, states, options)
+        plan: Plan = await await_for(planning(self._handle, what, store, options))
+        return plan
 
     async def __aenter__(self) -> Self:
         """Enter; leaving closes the client."""
@@ -175,21 +173,6 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
         return run()
     executor.shutdown(wait=False)
     return await converting
-
-
-async def await_for(steps: Steps) -> Any:
-    """Await each call that a generator yields; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = await call
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 class AsyncScan(ScanBase):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from siteline import _labels as _names
+from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
 from siteline._keywords import like, strict
 from siteline._patching import Replaceable
-from siteline._points import Points, RecordIterator, wait_for
+from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
+    from siteline._awaiting import Steps
     from siteline._labels import Labels
-    from siteline._points import Steps
     from siteline._records.bookmark import Bookmark
     from siteline._records.query import Query
     from siteline._records.series import Record
@@ -382,7 +383,7 @@ class Pages(OfThisProcess):
 
     __slots__ = ("_scan", "_source")
 
-    _instead = Points._instead
+    _instead = BOOKMARK
 
     def __init__(self, scan: ScanBase, source: _core._Pages) -> None:
         """Wrap the pages of the core."""
