@@ -56,8 +56,8 @@ fn failed(error: &io::Error, path: &Path) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), text, path.as_os_str().to_owned()))
 }
 
-/// The file of profiles that `Client` reads (``profiles``), and the folder of the
-/// ledgers (``state``); ``None`` where there is no home folder. Neither need exist.
+/// Returns the file of profiles that `Client` reads (``profiles``) and the folder of the ledgers
+/// (``state``), or ``None`` if there is no home folder. Neither need exist.
 #[pyfunction]
 pub(crate) fn _paths(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let environment = Environment::of_process();

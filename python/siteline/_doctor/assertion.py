@@ -39,6 +39,6 @@ def assertion(look: Look) -> Seen:
 
 
 def overridden(look: Look) -> str | None:
-    """Return the ``aud`` that was set in the place of the usual one, if one was."""
+    """Return the ``aud`` that was set instead of the usual one."""
     audience: str | None = look.handle.settings()["audience"]
     return audience if audience != look.client.base_url + _TOKEN_PATH else None

@@ -48,18 +48,18 @@ pub enum Step {
     Tls,
 }
 
-/// What was seen on the way.
+/// The observations on the way.
 #[derive(Debug, Default, Serialize)]
 pub struct Path {
     /// The address of the proxy, without its password.
     pub proxy: Option<String>,
     /// The host and port of the service.
     pub service: String,
-    /// Where the name leads, of the service or of the proxy.
+    /// The addresses of the service, or of the proxy.
     pub addresses: Vec<IpAddr>,
-    /// What accepted the connection.
+    /// The address that accepted the connection.
     pub connected: Option<SocketAddr>,
-    /// Which certificates are trusted; `None` without TLS.
+    /// The source of the trusted certificates; `None` without TLS.
     pub trust: Option<String>,
     /// The handshake.
     pub tls: Option<Handshake>,
@@ -67,18 +67,18 @@ pub struct Path {
     pub failed: Option<Step>,
 }
 
-/// What a verified handshake showed.
+/// A verified handshake.
 #[derive(Debug, Serialize)]
 pub struct Handshake {
     /// `TLS 1.2` or `TLS 1.3`.
     pub version: &'static str,
-    /// Who issued the service's certificate.
+    /// The issuer of the service's certificate.
     pub issuer: Option<String>,
-    /// When it expires.
+    /// The end of the certificate's validity.
     pub not_after: Option<Timestamp>,
 }
 
-/// Which proxy and which trust the client uses. Opens nothing.
+/// The proxy and the trusted certificates that the client uses. Opens nothing.
 ///
 /// # Errors
 /// `ConfigError` if the setting or the variable is not the address of a proxy.
@@ -92,8 +92,7 @@ pub(crate) fn planned(transport: &Transport) -> Result<Path> {
     })
 }
 
-/// Goes the way, and says how far it came; with the error of the step that failed. Only a request goes
-/// through a SOCKS proxy.
+/// Goes the way up to the step that fails, and returns its error. Only requests go through a SOCKS proxy.
 pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
@@ -119,8 +118,8 @@ pub(crate) async fn walk(
 }
 
 /// Explains the error of a request. The HTTP library loses the status of a proxy's refusal, the alert of TLS
-/// 1.3 that arrives before the first request, and what a port speaks that ends a connection in plain HTTP.
-/// Another connection shows them.
+/// 1.3 that arrives before the first request, and the protocol of a port that ends connections in plain
+/// HTTP. Another connection shows them.
 pub(super) async fn explained(
     error: Error,
     transport: &Transport,
