@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from siteline import _labels as _names
+from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
-from siteline._keywords import like
+from siteline._keywords import like, strict
 from siteline._patching import Replaceable
+from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
@@ -18,7 +20,7 @@ from siteline.progress import finish, reporter
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
     from datetime import timedelta
 
     import pandas as pd
@@ -26,33 +28,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
-    from siteline._core import Bookmark, Call, Query, RecordIterator
+    from siteline._awaiting import Steps
     from siteline._labels import Labels
+    from siteline._records.bookmark import Bookmark
+    from siteline._records.query import Query
     from siteline._records.series import Record
     from siteline._records.tables import ReadReport
     from siteline.store import Store
 
-    _Steps = Generator[Call[Any], Any, Any]
 
 __all__ = ["PageIterator", "Scan"]
-
-
-BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
-
-
-def wait_for(steps: _Steps) -> Any:
-    """Wait for each call that a generator yields, on this thread; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = call.wait()
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 class ScanBase(Replaceable):
@@ -131,7 +116,7 @@ class ScanBase(Replaceable):
         progress = self._progress
         return None if progress is None else reporter(progress, self._handle.title)
 
-    def _reading(self, n: int | None = None) -> _Steps:
+    def _reading(self, n: int | None = None) -> Steps:
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
@@ -145,7 +130,7 @@ class ScanBase(Replaceable):
                 frame = yield from self._stepping(reading, callback, n)
             return self._table(frame) if n is not None else self._keep(frame)
 
-    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
+    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
         """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
@@ -160,7 +145,7 @@ class ScanBase(Replaceable):
             self._handle.end(reading)
             finish(callback)
 
-    def _settling_names(self, call: Call[bool] | None) -> _Steps:
+    def _settling_names(self, call: Call[bool] | None) -> Steps:
         """Wait for the names of series, and warn once if there are none."""
         if call is None or not (yield call):
             return
@@ -181,11 +166,11 @@ class ScanBase(Replaceable):
         )
         return self._handle.pages(self._callback(), _names.needs_names(self._labels))
 
-    def _point_source(self, named: bool) -> RecordIterator[Any] | None:
-        """Return an iterator over points; ``None`` if the scan has to be collected first."""
+    def _point_source(self) -> _core._Points | None:
+        """Return the points; ``None`` if the scan has to be collected first."""
         if (table := self._known()) is not None:
-            return table._handle.records(named)
-        return None if self._store else self._handle.records(self._callback(), named)
+            return table._handle.records()
+        return None if self._store else self._handle.records(self._callback())
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -346,6 +331,7 @@ class Scan(ScanBase):
     def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    @strict
     def records(self, *, named: bool = False) -> RecordIterator[Any]:
         """Read point by point: dicts with the ten columns and ``extra_columns``.
 
@@ -364,7 +350,7 @@ class Scan(ScanBase):
         >>> len(list(scan.records())), client.allowance.used - used
         (72, 0)
         """
-        return self._point_source(named) or self.collect()._handle.records(named)
+        return RecordIterator(self._point_source() or self.collect()._handle.records(), named)
 
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -405,24 +391,17 @@ class Pages(OfThisProcess):
         self._scan = scan
         self._source = source
 
-    def _taking(self) -> _Steps:
+    def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
         scan, source = self._scan, self._source
-        # A page is taken last: a caller that is cancelled before that loses none.
-        frame = yield from taking(source, lambda: scan._settling_names(source._settle()))
-        return None if frame is None else Page(frame, scan._tz, scan._labels)
-
-
-def taking(source: Any, settling: Callable[[], _Steps] | None = None) -> _Steps:
-    """Return the next item of an iterator of the core, or ``None`` after the last one."""
-    while True:
-        item, ended = source._take()
-        if item is not None or ended:
-            return item
-        yield source._fill()
-        source._report()
-        if settling is not None:
-            yield from settling()
+        while True:
+            frame, ended = source._take()
+            if frame is not None or ended:
+                return None if frame is None else Page(frame, scan._tz, scan._labels)
+            yield source._fill()
+            source._report()
+            # Before the page is taken: a caller that is cancelled meanwhile loses none.
+            yield from scan._settling_names(source._settle())
 
 
 class PageIterator(Pages):

@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::{IntoPyErr as _, OrRaise as _};
-use crate::bridge::events::SharedEvents;
+use crate::bridge::events::Events;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -17,9 +17,9 @@ use crate::client::bookmark::PyBookmark;
 use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
 use crate::client::page_reader::read_failure;
+use crate::client::points::{Points, Source};
 use crate::client::progress::{ProgressCallback, event};
-use crate::client::query::PyQuery;
-use crate::convert::rows::RecordIterator;
+use crate::client::query::query_object;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
@@ -46,7 +46,7 @@ pub(crate) struct PyScan {
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
-    buffer: SharedEvents,
+    buffer: Arc<Events>,
     names: Arc<ReadNames>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct PyReading {
 /// whether the user is to be told that there are none.
 pub(crate) fn settle(
     names: &Arc<ReadNames>,
-    buffer: &SharedEvents,
+    buffer: &Arc<Events>,
     deadline: Deadline,
 ) -> Option<Call> {
     if names.is_settled() {
@@ -62,7 +62,7 @@ pub(crate) fn settle(
     }
     let names = Arc::clone(names);
     let settle = async move { names.settle(deadline).await };
-    Some(Call::new(buffer.get(), settle, |py, is_new| {
+    Some(Call::new(Arc::clone(buffer), settle, |py, is_new| {
         Ok(is_new.into_pyobject(py)?.to_owned().into_any().unbind())
     }))
 }
@@ -160,8 +160,8 @@ fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
 #[pymethods]
 impl PyScan {
     #[getter]
-    fn query(&self) -> PyQuery {
-        PyQuery(self.scan().query().clone())
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        query_object(py, self.scan().query())
     }
 
     /// The bookmark that it continues from.
@@ -206,9 +206,9 @@ impl PyScan {
 
     /// A read that begins now.
     fn reading(&self, needs_names: bool) -> PyReading {
-        let buffer = SharedEvents::default();
+        let buffer = Arc::<Events>::default();
         if self.is_observed() {
-            buffer.get().remember(&self.client.get().notes);
+            buffer.remember(&self.client.get().notes);
         }
         PyReading { deadline: self.scan().deadline(), buffer, names: self.names(needs_names) }
     }
@@ -225,7 +225,7 @@ impl PyScan {
                 }
             }
         };
-        Call::new(reading.get().buffer.get(), read, stepped)
+        Call::new(Arc::clone(&reading.get().buffer), read, stepped)
     }
 
     /// Reads one more page: of any chain, or of the first one that is not whole.
@@ -237,13 +237,13 @@ impl PyScan {
             names.begin();
             collect.paced_step(deadline, pace).await
         };
-        Call::new(reading.buffer.get(), step, stepped)
+        Call::new(Arc::clone(&reading.buffer), step, stepped)
     }
 
     /// After the last step: drops the request for the page that is prefetched.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
         reading.buffer.end();
-        step_in_runtime(py, &reading.buffer.get(), || self.collect.stop_prefetch())
+        step_in_runtime(py, &reading.buffer, || self.collect.stop_prefetch())
     }
 
     fn pages(
@@ -255,23 +255,18 @@ impl PyScan {
         self.reader(py, callback, needs_names).map(Pages)
     }
 
-    fn records(
-        &self,
-        py: Python<'_>,
-        callback: Option<Py<PyAny>>,
-        named: bool,
-    ) -> PyResult<RecordIterator> {
-        Ok(RecordIterator::reading(Box::new(self.reader(py, callback, false)?), named))
+    fn records(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Points> {
+        Ok(Points::new(Source::Pages(self.reader(py, callback, false)?)))
     }
 
     fn resume(
         &self,
         py: Python<'_>,
-        bookmark: &PyBookmark,
+        bookmark: PyBookmark,
         onto: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let onto = onto.map(read_table).transpose()?;
-        let resume = || self.scan().resume(bookmark.0.clone(), onto).or_raise();
+        let resume = || self.scan().resume(bookmark.0, onto).or_raise();
         Ok(Self::new(guarded(resume)?, self.client.clone_ref(py)))
     }
 
@@ -286,13 +281,13 @@ impl PyScan {
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
         state: &Bound<'py, PyAny>,
-        bookmark: Option<&PyBookmark>,
+        bookmark: Option<PyBookmark>,
     ) -> PyResult<Self> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
             let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = scan.resume(bookmark.0.clone(), None).or_raise()?;
+                scan = scan.resume(bookmark.0, None).or_raise()?;
             }
             Ok(Self::new(scan, client.clone().unbind()))
         })

@@ -24,7 +24,7 @@ use siteline_core::error::Result;
 /// The five ids.
 const IDS: usize = 5;
 /// The column of a store's points that says which are withdrawn.
-const WITHDRAWN: &str = "withdrawn";
+pub(crate) const WITHDRAWN: &str = "withdrawn";
 
 /// Rows in memory: five ids and mostly a time, the columns of points if they are points, and further columns.
 #[derive(Debug, Clone)]

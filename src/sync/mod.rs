@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::Notify;
 
-use crate::bridge::call::{Call, Driver};
+use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::SharedEvents;
+use crate::bridge::events::Events;
 use crate::bridge::process::{attached, guarded};
-use crate::bridge::runtime::{drop_detached, spawn_step, step};
+use crate::bridge::runtime::{drop_detached, step};
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
 use crate::convert::state::dict;
@@ -63,22 +63,11 @@ pub(crate) struct SyncHandle {
     run: Arc<Mutex<Option<Arc<Run>>>>,
     place: Mutex<Place>,
     report: Mutex<Option<SyncReport>>,
-    buffer: SharedEvents,
+    buffer: Arc<Events>,
     /// Ends the wait for a page.
     closed: Arc<Notify>,
     /// The names that the store lacks, until they were settled.
     names: Arc<Mutex<Option<Arc<ReadNames>>>>,
-}
-
-/// A call of a step that reads or writes files: on this thread, or beside an asyncio loop to its end.
-fn step_call<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> Call {
-    Call::of_work(move |py, driver| match driver {
-        Driver::Blocking => finish(py, step(py, work)?.or_raise()?),
-        Driver::Asyncio => spawn_step(py, work, finish).map(Bound::unbind),
-    })
 }
 
 impl SyncHandle {
@@ -130,7 +119,7 @@ impl SyncHandle {
                     Run::begin(&client, target, &feeds, settings).map(keep)?;
                     name()
                 };
-                step_call(begin, none)
+                Call::step(begin, none)
             }
             Some(wait) => Call::new(
                 Arc::default(),
@@ -160,7 +149,7 @@ impl SyncHandle {
                 is_more = run.fetch() => is_more,
             }
         };
-        Ok(Call::new(self.buffer.get(), fetch, |py, more| {
+        Ok(Call::new(Arc::clone(&self.buffer), fetch, |py, more| {
             Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
         }))
     }
@@ -169,25 +158,25 @@ impl SyncHandle {
     fn settle_names(&self) -> Option<Call> {
         let names = self.names.lock().take()?;
         let settle = async move { names.settle(Deadline::NEVER).await };
-        Some(Call::new(self.buffer.get(), settle, |py, _| Ok(py.None())))
+        Some(Call::new(Arc::clone(&self.buffer), settle, |py, _| Ok(py.None())))
     }
 
     /// Keeps the names in the store, or the reason why there are none.
     fn keep_names(&self, store: &StoreHandle) -> Call {
         let (client, store) = (self.client.get().client.clone(), Arc::clone(&store.0));
-        step_call(move || keep_names(&client, &store), |py: Python<'_>, ()| Ok(py.None()))
+        Call::step(move || keep_names(&client, &store), |py: Python<'_>, ()| Ok(py.None()))
     }
 
     /// Writes what was read to the store of the run. Once begun it completes.
     fn apply(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(step_call(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
+        Ok(Call::step(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
     }
 
     /// Writes the states of feeds without a page to the store of the run.
     fn keep(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(step_call(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
+        Ok(Call::step(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
     }
 
     /// Hands over what is to be stored next, if it is here.
@@ -266,7 +255,7 @@ impl SyncHandle {
     /// Notifies the observers of requests. After a failure their exceptions are only shown.
     fn tell(&self, py: Python<'_>, has_failed: bool) -> PyResult<()> {
         guarded(|| {
-            let told = self.buffer.get().handle_all(py);
+            let told = self.buffer.handle_all(py);
             match told {
                 Err(raised) if has_failed => {
                     raised.write_unraisable(py, None);
@@ -287,10 +276,10 @@ impl SyncHandle {
     fn report(&self) -> PyResult<Call> {
         let finish = |py: Python<'_>, report: SyncReport| dict(py, &report).map(Bound::unbind);
         if let Some(report) = self.report.lock().clone() {
-            return Ok(step_call(move || Ok(report), finish));
+            return Ok(Call::step(move || Ok(report), finish));
         }
         let run = self.run()?;
-        Ok(step_call(move || run.report(), finish))
+        Ok(Call::step(move || run.report(), finish))
     }
 
     #[getter]
@@ -352,8 +341,7 @@ impl PyClient {
     ) -> PyResult<SyncHandle> {
         let client = slf.get();
         let args = RunArgs::new(&client.client, client.shape(slf.py())?, feeds, options)?;
-        let buffer =
-            if is_push { SharedEvents::that_defer_requests() } else { SharedEvents::default() };
+        let buffer = if is_push { Events::that_defer_requests() } else { Events::default() };
         Ok(SyncHandle {
             pages: SyncedPages::new(&args.feeds, &client.client),
             place: Mutex::new(Place::new(args.batch)),
@@ -362,7 +350,7 @@ impl PyClient {
             report: Mutex::default(),
             closed: Arc::default(),
             names: Arc::default(),
-            buffer,
+            buffer: Arc::new(buffer),
             args,
         })
     }

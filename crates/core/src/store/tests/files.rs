@@ -169,6 +169,7 @@ fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
         tables: "",
         steps: &[
             |_| panic!("a step before its schema"),
+            |_| panic!("a step before its schema"),
             |store| Ok(store.execute_batch("CREATE TABLE extra (a INTEGER)")?),
             |store| Ok(store.execute_batch("INSERT INTO extra VALUES (7)")?),
         ],
@@ -194,6 +195,7 @@ fn s8_a_migration_step_that_fails_leaves_the_older_schema() {
         version: SCHEMA.version + 2,
         tables: "",
         steps: &[
+            |_| panic!("a step before its schema"),
             |_| panic!("a step before its schema"),
             |store| Ok(store.execute_batch("CREATE TABLE extra (a INTEGER)")?),
             |store| Ok(store.execute_batch("no sql")?),
