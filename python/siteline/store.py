@@ -236,10 +236,10 @@ class Store(Replaceable):
         whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
         names = self.feeds if feed is None else [_name(feed)]
         series = [ids for name in names for ids in self._handle.frame(name, *whole).series()]
-        names = self._known_names()[0]
-        rows = _series.rows_of(names, dict.fromkeys(series))
+        known = self._known_names()[0]
+        rows = _series.rows_of(known, dict.fromkeys(series))
         labels = _labels.DEFAULT if self._labels is False else self._labels
-        return _series.table(rows, names or _series.NO_NAMES, labels, self._tz)
+        return _series.table(rows, known or _series.NO_NAMES, labels, self._tz)
 
     def _known_names(self) -> _labels.Known:
         """Return the kept names, or why there are none. A table keeps those of its read."""

@@ -33,6 +33,7 @@ def client(sandbox, service, authority, key_file):
         f"https://127.0.0.1:{service.port}",
         credential=siteline.Credential(subject, key_file, audience=audience),
         ca_bundle=authority.pem,
+        labels=False,
     ) as client:
         yield client
 

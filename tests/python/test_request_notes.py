@@ -226,7 +226,8 @@ def sync_in_asyncio(sandbox, feed, store, on_request):
 
 
 @pytest.mark.parametrize("sync", [sync_now, sync_in_asyncio])
-def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, store, sync):
+def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, tmp_path, sync):
+    store = siteline.Store(tmp_path / "plant.siteline", labels=False)
     notes = []
 
     def on_request(note):
