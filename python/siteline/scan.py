@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
-    from siteline._core import Call
     from siteline._awaiting import Steps
+    from siteline._core import Call
     from siteline._labels import Labels
     from siteline._records.bookmark import Bookmark
     from siteline._records.query import Query
