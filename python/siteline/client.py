@@ -356,8 +356,8 @@ class Client(_Settings):
 
         >>> scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
         ...                    interval="1h", filters={"machineId": ("M1", "M2")})
-        >>> scan.query.interval_seconds, scan.query.filters
-        (3600, {'machineId': ('M1', 'M2')})
+        >>> scan.query.interval, scan.query.filters
+        (datetime.timedelta(seconds=3600), {'machineId': ('M1', 'M2')})
         >>> lines = client.read(line=["L1", "L2"], start="2026-11-01", end="2026-11-02",
         ...                     interval="1h")
         >>> lines.query.line, lines.report.pages

@@ -18,7 +18,7 @@ use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
 use crate::client::page_reader::read_failure;
 use crate::client::progress::{ProgressCallback, event};
-use crate::client::query::PyQuery;
+use crate::client::query::query_object;
 use crate::convert::rows::RecordIterator;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
@@ -118,8 +118,8 @@ fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
 #[pymethods]
 impl PyScan {
     #[getter]
-    fn query(&self) -> PyQuery {
-        PyQuery(self.scan().query().clone())
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        query_object(py, self.scan().query())
     }
 
     /// The bookmark that it continues from.
@@ -219,11 +219,11 @@ impl PyScan {
     fn resume(
         &self,
         py: Python<'_>,
-        bookmark: &PyBookmark,
+        bookmark: PyBookmark,
         onto: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let onto = onto.map(read_table).transpose()?;
-        let resume = || self.scan().resume(bookmark.0.clone(), onto).or_raise();
+        let resume = || self.scan().resume(bookmark.0, onto).or_raise();
         Ok(Self::new(guarded(resume)?, self.client.clone_ref(py)))
     }
 
@@ -238,13 +238,13 @@ impl PyScan {
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
         state: &Bound<'py, PyAny>,
-        bookmark: Option<&PyBookmark>,
+        bookmark: Option<PyBookmark>,
     ) -> PyResult<Self> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
             let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = scan.resume(bookmark.0.clone(), None).or_raise()?;
+                scan = scan.resume(bookmark.0, None).or_raise()?;
             }
             Ok(Self::new(scan, client.clone().unbind()))
         })
