@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use siteline_core::Kind;
-use siteline_core::sync::{FeedInput, FeedState};
+use siteline_core::sync::FeedInput;
 use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, at, client_of, input, seconds};
