@@ -83,7 +83,7 @@ impl Batch {
 
     /// What became of a request. A page of which no byte was sent can be used again.
     pub(super) fn settle(&mut self, reservation: &Reservation, outcome: Outcome, clock: &Clock) {
-        let Some(page) = self.under_way.remove(&reservation.serial()) else { return };
+        let Some(page) = self.under_way.remove(&reservation.number()) else { return };
         if let Outcome::Replied { reading: Some(reading), .. } = outcome {
             self.reading = Some(reading);
         }

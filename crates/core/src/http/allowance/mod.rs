@@ -14,14 +14,14 @@
 //! | `state` | what is used and left |
 //! | `service_clock` | what is known of the service's time |
 //! | `tally` | the number of requests in a day, and pauses |
-//! | `serials` | which requests may be of another day |
+//! | `loose` | requests whose day no reply has shown |
 //! | `outcome` | one request: whether it may be sent, and what became of it |
 //! | `count` | the arithmetic: requests, pins and pauses |
 //! | `days` | how its days begin |
-//! | `ledger` | the trait |
+//! | `ledger` | the trait, and what all ledgers with a count share |
 //! | `lend` | requests that are counted for other processes |
 //! | `memory` | the ledger in memory |
-//! | `text` | the text format of a count |
+//! | `text` | a count as JSON with a checksum |
 //! | `locked` | an open and locked file |
 //! | `new_file` | making that file |
 //! | `file` | the ledger in a file |
@@ -34,10 +34,10 @@ mod file;
 mod ledger;
 mod lend;
 mod locked;
+mod loose;
 mod memory;
 mod new_file;
 mod outcome;
-mod serials;
 mod service_clock;
 #[cfg(test)]
 mod simulation;
