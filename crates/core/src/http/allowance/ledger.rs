@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
 use super::count::{Count, Terms};
-use super::lend::{Lent, Wish};
 use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
@@ -38,12 +37,6 @@ pub trait Ledger: Send + Sync + Debug {
     /// Takes into account what became of a request: one of which no byte was sent is subtracted. If that
     /// fails, the count is one too high.
     fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment);
-
-    /// Counts requests for another process, in one step.
-    ///
-    /// # Errors
-    /// Those of the ledger.
-    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent>;
 
     /// Takes into account what a reply that is not counted showed of the service's time.
     fn observe(&self, reading: Reading, now: Moment);
@@ -130,10 +123,6 @@ impl<K: Keeps> Ledger for K {
         if let Err(error) = self.update(settle) {
             log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
         }
-    }
-
-    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
-        self.update(|count| count.lend(self.terms(), wish, now))
     }
 
     fn observe(&self, reading: Reading, now: Moment) {

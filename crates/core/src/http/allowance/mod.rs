@@ -19,7 +19,6 @@
 //! | `count` | the arithmetic: requests, pins and pauses |
 //! | `days` | how its days begin |
 //! | `ledger` | the trait, and what all ledgers with a count share |
-//! | `lend` | requests that are counted for other processes |
 //! | `memory` | the ledger in memory |
 //! | `text` | a count as JSON with a checksum |
 //! | `locked` | an open and locked file |
@@ -32,7 +31,6 @@ mod days;
 mod default;
 mod file;
 mod ledger;
-mod lend;
 mod locked;
 mod loose;
 mod memory;
@@ -53,7 +51,6 @@ pub use self::count::Terms;
 pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;
-pub use self::lend::{Lent, Wish};
 pub(crate) use self::memory::MemoryLedger;
 pub use self::outcome::{Outcome, Permit, Reservation};
 pub use self::state::AllowanceState;
