@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from siteline import _labels as _names
+from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
-    from siteline._core import Bookmark, Call, Query, RecordIterator
+    from siteline._core import Call, RecordIterator
     from siteline._labels import Labels
+    from siteline._records.bookmark import Bookmark
+    from siteline._records.query import Query
     from siteline._records.series import Record
     from siteline._records.tables import ReadReport
     from siteline.store import Store
@@ -38,21 +41,6 @@ __all__ = ["PageIterator", "Scan"]
 
 
 BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
-
-
-def wait_for(steps: _Steps) -> Any:
-    """Wait for each call that a generator yields, on this thread; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = call.wait()
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 class ScanBase(Replaceable):

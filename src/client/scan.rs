@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::{IntoPyErr as _, OrRaise as _};
-use crate::bridge::events::SharedEvents;
+use crate::bridge::events::Events;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -18,7 +18,7 @@ use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
 use crate::client::page_reader::read_failure;
 use crate::client::progress::{ProgressCallback, event};
-use crate::client::query::PyQuery;
+use crate::client::query::query_object;
 use crate::convert::rows::RecordIterator;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
@@ -46,7 +46,7 @@ pub(crate) struct PyScan {
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
-    buffer: SharedEvents,
+    buffer: Arc<Events>,
 }
 
 impl PyScan {
@@ -118,8 +118,8 @@ fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
 #[pymethods]
 impl PyScan {
     #[getter]
-    fn query(&self) -> PyQuery {
-        PyQuery(self.scan().query().clone())
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        query_object(py, self.scan().query())
     }
 
     /// The bookmark that it continues from.
@@ -169,9 +169,9 @@ impl PyScan {
 
     /// A read that begins now.
     fn reading(&self) -> PyReading {
-        let buffer = SharedEvents::default();
+        let buffer = Arc::<Events>::default();
         if self.is_observed() {
-            buffer.get().remember(&self.client.get().notes);
+            buffer.remember(&self.client.get().notes);
         }
         PyReading { deadline: self.scan().deadline(), buffer }
     }
@@ -186,7 +186,7 @@ impl PyScan {
                 }
             }
         };
-        Call::new(reading.get().buffer.get(), read, stepped)
+        Call::new(Arc::clone(&reading.get().buffer), read, stepped)
     }
 
     /// Reads one more page: of any chain, or of the first one that is not whole.
@@ -194,13 +194,13 @@ impl PyScan {
         let (collect, deadline) = (Arc::clone(&self.collect), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
         let step = async move { collect.paced_step(deadline, pace).await };
-        Call::new(reading.buffer.get(), step, stepped)
+        Call::new(Arc::clone(&reading.buffer), step, stepped)
     }
 
     /// After the last step: drops the request for the page that is prefetched.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
         reading.buffer.end();
-        step_in_runtime(py, &reading.buffer.get(), || self.collect.stop_prefetch())
+        step_in_runtime(py, &reading.buffer, || self.collect.stop_prefetch())
     }
 
     fn pages(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Pages> {
@@ -219,11 +219,11 @@ impl PyScan {
     fn resume(
         &self,
         py: Python<'_>,
-        bookmark: &PyBookmark,
+        bookmark: PyBookmark,
         onto: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let onto = onto.map(read_table).transpose()?;
-        let resume = || self.scan().resume(bookmark.0.clone(), onto).or_raise();
+        let resume = || self.scan().resume(bookmark.0, onto).or_raise();
         Ok(Self::new(guarded(resume)?, self.client.clone_ref(py)))
     }
 
@@ -238,13 +238,13 @@ impl PyScan {
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
         state: &Bound<'py, PyAny>,
-        bookmark: Option<&PyBookmark>,
+        bookmark: Option<PyBookmark>,
     ) -> PyResult<Self> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
             let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = scan.resume(bookmark.0.clone(), None).or_raise()?;
+                scan = scan.resume(bookmark.0, None).or_raise()?;
             }
             Ok(Self::new(scan, client.clone().unbind()))
         })

@@ -17,7 +17,7 @@ from siteline.types import Http
 MODULES = ("siteline", "siteline.plots", "siteline.shapes", "siteline.targets", "siteline.testing",
            "siteline.types", "siteline.otel", "siteline.spark", "siteline.dlt")  # fmt: skip
 # Classes that are still in the core, and a class whose methods Spark calls.
-EXCEPT = {"Bookmark", "Query", "RecordIterator", "SitelineDataSource"}
+EXCEPT = {"RecordIterator", "SitelineDataSource"}
 # Parameters that take keys.
 OF_KEYS = ("private_key", "source", "key", "certificate", "frame", "body", "raw")
 SECRET = "".join(keys.PEM.splitlines()[1:3])
@@ -213,13 +213,3 @@ def test_errors_of_callbacks_stay_as_they_are(client):
 
     with pytest.raises(TypeError, match="of the user"):
         client.read(site="S1", start="2026-11-01", end="2026-11-02", interval="1h", progress=broken)
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [("limit", "scan(...).head(n)"), ("step", "write interval="), ("freq", "write interval=")],
-)
-def test_names_of_other_libraries_are_known(client, name, instead):
-    with pytest.raises(TypeError) as caught:
-        client.scan(start=None, **{name: 5})
-    assert instead in str(caught.value)

@@ -120,7 +120,7 @@ def keywords(query: Query) -> dict[str, Any]:
         "line": query.line or None,
         "start": query.start,
         "end": query.end,
-        "interval": query.interval_seconds,
+        "interval": query.interval,
         "page_size": query.page_size,
         "filters": query.filters or None,
     }

@@ -71,7 +71,7 @@ class Range(NamedTuple):
                 self.name,
                 site=next(iter(query.site), None),
                 line=next(iter(query.line), None),
-                interval=query.interval_seconds,
+                interval=query.interval,
                 page_size=query.page_size,
                 filters=query.filters,
                 start=start,
