@@ -27,22 +27,20 @@ impl Leases {
         name
     }
 
-    /// Takes the reported pages, each once, and those of clients that ended without a report, which stay
-    /// counted.
+    /// Takes the reported pages, each once. Forgets those of clients that ended without a report, which
+    /// stay counted like those of a killed process.
     pub(super) fn settled(
         &mut self,
         reports: &[Report],
         passed: Duration,
         now: Moment,
     ) -> Vec<(Reservation, Outcome)> {
-        let reported = reports.iter().filter_map(|report| {
+        self.open.retain(|_, (_, since)| passed.saturating_sub(*since) <= OLD);
+        let settled = reports.iter().filter_map(|report| {
             let (reservation, _) = self.open.remove(&report.page)?;
             Some((reservation, report.outcome.outcome(now)))
         });
-        let mut settled: Vec<_> = reported.collect();
-        let old = self.open.extract_if(|_, (_, since)| passed.saturating_sub(*since) > OLD);
-        settled.extend(old.map(|(_, (reservation, _))| (reservation, Outcome::Lost)));
-        settled
+        settled.collect()
     }
 
     /// Pages without a report.
