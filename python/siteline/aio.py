@@ -226,7 +226,7 @@ class AsyncScan(ScanBase):
     @like(Scan.pages)
     def pages(self) -> AsyncPages:
         """Read page by page, on a new chain: see :meth:`siteline.Scan.pages`."""
-        return AsyncPages(self, self._page_source())
+        return AsyncPages(self)
 
     @overload
     def records(self, *, named: Literal[False] = False) -> AsyncRecords[dict[str, Any]]: ...
@@ -315,7 +315,7 @@ class AsyncRecords(OfThisProcess, Generic[_Item_co]):
         """Wrap the points of a scan."""
         self._scan = scan
         self._named = named
-        self._source = scan._point_source(named)
+        self._source: Any = None
         self._returned = 0
 
     def __aiter__(self) -> Self:
@@ -328,7 +328,10 @@ class AsyncRecords(OfThisProcess, Generic[_Item_co]):
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
         if self._source is None:
-            self._source = (await self._scan.collect())._handle.records(self._named)
+            source = await await_for(self._scan._points(self._named))
+            # Another task may have been first.
+            if self._source is None:
+                self._source = source
         item, ended = self._source._take()
         if item is None and not ended:
             item = await await_for(taking(self._source))

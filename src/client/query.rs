@@ -36,6 +36,24 @@ impl PyQuery {
         PyTuple::new(py, &self.0.input().line)
     }
 
+    /// The ids or names of machines, empty for all. They are also sent if the client has their parameter.
+    #[getter]
+    fn machine<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.input().selection.levels[0])
+    }
+
+    /// The ids or names of devices, empty for all.
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.input().selection.levels[1])
+    }
+
+    /// The ids or names of tags, empty for all.
+    #[getter]
+    fn tag<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.input().selection.levels[2])
+    }
+
     /// Start of the range, an aware ``datetime`` in UTC; ``from`` on the wire.
     #[getter]
     fn start(&self) -> Option<Timestamp> {

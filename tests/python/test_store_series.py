@@ -95,12 +95,14 @@ def test_an_unknown_id_is_an_error(store, frame):
 @pytest.mark.parametrize(
     "options",
     [
-        {"tag": 7},
+        {"tag": 7.5},
         {"machine": [None]},
+        {"machine": []},
+        {"series": []},
         {"device": b"D1"},
         {"series": "S1"},
         {"series": ("S1", "L2")},
-        {"series": [("S1", "L2", "M1", "D1", 7)]},
+        {"series": [("S1", "L2", "M1", "D1", 7.5)]},
         {"series": 7},
         {"series": ["S1", ("S1",)]},
     ],
