@@ -44,7 +44,7 @@ with siteline.Sandbox(seed=7, now="2026-11-09T00:00:00Z") as sandbox:
     query = scan.query  # no data request has been made yet
     span = f"{query.start:%Y-%m-%d} to {query.end:%Y-%m-%d}"
     selected = f"{query.site[0]} {query.line[0]}, {span}"
-    show("query", f"{selected}, a point each {query.interval_seconds} s")
+    show("query", f"{selected}, a point every {query.interval}")
     frame = scan.to_pandas()
     seconds = time.perf_counter() - began
 

@@ -49,13 +49,11 @@ mod _core {
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]
-    use super::client::bookmark::PyBookmark;
+    use super::client::bookmark::_bookmark_pages;
     #[pymodule_export]
     use super::client::once::_paths;
     #[pymodule_export]
     use super::client::once::_sources;
-    #[pymodule_export]
-    use super::client::query::PyQuery;
     #[pymodule_export]
     use super::client::scan::PyScan;
     #[pymodule_export]

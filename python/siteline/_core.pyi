@@ -21,8 +21,10 @@ from typing import (
 from siteline._display.protocols import Preview
 from siteline._labels import Labels
 from siteline._records.allowance import Allowance
+from siteline._records.bookmark import Bookmark
 from siteline._records.discovery import Discovery
 from siteline._records.progress import Progress
+from siteline._records.query import Query
 from siteline._records.requests import RequestEvent
 from siteline._records.store import StoreProgress
 from siteline.client import Client as PublicClient
@@ -40,7 +42,6 @@ HAS_SANDBOX: bool
 __all__ = [
     "HAS_SANDBOX",
     "AgentHandle",
-    "Bookmark",
     "Call",
     "CertificateHandle",
     "Client",
@@ -49,7 +50,6 @@ __all__ = [
     "FeedHandle",
     "Frame",
     "KeyHandle",
-    "Query",
     "RecordIterator",
     "SandboxHandle",
     "Scan",
@@ -57,6 +57,7 @@ __all__ = [
     "StoreHandle",
     "SyncHandle",
     "__version__",
+    "_bookmark_pages",
     "_excerpt",
     "_forbid_core_dumps",
     "_give_all_back",
@@ -86,6 +87,7 @@ _SeriesIds: TypeAlias = tuple[str | None, str | None, str | None, str | None, st
 _T = TypeVar("_T")
 _Row_co = TypeVar("_Row_co", covariant=True)
 
+def _bookmark_pages(data: bytes) -> int: ...
 def _instrument(instrument: _Instrument | None) -> None: ...
 def _paths() -> dict[str, str | None]: ...
 def _refusal(number: int | None) -> tuple[str, str | None]: ...
@@ -161,45 +163,6 @@ class CertificateHandle:
     @property
     def client_id(self) -> str | None: ...
     def details(self) -> tuple[str, datetime, datetime]: ...
-
-@final
-class Query:
-    @property
-    def site(self) -> tuple[str, ...]: ...
-    @property
-    def line(self) -> tuple[str, ...]: ...
-    @property
-    def machine(self) -> tuple[str, ...]: ...
-    @property
-    def device(self) -> tuple[str, ...]: ...
-    @property
-    def tag(self) -> tuple[str, ...]: ...
-    @property
-    def start(self) -> datetime | None: ...
-    @property
-    def end(self) -> datetime | None: ...
-    @property
-    def interval_seconds(self) -> int | None: ...
-    @property
-    def page_size(self) -> int | None: ...
-    @property
-    def filters(self) -> dict[str, tuple[str, ...]]: ...
-    def __hash__(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-    def _repr_html_(self) -> str: ...
-
-@final
-class Bookmark:
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self: ...
-    def to_bytes(self) -> bytes: ...
-    def __bytes__(self) -> bytes: ...
-    @property
-    def pages(self) -> int: ...
-    def __hash__(self) -> int: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class RecordIterator(Generic[_Row_co]):
@@ -413,7 +376,7 @@ class _ClientOptions(TypedDict, total=False):
     ledger: str | PathLike[str] | None
     tz: _Zone
     labels: Labels | None
-    filter_names: Mapping[str, str] | None
+    filter_names: dict[str, str] | None
     settle_lag: _Duration | None
     scopes: str | Sequence[str] | None
     ca_bundle: str | PathLike[str] | _Bytes | None

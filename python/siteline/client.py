@@ -324,17 +324,18 @@ class Client(_Settings):
                 decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
                 bound is inside a bucket.
             site: The filter ``siteId``: one id, or several. The report and a warning name an id
-                that discovery does not list. Each site and line is read by a chain
-                of its own, and the result is one table.
+                that discovery does not list. Each site and line is read by a chain of its own,
+                and the result is one table.
             line: The filter ``lineId``, in the same way. With ``store`` each site and line
                 has a feed, and they are read one after the other.
             machine, device, tag: Only series with this id or exact name, or one of several. Names
                 are those of discovery: if the client has had no response, the first read sends one
                 discovery request, and a selection that discovery does not list is a
                 :class:`QueryError` before any page. With ``labels=False`` only ids count, and they
-                are not checked. The pages that arrive are always filtered. If the client has ``filter_names``, the
-                ids are sent too, each in a chain of its own, and only matching pages are paid for.
-                Otherwise a warning and ``report.filtered`` say how many points were left out.
+                are not checked. The pages that arrive are always filtered. If the client has
+                ``filter_names``, the ids are sent too, each in a chain of its own, and only
+                matching pages are paid for. Otherwise a warning and ``report.filtered`` say how
+                many points were left out.
             series: Only these series: a table of series, a DataFrame or Arrow table with the five
                 id columns, or ids of series. If they have one site or line, it is sent.
             filters: Further query parameters by name. A list repeats the parameter.
@@ -376,8 +377,8 @@ class Client(_Settings):
 
         >>> scan = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z",
         ...                    interval="1h", filters={"machineId": ("M1", "M2")})
-        >>> scan.query.interval_seconds, scan.query.filters
-        (3600, {'machineId': ('M1', 'M2')})
+        >>> scan.query.interval, scan.query.filters
+        (datetime.timedelta(seconds=3600), {'machineId': ('M1', 'M2')})
         >>> lines = client.read(line=["L1", "L2"], start="2026-11-01", end="2026-11-02",
         ...                     interval="1h")
         >>> lines.query.line, lines.report.pages

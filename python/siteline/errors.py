@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from siteline._escape import escaped, escaped_lines
 
 if TYPE_CHECKING:
-    from siteline._core import Bookmark
+    from siteline._records.bookmark import Bookmark
     from siteline.table import Table
 
 __all__ = [

@@ -8,8 +8,7 @@ from siteline.errors import QueryError
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from siteline._core import Bookmark, Query
-    from siteline.types import ReadReport
+    from siteline.types import Bookmark, Query, ReadReport
 
 __all__ = ["Page", "PageDiff"]
 

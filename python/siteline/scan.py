@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
-    from siteline._core import Bookmark, Call, Query, RecordIterator
+    from siteline._core import Call, RecordIterator
     from siteline._labels import Labels
+    from siteline._records.bookmark import Bookmark
+    from siteline._records.query import Query
     from siteline._records.series import Record
     from siteline._records.tables import ReadReport
     from siteline.store import Store

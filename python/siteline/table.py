@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._core import Frame, Query, RecordIterator
+    from siteline._core import Frame, RecordIterator
     from siteline._discovered import Ids
     from siteline._labels import Labels
+    from siteline._records.query import Query
     from siteline._records.series import Record
     from siteline.plots import Plot
 

@@ -9,9 +9,10 @@ compare by value, and can be hashed and pickled.
 (True, True)
 """
 
-from siteline._core import Bookmark, Query, RecordIterator
+from siteline._core import RecordIterator
 from siteline._records.agent import AgentState
 from siteline._records.allowance import Allowance
+from siteline._records.bookmark import Bookmark
 from siteline._records.coverage import Coverage, CoverageWindow
 from siteline._records.diagnosis import Check, Diagnosis
 from siteline._records.differences import DiscoveryDiff
@@ -20,6 +21,7 @@ from siteline._records.http import Http
 from siteline._records.lateness import Delays, Lateness
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
+from siteline._records.query import Query
 from siteline._records.requests import RequestEvent
 from siteline._records.series import Record, SeriesIds
 from siteline._records.store import Freed, StoreProgress, StoreShare

@@ -12,12 +12,12 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::{detached, guarded};
 use crate::client::bookmark::PyBookmark;
 use crate::client::page_reader::PageReader;
-use crate::client::query::PyQuery;
+use crate::client::query::query_object;
 use crate::convert::arrow_stream::BrokenStream;
 use crate::convert::capsule::stream_reader;
 use crate::convert::rows::PointSource as _;
 use crate::convert::values::refuse;
-use crate::frame::{Frame, Origin, PageSource};
+use crate::frame::{Frame, PageSource};
 use siteline_core::client::table::Provenance;
 use siteline_core::data::report::PageReport;
 use siteline_core::data::{Comparison, Page, PointColumns};
@@ -50,12 +50,8 @@ impl Frame {
     }
 
     /// The query of a read.
-    fn query(&self) -> Option<PyQuery> {
-        match &self.origin {
-            Origin::Read(table) => Some(PyQuery(table.provenance.query.clone())),
-            Origin::Page(page) => Some(PyQuery(page.provenance.query.clone())),
-            _ => None,
-        }
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.source().map(|source| query_object(py, &source.query)).transpose()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
 use crate::client::page_reader::read_failure;
 use crate::client::progress::{ProgressCallback, event};
-use crate::client::query::PyQuery;
+use crate::client::query::query_object;
 use crate::convert::rows::RecordIterator;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
@@ -31,6 +31,7 @@ use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
 use siteline_core::data::{Ids, Levels, Selection};
 use siteline_core::error::{Error, Kind, excerpt};
+use siteline_core::fork::Process;
 use siteline_core::http::Deadline;
 use siteline_core::store::Store;
 use siteline_core::sync::ThroughStore;
@@ -67,6 +68,22 @@ impl Read {
 pub(crate) struct PyReading {
     deadline: Deadline,
     buffer: SharedEvents,
+    process: Process,
+}
+
+impl PyReading {
+    /// Refuses to continue the read of a parent process: its pages would be requested twice.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child.
+    fn check_process(&self) -> PyResult<()> {
+        if self.process.is_current() {
+            return Ok(());
+        }
+        let message = "this read was begun by the parent process before the fork";
+        let hint = "Call collect() of the scan in the child: it begins a read of its own.";
+        Err(Error::new(Kind::ForkError, message).with_hint(hint)).or_raise()
+    }
 }
 
 impl PyScan {
@@ -133,8 +150,8 @@ fn read_table(onto: &Bound<'_, PyAny>) -> PyResult<Arc<Table>> {
 #[pymethods]
 impl PyScan {
     #[getter]
-    fn query(&self) -> PyQuery {
-        PyQuery(self.scan().query().clone())
+    fn query<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        query_object(py, self.scan().query())
     }
 
     /// The bookmark that it continues from.
@@ -188,7 +205,8 @@ impl PyScan {
         if self.is_observed() {
             buffer.get().remember(&self.client.get().notes);
         }
-        PyReading { deadline: self.scan().deadline(), buffer }
+        let (deadline, process) = (self.scan().deadline(), Process::current());
+        PyReading { deadline, buffer, process }
     }
 
     /// Reads all pages.
@@ -205,11 +223,12 @@ impl PyScan {
     }
 
     /// Reads one more page: of any chain, or of the first one that is not whole.
-    fn step(&self, reading: &PyReading, of_first: bool) -> Call {
+    fn step(&self, reading: &PyReading, of_first: bool) -> PyResult<Call> {
+        reading.check_process()?;
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
         let step = async move { collect.paced_step(deadline, pace).await };
-        Call::new(reading.buffer.get(), step, stepped)
+        Ok(Call::new(reading.buffer.get(), step, stepped))
     }
 
     /// After the last step: drops the request for the page that is prefetched.
@@ -234,12 +253,12 @@ impl PyScan {
     fn resume(
         &self,
         py: Python<'_>,
-        bookmark: &PyBookmark,
+        bookmark: PyBookmark,
         onto: Option<&Bound<'_, PyAny>>,
         by_name: bool,
     ) -> PyResult<Self> {
         let onto = onto.map(read_table).transpose()?;
-        let (scan, bookmark) = (self.asked.collect.scan(), bookmark.0.clone());
+        let (scan, bookmark) = (self.asked.collect.scan(), bookmark.0);
         let resume = || {
             // Chains that send a filter are known only with the names of the selection.
             if by_name && scan.query().input().selection.is_sent() {
@@ -261,15 +280,16 @@ impl PyScan {
     fn _restore<'py>(
         client: &Bound<'py, PyClient>,
         state: &Bound<'py, PyAny>,
-        bookmark: Option<&PyBookmark>,
+        bookmark: Option<PyBookmark>,
     ) -> PyResult<Self> {
         let input: ScanInput = restore(state)?;
         guarded(|| {
             let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = match scan.query().input().selection.is_sent() {
-                    true => scan.resume_later(bookmark.0.clone(), None),
-                    false => scan.resume(bookmark.0.clone(), None).or_raise()?,
+                scan = if scan.query().input().selection.is_sent() {
+                    scan.resume_later(bookmark.0, None)
+                } else {
+                    scan.resume(bookmark.0, None).or_raise()?
                 };
             }
             Ok(Self::new(scan, client.clone().unbind()))

@@ -6,27 +6,12 @@ use pythonize::{depythonize, pythonize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What `__reduce__` gives: the class's `_restore`, and its one argument.
-pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyAny>,));
-
 /// A record as a dict, its lists as lists.
 ///
 /// # Errors
 /// None but those of Python itself.
 pub(crate) fn dict<'py>(py: Python<'py>, record: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     Ok(pythonize(py, record)?)
-}
-
-/// What `pickle` and `copy` make an object again with: `_restore(state)` of its class.
-///
-/// # Errors
-/// None but those of Python itself.
-pub(crate) fn reduce<'py, T>(
-    object: &Bound<'py, T>,
-    state: &impl Serialize,
-) -> PyResult<Reduced<'py>> {
-    let restore = object.as_any().get_type().getattr("_restore")?;
-    Ok((restore, (dict(object.py(), state)?,)))
 }
 
 /// The record of a dict, as [`dict`] makes it.

@@ -95,20 +95,10 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
     })
 }
 
-/// A count and its noun, for a `repr`: `1 page`, `2 pages`.
-pub(crate) fn many(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// The `siteline.types.Discovery` of a reply.
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
     let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
     class.call_method1("_of_client", (&body.or_raise()?[..],))
-}
-
-/// What a notebook shows: `siteline._display.html.NAME(shown)`.
-pub(crate) fn html<'py>(shown: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    shown.py().import("siteline._display.html")?.getattr(name)?.call1((shown,))
 }
 
 /// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.

@@ -181,7 +181,7 @@ impl Frame {
         if let Origin::Stored(stored) = &self.origin { Some(stored) } else { None }
     }
 
-    fn source(&self) -> Option<&Provenance> {
+    pub(crate) fn source(&self) -> Option<&Provenance> {
         match &self.origin {
             Origin::Read(table) => Some(&table.provenance),
             Origin::Page(page) => Some(&page.provenance),

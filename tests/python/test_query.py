@@ -121,7 +121,7 @@ def test_times_and_numbers_of_other_packages_are_accepted(client):
     assert {client.scan(start=start, end="2026-11-02").query.start for start in same} == {GOOD}
     widths = (60, 60.0, "1m", "60s", "1 min", "PT1M", "60000ms", timedelta(minutes=1))
     queries = [client.scan(start=None, interval=width).query for width in widths]
-    assert {query.interval_seconds for query in queries} == {60}
+    assert {query.interval for query in queries} == {timedelta(minutes=1)}
 
 
 @pytest.mark.filterwarnings("ignore:start=.* is not a multiple")

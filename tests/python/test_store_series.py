@@ -50,7 +50,6 @@ def test_an_id_or_several_pick_the_series_that_have_them(store, frame):
     assert same(
         store.read("line-2", device=[device]).to_pandas(), frame[frame["device_id"] == device]
     )
-    assert len(store.read("line-2", tag=[]).to_pandas()) == 0
 
 
 def test_series_are_picked_by_the_ids_that_frames_have(store, frame):

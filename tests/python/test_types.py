@@ -13,7 +13,7 @@ from kit.feeds import make_feed
 from siteline import types
 
 RANGE = {"site": "S1", "start": "2026-11-01T00:00Z", "end": "2026-11-01T06:00Z", "interval": "1h"}
-RECORDS = {name for name in types.__all__ if hasattr(getattr(types, name), "_restore")} - {"Query"}
+RECORDS = {name for name in types.__all__ if hasattr(getattr(types, name), "_restore")}
 
 
 def mismatches(value, kind, where):
@@ -87,6 +87,7 @@ def made(sandbox, tmp_path):
         "Lateness": latenesses,
         "Plan": plans,
         "Progress": seen,
+        "Query": [table.query for table in reads],
         "ReadReport": [table.report for table in reads],
         "RequestEvent": events,
         "SeriesReport": [sandbox.client().series().report],

@@ -34,6 +34,7 @@ from siteline.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from siteline.page import Page
     from siteline.scan import ScanBase
@@ -159,28 +160,27 @@ def _skew(skew: float | None) -> str:
 
 def _parameters(shown: Query) -> str:
     rows = []
-    for name, value in (("site", shown.site), ("line", shown.line)):
-        if value is not None:
-            rows.append((name, text(value)))
-    rows += [(text(name), ", ".join(map(text, ids))) for name, ids in shown.filters.items()]
+    for name, ids in {"site": shown.site, "line": shown.line, **shown.filters}.items():
+        if ids:
+            rows.append((text(name), ", ".join(map(text, ids))))
     if shown.start is not None or shown.end is not None:
         rows.append(("range", f"{instant(shown.start)} → {instant(shown.end)} UTC"))
-    if shown.interval_seconds is not None:
-        rows.append(("interval", _interval(shown)))
+    if shown.interval is not None:
+        rows.append(("interval", _interval(shown, shown.interval)))
     if shown.page_size is not None:
         rows.append(("page size", f"{shown.page_size:,}"))
     return pairs(rows)
 
 
-def _interval(shown: Query) -> str:
+def _interval(shown: Query, interval: timedelta) -> str:
     """Write the interval exactly, and the number of buckets in the range."""
-    seconds = shown.interval_seconds or 0
+    seconds = int(interval.total_seconds())
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
     width = f"{seconds // size:,} {unit}"
     if shown.start is None or shown.end is None:
         return width
-    buckets = -(-(shown.end - shown.start).total_seconds() // max(1, seconds))
+    buckets = -(-(shown.end - shown.start).total_seconds() // seconds)
     note = f"· {counted(int(buckets), 'bucket')} a series"
     return f"{width} {muted(note)}"
 

@@ -84,7 +84,7 @@ def _outcome(client: Client, query: Query, output: OutputFile, known: dict[str, 
         "query": {
             "site": next(iter(query.site), None),
             "line": next(iter(query.line), None),
-            "interval_seconds": query.interval_seconds,
+            "interval_seconds": query.interval and int(query.interval.total_seconds()),
             "page_size": query.page_size,
             "filters": {name: list(values) for name, values in query.filters.items()},
         },

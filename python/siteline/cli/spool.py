@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from siteline import _doors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from siteline import Client, Feed, Store, Table
+    from siteline._labels import Labels
     from siteline.types import Progress, Query, SyncReport
 
 __all__ = ["Range", "Spool", "private_folder", "remove"]
@@ -71,7 +72,7 @@ class Range(NamedTuple):
                 self.name,
                 site=next(iter(query.site), None),
                 line=next(iter(query.line), None),
-                interval=query.interval_seconds,
+                interval=query.interval,
                 page_size=query.page_size,
                 filters=query.filters,
                 start=start,
@@ -194,10 +195,13 @@ class Spool:
         self._feed = feed
         return report
 
-    def points(self, through: datetime) -> Table:
-        """Return what was read, up to this time. What a chain that was begun anew lacks is out."""
+    def points(self, through: datetime, levels: Mapping[str, Any], series: Table | None) -> Table:
+        """Return the selected points up to this time, without those that a new chain lacks."""
         assert self._feed is not None
-        return self._store.read(self._feed, self._feed.start, through, withdrawn="drop")
+        labels: Labels = False if series is None else series
+        start = self._feed.start
+        points = self._store.read(self._feed, start, through, withdrawn="drop", labels=labels)
+        return points.find(**levels) if levels else points
 
     def close(self) -> None:
         """Close the store."""

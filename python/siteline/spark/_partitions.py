@@ -61,8 +61,8 @@ def buckets(scan: Scan) -> int:
     query = scan.query
     assert query.start is not None
     assert query.end is not None
-    assert query.interval_seconds is not None
-    return math.ceil((query.end - query.start) / timedelta(seconds=query.interval_seconds))
+    assert query.interval is not None
+    return math.ceil((query.end - query.start) / query.interval)
 
 
 def longest(width: timedelta) -> int:
@@ -163,7 +163,7 @@ def _joined(scan: Scan, density: Density, by: str) -> timedelta:
 
 
 def _width(scan: Scan) -> timedelta:
-    return timedelta(seconds=scan.query.interval_seconds or 0)
+    return scan.query.interval or timedelta()
 
 
 def plan_of(client: Client, scan: Scan, parts: list[Part]) -> Plan:

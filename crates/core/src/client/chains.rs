@@ -27,7 +27,7 @@ use crate::lock::Mutex;
 const CONCURRENCY: usize = 4;
 
 /// After an error, the longest wait for pages in flight.
-const LONGEST_ARRIVAL: Duration = Duration::from_secs(5);
+const LONGEST_ARRIVAL: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5_000 });
 
 /// Reads the chains of a scan, each by a [`CollectOnce`], and merges their tables. After a failure,
 /// pages in flight are kept if they arrive soon. A cancelled caller cancels all requests; each chain keeps its pages.

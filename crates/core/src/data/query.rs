@@ -43,6 +43,7 @@ pub struct QueryInput {
     /// Other parameters by their names on the wire; a parameter is repeated for each of its values.
     pub filters: Vec<(String, Vec<String>)>,
     /// The series of the pages that are kept.
+    #[serde(skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
 }
 

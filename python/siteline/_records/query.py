@@ -1,0 +1,90 @@
+"""The parameters of a read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from siteline._escape import escaped
+from siteline._records.record import FrozenRecord
+from siteline._records.series import SeriesIds
+from siteline._times import iso
+
+__all__ = ["Query"]
+
+
+@dataclass(frozen=True, repr=False)
+class Query(FrozenRecord):
+    """The parameters of a scan: those that are sent, then the selection of series.
+
+    >>> query = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
+    >>> print(query)
+    siteId=S1 from=2026-11-01T00:00:00Z to=2026-11-02T00:00:00Z
+    """
+
+    site: tuple[str, ...]
+    """The sites; empty for all. ``siteId`` on the wire."""
+    line: tuple[str, ...]
+    """The lines; empty for all. ``lineId`` on the wire."""
+    machine: tuple[str, ...]
+    """The ids or names of machines; empty for all."""
+    device: tuple[str, ...]
+    """The ids or names of devices; empty for all."""
+    tag: tuple[str, ...]
+    """The ids or names of tags; empty for all."""
+    series: tuple[SeriesIds, ...]
+    """The selected series; empty for all."""
+    start: datetime | None
+    """The start of the range in UTC; ``from`` on the wire."""
+    end: datetime | None
+    """The end of the range in UTC; ``to`` on the wire."""
+    interval: timedelta | None
+    """The bucket width; ``aggregationIntervalSeconds`` on the wire."""
+    page_size: int | None
+    """The requested number of items on a page; ``pageSize`` on the wire."""
+    filters: dict[str, tuple[str, ...]] = field(hash=False)
+    """The values of each further parameter."""
+
+    @classmethod
+    def _restore(cls, members: Mapping[str, Any]) -> Self:
+        named = dict(members)
+        named["interval"] = named.pop("interval_seconds")
+        selection = named.pop("selection", {"levels": ((), (), ()), "series": ()})
+        names = ("machine", "device", "tag")
+        named.update(
+            (name, tuple(ids)) for name, ids in zip(names, selection["levels"], strict=True)
+        )
+        named["series"] = tuple(SeriesIds(*ids) for ids in selection["series"])
+        named["filters"] = {name: tuple(values) for name, values in named["filters"]}
+        return super()._restore(named)
+
+    def __str__(self) -> str:
+        """Return the parameters in their order on the wire."""
+        width = self.interval and f"{self.interval.total_seconds():.0f}"
+        sent = {
+            "siteId": self.site,
+            "lineId": self.line,
+            "from": self.start and (iso(self.start),),
+            "to": self.end and (iso(self.end),),
+            "aggregationIntervalSeconds": width and (width,),
+            "pageSize": self.page_size and (self.page_size,),
+            **self.filters,
+        }
+        selected = {
+            "machine": self.machine,
+            "device": self.device,
+            "tag": self.tag,
+            "series": self.series and (len(self.series),),
+        }
+        all = [*sent.items(), *selected.items()]
+        each = ((name, value) for name, values in all for value in values or ())
+        return " ".join(f"{escaped(name)}={escaped(value)}" for name, value in each)
+
+    def __repr__(self) -> str:
+        """Return the parameters."""
+        return f"<Query {self}>"
+
+    def _repr_html_(self) -> str:
+        from siteline._display import html
+
+        return html.query(self)
