@@ -24,13 +24,13 @@ from typing import (
     overload,
 )
 
+from siteline._awaiting import await_for
 from siteline._handles import OfThisProcess
 from siteline._keywords import check, like
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
 from siteline.scan import BOOKMARK, Pages, Scan, ScanBase, taking
-from siteline.store import Store
-from siteline.sync import AsyncSyncPages, _result, plan_of, planned, sync_async
+from siteline.sync import AsyncSyncPages, planning, syncing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
     from siteline.page import Page
-    from siteline.scan import _Steps
     from siteline.table import Table
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
@@ -120,7 +119,10 @@ class AsyncClient(_Settings):
         completes the page that is being written; committed pages stay.
         """
         check(Client.sync, options)
-        return await sync_async(self._handle, feeds, store, options)
+        report: SyncReport = await await_for(
+            syncing(self._handle, feeds, store, options, awaits=True)
+        )
+        return report
 
     @like(Client.sync_pages)
     def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
@@ -144,12 +146,8 @@ class AsyncClient(_Settings):
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
         check(Client.plan, options)
-        if store is None or isinstance(store, Store):
-            plan: Plan = _CLIENT.plan(self, what, store, **options)
-            return plan
-        feeds = planned(what, store, options)[1]
-        states = {feed.name: await _result(store.state(feed.name)) for feed in feeds}
-        return plan_of(self._handle, feeds, store, states, options)
+        plan: Plan = await await_for(planning(self._handle, what, store, options))
+        return plan
 
     async def __aenter__(self) -> Self:
         """Enter; leaving closes the client."""
@@ -176,21 +174,6 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
         return run()
     executor.shutdown(wait=False)
     return await converting
-
-
-async def await_for(steps: _Steps) -> Any:
-    """Await each call that a generator yields; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = await call
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 class AsyncScan(ScanBase):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from siteline import _labels as _names
 from siteline import _selection
+from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
@@ -41,21 +42,6 @@ __all__ = ["PageIterator", "Scan"]
 
 
 BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
-
-
-def wait_for(steps: _Steps) -> Any:
-    """Wait for each call that a generator yields, on this thread; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = call.wait()
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 class ScanBase(Replaceable):

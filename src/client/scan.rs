@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::{IntoPyErr as _, OrRaise as _};
-use crate::bridge::events::SharedEvents;
+use crate::bridge::events::Events;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -67,7 +67,7 @@ impl Read {
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
-    buffer: SharedEvents,
+    buffer: Arc<Events>,
     process: Process,
 }
 
@@ -201,9 +201,9 @@ impl PyScan {
 
     /// A read that begins now.
     fn reading(&self) -> PyReading {
-        let buffer = SharedEvents::default();
+        let buffer = Arc::<Events>::default();
         if self.is_observed() {
-            buffer.get().remember(&self.client.get().notes);
+            buffer.remember(&self.client.get().notes);
         }
         let (deadline, process) = (self.scan().deadline(), Process::current());
         PyReading { deadline, buffer, process }
@@ -219,7 +219,7 @@ impl PyScan {
                 }
             }
         };
-        Call::new(reading.get().buffer.get(), read, stepped)
+        Call::new(Arc::clone(&reading.get().buffer), read, stepped)
     }
 
     /// Reads one more page: of any chain, or of the first one that is not whole.
@@ -228,13 +228,13 @@ impl PyScan {
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
         let step = async move { collect.paced_step(deadline, pace).await };
-        Ok(Call::new(reading.buffer.get(), step, stepped))
+        Ok(Call::new(Arc::clone(&reading.buffer), step, stepped))
     }
 
     /// After the last step: drops the request for the page that is prefetched.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
         reading.buffer.end();
-        step_in_runtime(py, &reading.buffer.get(), || self.collecting().stop_prefetch())
+        step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
     fn pages(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Pages> {

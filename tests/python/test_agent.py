@@ -1,6 +1,5 @@
 """An agent: one process has the key and the count, others ask it."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -52,20 +51,6 @@ def test_a_client_of_an_agent_reads_and_counts_as_one_with_a_key(sandbox, client
             assert each.allowance.used == sandbox.stats.data_requests == 6
     assert token_requests(sandbox) == 1
     assert agent.state.lent == 0
-
-
-def test_an_asynchronous_client_uses_the_agent_too(sandbox, agent, user):
-    async def main():
-        async with user(siteline.AsyncClient) as client:
-            table, found = await asyncio.gather(
-                client.scan(**SIX_HOURS).collect(), client.discover()
-            )
-            pages = [len(page) async for page in client.scan(**SIX_HOURS).pages()]
-            return len(table), "sites" in found, pages
-
-    assert asyncio.run(main()) == (72, True, [30, 30, 12])
-    assert agent.state.allowance.used == sandbox.stats.data_requests == 6
-    assert token_requests(sandbox) == 1
 
 
 def test_a_client_of_the_variable_needs_no_key_and_no_address(sandbox, agent, monkeypatch):

@@ -213,13 +213,3 @@ def test_errors_of_callbacks_stay_as_they_are(client):
 
     with pytest.raises(TypeError, match="of the user"):
         client.read(site="S1", start="2026-11-01", end="2026-11-02", interval="1h", progress=broken)
-
-
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [("limit", "scan(...).head(n)"), ("step", "write interval="), ("freq", "write interval=")],
-)
-def test_names_of_other_libraries_are_known(client, name, instead):
-    with pytest.raises(TypeError) as caught:
-        client.scan(start=None, **{name: 5})
-    assert instead in str(caught.value)

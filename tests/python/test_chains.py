@@ -1,6 +1,5 @@
 """Reads of several sites, lines and parts of a range: one table, and the requests of its chains."""
 
-import asyncio
 import pickle
 import signal
 import threading
@@ -133,50 +132,6 @@ def test_the_plan_has_each_chain(client):
     assert len(client.plan(client.scan(**LINES, split=3)).tasks) == 6
 
 
-def test_pages_follow_one_chain_at_a_time(client):
-    pages = list(client.scan(**LINES).pages())
-    lines = [{row["line_id"] for row in page.records()} for page in pages]
-    assert lines == [{"L1"}, {"L1"}, {"L2"}, {"L2"}]
-    assert [page.is_last for page in pages] == [False, False, False, True]
-    assert [page.bookmark and page.bookmark.pages for page in pages] == [1, 2, 3, None]
-    for read, page in enumerate(pages[:-1], 1):
-        rest = client.scan(**LINES).resume(pickle.loads(pickle.dumps(page.bookmark)))
-        assert len(list(rest.pages())) == PAGES - read
-        assert rest.collect().report.resumed_after_pages == read
-    records, requests = spent(client, lambda: list(client.scan(**LINES).records()))
-    assert (len(records), requests) == (72, PAGES)
-
-
-def test_max_pages_is_of_the_whole_read(client):
-    scan = client.scan(**LINES, max_pages=3)
-    with pytest.raises(siteline.errors.PageLimitReached) as caught:
-        spent(client, scan.collect)
-    assert (client.allowance.used, caught.value.partial.report.pages) == (3, 3)
-    assert caught.value.bookmark.pages == 3
-    table, requests = spent(client, scan.collect)
-    assert (requests, len(table)) == (1, 72)
-    limited = client.scan(**LINES, max_pages=3).pages()
-    assert len([next(limited) for _ in range(3)]) == 3
-    with pytest.raises(siteline.errors.PageLimitReached):
-        next(limited)
-
-
-def test_the_allowance_is_never_exceeded(sandbox):
-    client = sandbox.client(daily_allowance=3)
-    with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
-        client.read(**LINES, split=3)
-    assert sandbox.stats.data_requests == 3
-    assert caught.value.partial.report.pages == 3
-
-
-def test_progress_is_of_the_whole_read(client):
-    seen = []
-    client.read(**LINES, progress=seen.append)
-    assert [one.pages for one in seen] == [1, 2, 3, 4]
-    assert [one.done for one in seen] == [False, False, False, True]
-    assert (seen[-1].points, seen[-1].fraction) == (72, 1.0)
-
-
 # After a failure
 
 
@@ -187,15 +142,6 @@ def failed(sandbox, client, read=2, **change):
         client.read(**{**LINES, "concurrency": 1, **change})
     sandbox.clear_faults()
     return caught.value
-
-
-def test_a_read_continues_after_an_error(sandbox):
-    client = sandbox.client()
-    error = failed(sandbox, client)
-    assert error.partial.report.pages == error.bookmark.pages == 2
-    assert {row["line_id"] for row in error.partial.records()} == {"L1"}
-    table, requests = spent(client, error.scan.collect)
-    assert (requests, len(table)) == (2, 72)
 
 
 @pytest.mark.parametrize("line", [["L1", "L2"], {"L2", "L1"}, ("L2", "L1")])
@@ -223,22 +169,6 @@ def test_a_bookmark_is_for_its_chains_only(sandbox):
     whole = client.read(**LINES)
     with pytest.raises(siteline.errors.QueryError, match="onto="):
         client.scan(**LINES).resume(error.bookmark, onto=whole)
-
-
-@pytest.mark.parametrize("wide", [{"line": "L1"}, {"line": ["L1", "L2"]}])
-def test_a_bookmark_supplies_relative_bounds(sandbox, wide):
-    client = sandbox.client()
-    asked = {**SIX_HOURS, **wide, "start": "-6h", "end": None, "page_size": 9}
-    error = failed(sandbox, client, **asked)
-    sandbox.clock.advance("1h")
-    again = client.scan(**asked)
-    assert again.query != error.scan.query
-    rest = again.resume(error.bookmark, onto=error.partial)
-    assert rest.query == error.scan.query
-    assert_frame_equal(rest.to_pandas(), error.scan.to_pandas())
-    for other in ({"start": "-7h"}, {"end": "now"}, {"page_size": 8}):
-        with pytest.raises(siteline.errors.BookmarkError):
-            client.scan(**{**asked, **other}).resume(error.bookmark)
 
 
 def test_an_error_keeps_the_pages_in_flight(sandbox):
@@ -298,23 +228,3 @@ def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):
     assert len(scan.collect()) == 72
     # Four pages, and at most the two requests that were in flight.
     assert client.allowance.used <= 6
-
-
-def test_a_cancelled_task_keeps_the_pages(sandbox):
-    async def main():
-        async with sandbox.async_client() as client:
-            sandbox.fault(on="data", hang=True, skip=2, times=99)
-            scan = client.scan(**LINES)
-            task = asyncio.create_task(scan.collect())
-            while scan.report.pages < 2:
-                await asyncio.sleep(0.001)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            sandbox.clear_faults()
-            return len(await scan.collect()), client.allowance.used
-
-    points, requests = asyncio.run(main())
-    assert points == 72
-    # Four pages, and at most the two requests that were in flight.
-    assert requests <= 6

@@ -8,19 +8,6 @@ from kit import systems
 from siteline.cli import run_lock
 
 
-def test_a_lock_belongs_to_one_run(tmp_path):
-    path = str(tmp_path / "run")
-    for _ in range(2):
-        with run_lock.locked(path, "out.csv"):
-            assert os.listdir(tmp_path) == ["run"]
-            with (
-                pytest.raises(siteline.errors.StoreBusy, match=r"writes to out\.csv"),
-                run_lock.locked(path, "out.csv"),
-            ):
-                pass
-        assert os.listdir(tmp_path) == []
-
-
 @systems.SIGNALS
 def test_a_removed_file_is_no_lock(tmp_path, monkeypatch):
     path, tried = str(tmp_path / "run"), []

@@ -17,6 +17,7 @@ from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
 from kit.interpreter import run_script
 from kit.ranges import NOW
+from kit.tls_service import unused_port
 from siteline.cli import data_file
 
 PACKAGES = ("polars", "pyarrow", "pandas")
@@ -180,11 +181,10 @@ def test_a_closed_pipe_leaves_nothing(tmp_path):
 
 
 def test_a_port_can_be_chosen():
-    with serving() as (document, _):
-        port = document["base_url"].rpartition(":")[2]
-        assert port in run_command("sandbox", "--port", port, status=2).stderr
+    port = str(unused_port())
     with serving("--port", port) as (document, _):
         assert document["base_url"] == f"http://127.0.0.1:{port}"
+        assert port in run_command("sandbox", "--port", port, status=2).stderr
 
 
 READINGS = """timestamp,value,machine_id

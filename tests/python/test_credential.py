@@ -93,13 +93,6 @@ def test_a_saved_key_is_private_and_openssl_reads_it(key, tmp_path):
         subprocess.run([*command, "-passin", f"pass:{PASSPHRASE}"], check=True, capture_output=True)
 
 
-def test_a_generated_key_has_at_least_2048_bits():
-    # The only key that the tests generate.
-    assert siteline.PrivateKey.generate(2048).bits == 2048
-    with pytest.raises(siteline.errors.CredentialError, match="1024"):
-        siteline.PrivateKey.generate(1024)
-
-
 def test_a_key_and_a_credential_show_and_pickle_no_secret(key):
     assert list(key.public_jwk) == ["kty", "n", "e", "kid", "alg", "use"]
     assert key.public_jwk["kid"] == key.thumbprint == THUMBPRINT

@@ -7,7 +7,6 @@ import inspect
 import itertools
 import json
 import logging
-import pydoc
 import sys
 from pathlib import Path
 
@@ -239,18 +238,3 @@ def test_every_example_in_a_docstring_runs(name, doc, tmp_path, monkeypatch):
     assert tried
     assert not failed
     assert set(executed.missed()) <= NOT_PROVOKED
-
-
-def test_exported_names_are_listed_and_exist():
-    public = {name for name in dir(siteline) if not name.startswith("_")} - {"TYPE_CHECKING"}
-    modules = {name for name in public if inspect.ismodule(getattr(siteline, name))}
-    assert public - modules == {name for name in siteline.__all__ if name not in modules} - {
-        "__version__"
-    }
-    assert len(siteline.__all__) == len(set(siteline.__all__))
-
-
-def test_help_describes_the_client():
-    text = pydoc.render_doc(siteline.Client)
-    for word in ("daily_allowance", "ConfigError", "discover"):
-        assert word in text

@@ -79,12 +79,6 @@ def test_duckdb_requests_the_stream_several_times_and_it_is_read_once(shared_san
     assert mean == pytest.approx(scan.to_pandas()["value"].mean())
 
 
-def test_an_unknown_value_of_ids_is_refused(scan):
-    for unknown in (scan.to_pandas, scan.to_polars, scan.collect().to_pandas):
-        with pytest.raises(siteline.errors.QueryError, match="category"):
-            unknown(ids="categorical")
-
-
 def test_named_records_have_the_ten_columns_and_no_other():
     with siteline.Sandbox(now=NOW, variant=siteline.testing.Variant(extra_members=True)) as sandbox:
         table = sandbox.client().scan(**QUERY, extra_columns=["quality"]).collect()

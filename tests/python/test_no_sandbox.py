@@ -99,37 +99,6 @@ def test_the_sandbox_says_why_it_is_missing():
     assert run_script(script) == ["refused", "refused", "None", "False", "True"]
 
 
-def test_help_and_all_public_names_are_whole():
-    script = """
-        import pydoc, siteline
-
-        for name in siteline.__all__:
-            getattr(siteline, name)
-        text = pydoc.render_doc(siteline, renderer=pydoc.plaintext)
-        print("class Client(" in text, "class Sandbox(" in text)
-    """
-    assert run_script(script) == ["True", "False"]
-
-
-def test_the_fixtures_of_pytest_say_so_and_the_mark_is_known(tmp_path):
-    test = tmp_path / "test_report.py"
-    test.write_text(
-        textwrap.dedent("""
-            import pytest
-
-            @pytest.mark.siteline_sandbox(seed=3)
-            def test_a_report(siteline_client):
-                pass
-
-            def test_without_the_fixtures():
-                pass
-        """)
-    )
-    done = run("-m", "pytest", "--strict-markers", "-p", "no:cacheprovider", str(test))
-    assert "1 passed, 1 error" in done.stdout, done.stdout
-    assert "This build of siteline has no Sandbox" in done.stdout
-
-
 def test_the_command_says_why_there_is_no_sandbox():
     done = run("-m", "siteline", "sandbox")
     assert (done.returncode, done.stdout) == (2, "")

@@ -3,7 +3,6 @@
 import json
 import math
 import urllib.error
-import urllib.parse
 import urllib.request
 
 import pandas as pd
@@ -14,6 +13,7 @@ import siteline
 from kit import keys, systems
 from kit.interpreter import FORK_WITH_THREADS, run_script
 from kit.ranges import NOW
+from kit.tls_service import unused_port
 from siteline.testing import Variant
 
 START, END = "2026-11-01T00:00:00Z", "2026-11-01T06:00:00Z"
@@ -258,9 +258,8 @@ def test_invalid_faults_and_settings_are_refused(sandbox):
 
 
 def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
-    with siteline.Sandbox(now=NOW, port=0) as first:
-        port = urllib.parse.urlsplit(first.base_url).port
-        assert port
+    port = unused_port()
+    with siteline.Sandbox(now=NOW, port=port) as first:
         first.client().discover()
         taken = rf"port={port} is taken on 127\.0\.0\.1: end what listens there, or leave out port="
         with pytest.raises(siteline.errors.ConfigError, match=taken):
@@ -269,7 +268,7 @@ def test_a_port_is_that_of_the_service_and_a_taken_one_is_named():
     with siteline.Sandbox(now=NOW, port=port) as again:
         assert again.base_url == f"http://127.0.0.1:{port}"
         assert again.client().discover()["sites"]
-    with siteline.Sandbox(now=NOW, port=None) as other, siteline.Sandbox(now=NOW) as third:
+    with siteline.Sandbox(now=NOW, port=None) as other, siteline.Sandbox(now=NOW, port=0) as third:
         assert len({other.base_url, third.base_url}) == 2
     with pytest.raises(siteline.errors.ConfigError, match="port=65536 is out of range"):
         siteline.Sandbox(port=65_536)

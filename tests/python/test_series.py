@@ -380,8 +380,3 @@ def test_a_difference_says_what_has_come_or_gone(sandbox):
     assert [entry["path"] for entry in difference.added] == ["/sites/siteId=S9"]
     assert repr(difference) == "<DiscoveryDiff 1 added, 1 removed, 0 changed>"
     assert before.diff(dict(before)) == after.diff(body)
-
-
-def test_discovery_can_be_pickled(sandbox):
-    discovery = sandbox.client().discover()
-    assert pickle.loads(pickle.dumps(discovery)) == discovery

@@ -3,10 +3,14 @@
 import contextlib
 import copy
 import dataclasses
+import gc
 import importlib
 import inspect
 import pickle
 import re
+import traceback
+import weakref
+from unittest import mock
 
 import pytest
 import siteline
@@ -144,7 +148,7 @@ def objects(shared_sandbox, tmp_path_factory):
     store = siteline.Store(folder / "plant.siteline")
     report = client.sync(feed, store)
     table = read.collect()
-    pages = client.scan(**HOURLY).pages()
+    pages = client.scan(**HOURLY, page_size=50).pages()
     page = next(pages)
     with siteline.Agent(sandbox.client(), listen=f"unix:{folder}/own/agent.sock") as agent:
         yield {
@@ -241,3 +245,67 @@ def test_each_object_is_pickled_or_says_why(objects):
 def says_why(error, one):
     """Check that an error says that the object is not pickled or copied, and the alternative."""
     assert re.search(r"(not|cannot be) (pickled|copied).*: ", str(error)), (one, str(error))
+
+
+REPLACED = {
+    "Client": ("scan", "sync", "discover", "close"),
+    "Scan": ("collect", "to_pandas", "pages"),
+    "Table": ("to_pandas",),
+    "Page": ("to_arrow",),
+    "Store": ("read", "check"),
+    "Sandbox": ("fault",),
+    "Agent": ("env",),
+    "PrivateKey": ("save",),
+    "AsyncClient": ("scan", "discover"),
+    "AsyncScan": ("collect", "to_arrow"),
+}
+"""Methods that tests of users replace."""
+
+
+def test_objects_support_weak_references_and_mocks(objects):
+    for name, one in objects.items():
+        if type(one).__module__ not in ("siteline.types", "siteline.testing"):
+            assert weakref.ref(one)() is one, name
+    for name, methods in REPLACED.items():
+        for method in methods:
+            before = getattr(objects[name], method)
+            with mock.patch.object(objects[name], method, new=len):
+                assert getattr(objects[name], method) is len, (name, method)
+            assert getattr(objects[name], method) == before, (name, method)
+
+
+def test_nothing_but_methods_can_be_set(objects):
+    for name in REPLACED:
+        for attribute in ("no_such_option", "__class__", "__enter__"):
+            with pytest.raises((AttributeError, TypeError)):
+                setattr(objects[name], attribute, None)
+    for name, attribute in (("Client", "base_url"), ("AsyncClient", "tz"), ("Scan", "query")):
+        with pytest.raises(AttributeError):
+            setattr(objects[name], attribute, "changed")
+    with pytest.raises(AttributeError):
+        del objects["Client"].scan
+
+
+def test_a_collection_while_objects_are_made_is_harmless(sandbox):
+    scan = sandbox.client().scan(site="S1", start="2026-11-01", end="2026-11-19", interval="1h")
+    before = gc.get_threshold()
+    try:
+        # A collection begins at each of the allocations that one object needs.
+        for allocations in range(1, 8):
+            gc.set_threshold(allocations)
+            assert len(scan.split("1h")) == 432
+            sandbox.client()
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_an_object_whose_constructor_failed_has_a_repr():
+    for make in (
+        lambda: siteline.Client("bad url"),
+        lambda: siteline.AsyncClient("bad url"),
+        lambda: siteline.Sandbox(daily_allowance=-1),
+    ):
+        with pytest.raises(siteline.errors.ConfigError) as caught:
+            make()
+        shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        assert "object at" in "".join(shown.format())

@@ -51,7 +51,7 @@ class Failing(MemoryStore):
 def test_an_exception_of_a_store_is_raised_unchanged_and_the_next_sync_continues(sandbox, raised):
     client, store, feed = sandbox.client(), Failing(3, raised), make_feed(page_size=1000)
     with pytest.raises(type(raised)) as caught:
-        client.sync(feed, store)
+        client.sync(feed, store, concurrency=1)
     assert caught.value is raised
     assert [number for number, _, _ in store.pages] == [1, 2]
     spent = client.allowance.used

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import ipaddress
+import random
 import select
 import socket
 import socketserver
@@ -187,6 +188,8 @@ class Proxy(Server):
 
 
 def unused_port() -> int:
-    """Returns a port without a listening socket."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """Returns a port without a listening socket, which no system gives to another program."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
