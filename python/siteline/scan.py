@@ -10,8 +10,9 @@ from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
-from siteline._keywords import like
+from siteline._keywords import like, strict
 from siteline._patching import Replaceable
+from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
@@ -20,7 +21,7 @@ from siteline.progress import finish, reporter
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import timedelta
 
     import pandas as pd
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
-    from siteline._core import Call, RecordIterator
+    from siteline._awaiting import Steps
     from siteline._labels import Labels
     from siteline._records.bookmark import Bookmark
     from siteline._records.query import Query
@@ -36,12 +37,8 @@ if TYPE_CHECKING:
     from siteline._records.tables import ReadReport
     from siteline.store import Store
 
-    _Steps = Generator[Call[Any], Any, Any]
 
 __all__ = ["PageIterator", "Scan"]
-
-
-BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 
 
 class ScanBase(Replaceable):
@@ -105,7 +102,7 @@ class ScanBase(Replaceable):
         """Whether names of discovery are needed before the first page."""
         return self._labels is not False and self._handle.selection is not None
 
-    def _beginning(self, reading: _core._Reading) -> _Steps:
+    def _beginning(self, reading: _core._Reading) -> Steps:
         """Ask discovery for names that are needed, and find the selected series in them."""
         warnings = yield from self._asking_names(reading)
         if self._by_name and not self._handle.is_selected:
@@ -144,7 +141,7 @@ class ScanBase(Replaceable):
         progress = self._progress
         return None if progress is None else reporter(progress, self._handle.title)
 
-    def _reading(self, n: int | None = None) -> _Steps:
+    def _reading(self, n: int | None = None) -> Steps:
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
@@ -162,7 +159,7 @@ class ScanBase(Replaceable):
         warn([*warnings, *self._findings(frame.report())])
         return self._keep(frame)
 
-    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
+    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
         """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
@@ -176,7 +173,7 @@ class ScanBase(Replaceable):
             self._handle.end(reading)
             finish(callback)
 
-    def _asking_names(self, reading: _core._Reading) -> _Steps:
+    def _asking_names(self, reading: _core._Reading) -> Steps:
         """Ask discovery for the names that labels need; return the warnings of a refusal."""
         if _names.needs_names(self._labels):
             call = self._handle.names(reading)
@@ -190,13 +187,13 @@ class ScanBase(Replaceable):
             message = f"{what} is not for a scan with store=: no chain of its own reads it."
             raise QueryError(message, hint=hint)
 
-    def _points(self, named: bool) -> _Steps:
-        """Return an iterator over points. A scan through a store is collected first."""
+    def _points(self) -> Steps:
+        """Return the points. A scan through a store is collected first."""
         if self._store is not None or self._known() is not None:
-            return (yield from self._reading())._handle.records(named)
+            return (yield from self._reading())._handle.records()
         if self._by_name:
             warn((yield from self._beginning(self._handle.reading())))
-        return self._handle.records(self._callback(), named)
+        return self._handle.records(self._callback())
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -356,6 +353,7 @@ class Scan(ScanBase):
     def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    @strict
     def records(self, *, named: bool = False) -> RecordIterator[Any]:
         """Read point by point: dicts with the ten columns and ``extra_columns``.
 
@@ -374,8 +372,7 @@ class Scan(ScanBase):
         >>> len(list(scan.records())), client.allowance.used - used
         (72, 0)
         """
-        points: RecordIterator[Any] = wait_for(self._points(named))
-        return points
+        return RecordIterator(wait_for(self._points()), named)
 
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -419,7 +416,7 @@ class Pages(OfThisProcess):
         )
         self._scan = scan
 
-    def _taking(self) -> _Steps:
+    def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
         scan, own = self._scan, vars(self)
         warnings = yield from scan._beginning(scan._handle.reading())
@@ -428,18 +425,13 @@ class Pages(OfThisProcess):
             own.setdefault("_source", scan._handle.pages(scan._callback()))
             warnings += scan._findings(scan._handle.empty().report())
         warn(warnings)
-        frame = yield from taking(own["_source"])
-        return None if frame is None else Page(frame, scan._tz, scan._labels)
-
-
-def taking(source: Any) -> _Steps:
-    """Return the next item of an iterator of the core, or ``None`` after the last one."""
-    while True:
-        item, ended = source._take()
-        if item is not None or ended:
-            return item
-        yield source._fill()
-        source._report()
+        source = own["_source"]
+        while True:
+            frame, ended = source._take()
+            if frame is not None or ended:
+                return None if frame is None else Page(frame, scan._tz, scan._labels)
+            yield source._fill()
+            source._report()
 
 
 class PageIterator(Pages):

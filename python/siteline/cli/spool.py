@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from siteline import Client, Feed, Store, Table
-    from siteline._labels import Labels
     from siteline.types import Progress, Query, SyncReport
 
 __all__ = ["Range", "Spool", "private_folder", "remove"]
@@ -198,8 +197,8 @@ class Spool:
     def points(self, through: datetime, levels: Mapping[str, Any], series: Table | None) -> Table:
         """Return the selected points up to this time, without those that a new chain lacks."""
         assert self._feed is not None
-        labels: Labels = False if series is None else series
         start = self._feed.start
+        labels: Any = False if series is None else series
         points = self._store.read(self._feed, start, through, withdrawn="drop", labels=labels)
         return points.find(**levels) if levels else points
 
