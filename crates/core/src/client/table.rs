@@ -119,7 +119,14 @@ impl Provenance {
 
     fn report(&self) -> QueryReport<'_> {
         let bounds_off_grid = self.query.bounds_off_grid();
-        QueryReport { bounds_off_grid, not_listed: Cow::Borrowed(&self.not_listed) }
+        let mut not_listed = Cow::Borrowed(&self.not_listed[..]);
+        // Discovery may have answered after the pages.
+        for missing in self.listed.missing(&self.query) {
+            if !not_listed.contains(&missing) {
+                not_listed.to_mut().push(missing);
+            }
+        }
+        QueryReport { bounds_off_grid, not_listed }
     }
 }
 
@@ -144,7 +151,13 @@ impl From<Error> for ReadFailure {
 impl Table {
     /// The complete table of these points.
     #[must_use]
-    pub fn whole(merged: Merged, provenance: Provenance) -> Self {
+    pub fn whole(merged: Merged, mut provenance: Provenance) -> Self {
+        // Discovery may have answered while the pages were read.
+        for missing in provenance.listed.missing(&provenance.query) {
+            if !provenance.not_listed.contains(&missing) {
+                provenance.not_listed.push(missing);
+            }
+        }
         Self { merged, stopped_at: None, is_partial: false, provenance }
     }
 
