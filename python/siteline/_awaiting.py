@@ -1,13 +1,115 @@
-"""Calls of the user's coroutine functions, which the core awaits on the caller's event loop."""
+"""The two drivers, on a thread and in asyncio, of what is written once as a generator of steps.
+
+A step is a :class:`Call` of the core, or :class:`Asked`: a call of a target of the user's.
+"""
 
 from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from siteline._core import Call
+
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator
+
+    Steps = Generator[Any, Any, Any]
+
+# asyncio is imported where it is used, because a thread needs none.
+
+
+def wait_for(steps: Steps) -> Any:
+    """Do the steps on this thread; return the result of the generator."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = step.wait()
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        return end.value
+
+
+async def await_for(steps: Steps) -> Any:
+    """Do the steps in the running task; return the result of the generator."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await step
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        return end.value
+
+
+class Asked:
+    """A call of a function, which may return an awaitable in asyncio, or a call of the core."""
+
+    __slots__ = ("_arguments", "_function")
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self._function, self._arguments = function, arguments
+
+    def wait(self) -> Any:
+        result = self._function(*self._arguments)
+        return result.wait() if isinstance(result, Call) else result
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._result().__await__()
+
+    async def _result(self) -> Any:
+        result = self._function(*self._arguments)
+        return await self._awaited(result) if inspect.isawaitable(result) else result
+
+    async def _awaited(self, result: Awaitable[Any]) -> Any:
+        return await result
+
+
+class Whole(Asked):
+    """A step that is completed once it has begun, even if its task is cancelled.
+
+    This way a sync has unlocked its feeds and stopped writing when it ends.
+    """
+
+    __slots__ = ()
+
+    async def _awaited(self, result: Awaitable[Any]) -> Any:
+        import asyncio
+        from contextlib import suppress
+
+        future = asyncio.ensure_future(result)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            while not future.done():
+                # The future ends soon, so a second cancellation does not end the wait.
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([future])
+            if not future.cancelled():
+                # It is retrieved, so that asyncio does not log it.
+                future.exception()
+            raise
+
+
+def drive(call: Call[Any]) -> Generator[Any, None, Any]:
+    """Await a call on the running loop. Its log records and observers are handled meanwhile."""
+    running = call.begin()
+    try:
+        while True:
+            future, result = running.step()
+            if future is None:
+                return result
+            yield from future
+    finally:
+        # A cancelled or dropped coroutine ends its request.
+        running.end()
 
 
 def is_async(function: Any) -> bool:
@@ -18,33 +120,16 @@ def is_async(function: Any) -> bool:
     )
 
 
-class Call:
-    """A call that begins when it is awaited; it can be cancelled before that."""
+def begin(
+    answer: Callable[[asyncio.Task[Any]], object], function: Callable[..., Any], argument: bytes
+) -> asyncio.Task[Any]:
+    """Begin an async function on the running loop; ``answer`` is called with its ended task."""
+    import asyncio
 
-    __slots__ = ("_arguments", "_function", "_is_cancelled", "_task")
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Store the function and its arguments; nothing runs yet."""
-        self._function, self._arguments = function, arguments
-        self._task: asyncio.Task[Any] | None = None
-        self._is_cancelled = False
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        """Call the function and await its result."""
-        return self._run().__await__()
-
-    async def _run(self) -> Any:
-        # Here, because a target without coroutines needs no asyncio.
-        import asyncio
-
-        if self._is_cancelled:
-            raise asyncio.CancelledError
-        self._task = asyncio.current_task()
-        result = self._function(*self._arguments)
+    async def run() -> Any:
+        result = function(argument)
         return await result if inspect.isawaitable(result) else result
 
-    def cancel(self) -> None:
-        """Cancel the call. Once it may have begun, only the loop's thread may do so."""
-        self._is_cancelled = True
-        if self._task is not None:
-            self._task.cancel()
+    task = asyncio.ensure_future(run())
+    task.add_done_callback(answer)
+    return task

@@ -17,20 +17,19 @@ import functools
 from typing import (
     TYPE_CHECKING,
     Any,
-    Generic,
     Literal,
     Self,
     TypeVar,
     overload,
 )
 
-from siteline._handles import OfThisProcess
-from siteline._keywords import check, like
+from siteline._awaiting import await_for
+from siteline._keywords import check, like, strict
+from siteline._points import Points
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
-from siteline.scan import BOOKMARK, Pages, Scan, ScanBase, taking
-from siteline.store import Store
-from siteline.sync import AsyncSyncPages, _result, plan_of, planned, sync_async
+from siteline.scan import Pages, Scan, ScanBase
+from siteline.sync import AsyncSyncPages, planning, syncing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from siteline._records.series import Record
     from siteline._records.sync import SyncReport
     from siteline.page import Page
-    from siteline.scan import _Steps
     from siteline.table import Table
 
 __all__ = ["AsyncClient", "AsyncPages", "AsyncRecords", "AsyncScan"]
@@ -120,7 +118,10 @@ class AsyncClient(_Settings):
         completes the page that is being written; committed pages stay.
         """
         check(Client.sync, options)
-        return await sync_async(self._handle, feeds, store, options)
+        report: SyncReport = await await_for(
+            syncing(self._handle, feeds, store, options, awaits=True)
+        )
+        return report
 
     @like(Client.sync_pages)
     def sync_pages(self, feeds: Any, states: Any = None, **options: Any) -> AsyncSyncPages:
@@ -144,12 +145,8 @@ class AsyncClient(_Settings):
     async def plan(self, what: Any, store: Any = None, **options: Any) -> Plan:
         """Plan what the next sync, or a scan, would read and cost: see :meth:`Client.plan`."""
         check(Client.plan, options)
-        if store is None or isinstance(store, Store):
-            plan: Plan = _CLIENT.plan(self, what, store, **options)
-            return plan
-        feeds = planned(what, store, options)[1]
-        states = {feed.name: await _result(store.state(feed.name)) for feed in feeds}
-        return plan_of(self._handle, feeds, store, states, options)
+        plan: Plan = await await_for(planning(self._handle, what, store, options))
+        return plan
 
     async def __aenter__(self) -> Self:
         """Enter; leaving closes the client."""
@@ -176,21 +173,6 @@ async def _converted(convert: Callable[..., _T], **options: Any) -> _T:
         return run()
     executor.shutdown(wait=False)
     return await converting
-
-
-async def await_for(steps: _Steps) -> Any:
-    """Await each call that a generator yields; return its result."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = await call
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
 
 
 class AsyncScan(ScanBase):
@@ -232,6 +214,7 @@ class AsyncScan(ScanBase):
     def records(self, *, named: Literal[False] = False) -> AsyncRecords[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> AsyncRecords[Record]: ...
+    @strict
     def records(self, *, named: bool = False) -> AsyncRecords[Any]:
         """Read point by point: see :meth:`siteline.Scan.records`."""
         return AsyncRecords(self, named)
@@ -290,7 +273,7 @@ class AsyncPages(Pages):
         return page
 
 
-class AsyncRecords(OfThisProcess, Generic[_Item_co]):
+class AsyncRecords(Points[_Item_co]):
     """The points of one chain, read when they are needed. Each point is returned once.
 
     Made by :meth:`AsyncScan.records`; any number of tasks may share it. After a call was cancelled
@@ -307,15 +290,12 @@ class AsyncRecords(OfThisProcess, Generic[_Item_co]):
     'S1'
     """
 
-    __slots__ = ("_named", "_returned", "_scan", "_source")
-
-    _instead = BOOKMARK
+    __slots__ = ("_returned", "_scan")
 
     def __init__(self, scan: AsyncScan, named: bool) -> None:
         """Wrap the points of a scan."""
+        super().__init__(scan._point_source(), named)
         self._scan = scan
-        self._named = named
-        self._source = scan._point_source(named)
         self._returned = 0
 
     def __aiter__(self) -> Self:
@@ -328,14 +308,12 @@ class AsyncRecords(OfThisProcess, Generic[_Item_co]):
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
         if self._source is None:
-            self._source = (await self._scan.collect())._handle.records(self._named)
-        item, ended = self._source._take()
-        if item is None and not ended:
-            item = await await_for(taking(self._source))
-        if item is None:
-            raise StopAsyncIteration
-        found: _Item_co = item
-        return found
+            self._source = (await self._scan.collect())._handle.records()
+        while True:
+            for record in self._at_hand():
+                return record
+            if not await await_for(self._more(self._source)):
+                raise StopAsyncIteration
 
 
 AsyncClient._scan_class = AsyncScan

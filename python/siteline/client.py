@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from siteline import _core, _labels, _selection
+from siteline import _core, _labels, _logs, _selection, frames, types
 from siteline import sync as _sync
+from siteline._awaiting import wait_for
 from siteline._core import zone_name
 from siteline._escape import escaped
 from siteline._keywords import like
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from siteline.types import Allowance, Discovery, Http, Plan, RequestEvent, SyncReport
 
 __all__ = ["Client"]
+
+_BEFORE_CALLS = (_logs, frames, types)
+"""Imported before a call waits, because a signal handler that calls siteline meanwhile would find a
+half-made module. ``_logs`` imports logging, which must not happen while another thread forks."""
 
 
 class _Settings(Replaceable):
@@ -451,7 +456,10 @@ class Client(_Settings):
             "concurrency": concurrency,
             "progress": progress,
         }
-        return _sync.sync(self._handle, feeds, store, options)
+        report: SyncReport = wait_for(
+            _sync.syncing(self._handle, feeds, store, options, awaits=False)
+        )
+        return report
 
     def sync_pages(
         self,
@@ -531,7 +539,9 @@ class Client(_Settings):
             QueryError: An argument is wrong.
             FeedChanged: The store has a feed with another definition.
         """
-        return _sync.plan(self._handle, what, store, {"until": until, "reread": reread})
+        options = {"until": until, "reread": reread}
+        plan: Plan = wait_for(_sync.planning(self._handle, what, store, options))
+        return plan
 
     def __enter__(self) -> Self:
         """Return the client. Leaving closes it."""

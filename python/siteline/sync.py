@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from contextlib import ExitStack
 from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
 from siteline import progress as _progress
-from siteline._core import Call, _excerpt
+from siteline._awaiting import Asked, Whole, await_for, wait_for
+from siteline._awaiting import is_async as is_coroutine
 from siteline._core import Client as ClientHandle
+from siteline._core import _excerpt
 from siteline._handles import OfThisProcess
 from siteline._records.plan import Plan
 from siteline._records.progress import Progress
@@ -21,16 +22,14 @@ from siteline.scan import ScanBase
 from siteline.store import Store
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Generator, Mapping
 
-    from siteline._core import SyncHandle
+    from siteline._core import Call, SyncHandle
     from siteline.page import Page
 
     _Counts = tuple[int, int, int, int]
     _Handed = tuple[Page | None, dict[str, bytes]]
-    # What the loop waits for, and the value that it gets.
-    _Steps = Generator[Any, Any, None]
+    _Steps = Generator[Any, Any, Any]
 
 __all__ = ["AsyncSyncPages", "SyncPages"]
 
@@ -91,13 +90,18 @@ class _Pages(OfThisProcess):
         if self._handle.written(counts) and self._callback is not None:
             self._callback(Progress._restore(self._handle.progress()))
 
-    def _taken(self) -> _Handed | None:
-        handed = self._handle.take()
-        if handed is None:
+    def _taking(self) -> _Steps:
+        """Return the next page; ``None`` after the last one."""
+        if self._handle.is_over:
             return None
-        feed, page, state = handed
-        self._counts = None
-        return page, {feed: state}
+        self._confirm()
+        # No step is between taking a page and returning it, so none is lost.
+        while (yield self._handle.fetch()) or self._handle.flush(True):
+            if (handed := self._handle.take()) is not None:
+                feed, page, state = handed
+                self._counts = None
+                return page, {feed: state}
+        return None
 
 
 class SyncPages(_Pages):
@@ -141,8 +145,12 @@ class SyncPages(_Pages):
                 "Another thread is waiting for the next page. Use a SyncPages in one thread."
             ) from None
         try:
-            if (handed := self._next()) is not None:
-                return handed
+            if (handed := wait_for(self._taking())) is not None:
+                page: _Handed = handed
+                return page
+        except ClosedError:
+            if not self._handle.is_over:
+                raise
         except BaseException:
             # Ctrl-C may arrive after a page was taken: nobody has it.
             self._handle.put_back()
@@ -151,19 +159,6 @@ class SyncPages(_Pages):
             self._turn.append(turn)
         self.close()
         raise StopIteration
-
-    def _next(self) -> _Handed | None:
-        if self._handle.is_over:
-            return None
-        self._confirm()
-        try:
-            while self._handle.fetch().wait() or self._handle.flush(True):
-                if (handed := self._taken()) is not None:
-                    return handed
-        except ClosedError:
-            if not self._handle.is_over:
-                raise
-        return None
 
     def __enter__(self) -> Self:
         """Return the iterator. Leaving ends the sync."""
@@ -213,14 +208,11 @@ class AsyncSyncPages(_Pages):
     async def __anext__(self) -> _Handed:
         """Return the next page, or ``None`` if only the state changes, and the state."""
         async with self._one_at_a_time:
-            if not self._handle.is_over:
-                self._confirm()
-                # Nothing is awaited between taking a page and returning it.
-                while await self._handle.fetch() or self._handle.flush(True):
-                    if (handed := self._taken()) is not None:
-                        return handed
+            handed: _Handed | None = await await_for(self._taking())
+            if handed is None:
                 self.close()
-        raise StopAsyncIteration
+                raise StopAsyncIteration
+            return handed
 
     async def __aenter__(self) -> Self:
         """Return the iterator. Leaving ends the sync."""
@@ -248,69 +240,77 @@ def feeds_of(given: Any, known: str = "a siteline.Feed, or a list of them") -> l
     return feeds
 
 
-def sync(client: ClientHandle, feeds: Any, store: Any, options: dict[str, Any]) -> SyncReport:
-    """Read what is due, and store it."""
-    if not isinstance(store, Store) and is_async(store):
+def syncing(
+    client: ClientHandle, feeds: Any, store: Any, options: dict[str, Any], *, awaits: bool
+) -> _Steps:
+    """Read what is due, and store it; return the report."""
+    if not awaits and not isinstance(store, Store) and is_async(store):
         raise ConfigError(
             "The store is async, and a siteline.Client cannot await it; nothing was sent.",
             hint="Use siteline.AsyncClient.",
         )
-    run = _Run(client, feeds, store, options)
-    with ExitStack() as held:
-        for name in run.to_lock:
-            if callable(lock := getattr(store, "lock", None)):
-                manager = lock(name)
-                if not hasattr(manager, "__enter__") or not hasattr(manager, "__exit__"):
-                    raise _not_a_lock(manager)
-                manager.__enter__()
-                held.callback(manager.__exit__, None, None, None)
-        states = {name: store.state(name) for name in run.to_lock}
-        held.push(run.end)
-        run.begin(states).wait()
-        _drive(run.steps())
-        return SyncReport._restore(run.handle.report().wait())
-
-
-async def sync_async(
-    client: ClientHandle, feeds: Any, store: Any, options: dict[str, Any]
-) -> SyncReport:
-    """As :func:`sync`, in asyncio. What was begun to be written is completed if it is cancelled."""
-    import asyncio
-    from contextlib import AsyncExitStack
-
-    run, held = _Run(client, feeds, store, options), AsyncExitStack()
+    run, held = _Run(client, feeds, store, options), list[Any]()
     try:
         for name in run.to_lock:
-            await _enter(held, getattr(store, "lock", None), name)
-        states = {name: await _result(store.state(name)) for name in run.to_lock}
+            yield from _locking(getattr(store, "lock", None), name, held, awaits)
+        states = {}
+        for name in run.to_lock:
+            states[name] = yield Asked(store.state, name)
         try:
-            begun = run.begin(states)
-            await (_completed(begun.start()) if options.get("wait") is None else begun)
-            await _drive_async(run.steps())
-            report = await _completed(run.handle.report().start())
+            step = Whole if options.get("wait") is None else Asked
+            yield step(run.begin, states)
+            yield from run.steps()
+            report = yield Whole(run.handle.report)
         except BaseException as error:
-            run.end(type(error), error, None)
+            run.end(error)
             raise
-        run.end(None, None, None)
+        run.end(None)
         return SyncReport._restore(report)
     finally:
-        await _completed(asyncio.ensure_future(held.aclose()))
+        yield from _unlocking(held)
 
 
-def plan(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> Plan:
+def _locking(lock: Any, feed: str, held: list[Any], awaits: bool) -> _Steps:
+    """Enter the context manager of ``lock()``, if there is one."""
+    if not callable(lock):
+        return
+    manager = yield Asked(lock, feed)
+    for enter, leave in (("__aenter__", "__aexit__"), ("__enter__", "__exit__")):
+        if hasattr(manager, enter) and hasattr(manager, leave) and (awaits or leave == "__exit__"):
+            yield Asked(getattr(manager, enter))
+            held.append(getattr(manager, leave))
+            return
+    kind = type(manager).__name__
+    raise TypeError(f"lock() of the store returned a {kind}: it must return a context manager.")
+
+
+def _unlocking(held: list[Any]) -> _Steps:
+    """Leave the context managers, also if one of them raises."""
+    if held:
+        leave = held.pop()
+        try:
+            yield Whole(leave, None, None, None)
+        finally:
+            yield from _unlocking(held)
+
+
+def planning(client: ClientHandle, what: Any, store: Any, options: dict[str, Any]) -> _Steps:
     """Return what a sync of feeds, or scans, would read."""
-    scans, feeds = planned(what, store, options)
+    scans, feeds = _planned(what, store, options)
+    handle = store._handle if isinstance(store, Store) else None
     if scans:
-        handle = None if store is None else store._handle
         return Plan._restore({**client.plan_scans(scans, handle), "kind": "scan"})
     states = {}
-    if not isinstance(store, Store):
+    if handle is None:
         _check_target(store)
-        states = {feed.name: store.state(feed.name) for feed in feeds}
-    return plan_of(client, feeds, store, states, options)
+        for feed in feeds:
+            states[feed.name] = yield Asked(store.state, feed.name)
+    states = _known_states(states, feeds, "state() of the store returned")
+    members = client.plan_feeds([feed._handle for feed in feeds], handle, states, options)
+    return Plan._restore({**members, "kind": "sync"})
 
 
-def planned(what: Any, store: Any, options: dict[str, Any]) -> tuple[list[Any], list[Feed]]:
+def _planned(what: Any, store: Any, options: dict[str, Any]) -> tuple[list[Any], list[Feed]]:
     """Return the scans to plan, or the feeds.
 
     Raises:
@@ -331,20 +331,8 @@ def planned(what: Any, store: Any, options: dict[str, Any]) -> tuple[list[Any], 
     return [], feeds
 
 
-def plan_of(
-    client: ClientHandle, feeds: list[Feed], store: Any, states: Any, options: dict[str, Any]
-) -> Plan:
-    """Return the plan of feeds, with the states of a target."""
-    handle = store._handle if isinstance(store, Store) else None
-    states = _known_states(states, feeds, "state() of the store returned")
-    members = client.plan_feeds([feed._handle for feed in feeds], handle, states, options)
-    return Plan._restore({**members, "kind": "sync"})
-
-
 def is_async(target: Any) -> bool:
     """Whether a target has a coroutine function or an ``@asynccontextmanager``."""
-    from siteline._awaiting import is_async as is_coroutine
-
     methods = [getattr(target, name, None) for name in ("state", "apply", "lock")]
     return any(map(is_coroutine, methods)) or inspect.isasyncgenfunction(
         inspect.unwrap(methods[2]) if callable(methods[2]) else None
@@ -398,7 +386,7 @@ class _Run:
                 error.add_note(f"Pages that had arrived were not stored: {later}")
             raise
 
-    def end(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+    def end(self, error: BaseException | None) -> None:
         """Unlock the feeds of a store. Errors do not replace one of the sync."""
         try:
             try:
@@ -415,7 +403,7 @@ class _Run:
         try:
             more: bool = yield self.handle.fetch()
             if more and self._store is not None:
-                yield _Whole(self.handle.apply())
+                yield Whole(self.handle.apply)
             elif more:
                 yield from self._apply_next()
             has_failed = False
@@ -428,7 +416,7 @@ class _Run:
     def _finish(self) -> Generator[Any, Any, bool]:
         """Store what is left; ``True`` if the range of it may have been set aside."""
         if self._store is not None:
-            yield _Whole(self.handle.keep())
+            yield Whole(self.handle.keep)
             return False
         had_waited = self.handle.flush(False)
         if had_waited or self.handle.flush(True):
@@ -445,7 +433,7 @@ class _Run:
         if handed is None:
             return False
         try:
-            counts = yield _Whole(None, self._target.apply, *handed)
+            counts = yield Whole(self._target.apply, *handed)
         except Exception as error:
             if not getattr(error, "_is_unstorable", False):
                 raise
@@ -454,104 +442,6 @@ class _Run:
         else:
             self.handle.written(_counts(counts))
         return True
-
-
-class _Whole:
-    """A step that is completed once it has begun: a write of the core, or a call of a target."""
-
-    __slots__ = ("_arguments", "_call", "_function")
-
-    def __init__(
-        self, call: Call[Any] | None, function: Callable[..., Any] | None = None, *arguments: Any
-    ) -> None:
-        self._call, self._function, self._arguments = call, function, arguments
-
-    def wait(self) -> Any:
-        if self._call is not None:
-            return self._call.wait()
-        assert self._function is not None
-        return self._function(*self._arguments)
-
-    async def done(self) -> Any:
-        import asyncio
-
-        if self._call is not None:
-            return await _completed(self._call.start())
-        assert self._function is not None
-        result = self._function(*self._arguments)
-        return await _completed(asyncio.ensure_future(result)) if _is_awaitable(result) else result
-
-
-def _drive(steps: _Steps) -> None:
-    """Do the steps on this thread."""
-    act, given = steps.send, None
-    while True:
-        try:
-            step = act(given)
-        except StopIteration:
-            return
-        try:
-            act, given = steps.send, step.wait()
-        except BaseException as error:
-            act, given = steps.throw, error
-
-
-async def _drive_async(steps: _Steps) -> None:
-    """Do the steps in asyncio."""
-    act, given = steps.send, None
-    while True:
-        try:
-            step = act(given)
-        except StopIteration:
-            return
-        try:
-            act, given = steps.send, await (step.done() if isinstance(step, _Whole) else step)
-        except BaseException as error:
-            act, given = steps.throw, error
-
-
-async def _completed(future: asyncio.Future[Any]) -> Any:
-    """Wait until a future is done, even if the task is cancelled; then raise the cancellation.
-
-    This way a sync has unlocked the feed and stopped writing when it ends.
-    """
-    import asyncio
-    from contextlib import suppress
-
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        while not future.done():
-            # The future ends soon, so a second cancellation does not end the wait.
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([future])
-        if not future.cancelled():
-            # It is retrieved, so that asyncio does not log it.
-            future.exception()
-        raise
-
-
-async def _enter(held: Any, lock: Any, feed: str) -> None:
-    """Enter the context manager of ``lock()``, if there is one."""
-    if not callable(lock):
-        return
-    manager = await _result(lock(feed))
-    if hasattr(type(manager), "__aenter__"):
-        await manager.__aenter__()
-        held.push_async_callback(manager.__aexit__, None, None, None)
-    elif hasattr(type(manager), "__enter__"):
-        manager.__enter__()
-        held.callback(manager.__exit__, None, None, None)
-    else:
-        raise _not_a_lock(manager)
-
-
-async def _result(given: Any) -> Any:
-    return await given if _is_awaitable(given) else given
-
-
-def _is_awaitable(given: Any) -> bool:
-    return inspect.isawaitable(given)
 
 
 def _callback(feeds: list[Feed], progress: Any) -> Any:
@@ -601,8 +491,3 @@ def _counts(given: Any) -> _Counts:
 
 def _is_one(batch: Any) -> bool:
     return batch is None or (batch == 1 and not isinstance(batch, bool | float | str))
-
-
-def _not_a_lock(held: object) -> TypeError:
-    kind = type(held).__name__
-    return TypeError(f"lock() of the store returned a {kind}: it must return a context manager.")

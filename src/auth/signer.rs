@@ -7,7 +7,6 @@ use futures_util::FutureExt as _;
 use futures_util::future::ready;
 use pyo3::exceptions::PyException;
 use pyo3::exceptions::asyncio::CancelledError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -57,14 +56,11 @@ impl AsyncSigner for PySigner {
             return ready(Err(cannot_await())).boxed();
         };
         async move {
-            let call = move |py: Python<'_>| {
-                let arguments = (&*function, PyBytes::new(py, &signing_input));
-                py.import(intern!(py, "siteline._awaiting"))?
-                    .call_method1(intern!(py, "Call"), arguments)
-                    .map(Bound::unbind)
-            };
-            let signed = ask(caller, call, signature).await;
-            signed.unwrap_or_else(|LoopClosed| Err(LoopClosed::error("The signer")))
+            let signed = ask(caller, function, signing_input, signature).await;
+            signed.unwrap_or_else(|LoopClosed| {
+                let text = "The signer did not finish, because its event loop was closed.";
+                Err(Error::new(Kind::ClosedError, text))
+            })
         }
         .boxed()
     }

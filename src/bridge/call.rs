@@ -7,22 +7,24 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::bridge::errors::OrRaise as _;
 use crate::bridge::events::Events;
-use crate::bridge::process::guarded;
-use crate::bridge::runtime::{block_on, spawn};
+use crate::bridge::process::{guarded, without_fork};
+use crate::bridge::runtime::{block_on, on_blocking_thread, spawn, step};
 use siteline_base::lock::Mutex;
+use siteline_core::error::Result;
 
 /// How a call is driven.
-pub(crate) enum Driver {
+enum Driver {
     /// The caller's thread waits for the result.
     Blocking,
-    /// The caller gets an asyncio future of the result.
+    /// The caller gets a [`Running`](crate::bridge::event_loop::Running) call.
     Asyncio,
 }
 
 type Work = Box<dyn FnOnce(Python<'_>, Driver) -> PyResult<Py<PyAny>> + Send>;
 
-/// A verb of the core that waits. It does nothing before `wait()`, `start()` or `await`, and is used once.
+/// A verb of the core that waits. It does nothing before `wait()` or `await`, and is used once.
 #[pyclass(frozen, name = "Call", module = "siteline._core")]
 pub(crate) struct Call(Mutex<Option<Work>>);
 
@@ -38,11 +40,29 @@ impl Call {
     {
         Self::of_work(move |py, driver| match driver {
             Driver::Blocking => finish(py, block_on(py, &events, future)?),
-            Driver::Asyncio => spawn(py, events, future, finish).map(Bound::unbind),
+            Driver::Asyncio => Ok(Py::new(py, spawn(py, events, future, finish)?)?.into_any()),
         })
     }
 
-    pub(crate) fn of_work(
+    /// A call of a step that reads or writes files: on this thread, or beside an asyncio loop. Once begun, the
+    /// step completes, even if the awaitable is cancelled.
+    pub(crate) fn step<T: Send + 'static>(
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Self {
+        Self::of_work(move |py, driver| match driver {
+            Driver::Blocking => finish(py, step(py, work)?.or_raise()?),
+            Driver::Asyncio => {
+                let work = on_blocking_thread(move || without_fork(work));
+                let finish = |py: Python<'_>, done: Result<Result<T>>| {
+                    finish(py, done.and_then(|done| done).or_raise()?)
+                };
+                Ok(Py::new(py, spawn(py, Arc::default(), work, finish)?)?.into_any())
+            }
+        })
+    }
+
+    fn of_work(
         work: impl FnOnce(Python<'_>, Driver) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
         Self(Mutex::new(Some(Box::new(work))))
@@ -61,13 +81,14 @@ impl Call {
         self.run(py, Driver::Blocking)
     }
 
-    /// The asyncio future of the result. The work has begun.
-    fn start(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    /// Begins the call for the running event loop, as `siteline._awaiting.drive` needs it.
+    fn begin(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.run(py, Driver::Asyncio)
     }
 
-    /// The iterator of an asyncio future has `throw` and `close`.
-    fn __await__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.start(py)?.call_method0(py, intern!(py, "__await__"))
+    /// A generator, which has `throw` and `close`.
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "siteline._awaiting"))?;
+        module.call_method1(intern!(slf.py(), "drive"), (slf,))
     }
 }

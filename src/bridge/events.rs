@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use pyo3::call::PyCallArgs;
@@ -189,29 +189,43 @@ impl Drop for Handling {
     }
 }
 
-/// The events of one call, or of the calls of one iterator with its prefetch.
+/// The events of one call, or of the calls that share them, such as the steps of one read. A forked child has
+/// its own queue: a thread that the child does not have may have locked the parent's.
 #[derive(Default)]
 pub(crate) struct Events {
-    queue: Mutex<VecDeque<Event>>,
-    pushed: Notify,
-    /// The origin of the latest call, until the end of the last one.
-    latest: Mutex<Option<Arc<Origin>>>,
-    /// The observers of its requests. The call also notifies them of requests that earlier calls left.
-    observers: Mutex<Vec<Arc<Observers>>>,
-    /// Whether no driver takes events any more: a task that the call left behind, or the traceback of its
-    /// exception, may keep the queue for long.
-    is_over: AtomicBool,
+    queue: Owned<Queue>,
     /// The kinds of events that wait for [`Events::handle_all`].
     deferred: u8,
     /// The number of threads that wait for a call.
     drivers: AtomicUsize,
 }
 
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    pushed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    events: VecDeque<Event>,
+    /// The origin of the latest call, until the end of the last one.
+    latest: Option<Arc<Origin>>,
+    /// The observers of its requests. The call also notifies them of requests that earlier calls left.
+    observers: Vec<Arc<Observers>>,
+    /// Whether no driver takes events any more: a task that the call left behind, or the traceback of its
+    /// exception, may keep the queue for long.
+    is_over: bool,
+}
+
 impl Events {
-    fn that_defer(deferred: u8) -> Self {
-        let mut events = Self::default();
-        events.deferred = deferred;
-        events
+    /// Observers of requests are notified by [`Events::handle_all`] only.
+    pub(crate) fn that_defer_requests() -> Self {
+        Self { queue: Owned::empty(), deferred: REQUESTS, drivers: AtomicUsize::new(0) }
+    }
+
+    fn queue(&self) -> &Queue {
+        self.queue.get_or_init(Queue::default)
     }
 
     /// Begins a call on this thread, or on the event loop that runs in it.
@@ -233,19 +247,19 @@ impl Events {
             silenced: HANDLING.get(),
         });
         // The old one is dropped after the lock is released, because that may run Python code.
-        let _old = self.latest.lock().replace(Arc::clone(&origin));
+        let _old = self.queue().state.lock().latest.replace(Arc::clone(&origin));
         Ok(origin)
     }
 
     /// The origin of the latest call, for a step between two calls. A step runs no Python code, because
     /// its caller may not be able to raise the exception of a signal handler.
     pub(crate) fn latest(&self) -> Option<Arc<Origin>> {
-        self.latest.lock().clone()
+        self.queue().state.lock().latest.clone()
     }
 
     /// Also notifies these observers of requests that earlier calls left.
     pub(crate) fn remember(&self, observers: &Arc<Observers>) {
-        let mut known = self.observers.lock();
+        let known = &mut self.queue().state.lock().observers;
         if !known.iter().any(|one| Arc::ptr_eq(one, observers)) {
             known.push(Arc::clone(observers));
         }
@@ -253,15 +267,16 @@ impl Events {
 
     /// Adds an event; returns it if no driver will take it.
     pub(super) fn push(&self, event: Event) -> Option<Event> {
-        let mut queue = self.queue.lock();
-        if self.is_over.load(Ordering::Relaxed) {
+        let queue = self.queue();
+        let mut state = queue.state.lock();
+        if state.is_over {
             return Some(event);
         }
-        if queue.len() < MOST || event.kind() != LOGS {
-            queue.push_back(event);
+        if state.events.len() < MOST || event.kind() != LOGS {
+            state.events.push_back(event);
         }
-        drop(queue);
-        self.pushed.notify_waiters();
+        drop(state);
+        queue.pushed.notify_waiters();
         None
     }
 
@@ -275,13 +290,13 @@ impl Events {
     /// Whether there are events of these kinds that are not deferred.
     pub(super) fn has(&self, kinds: u8) -> bool {
         let kinds = kinds & !self.deferred;
-        self.queue.lock().iter().any(|event| event.kind() & kinds != 0)
+        self.queue().state.lock().events.iter().any(|event| event.kind() & kinds != 0)
     }
 
     /// Ends when there are such events.
     pub(super) async fn due(&self, kinds: u8) {
         loop {
-            let mut pushed = pin!(self.pushed.notified());
+            let mut pushed = pin!(self.queue().pushed.notified());
             // Before the check, so that no event between the two is missed.
             pushed.as_mut().enable();
             if self.has(kinds) {
@@ -310,32 +325,32 @@ impl Events {
 
     fn handle_but(&self, py: Python<'_>, skipped: u8) -> PyResult<()> {
         let skipped = skipped | HANDLING.get();
-        let count = self.queue.lock().len();
+        let state = &self.queue().state;
+        let count = state.lock().events.len();
         for _ in 0..count {
-            let Some(event) = self.take(skipped) else { break };
+            let event = {
+                let events = &mut state.lock().events;
+                let place = events.iter().position(|event| event.kind() & skipped == 0);
+                place.and_then(|place| events.remove(place))
+            };
+            let Some(event) = event else { break };
             event.handle(py)?;
         }
         if skipped & REQUESTS != 0 {
             return Ok(());
         }
-        let observers = self.observers.lock().clone();
+        let observers = state.lock().observers.clone();
         observers.iter().try_for_each(|one| one.notify_of_left(py))
-    }
-
-    fn take(&self, skipped: u8) -> Option<Event> {
-        let mut queue = self.queue.lock();
-        let place = queue.iter().position(|event| event.kind() & skipped == 0)?;
-        queue.remove(place)
     }
 
     /// After the last call: leaves the unhandled requests to any call of their client.
     pub(crate) fn end(&self) {
-        let left = {
-            let mut queue = self.queue.lock();
-            self.is_over.store(true, Ordering::Relaxed);
-            std::mem::take(&mut *queue)
+        let Some(queue) = self.queue.get() else { return };
+        let (left, _latest) = {
+            let mut state = queue.state.lock();
+            state.is_over = true;
+            (std::mem::take(&mut state.events), state.latest.take())
         };
-        let _latest = self.latest.lock().take();
         for Event { origin, what } in left {
             if let What::Request(observers, note) = what {
                 observers.leave(origin, note);
@@ -397,38 +412,5 @@ pub(crate) fn after_events<T>(
             handled.unwrap_or_else(|later| later.write_unraisable(py, None));
             Err(raised)
         }
-    }
-}
-
-/// A queue that several calls share, such as the steps of one read.
-#[derive(Default)]
-pub(crate) struct SharedEvents {
-    events: Owned<Arc<Events>>,
-    deferred: u8,
-}
-
-impl SharedEvents {
-    /// Observers of requests are notified by [`Events::handle_all`] only.
-    pub(crate) fn that_defer_requests() -> Self {
-        Self { events: Owned::default(), deferred: REQUESTS }
-    }
-
-    /// A forked child has its own: a thread that the child does not have may have locked the parent's.
-    pub(crate) fn get(&self) -> Arc<Events> {
-        let new = || Arc::new(Events::that_defer(self.deferred));
-        Arc::clone(self.events.get_or_init(new))
-    }
-
-    /// As [`Events::end`].
-    pub(crate) fn end(&self) {
-        if let Some(events) = self.events.get() {
-            events.end();
-        }
-    }
-}
-
-impl Drop for SharedEvents {
-    fn drop(&mut self) {
-        self.end();
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod event_loop;
 pub(crate) mod events;
 pub(crate) mod logging;
 pub(crate) mod long_work;
-pub(crate) mod modules;
 pub(crate) mod observers;
 pub(crate) mod panics;
 pub(crate) mod process;

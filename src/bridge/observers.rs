@@ -5,7 +5,7 @@
 //! `Client.close()`.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use pyo3::intern;
@@ -23,30 +23,18 @@ use siteline_core::http::{Observer, Recipient, RequestNote};
 /// The headers of a call that is traced, as W3C Trace Context names them.
 const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
-/// The number of instruments: without any, a call has no trace headers.
-static INSTRUMENTS: AtomicUsize = AtomicUsize::new(0);
+/// Whether there was an instrument: before that, a call has no trace headers.
+static IS_INSTRUMENTED: AtomicBool = AtomicBool::new(false);
 /// Traces and counts the requests of all clients.
-static OF_ALL: Instrument = Instrument::none();
+static OF_ALL: Instrument = Mutex::new(None);
 
 /// An object of `siteline.otel`.
-struct Instrument {
-    object: Mutex<Option<Arc<Py<PyAny>>>>,
-    exists: AtomicBool,
-}
+type Instrument = Mutex<Option<Arc<Py<PyAny>>>>;
 
-impl Instrument {
-    const fn none() -> Self {
-        Self { object: Mutex::new(None), exists: AtomicBool::new(false) }
-    }
-
-    /// Returns the old one, which is dropped without the lock, because that may run Python code.
-    fn replace(&self, new: Option<Py<PyAny>>) -> Option<Arc<Py<PyAny>>> {
-        let mut object = self.object.lock();
-        INSTRUMENTS.fetch_add(usize::from(new.is_some()), Ordering::Relaxed);
-        INSTRUMENTS.fetch_sub(usize::from(object.is_some()), Ordering::Relaxed);
-        self.exists.store(new.is_some(), Ordering::Relaxed);
-        std::mem::replace(&mut *object, new.map(Arc::new))
-    }
+fn set(place: &Instrument, instrument: Option<Py<PyAny>>) {
+    IS_INSTRUMENTED.fetch_or(instrument.is_some(), Ordering::Relaxed);
+    // The old one is dropped after the lock is released, because that may run Python code.
+    let _old = std::mem::replace(&mut *place.lock(), instrument.map(Arc::new));
 }
 
 type Left = VecDeque<(Arc<Origin>, RequestNote)>;
@@ -67,7 +55,7 @@ impl Observers {
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             on_request,
-            instrument: Instrument::none(),
+            instrument: Mutex::new(None),
             left: Owned::empty(),
         })
     }
@@ -79,20 +67,18 @@ impl Observers {
 
     /// Whether the client has observers.
     pub(crate) fn exist(&self) -> bool {
-        let instruments = [&self.instrument, &OF_ALL];
-        self.on_request.is_some()
-            || instruments.iter().any(|one| one.exists.load(Ordering::Relaxed))
+        self.on_request.is_some() || self.instrument().is_some()
     }
 
     /// Traces and counts this client with `instrument`, even if all clients have one; `None` ends that.
     pub(crate) fn set_instrument(&self, instrument: Option<Py<PyAny>>) {
-        drop(self.instrument.replace(instrument));
+        set(&self.instrument, instrument);
     }
 
     /// The instrument that traces and counts its requests.
     pub(crate) fn instrument(&self) -> Option<Arc<Py<PyAny>>> {
-        let own = self.instrument.object.lock().clone();
-        own.or_else(|| OF_ALL.object.lock().clone())
+        let own = self.instrument.lock().clone();
+        own.or_else(|| OF_ALL.lock().clone())
     }
 
     /// Keeps a request after the end of its call.
@@ -144,7 +130,7 @@ impl Observer for Observers {
         let origin = Origin::current().filter(|_| self.exist())?;
         let (queue, me) = (origin.request_queue()?, self.me.upgrade()?);
         queue.upgrade()?.remember(&me);
-        let headers = origin.headers.clone();
+        let headers = origin.headers.clone().filter(|_| self.instrument().is_some());
         let give = move |note| {
             let event = Event { origin, what: What::Request(me, note) };
             let left = match queue.upgrade() {
@@ -159,23 +145,17 @@ impl Observer for Observers {
     }
 }
 
-impl Drop for Observers {
-    fn drop(&mut self) {
-        self.set_instrument(None);
-    }
-}
-
 /// Traces and counts all clients with `instrument`; `None` ends that.
 #[pyfunction]
 #[pyo3(signature = (instrument))]
 pub(crate) fn _instrument(instrument: Option<Py<PyAny>>) {
-    drop(OF_ALL.replace(instrument));
+    set(&OF_ALL, instrument);
 }
 
 /// The trace headers of a call that begins on this thread.
 pub(super) fn trace_headers(py: Python<'_>) -> PyResult<Option<Arc<HeaderMap>>> {
     static HEADERS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if INSTRUMENTS.load(Ordering::Relaxed) == 0 {
+    if !IS_INSTRUMENTED.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let given = HEADERS.import(py, "siteline.otel", "_trace_headers")?.call0()?;

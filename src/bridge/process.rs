@@ -23,7 +23,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict as _;
 
-use crate::bridge::errors::raise;
+use crate::bridge::errors::{IntoPyErr as _, raise};
 use crate::bridge::panics::text_and_place_of;
 use siteline_base::clock::Clock;
 use siteline_core::agent::give_all_back;
@@ -33,7 +33,10 @@ use siteline_core::error::{Error, Kind};
 const LONGEST_EXIT: Duration = Duration::from_secs(1);
 /// How long a step that may hold the interpreter waits for a fork.
 const LONGEST_FORK: Duration = Duration::from_secs(1);
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How often an exit and a step check what they wait for.
+const MOMENT: Duration = Duration::from_millis(1);
+/// How often a wait checks for Ctrl-C, for events and for the end of the process.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Locked for reading by each step that a fork must not interrupt, and for writing by the fork.
 static STEPS: RwLock<()> = RwLock::new(());
@@ -44,9 +47,6 @@ thread_local! {
     /// The lock of the thread that forks, from before the fork until after it.
     static FORK_LOCK: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
-
-/// Incremented in each child. To read it is cheaper than to ask the system for the process id.
-static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// The thread that ends the process, from the exit handler on.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
@@ -98,8 +98,8 @@ pub(crate) fn without_fork_anywhere<T>(step: impl FnOnce() -> T) -> T {
             Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if waited >= LONGEST_FORK => break None,
             Err(TryLockError::WouldBlock) => {
-                thread::sleep(POLL_INTERVAL);
-                waited += POLL_INTERVAL;
+                thread::sleep(MOMENT);
+                waited += MOMENT;
             }
         }
     };
@@ -194,6 +194,13 @@ pub(crate) fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     raise(py, &error)
 }
 
+/// For a call in a child that was forked while the call waited.
+pub(super) fn forked() -> PyErr {
+    Error::new(Kind::ForkError, "The process forked while this call waited.")
+        .with_hint("The parent's call continues; call again in the child.")
+        .into_py_err()
+}
+
 /// Runs Python code on a thread of the core. `None` if the process is ending.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _inside = Inside::count();
@@ -217,14 +224,8 @@ fn after_fork_in_parent() {
     FORK_LOCK.take();
 }
 
-/// The number of forks between the first process and this one: another number is another process.
-pub(crate) fn forks() -> usize {
-    FORKS.load(Ordering::Relaxed)
-}
-
 #[pyfunction]
 fn after_fork_in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
     // The child has one thread: the one that forked.
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORK_LOCK.take();
@@ -240,8 +241,8 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
         let mut waited = Duration::ZERO;
         // This thread is counted too.
         while INSIDE.load(Ordering::SeqCst) > 1 && waited < LONGEST_EXIT {
-            thread::sleep(POLL_INTERVAL);
-            waited += POLL_INTERVAL;
+            thread::sleep(MOMENT);
+            waited += MOMENT;
         }
         give_all_back();
         Clock::unshare_all();

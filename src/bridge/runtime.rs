@@ -24,21 +24,18 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::event_loop::{self, EventLoop};
+use crate::bridge::event_loop::{EventLoop, Running, start_waking};
 use crate::bridge::events::{Events, Origin, WANTED, Waiter, Wanted, after_events};
 use crate::bridge::panics::text_of;
 use crate::bridge::process::{
-    Inside, attached, detached, is_ending_here, panicked, stay_if_ending, without_fork,
+    Inside, POLL_INTERVAL, attached, detached, forked, is_ending_here, panicked, stay_if_ending,
+    without_fork,
 };
 use siteline_base::lock::Mutex;
 use siteline_core::error::{Error, Kind};
 use siteline_core::fork::{Owned, Process};
 use siteline_core::system::{no_thread, on_thread, start};
-
-/// How often a wait checks for Ctrl-C, for events and for the end of the process.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a driver may be busy before a thread of the core runs what its call wants.
 const LONGEST_WANTED: Duration = Duration::from_secs(1);
@@ -66,17 +63,13 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     }
     let [fewest, most] = DRIVER_THREADS;
     let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
-    let made = event_loop::start_waking()
-        .and_then(|()| check_threads(threads))
-        .and_then(|()| build(threads));
-    let made = made.map_err(|error| not_started(&error))?;
+    let made = start_waking().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
+    let made = made.map_err(|error| {
+        Error::system(Kind::TransportError, "siteline could not start its threads", &error)
+            .with(|context| context.unsent = true)
+    })?;
     // Another thread may have been faster.
     Ok(RUNTIME.get_or_init(|| made))
-}
-
-fn not_started(error: &io::Error) -> Error {
-    Error::system(Kind::TransportError, "siteline could not start its threads", error)
-        .with(|context| context.unsent = true)
 }
 
 /// Fails early if the system starts fewer threads: tokio would continue with those that it gets, and never start
@@ -177,19 +170,17 @@ fn block_on_steps<T: Send + 'static>(
     after_events(py, handled, outcome)
 }
 
-/// The asynchronous driver: starts `future` on the runtime and returns an awaitable of the running asyncio
-/// loop; `finish` makes a Python object or an exception of the outcome, in the thread of the loop, after
-/// the events of the call were handled there. Cancelling the awaitable drops the future, and with it its
-/// request.
+/// Starts `future` for the asyncio loop that is running in this thread. `finish` makes a Python object or an
+/// exception of its output, in the thread of the loop.
 ///
 /// # Errors
-/// `RuntimeError` if no asyncio loop is running in this thread.
+/// `RuntimeError` if no loop is running.
 pub(crate) fn spawn<F>(
     py: Python<'_>,
     events: Arc<Events>,
     future: F,
     finish: impl FnOnce(Python<'_>, F::Output) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Bound<'_, PyAny>>
+) -> PyResult<Running>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -200,13 +191,13 @@ where
     if is_ending_here() {
         // No other thread may attach to the interpreter, so this thread waits for the outcome.
         let outcome = block_on_steps(py, &events, steps)?;
-        return event_loop::done(py, finish(py, outcome));
+        return Ok(Running::ended(event_loop, events, Box::new(|py| finish(py, outcome))));
     }
     let runtime = runtime(py)?;
-    event_loop::begin(py, runtime, event_loop, events, steps, |py, outcome| match outcome {
+    Ok(Running::begin(runtime, event_loop, events, steps, |py, outcome| match outcome {
         Ok(outcome) => finish(py, outcome),
         Err(panic) => Err(panicked(py, &*panic)),
-    })
+    }))
 }
 
 /// The [`Spawner`](siteline_core::client::background::Spawner) of a client: a task that is run step by step,
@@ -261,26 +252,19 @@ fn waited_for<T: Send + 'static>(
         if !process.is_current() {
             // No thread runs the runtime in the child, and the connections are the parent's.
             std::mem::forget((stop, background));
-            return Err(handled.err().unwrap_or_else(forked_meanwhile));
+            return Err(handled.err().unwrap_or_else(forked));
         }
         drop(stop);
         let outcome;
-        (steps, outcome) = runtime.block_on(background).map_err(|_| runtime_ended()).or_raise()?;
+        (steps, outcome) = runtime
+            .block_on(background)
+            .map_err(|_| Error::new(Kind::InternalError, "the runtime ended before its work"))
+            .or_raise()?;
         handled?;
         if let Some(outcome) = outcome {
             return Ok(outcome);
         }
     }
-}
-
-fn runtime_ended() -> Error {
-    Error::new(Kind::InternalError, "the runtime ended before its work")
-}
-
-fn forked_meanwhile() -> PyErr {
-    Error::new(Kind::ForkError, "The process forked while this call waited, in a handler.")
-        .with_hint("The parent's call continues; call again in the child.")
-        .into_py_err()
 }
 
 /// Python runs signal handlers in its main thread only.
@@ -323,22 +307,6 @@ pub(crate) fn step_in_runtime<T: Send>(
         }))
     })?;
     done.or_raise()
-}
-
-/// As [`step`], on a thread of its own, so that the running asyncio loop is not blocked. Returns an
-/// awaitable. Once begun, the step completes, even if the awaitable is cancelled.
-///
-/// # Errors
-/// `RuntimeError` where no asyncio loop is running in this thread.
-pub(crate) fn spawn_step<T: Send + 'static>(
-    py: Python<'_>,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Bound<'_, PyAny>> {
-    let work = on_blocking_thread(move || without_fork(work));
-    spawn(py, Arc::default(), work, move |py, outcome| {
-        finish(py, outcome.and_then(|done| done).or_raise()?)
-    })
 }
 
 /// Does work on a thread that drives no connections, to its end, for the same call. Its panic is resumed
@@ -396,7 +364,8 @@ pub(crate) async fn run_for_caller<T: Send + 'static>(
 pub(crate) mod panic {
     use pyo3::prelude::*;
 
-    use super::{Arc, block_on, spawn};
+    use super::Arc;
+    use crate::bridge::call::Call;
     use crate::bridge::process::{detached, guarded};
 
     fn defect<T>() -> PyResult<T> {
@@ -404,15 +373,14 @@ pub(crate) mod panic {
     }
 
     #[pyfunction]
-    fn _panic<'py>(py: Python<'py>, at: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn _panic(py: Python<'_>, at: &str) -> PyResult<Option<Call>> {
         let events = Arc::default();
         match at {
-            "wait" => {
-                block_on(py, &events, async { defect::<()>() })?.map(|()| py.None().into_bound(py))
+            "future" => {
+                Ok(Some(Call::new(events, async { defect::<()>() }, |py, _| Ok(py.None()))))
             }
-            "await" => spawn(py, events, async { defect::<()>() }, |py, _| Ok(py.None())),
-            "result" => spawn(py, events, async {}, |_, ()| defect()),
-            "work" => detached(py, defect::<()>)?.map(|()| py.None().into_bound(py)),
+            "result" => Ok(Some(Call::new(events, async {}, |_, ()| defect()))),
+            "work" => detached(py, defect::<()>)?.map(|()| None),
             _ => guarded(defect),
         }
     }

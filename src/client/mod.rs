@@ -6,6 +6,7 @@ mod discovery;
 pub(crate) mod once;
 pub(crate) mod page;
 mod page_reader;
+mod points;
 mod profile_file;
 pub(crate) mod progress;
 pub(crate) mod query;
@@ -25,7 +26,6 @@ use crate::auth::authentication;
 use crate::bridge::errors::IntoPyErr as _;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::events::Events;
-use crate::bridge::modules::import_for_clients;
 use crate::bridge::observers::Observers;
 use crate::bridge::process::{Inside, detached, guarded};
 use crate::bridge::runtime::{spawn_task, step};
@@ -207,7 +207,6 @@ impl PyClient {
     ) -> PyResult<Self> {
         // This runs Python code, to find certifi: the end of the process waits for it.
         let _inside = Inside::enter(py);
-        import_for_clients(py)?;
         let (base_url, profile) = (base_url.map(|text| text.0), profile.map(|text| text.0));
         let options = options.unwrap_or_else(|| PyDict::new(py));
         let found = Found::find(base_url, profile, credential, options)?;

@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::{IntoPyErr as _, OrRaise as _};
-use crate::bridge::events::SharedEvents;
+use crate::bridge::events::Events;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
@@ -17,9 +17,9 @@ use crate::client::bookmark::PyBookmark;
 use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
 use crate::client::page_reader::read_failure;
+use crate::client::points::{Points, Source};
 use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::query_object;
-use crate::convert::rows::RecordIterator;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
@@ -46,7 +46,7 @@ pub(crate) struct PyScan {
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
-    buffer: SharedEvents,
+    buffer: Arc<Events>,
 }
 
 impl PyScan {
@@ -169,9 +169,9 @@ impl PyScan {
 
     /// A read that begins now.
     fn reading(&self) -> PyReading {
-        let buffer = SharedEvents::default();
+        let buffer = Arc::<Events>::default();
         if self.is_observed() {
-            buffer.get().remember(&self.client.get().notes);
+            buffer.remember(&self.client.get().notes);
         }
         PyReading { deadline: self.scan().deadline(), buffer }
     }
@@ -186,7 +186,7 @@ impl PyScan {
                 }
             }
         };
-        Call::new(reading.get().buffer.get(), read, stepped)
+        Call::new(Arc::clone(&reading.get().buffer), read, stepped)
     }
 
     /// Reads one more page: of any chain, or of the first one that is not whole.
@@ -194,26 +194,21 @@ impl PyScan {
         let (collect, deadline) = (Arc::clone(&self.collect), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
         let step = async move { collect.paced_step(deadline, pace).await };
-        Call::new(reading.buffer.get(), step, stepped)
+        Call::new(Arc::clone(&reading.buffer), step, stepped)
     }
 
     /// After the last step: drops the request for the page that is prefetched.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
         reading.buffer.end();
-        step_in_runtime(py, &reading.buffer.get(), || self.collect.stop_prefetch())
+        step_in_runtime(py, &reading.buffer, || self.collect.stop_prefetch())
     }
 
     fn pages(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Pages> {
         self.reader(py, callback).map(Pages)
     }
 
-    fn records(
-        &self,
-        py: Python<'_>,
-        callback: Option<Py<PyAny>>,
-        named: bool,
-    ) -> PyResult<RecordIterator> {
-        Ok(RecordIterator::reading(Box::new(self.reader(py, callback)?), named))
+    fn records(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Points> {
+        Ok(Points::new(Source::Pages(self.reader(py, callback)?)))
     }
 
     fn resume(

@@ -14,7 +14,6 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::modules::import_for_stores;
 use crate::bridge::process::guarded;
 use crate::bridge::runtime::step;
 use crate::convert::asked_time::{clock_of, instant_on};
@@ -55,7 +54,6 @@ impl StoreHandle {
         read_only: bool,
         share: Option<&str>,
     ) -> PyResult<Self> {
-        import_for_stores(py)?;
         let path = path_of(path, "path")?;
         let share = share.map(Share::parse).transpose().or_raise()?;
         let options = StoreOptions { read_only, share };

@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::Notify;
 
-use crate::bridge::call::{Call, Driver};
+use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::SharedEvents;
+use crate::bridge::events::Events;
 use crate::bridge::process::{attached, guarded};
-use crate::bridge::runtime::{drop_detached, spawn_step, step};
+use crate::bridge::runtime::{drop_detached, step};
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
 use crate::convert::state::dict;
@@ -61,20 +61,9 @@ pub(crate) struct SyncHandle {
     run: Arc<Mutex<Option<Arc<Run>>>>,
     place: Mutex<Place>,
     report: Mutex<Option<SyncReport>>,
-    buffer: SharedEvents,
+    buffer: Arc<Events>,
     /// Ends the wait for a page.
     closed: Arc<Notify>,
-}
-
-/// A call of a step that reads or writes files: on this thread, or beside an asyncio loop to its end.
-fn step_call<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> Call {
-    Call::of_work(move |py, driver| match driver {
-        Driver::Blocking => finish(py, step(py, work)?.or_raise()?),
-        Driver::Asyncio => spawn_step(py, work, finish).map(Bound::unbind),
-    })
 }
 
 impl SyncHandle {
@@ -107,7 +96,7 @@ impl SyncHandle {
         let none = |py: Python<'_>, ()| Ok(py.None());
         match self.args.wait {
             None => {
-                step_call(move || Run::begin(&client, target, &feeds, settings).map(keep), none)
+                Call::step(move || Run::begin(&client, target, &feeds, settings).map(keep), none)
             }
             Some(wait) => Call::new(
                 Arc::default(),
@@ -133,7 +122,7 @@ impl SyncHandle {
                 is_more = run.fetch() => is_more,
             }
         };
-        Ok(Call::new(self.buffer.get(), fetch, |py, more| {
+        Ok(Call::new(Arc::clone(&self.buffer), fetch, |py, more| {
             Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
         }))
     }
@@ -141,13 +130,13 @@ impl SyncHandle {
     /// Writes what was read to the store of the run. Once begun it completes.
     fn apply(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(step_call(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
+        Ok(Call::step(move || run.apply(), |py: Python<'_>, _| Ok(py.None())))
     }
 
     /// Writes the states of feeds without a page to the store of the run.
     fn keep(&self) -> PyResult<Call> {
         let run = self.run()?;
-        Ok(step_call(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
+        Ok(Call::step(move || run.keep(), |py: Python<'_>, ()| Ok(py.None())))
     }
 
     /// Hands over what is to be stored next, if it is here.
@@ -226,7 +215,7 @@ impl SyncHandle {
     /// Notifies the observers of requests. After a failure their exceptions are only shown.
     fn tell(&self, py: Python<'_>, has_failed: bool) -> PyResult<()> {
         guarded(|| {
-            let told = self.buffer.get().handle_all(py);
+            let told = self.buffer.handle_all(py);
             match told {
                 Err(raised) if has_failed => {
                     raised.write_unraisable(py, None);
@@ -247,10 +236,10 @@ impl SyncHandle {
     fn report(&self) -> PyResult<Call> {
         let finish = |py: Python<'_>, report: SyncReport| dict(py, &report).map(Bound::unbind);
         if let Some(report) = self.report.lock().clone() {
-            return Ok(step_call(move || Ok(report), finish));
+            return Ok(Call::step(move || Ok(report), finish));
         }
         let run = self.run()?;
-        Ok(step_call(move || run.report(), finish))
+        Ok(Call::step(move || run.report(), finish))
     }
 
     #[getter]
@@ -311,8 +300,7 @@ impl PyClient {
     ) -> PyResult<SyncHandle> {
         let client = slf.get();
         let args = RunArgs::new(&client.client, client.shape(slf.py())?, feeds, options)?;
-        let buffer =
-            if is_push { SharedEvents::that_defer_requests() } else { SharedEvents::default() };
+        let buffer = if is_push { Events::that_defer_requests() } else { Events::default() };
         Ok(SyncHandle {
             pages: SyncedPages::new(&args.feeds, &client.client),
             place: Mutex::new(Place::new(args.batch)),
@@ -320,7 +308,7 @@ impl PyClient {
             run: Arc::default(),
             report: Mutex::default(),
             closed: Arc::default(),
-            buffer,
+            buffer: Arc::new(buffer),
             args,
         })
     }

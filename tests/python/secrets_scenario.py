@@ -155,7 +155,7 @@ def pickled(sandbox, client):
 def panics():
     """What a panic of the core prints; a debug build alone can be made to panic."""
     if hasattr(siteline._core, "_panic"):
-        for at in ("call", "wait"):
+        for at in ("call", "work"):
             failing(lambda at=at: siteline._core._panic(at))
     faulthandler.dump_traceback(file=sys.stdout, all_threads=True)
 

@@ -84,9 +84,12 @@ class Siteline:
         return await self.awaitable.discover()
 
     def pending(self) -> object:
-        """An awaitable of a data request, started and not awaited."""
+        """A data request that has begun, and that no task awaits."""
         scan = self.client.scan(**RANGE)._handle
-        return scan.collect(scan.reading()).start()
+        waiting = scan.collect(scan.reading()).__await__()
+        waiting.send(None)
+        # Until Python 3.12, asyncio takes a generator for a coroutine.
+        return [waiting]
 
 
 class Obstore:
