@@ -65,7 +65,7 @@ def test_a_call_is_used_once(sandbox):
 
     assert asyncio.run(main()) == handle.discover().wait()
     with pytest.raises(RuntimeError, match="no running event loop"):
-        handle.discover().start()
+        handle.discover().begin()
     assert sandbox.stats.discovery_requests == 4
 
 
