@@ -88,7 +88,7 @@ impl Scan {
             Some(sent) => self.query.chains_of(sent),
             None => self.query.chains(),
         };
-        self.query.check_selected(&queries)?;
+        Query::check_selected(&queries)?;
         if queries.len().saturating_mul(ranges.len()) > MOST_CHAINS {
             let message = format!(
                 "{} queries over {} parts are more than {MOST_CHAINS} chains: each of them costs at least \

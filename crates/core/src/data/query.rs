@@ -88,7 +88,7 @@ impl Query {
         input.filters = canonical_filters(input.filters)?;
         input.selection.check(&input.filters)?;
         let query = Self::of(input);
-        query.check_selected(&query.chains())?;
+        Self::check_selected(&query.chains())?;
         Ok(query)
     }
 
@@ -122,7 +122,7 @@ impl Query {
 
     /// # Errors
     /// `QueryError` if no chain reads any selected series.
-    pub(crate) fn check_selected(&self, chains: &[Self]) -> Result<()> {
+    pub(crate) fn check_selected(chains: &[Self]) -> Result<()> {
         if !chains.is_empty() {
             return Ok(());
         }
