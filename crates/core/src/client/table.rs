@@ -124,7 +124,8 @@ impl Provenance {
         let bounds_off_grid = self.query.bounds_off_grid();
         let mut not_listed = Cow::Borrowed(&self.not_listed[..]);
         let late = self.late.get_or_init(|| self.listed.missing(&self.query));
-        let new: Vec<_> = late.iter().filter(|one| !self.not_listed.contains(one)).cloned().collect();
+        let new: Vec<_> =
+            late.iter().filter(|one| !self.not_listed.contains(one)).cloned().collect();
         if !new.is_empty() {
             not_listed.to_mut().extend(new);
         }
