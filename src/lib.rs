@@ -61,8 +61,6 @@ mod _core {
     #[pymodule_export]
     use super::convert::clock::PyClock;
     #[pymodule_export]
-    use super::convert::rows::RecordIterator;
-    #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
     use super::frame::zone_name;

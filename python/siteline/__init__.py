@@ -21,7 +21,6 @@ Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before e
 """
 
 from siteline import _interpreter as _interpreter
-from siteline import _unpicklable
 from siteline._core import HAS_SANDBOX as _HAS_SANDBOX
 from siteline._core import __version__
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from siteline.store import Store
     from siteline.table import Table
 
-_unpicklable.register_refusals()
 
 __all__ = [
     "Agent",

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from siteline._discovered import LEVELS, Ids
+from siteline._points import dicts
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Names:
     def of_frame(cls, frame: Frame) -> Names:
         """Read the rows of a table of series."""
         rows = []
-        for given in frame.dicts(0, len(frame), (None, None, None)):
+        for given in dicts(*frame.lists(0, len(frame), (None, None, None))):
             values = list(given.values())
             site, line, machine, device, tag, name, unit, path, listed = values[:_OWN]
             further = dict(list(given.items())[_OWN:])

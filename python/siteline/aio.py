@@ -17,7 +17,6 @@ import functools
 from typing import (
     TYPE_CHECKING,
     Any,
-    Generic,
     Literal,
     Self,
     TypeVar,
@@ -25,11 +24,11 @@ from typing import (
 )
 
 from siteline._awaiting import await_for
-from siteline._handles import OfThisProcess
-from siteline._keywords import check, like
+from siteline._keywords import check, like, strict
+from siteline._points import Points
 from siteline.client import Client, _Settings
 from siteline.frames import check_options
-from siteline.scan import BOOKMARK, Pages, Scan, ScanBase, taking
+from siteline.scan import Pages, Scan, ScanBase
 from siteline.sync import AsyncSyncPages, planning, syncing
 
 if TYPE_CHECKING:
@@ -215,6 +214,7 @@ class AsyncScan(ScanBase):
     def records(self, *, named: Literal[False] = False) -> AsyncRecords[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> AsyncRecords[Record]: ...
+    @strict
     def records(self, *, named: bool = False) -> AsyncRecords[Any]:
         """Read point by point: see :meth:`siteline.Scan.records`."""
         return AsyncRecords(self, named)
@@ -273,7 +273,7 @@ class AsyncPages(Pages):
         return page
 
 
-class AsyncRecords(OfThisProcess, Generic[_Item_co]):
+class AsyncRecords(Points[_Item_co]):
     """The points of one chain, read when they are needed. Each point is returned once.
 
     Made by :meth:`AsyncScan.records`; any number of tasks may share it. After a call was cancelled
@@ -290,15 +290,12 @@ class AsyncRecords(OfThisProcess, Generic[_Item_co]):
     'S1'
     """
 
-    __slots__ = ("_named", "_returned", "_scan", "_source")
-
-    _instead = BOOKMARK
+    __slots__ = ("_returned", "_scan")
 
     def __init__(self, scan: AsyncScan, named: bool) -> None:
         """Wrap the points of a scan."""
+        super().__init__(scan._point_source(), named)
         self._scan = scan
-        self._named = named
-        self._source = scan._point_source(named)
         self._returned = 0
 
     def __aiter__(self) -> Self:
@@ -311,14 +308,12 @@ class AsyncRecords(OfThisProcess, Generic[_Item_co]):
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
         if self._source is None:
-            self._source = (await self._scan.collect())._handle.records(self._named)
-        item, ended = self._source._take()
-        if item is None and not ended:
-            item = await await_for(taking(self._source))
-        if item is None:
-            raise StopAsyncIteration
-        found: _Item_co = item
-        return found
+            self._source = (await self._scan.collect())._handle.records()
+        while True:
+            for record in self._at_hand():
+                return record
+            if not await await_for(self._more(self._source)):
+                raise StopAsyncIteration
 
 
 AsyncClient._scan_class = AsyncScan

@@ -9,8 +9,9 @@ from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
 from siteline._handles import OfThisProcess
-from siteline._keywords import like
+from siteline._keywords import like, strict
 from siteline._patching import Replaceable
+from siteline._points import BOOKMARK, RecordIterator
 from siteline._records.progress import Progress
 from siteline._warn import warn
 from siteline.errors import QueryError
@@ -19,7 +20,7 @@ from siteline.progress import finish, reporter
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
     from datetime import timedelta
 
     import pandas as pd
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from siteline import _core
-    from siteline._core import Call, RecordIterator
+    from siteline._awaiting import Steps
     from siteline._labels import Labels
     from siteline._records.bookmark import Bookmark
     from siteline._records.query import Query
@@ -35,12 +36,8 @@ if TYPE_CHECKING:
     from siteline._records.tables import ReadReport
     from siteline.store import Store
 
-    _Steps = Generator[Call[Any], Any, Any]
 
 __all__ = ["PageIterator", "Scan"]
-
-
-BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
 
 
 class ScanBase(Replaceable):
@@ -119,7 +116,7 @@ class ScanBase(Replaceable):
         progress = self._progress
         return None if progress is None else reporter(progress, self._handle.title)
 
-    def _reading(self, n: int | None = None) -> _Steps:
+    def _reading(self, n: int | None = None) -> Steps:
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
@@ -134,7 +131,7 @@ class ScanBase(Replaceable):
         warn(refusal)
         return self._table(frame) if n is not None else self._keep(frame)
 
-    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> _Steps:
+    def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
         """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
@@ -148,7 +145,7 @@ class ScanBase(Replaceable):
             self._handle.end(reading)
             finish(callback)
 
-    def _asking_names(self, reading: _core._Reading) -> _Steps:
+    def _asking_names(self, reading: _core._Reading) -> Steps:
         """Ask discovery for the names that labels need; return the warnings of a refusal."""
         if _names.needs_names(self._labels):
             call = self._handle.names(reading)
@@ -169,11 +166,11 @@ class ScanBase(Replaceable):
         )
         return self._handle.pages(self._callback())
 
-    def _point_source(self, named: bool) -> RecordIterator[Any] | None:
-        """Return an iterator over points; ``None`` if the scan has to be collected first."""
+    def _point_source(self) -> _core._Points | None:
+        """Return the points; ``None`` if the scan has to be collected first."""
         if (table := self._known()) is not None:
-            return table._handle.records(named)
-        return None if self._store else self._handle.records(self._callback(), named)
+            return table._handle.records()
+        return None if self._store else self._handle.records(self._callback())
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -333,6 +330,7 @@ class Scan(ScanBase):
     def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    @strict
     def records(self, *, named: bool = False) -> RecordIterator[Any]:
         """Read point by point: dicts with the ten columns and ``extra_columns``.
 
@@ -351,7 +349,7 @@ class Scan(ScanBase):
         >>> len(list(scan.records())), client.allowance.used - used
         (72, 0)
         """
-        return self._point_source(named) or self.collect()._handle.records(named)
+        return RecordIterator(self._point_source() or self.collect()._handle.records(), named)
 
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -392,22 +390,16 @@ class Pages(OfThisProcess):
         self._scan = scan
         self._source = source
 
-    def _taking(self) -> _Steps:
+    def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
         scan = self._scan
         warn((yield from scan._asking_names(scan._handle.reading())))
-        frame = yield from taking(self._source)
-        return None if frame is None else Page(frame, scan._tz, scan._labels)
-
-
-def taking(source: Any) -> _Steps:
-    """Return the next item of an iterator of the core, or ``None`` after the last one."""
-    while True:
-        item, ended = source._take()
-        if item is not None or ended:
-            return item
-        yield source._fill()
-        source._report()
+        while True:
+            frame, ended = self._source._take()
+            if frame is not None or ended:
+                return None if frame is None else Page(frame, scan._tz, scan._labels)
+            yield self._source._fill()
+            self._source._report()
 
 
 class PageIterator(Pages):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from siteline import _labels as _naming
 from siteline import _series
+from siteline._keywords import strict
 from siteline._patching import Replaceable
+from siteline._points import RecordIterator, dicts
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from siteline._core import Frame, RecordIterator
+    from siteline._core import Frame
     from siteline._discovered import Ids
     from siteline._labels import Labels
     from siteline._records.query import Query
@@ -313,9 +315,9 @@ class Table(Replaceable):
         frame = self._handle
         if frame.is_in_memory:
             for start in range(0, len(frame), _CHUNK):
-                yield from frame.dicts(start, _CHUNK, (None, shown, None))
+                yield from dicts(*frame.lists(start, _CHUNK, (None, shown, None)))
             return
-        for row in frame.records(False):
+        for row in RecordIterator[dict[str, Any]](frame.records(), named=False):
             if shown is None:
                 yield row
                 continue
@@ -328,6 +330,7 @@ class Table(Replaceable):
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
     @overload
     def records(self, *, named: Literal[True]) -> RecordIterator[Record]: ...
+    @strict
     def records(self, *, named: bool = False) -> Iterator[Any]:
         """Return an iterator over the rows as dicts, with times in UTC. Only series have labels.
 
@@ -335,7 +338,7 @@ class Table(Replaceable):
             named: Points as ``Record`` tuples of the ten columns.
         """
         if self.kind in ("points", "changes"):
-            return self._handle.records(named)
+            return RecordIterator(self._handle.records(), named)
         if named:
             raise self._misfit("records(named=True)")
         return self._dicts(self._shown(None) if self.kind == "series" else None)

@@ -9,7 +9,7 @@ compare by value, and can be hashed and pickled.
 (True, True)
 """
 
-from siteline._core import RecordIterator
+from siteline._points import RecordIterator
 from siteline._records.agent import AgentState
 from siteline._records.allowance import Allowance
 from siteline._records.bookmark import Bookmark

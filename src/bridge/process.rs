@@ -48,9 +48,6 @@ thread_local! {
     static FORK_LOCK: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Incremented in each child. To read it is cheaper than to ask the system for the process id.
-static FORKS: AtomicUsize = AtomicUsize::new(0);
-
 /// The thread that ends the process, from the exit handler on.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
 /// The number of threads in the core that will attach to the interpreter again.
@@ -227,14 +224,8 @@ fn after_fork_in_parent() {
     FORK_LOCK.take();
 }
 
-/// The number of forks between the first process and this one: another number is another process.
-pub(crate) fn forks() -> usize {
-    FORKS.load(Ordering::Relaxed)
-}
-
 #[pyfunction]
 fn after_fork_in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
     // The child has one thread: the one that forked.
     INSIDE.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORK_LOCK.take();

@@ -6,6 +6,7 @@ mod discovery;
 pub(crate) mod once;
 pub(crate) mod page;
 mod page_reader;
+mod points;
 mod profile_file;
 pub(crate) mod progress;
 pub(crate) mod query;

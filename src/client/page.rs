@@ -15,7 +15,6 @@ use crate::client::page_reader::PageReader;
 use crate::client::query::query_object;
 use crate::convert::arrow_stream::BrokenStream;
 use crate::convert::capsule::stream_reader;
-use crate::convert::rows::PointSource as _;
 use crate::convert::values::refuse;
 use crate::frame::{Frame, PageSource};
 use siteline_core::client::table::Provenance;

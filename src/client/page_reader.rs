@@ -13,7 +13,6 @@ use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
 use crate::client::progress::{ProgressCallback, finish};
-use crate::convert::rows::{PointSource, Taken};
 use crate::frame::Frame;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
@@ -47,45 +46,19 @@ impl PageReader {
     pub(crate) fn take_page(&self) -> Poll<Option<Page>> {
         self.stream.take_page()
     }
-}
 
-/// The exception of a page that was not read. Nothing more is reported.
-fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
-    finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
-}
-
-impl PointSource for PageReader {
-    fn take(&self) -> Taken {
-        match self.take_page() {
-            Poll::Ready(Some(page)) => Taken::Points(page.points),
-            Poll::Ready(None) => Taken::Ended,
-            Poll::Pending => Taken::Nothing,
-        }
-    }
-
-    fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        // If every page is already here, nothing below would handle Ctrl-C.
-        py.check_signals()?;
-        self.buffer.begin(py, None)?;
-        if !self.report(py)? {
-            self.fill(py).wait(py)?;
-            self.report(py)?;
-        }
-        Ok(())
-    }
-
-    fn check_process(&self) -> Result<()> {
+    pub(crate) fn check_process(&self) -> Result<()> {
         self.stream.check_process()
     }
 
-    fn prefetch(&self, py: Python<'_>) {
+    pub(crate) fn prefetch(&self, py: Python<'_>) {
         if self.stream.may_prefetch() {
             // A page that cannot be prefetched is read when it is taken.
             drop(step_in_runtime(py, &self.buffer, || self.stream.prefetch()));
         }
     }
 
-    fn fill(&self, py: Python<'_>) -> Call {
+    pub(crate) fn fill(&self, py: Python<'_>) -> Call {
         let callback = self.callback.as_ref().map(|callback| callback.clone_ref(py));
         Call::new(Arc::clone(&self.buffer), self.stream.read_next(), move |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| failed(py, callback.as_ref(), failure))
@@ -94,7 +67,7 @@ impl PointSource for PageReader {
 
     /// # Errors
     /// An exception of a `logging` handler or of `progress=`, and the error of a prefetched page.
-    fn report(&self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn report(&self, py: Python<'_>) -> PyResult<bool> {
         let mut filled = None;
         if self.stream.has_finished_prefetch() {
             filled = step_in_runtime(py, &self.buffer, || self.stream.receive_finished())?;
@@ -110,14 +83,19 @@ impl PointSource for PageReader {
         Ok(true)
     }
 
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<()> {
         finish(py, self.callback.as_ref())
     }
 
-    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         visit.call(self.callback.as_ref().map(|callback| &callback.0))
     }
+}
+
+/// The exception of a page that was not read. Nothing more is reported.
+fn failed(py: Python<'_>, callback: Option<&ProgressCallback>, failure: ReadFailure) -> PyErr {
+    finish(py, callback).err().unwrap_or_else(|| read_failure(py, failure))
 }
 
 /// The Python exception of a read that failed, with `.bookmark`, and with the frame of `.partial`.

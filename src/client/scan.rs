@@ -17,9 +17,9 @@ use crate::client::bookmark::PyBookmark;
 use crate::client::page::Pages;
 use crate::client::page_reader::PageReader;
 use crate::client::page_reader::read_failure;
+use crate::client::points::{Points, Source};
 use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::query_object;
-use crate::convert::rows::RecordIterator;
 use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
@@ -207,13 +207,8 @@ impl PyScan {
         self.reader(py, callback).map(Pages)
     }
 
-    fn records(
-        &self,
-        py: Python<'_>,
-        callback: Option<Py<PyAny>>,
-        named: bool,
-    ) -> PyResult<RecordIterator> {
-        Ok(RecordIterator::reading(Box::new(self.reader(py, callback)?), named))
+    fn records(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Points> {
+        Ok(Points::new(Source::Pages(self.reader(py, callback)?)))
     }
 
     fn resume(

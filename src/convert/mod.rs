@@ -7,7 +7,6 @@ pub(crate) mod clock;
 pub(crate) mod columns;
 pub(crate) mod ipc;
 pub(crate) mod keywords;
-mod records;
 pub(crate) mod rows;
 pub(crate) mod state;
 pub(crate) mod values;

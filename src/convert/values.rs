@@ -10,9 +10,8 @@ use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDateTime, PyDelta, PyMemoryView, PyString, PyTime, PyTzInfo,
+    PyBool, PyByteArray, PyBytes, PyMemoryView, PyString, PyTime,
 };
 use zeroize::Zeroizing;
 
@@ -99,29 +98,6 @@ pub(crate) fn count(value: &Bound<'_, PyAny>, name: &str, kind: Kind) -> PyResul
 pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<Bound<'_, PyAny>> {
     let class = py.import("siteline._records.discovery")?.getattr("Discovery")?;
     class.call_method1("_of_client", (&body.or_raise()?[..],))
-}
-
-/// An aware `datetime` in UTC from microseconds since the Unix epoch, year 1 to 9999.
-pub(crate) fn datetime_from_microseconds(
-    py: Python<'_>,
-    microseconds: i64,
-) -> PyResult<Bound<'_, PyAny>> {
-    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let epoch = EPOCH.get_or_try_init(py, || -> PyResult<_> {
-        let utc = PyTzInfo::utc(py)?.to_owned();
-        Ok(PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc))?.into_any().unbind())
-    })?;
-    epoch.bind(py).add(timedelta(py, microseconds)?)
-}
-
-/// A `timedelta` of so many microseconds.
-pub(crate) fn timedelta(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyDelta>> {
-    let days = microseconds.div_euclid(86_400_000_000);
-    let rest = microseconds.rem_euclid(86_400_000_000);
-    let days = i32::try_from(days).unwrap_or(i32::MAX);
-    let seconds = i32::try_from(rest / 1_000_000).unwrap_or_default();
-    let micros = i32::try_from(rest % 1_000_000).unwrap_or_default();
-    PyDelta::new(py, days, seconds, micros, false)
 }
 
 /// An instant from an ISO 8601 string with a zone, an aware `datetime`, a pandas `Timestamp`, or a date,

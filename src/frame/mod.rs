@@ -8,12 +8,10 @@ mod verbs;
 
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, ArrayRef, RecordBatch};
+use arrow_array::{Array as _, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyList, PyTuple};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -26,12 +24,12 @@ use crate::convert::capsule::{reader_capsule, schema_capsule};
 use crate::convert::columns::Memory;
 use crate::convert::columns::{bytes, timestamps};
 use crate::convert::ipc::IpcStream;
-use crate::convert::rows::RecordIterator;
+use crate::convert::rows::{Lists, lists};
 use crate::convert::state::dict;
-use crate::convert::values::{datetime_from_microseconds, refuse};
+use crate::convert::values::refuse;
 use crate::frame::rows::Rows;
 use crate::frame::shown::{Ids, Shown};
-use crate::frame::stored::{BatchStream, Batches, Stored, StoredPoints, capsule};
+use crate::frame::stored::{BatchStream, Batches, Stored, capsule};
 use siteline_core::client::ListedIds;
 use siteline_core::client::table::{Provenance, Table, TableReport};
 use siteline_core::data::reshape::{Expected, Measure, Wide};
@@ -45,7 +43,7 @@ use siteline_core::store::{ChainRange, View};
 pub(crate) struct Frame {
     /// What its rows are: `points`, `changes`, `resampled`, `pivoted`, `completeness`, `gaps`.
     kind: &'static str,
-    data: Data,
+    pub(crate) data: Data,
     pub(crate) origin: Origin,
     /// The length of a larger bucket or of a period, in microseconds.
     every: Option<i64>,
@@ -177,7 +175,7 @@ impl Frame {
         if let Origin::Page(page) = &self.origin { Some(page) } else { None }
     }
 
-    fn stored(&self) -> Option<&Stored> {
+    pub(crate) fn stored(&self) -> Option<&Stored> {
         if let Origin::Stored(stored) = &self.origin { Some(stored) } else { None }
     }
 
@@ -251,7 +249,7 @@ impl Frame {
     }
 
     /// All rows that are in memory, as one batch.
-    fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
+    pub(crate) fn batch(&self, shown: &Shown) -> Result<RecordBatch> {
         match &self.data {
             Data::Rows(rows) => rows.batch(shown),
             Data::Wide(wide) => {
@@ -437,35 +435,18 @@ impl Frame {
         IpcStream::new(&schema, Box::new(next)).or_raise()
     }
 
-    /// The points one by one: dicts, or tuples of the ten columns.
-    fn records(&self, py: Python<'_>, named: bool) -> PyResult<RecordIterator> {
-        if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
-            let batches = stored.batches(py, Shown::default())?;
-            return Ok(RecordIterator::reading(Box::new(StoredPoints::new(batches)), named));
-        }
-        Ok(RecordIterator::over(Arc::clone(&self.rows(py)?.points), named))
-    }
-
-    /// Some rows as dicts, of any kind of table that is in memory.
+    /// The names of the columns and the values of each, of some rows in memory.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
-    fn dicts<'py>(
+    fn lists<'py>(
         &self,
         py: Python<'py>,
         start: usize,
         count: usize,
         shown: Shown,
-    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    ) -> PyResult<Lists<'py>> {
         let batch = self.batch(&shown).or_raise()?;
-        let end = batch.num_rows().min(start.saturating_add(count));
-        let schema = batch.schema();
-        let row = |row: usize| {
-            let dict = PyDict::new(py);
-            for (field, column) in schema.fields().iter().zip(batch.columns()) {
-                dict.set_item(field.name(), value(py, column, row)?)?;
-            }
-            Ok(dict)
-        };
-        (start.min(end)..end).map(row).collect()
+        let start = start.min(batch.num_rows());
+        lists(py, &batch.slice(start, count.min(batch.num_rows() - start)))
     }
 
     /// `frame.attrs["siteline"]`, with values of JSON.
@@ -553,30 +534,6 @@ fn stored_report(py: Python<'_>, stored: &Stored) -> PyResult<Value> {
         "settled_through": state.or_raise()?.settled_through(),
         "coverage": coverage,
     }))
-}
-
-/// A value as a Python object.
-fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
-    if column.is_null(row) {
-        return Ok(py.None().into_bound(py));
-    }
-    if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
-        return Ok(numbers.value(row).into_pyobject(py)?.into_any());
-    }
-    if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
-        return Ok(numbers.value(row).into_pyobject(py)?.into_any());
-    }
-    if let Some(flags) = column.as_boolean_opt() {
-        return Ok(flags.value(row).into_pyobject(py)?.to_owned().into_any());
-    }
-    if let Some(times) = column.as_primitive_opt::<TimestampMicrosecondType>() {
-        return datetime_from_microseconds(py, times.value(row));
-    }
-    let text = match column.as_dictionary_opt::<Int32Type>() {
-        Some(codes) => codes.key(row).map(|key| codes.values().as_string::<i32>().value(key)),
-        None => Some(column.as_string::<i32>().value(row)),
-    };
-    Ok(text.into_pyobject(py)?.into_any())
 }
 
 /// An object with an Arrow stream of a frame's rows. Each stream of a store reads it again.

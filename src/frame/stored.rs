@@ -1,7 +1,6 @@
 //! Points of a store that are read batch after batch: for frames, Arrow consumers and records.
 
 use std::collections::TryReserveError;
-use std::mem;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray};
@@ -14,7 +13,6 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::without_fork_anywhere;
 use crate::bridge::runtime::step;
 use crate::convert::capsule::{fitted, reader_capsule};
-use crate::convert::rows::{PointSource, Taken};
 use crate::convert::values::refuse;
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
@@ -26,8 +24,6 @@ use siteline_core::sync::PinnedRead;
 
 /// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;
-/// Points that records read at a time.
-const RECORDS: usize = 1 << 13;
 
 /// A pinned read of a store.
 #[derive(Clone)]
@@ -174,45 +170,6 @@ impl Iterator for BatchStream {
 impl RecordBatchReader for BatchStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
-    }
-}
-
-/// The points of a store for [`RecordIterator`](crate::convert::rows::RecordIterator).
-pub(crate) struct StoredPoints {
-    batches: Mutex<BatchStream>,
-    /// What was read and not yet taken.
-    next: Mutex<Taken>,
-}
-
-impl StoredPoints {
-    pub(crate) fn new(batches: BatchStream) -> Self {
-        Self { batches: Mutex::new(batches), next: Mutex::new(Taken::Nothing) }
-    }
-}
-
-impl PointSource for StoredPoints {
-    fn take(&self) -> Taken {
-        let mut next = self.next.lock();
-        let after = if matches!(*next, Taken::Ended) { Taken::Ended } else { Taken::Nothing };
-        mem::replace(&mut *next, after)
-    }
-
-    /// With the interpreter released; no fork finds a lock held.
-    fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        py.check_signals()?;
-        step(py, || -> Result<()> {
-            let mut batches = self.batches.lock();
-            // Another thread may have been faster.
-            if matches!(*self.next.lock(), Taken::Nothing) {
-                // `next` is not locked during the read: other threads lock it with the interpreter held.
-                let read = batches.next_batch(RECORDS)?;
-                let points = read.map(|batch| Arc::new(PointColumns::from_batch(&batch)));
-                *self.next.lock() = points.map_or(Taken::Ended, Taken::Points);
-            }
-            Ok(())
-        })?
-        .or_raise()?;
-        Ok(())
     }
 }
 

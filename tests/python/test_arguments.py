@@ -17,7 +17,7 @@ from siteline.types import Http
 MODULES = ("siteline", "siteline.plots", "siteline.shapes", "siteline.targets", "siteline.testing",
            "siteline.types", "siteline.otel", "siteline.spark", "siteline.dlt")  # fmt: skip
 # Classes that are still in the core, and a class whose methods Spark calls.
-EXCEPT = {"RecordIterator", "SitelineDataSource"}
+EXCEPT = {"SitelineDataSource"}
 # Parameters that take keys.
 OF_KEYS = ("private_key", "source", "key", "certificate", "frame", "body", "raw")
 SECRET = "".join(keys.PEM.splitlines()[1:3])

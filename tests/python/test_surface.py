@@ -39,7 +39,6 @@ NAMES = {
 }
 # Classes whose signatures are still those of the core.
 PENDING = {
-    *("RecordIterator",),
     *("DuckDB", "Postgres", "Delta", "StoreTarget"),
 }
 # Functions that pytest and Spark call.

@@ -1,0 +1,107 @@
+"""Points as dicts and as named tuples: :class:`RecordIterator`, and what it shares with asyncio."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from siteline._awaiting import wait_for
+from siteline._handles import OfThisProcess
+from siteline._records.series import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from siteline._awaiting import Steps
+    from siteline._core import _Points
+
+__all__ = ["BOOKMARK", "Points", "RecordIterator", "dicts"]
+
+BOOKMARK = "pickle the scan, and page.bookmark for the position in it"
+_Row_co = TypeVar("_Row_co", covariant=True)
+
+
+def dicts(names: list[str], columns: Iterable[Iterable[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of some columns as dicts."""
+    if tuple(names) != Record._fields:
+        return [dict(zip(names, row)) for row in zip(*columns)]  # noqa: B905
+    return [
+        {
+            "site_id": site,
+            "line_id": line,
+            "machine_id": machine,
+            "device_id": device,
+            "tag_guid": tag,
+            "timestamp": timestamp,
+            "value": value,
+            "minimum": minimum,
+            "maximum": maximum,
+            "sample_count": count,
+        }
+        for site, line, machine, device, tag, timestamp, value, minimum, maximum, count in zip(
+            *columns, strict=True
+        )
+    ]
+
+
+def _records(_names: list[str], columns: list[list[Any]]) -> list[Record]:
+    # `Record._make` is slower.
+    return [tuple.__new__(Record, row) for row in zip(*columns[:10], strict=True)]
+
+
+class Points(OfThisProcess, Generic[_Row_co]):
+    """The points of a scan, a table or a store. Each is returned once."""
+
+    __slots__ = ("_make", "_ready", "_source")
+
+    _instead = BOOKMARK
+
+    def __init__(self, source: _Points | None, named: bool) -> None:
+        """Wrap the points of the core."""
+        self._source = source
+        self._make = _records if named else dicts
+        self._ready: deque[Iterator[_Row_co]] = deque()
+
+    def _at_hand(self) -> Iterator[_Row_co]:
+        """Yield the records that are ready. Those that are not taken stay ready."""
+        for part in self._ready.copy():
+            yield from part
+            with suppress(ValueError):  # another thread has removed it
+                self._ready.remove(part)
+
+    def _more(self, source: _Points) -> Steps:
+        """Make further records ready. Return false after the last ones."""
+        while (more := source._take(self._ready, self._make)) is None:
+            yield source._fill()
+            source._report()
+        return more
+
+
+class RecordIterator(Points[_Row_co]):
+    """The points of a scan, a table or a store, one by one.
+
+    Threads may share it: each point is returned once. An error has ``bookmark``, the position after
+    the pages whose points were returned before it. It prefetches as :meth:`Scan.pages` does.
+
+    >>> record = next(scan.records())
+    >>> record["tag_guid"] is not None, record["timestamp"].isoformat()
+    (True, '2026-11-01T00:00:00+00:00')
+    """
+
+    __slots__ = ()
+    __module__ = "siteline.types"
+
+    def __iter__(self) -> Iterator[_Row_co]:
+        """Yield the points that were not returned yet."""
+        assert self._source is not None
+        while True:
+            yield from self._at_hand()
+            if not wait_for(self._more(self._source)):
+                return
+
+    def __next__(self) -> _Row_co:
+        """Return the next point."""
+        for record in self:
+            return record
+        raise StopIteration
