@@ -233,6 +233,17 @@ async fn after_an_error_each_chain_continues() {
 }
 
 #[tokio::test]
+async fn a_pause_holds_for_all_chains() {
+    let bench = bench(|_| None).await;
+    let scans = wide(&bench.client).chain_scans(None);
+    let pause = Some(Duration::from_secs(600));
+    let error = Error::new(Kind::RateLimited, "later").with(|context| context.retry_after = pause);
+    scans[0].together().pause.close(bench.client.time().clock(), &error);
+    let failure = CollectOnce::new(scans[1].clone()).table().await.expect_err("a pause");
+    assert_eq!((failure.error.kind(), sent(&bench)), (Kind::RateLimited, 0));
+}
+
+#[tokio::test]
 async fn another_process_continues_all_chains() {
     let broken = Arc::new(AtomicBool::new(true));
     // Part 0 is whole, part 1 stands after a page, the others were not begun.
