@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`bridge`] | the boundary to Python: runtime, signals, fork, exit, logs, exceptions |
 //! | [`convert`] | conversion of values, records and columns from and to Python |
+//! | [`files`] | files that are written whole or not at all, and the folders of siteline |
 //! | [`frame`] | everything tabular, in memory or streamed from a store |
 //! | [`auth`] | keys and credentials |
 //! | [`client`] | the client, its scans and their pages |
@@ -23,6 +24,7 @@ mod auth;
 mod bridge;
 mod client;
 mod convert;
+mod files;
 mod frame;
 #[cfg(feature = "sandbox")]
 mod sandbox;
@@ -51,8 +53,6 @@ mod _core {
     #[pymodule_export]
     use super::client::bookmark::_bookmark_pages;
     #[pymodule_export]
-    use super::client::once::_paths;
-    #[pymodule_export]
     use super::client::once::_sources;
     #[pymodule_export]
     use super::client::scan::PyScan;
@@ -60,6 +60,8 @@ mod _core {
     use super::client::settings::check_shape;
     #[pymodule_export]
     use super::convert::clock::PyClock;
+    #[pymodule_export]
+    use super::files::{_create_folder, _paths, NewFile};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]

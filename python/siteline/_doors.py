@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
+    from os import PathLike
+    from pathlib import Path
 
     from siteline import Feed, _core
     from siteline.agent import Agent
@@ -110,6 +113,32 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 def ipc(table: Table) -> Iterator[bytes]:
     """Yield an Arrow IPC stream, for which the command needs no pyarrow."""
     return table._ipc()
+
+
+def whole_file(
+    path: str | PathLike[str],
+    *,
+    mode: int | None = None,
+    keeps: bool = True,
+    part: str | None = None,
+) -> AbstractContextManager[Path]:
+    """Return a context that yields the path of a file to write, which then replaces ``path``.
+
+    See ``_files.whole_file``.
+    """
+    from siteline import _files
+
+    return _files.whole_file(path, mode=mode, keeps=keeps, part=part)
+
+
+def create_folder(path: Path) -> None:
+    """Create a folder for its owner only, and the missing ones above it.
+
+    Folders that root creates belong to the owner of the folder above them.
+    """
+    from siteline._core import _create_folder
+
+    _create_folder(path)
 
 
 def restore(backup: str, store: str, progress: Any) -> bool:

@@ -1,18 +1,15 @@
-"""Files that a table writes: whole or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
 import csv
 import os
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from secrets import token_hex
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
-
-from siteline.frames import missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from siteline._core import _Stream
 
@@ -20,26 +17,33 @@ __all__: list[str] = []
 
 
 @contextmanager
-def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the path of a part to write; it replaces the target if nothing is raised."""
-    path = Path(target)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{token_hex(4)}")
+def whole_file(
+    path: str | os.PathLike[str],
+    *,
+    mode: int | None = None,
+    keeps: bool = True,
+    part: str | None = None,
+) -> Iterator[Path]:
+    """Yield the path of an empty file that replaces ``path``, synced, unless the block raises.
+
+    With ``keeps``, the file behind a link is replaced, and keeps its mode, its group and, for root,
+    its owner. Otherwise the new file has the mode ``mode``, by default the mode that the umask
+    leaves. A file that root creates belongs to the owner of its folder.
+    """
+    from siteline._core import NewFile
+
+    made = NewFile(path, part, mode, keeps)
+    written = made.part
     try:
-        yield part
-        with open(part, "rb") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
+        yield written
+        made.finish()
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        if error.filename is None or os.fspath(error.filename) != os.fspath(part):
+        if error.errno is None or error.filename not in (None, os.fspath(written)):
             raise
-        # The user named the target and not its part.
+        # The user named the path and not its part.
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
+    finally:
+        made.discard()
 
 
 def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
@@ -48,8 +52,10 @@ def write_parquet(target: str | os.PathLike[str], stream: _Stream) -> None:
         import pyarrow as pa
         import pyarrow.parquet as parquet
     except ModuleNotFoundError as error:
+        from siteline.frames import missing
+
         raise missing(error, "pyarrow", "to_parquet()") from error.__cause__
-    with whole(target) as part:
+    with whole_file(target) as part:
         try:
             reader = pa.RecordBatchReader.from_stream(stream)
             with parquet.ParquetWriter(part, reader.schema) as writer:
@@ -67,7 +73,7 @@ def write_csv(
     if not isinstance(target, (str, os.PathLike)):
         _write_rows(target, columns, rows)
         return
-    with whole(target) as part, open(part, "x", encoding="utf-8", newline="") as file:
+    with whole_file(target) as part, open(part, "w", encoding="utf-8", newline="") as file:
         _write_rows(file, columns, rows)
 
 

@@ -6,17 +6,16 @@ functions of this module return a :class:`Plot`. No plotting package is needed, 
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._keywords import explain, strict
 from siteline.errors import QueryError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime, tzinfo
     from typing import NoReturn
@@ -99,23 +98,8 @@ class Plot:
                 f"a picture is SVG: {target.name!r} does not end with .svg.",
                 hint="Browsers open SVG. For PNG draw plot.to_pandas() with matplotlib.",
             )
-        part = target.with_name(f".{target.name}.{os.getpid()}-{token_hex(4)}")
-        try:
-            # Its mode is that of any new file.
-            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-            handle = os.open(part, flags, 0o666)
-            with open(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self.svg())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(target)
-        except BaseException as error:
-            with suppress(OSError):
-                part.unlink()
-            if isinstance(error, OSError):
-                # Of the file that was asked for, not of its part.
-                raise type(error)(error.errno, error.strerror, os.fspath(target)) from None
-            raise
+        with _doors.whole_file(target) as part:
+            part.write_text(self.svg(), encoding="utf-8", newline="\n")
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the frame behind the picture, a row for each thing that it shows.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use serde::Serialize;
 
 use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
@@ -18,8 +17,7 @@ use crate::client::settings::read_settings;
 use crate::convert::state::dict;
 use crate::convert::values::Text;
 use siteline_base::lock::Mutex;
-use siteline_core::client::Client;
-use siteline_core::error::{Error, Result};
+use siteline_core::error::Error;
 use siteline_core::fork::Owned;
 use siteline_core::settings::{Environment, Given};
 
@@ -45,19 +43,6 @@ pub(crate) fn _sources<'py>(
     Ok(told)
 }
 
-impl PyClient {
-    /// A request of which the record is given as a dict.
-    fn asked_once<F, T>(&self, ask: impl FnOnce(Client) -> F) -> Call
-    where
-        F: Future<Output = Result<T>> + Send + 'static,
-        T: Serialize + Send + 'static,
-    {
-        Call::new(Arc::default(), ask(self.client.clone()), |py, asked| {
-            dict(py, &asked.or_raise()?).map(Bound::unbind)
-        })
-    }
-}
-
 #[pymethods]
 impl PyClient {
     /// A client that sends each request once, with the settings, the ledger and the tokens of this one.
@@ -78,7 +63,10 @@ impl PyClient {
         let told = PyDict::new(py);
         told.set_item("given", self.keywords.bind(py).keys())?;
         told.set_item("scopes", settings.scopes.iter().collect::<Vec<_>>())?;
-        told.set_item("audience", self.client.audience())?;
+        let assertion = self.client.assertion();
+        let lifetime = assertion.as_ref().map(|assertion| assertion.lifetime.as_secs());
+        told.set_item("assertion_lifetime", lifetime)?;
+        told.set_item("audience", assertion.and_then(|assertion| assertion.audience))?;
         told.set_item("ledger", settings.ledger_file.clone().map(PathBuf::into_os_string))?;
         told.set_item("agent", self.keywords.bind(py).get_item("agent")?)?;
         told.set_item("now", self.client.time().clock().wall())?;
@@ -92,14 +80,20 @@ impl PyClient {
         dict(py, &state)
     }
 
-    /// The header and the claims of an assertion that is not sent; `None` for a certificate.
-    fn own_assertion(&self) -> Call {
-        self.asked_once(|client| async move { client.own_assertion().await })
+    /// Signs an assertion and discards it; whether the client signs.
+    fn try_signature(&self) -> Call {
+        let client = self.client.clone();
+        Call::new(Arc::default(), async move { client.try_signature().await }, |py, signs| {
+            Ok(signs.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
+        })
     }
 
-    /// The token's scopes and lifetime, by one token request at most; `None` if none is needed.
-    fn token_once(&self) -> Call {
-        self.asked_once(|client| async move { client.token_once().await })
+    /// The cached token, without its text; `None` if none is needed.
+    fn token_facts(&self) -> Call {
+        let client = self.client.clone();
+        Call::new(Arc::default(), async move { client.token_facts().await }, |py, facts| {
+            dict(py, &facts.or_raise()?).map(Bound::unbind)
+        })
     }
 
     /// The part of the clock skew, in seconds, that its measurement may explain.
@@ -125,17 +119,4 @@ impl PyClient {
     fn look_at_ledger(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         detached(py, || self.client.look_at_ledger())?.or_raise()
     }
-}
-
-/// The file of profiles that `Client` reads (``profiles``), and the folder of the
-/// ledgers (``state``); ``None`` where there is no home folder. Neither need exist.
-#[pyfunction]
-pub(crate) fn _paths(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let environment = Environment::of_process();
-    let find = || Ok([environment.config_file(), environment.state_folder()]);
-    let paths = PyDict::new(py);
-    for (name, path) in ["profiles", "state"].into_iter().zip(guarded(find)?) {
-        paths.set_item(name, path.map(PathBuf::into_os_string))?;
-    }
-    Ok(paths)
 }

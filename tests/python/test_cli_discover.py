@@ -176,7 +176,7 @@ def test_processes_at_once_leave_a_whole_file(sandbox, env, state):
     ]
     assert [process.wait(60) for process in running] == [0] * 3
     assert json.loads(memory(state).read_bytes())["resources"] == dict(sandbox.client().discover())
-    assert [*(state / "siteline").glob("*.new")] == []
+    assert [*(state / "siteline").glob("*-new-*")] == []
 
 
 # The comparison itself.

@@ -1,6 +1,5 @@
 """`siteline sync --metrics`: the file for node_exporter's textfile collector, after every run."""
 
-import errno
 import os
 import re
 import signal
@@ -189,22 +188,6 @@ def test_an_unwritable_file_is_a_warning(sandbox, feeds, tmp_path):
         f"siteline: warning: the metrics were not written to {path}: No such file or directory\n"
     )
     assert done.stdout.startswith("Sync complete")
-
-
-@pytest.mark.parametrize("name", ["chmod", "replace"])
-def test_a_full_disk_leaves_the_former_file(tmp_path, path, monkeypatch, capsys, name):
-    metrics = MetricsFile(str(path), "plant.siteline")
-    metrics.record(RunFacts(4))
-    before = path.read_text()
-
-    def fail(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, name, fail)
-        metrics.record(RunFacts(7))
-    assert capsys.readouterr().err.endswith(f"{path}: No space left on device\n")
-    assert (os.listdir(tmp_path), path.read_text()) == (["siteline.prom"], before)
 
 
 @systems.MODES

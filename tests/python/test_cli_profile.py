@@ -1,6 +1,5 @@
 """``siteline profile``: profiles are appended, listed and shown."""
 
-import errno
 import os
 import re
 import subprocess
@@ -10,8 +9,6 @@ import tomllib
 import pytest
 from kit import systems
 from kit.command import COMMAND, environment, run_command, run_json
-from siteline.cli.atomic_file import replace_file
-from siteline.cli.exits import Exit, status_of
 from siteline.cli.profile_file import append_profile
 from siteline.cli.profile_members import MEMBERS
 from siteline.errors import ConfigError
@@ -224,24 +221,6 @@ def test_processes_at_once_lose_no_profile(config):
     assert [process.wait(60) for process in running] == [0] * len(names)
     assert sorted(written(config)) == names
     assert [*config.parent.iterdir()] == [config]
-
-
-@pytest.mark.parametrize("name", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_former_file(tmp_path, monkeypatch, name):
-    path = tmp_path / "config.toml"
-    path.write_text("[plant-a]\n")
-
-    def fail(*arguments):
-        raise OSError(errno.ENOSPC, "no space")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, name, fail)
-        with pytest.raises(OSError, match="no space") as caught:
-            replace_file(path, b"[plant-b]\n", follows_link=True)
-    assert status_of(caught.value) is Exit.TEMPORARY
-    assert caught.value.filename == str(path)
-    assert path.read_text() == "[plant-a]\n"
-    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_profiles_are_listed_in_order(config, run):

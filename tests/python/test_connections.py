@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import siteline
-from kit.tls_service import HOST, Proxy, TlsRelay, unused_port
+from kit.tls_service import HOST, SELF, Proxy, Server, Socks, TlsRelay, unused_port
+from siteline.types import Http
 
 pytestmark = pytest.mark.sandbox(now=None)
 
@@ -217,3 +218,51 @@ def test_a_proxy_that_refuses_or_is_down_is_a_proxy_error_without_its_password(
     printed = [str(error), repr(error), repr(vars(error)), repr(client), *caplog.messages]
     for secret in (PASSWORD, base64.b64encode(f"user:{PASSWORD}".encode()).decode()):
         assert secret not in "\n".join(printed)
+
+
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_a_socks_proxy_carries_the_requests(service, authority, by):
+    with Socks(service.port, user=("user", f"{PASSWORD}@")) as proxy:
+        address = f"socks5h://user:{PASSWORD}%40@127.0.0.1:{proxy.port}"
+        url, trust = f"https://{HOST}", {"SSL_CERT_FILE": authority.file}
+        if by == "environment":
+            assert with_variables(service, url, ALL_PROXY=address, **trust) == WORKS
+        else:
+            options = {"ca_bundle": authority.file, "proxy": address}
+            with client_of(service, url, **options) as client:
+                assert told(client) == WORKS
+        # The proxy resolves the name.
+        assert set(proxy.targets) == {(HOST, 443)}
+
+
+def test_socks5_resolves_the_name_here(service):
+    port = int(service.tenant.base_url.rsplit(":", 1)[1])
+    with Socks(port) as proxy:
+        options = {"http": Http(allow_http=True), "proxy": f"socks5://127.0.0.1:{proxy.port}"}
+        with client_of(service, f"http://{SELF}:{port}", **options) as client:
+            assert told(client) == WORKS
+        assert set(proxy.targets) == {(SELF, port)}
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["cannot be reached", "another user or password", "rules forbid", "does not speak SOCKS 5"],
+)
+def test_a_failing_socks_proxy_is_a_proxy_error(service, authority, caplog, why):
+    caplog.set_level(logging.DEBUG)
+    with (
+        Socks(service.port, user=("user", "other")) as secured,
+        Socks(service.port, reply=2) as forbidding,
+        Server(lambda request: request.sendall(b"HTTP/1.1 400 No\r\n\r\n")) as http,
+    ):
+        proxies = {"another": secured.port, "rules": forbidding.port, "does": http.port}
+        port = proxies.get(why.split()[0]) or unused_port()
+        user = "" if why.startswith("rules") else f"user:{PASSWORD}@"
+        options = {"ca_bundle": authority.file, "proxy": f"socks5h://{user}127.0.0.1:{port}"}
+        with client_of(service, f"https://{HOST}", **options) as client:
+            with pytest.raises(siteline.errors.ProxyError, match=why) as caught:
+                client.scan(site="S1", start="2026-11-01T00:00Z").collect()
+            assert client.allowance.used == 0
+        assert f"socks5h://127.0.0.1:{port} did not connect to {HOST}" in str(caught.value)
+        assert PASSWORD not in "\n".join([repr(vars(caught.value)), repr(client), *caplog.messages])
+        assert not secured.targets

@@ -10,7 +10,7 @@ from kit.certificates import Issuer
 from kit.command import run_process
 from kit.doctor import diagnosed, profile
 from kit.resolver import SOURCE
-from kit.tls_service import HOST, SELF, Authority, Proxy, TlsRelay, unused_port
+from kit.tls_service import HOST, SELF, Authority, Proxy, Socks, TlsRelay, unused_port
 
 pytestmark = pytest.mark.once
 
@@ -97,6 +97,18 @@ def test_a_proxy_is_named_without_its_password(settings, service):
     assert checks["proxy"]["seen"].startswith(f"http://127.0.0.1:{proxy.port}, which connects to")
     assert checks["name"]["status"] == checks["tcp"]["status"] == "skipped"
     assert checks["tls"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("reply", [0, 2])
+def test_requests_show_whether_a_socks_proxy_works(settings, service, reply):
+    with Socks(service.port, reply=reply) as proxy:
+        address = f"socks5h://127.0.0.1:{proxy.port}"
+        env = settings(base_url=f"https://{HOST}", proxy=address)
+        expected = {"status": 2, "first": "service"} if reply else {}
+        checks = diagnosed(env=env, **expected)
+    assert checks["proxy"]["seen"].startswith(f"{address}; the requests show it")
+    assert {checks[one]["status"] for one in ("name", "tcp", "tls")} == {"skipped"}
+    assert checks["service"]["error"] == ("ProxyError" if reply else None)
 
 
 @pytest.mark.parametrize(

@@ -123,13 +123,21 @@ class Look:
         return self._way
 
     def exchange(self) -> Exchange:
-        """Take the token that is there, or ask for one."""
+        """Ask for the discovery document, with the token that is there or by asking for one."""
         if self._exchange is None:
             try:
-                self._exchange = Exchange(self.handle.token_once().wait(), None)
-            except Exception as error:
-                self._exchange = Exchange(None, error)
+                before, error, after = self._token(), self.discovery().error, self._token()
+            except Exception as failure:
+                self._exchange = Exchange(None, failure)
+            else:
+                has_token = after is not None and after["is_cached"]
+                facts = {**after, "was_cached": before["is_cached"]} if has_token else None
+                # Without a token, the request for one failed, and no other request was sent.
+                self._exchange = Exchange(facts, None if has_token or after is None else error)
         return self._exchange
+
+    def _token(self) -> Any:
+        return self.handle.token_facts().wait()
 
     def asked_for_token(self) -> bool:
         """Whether the token request was answered, or could have been."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _BY_PROXY = "the proxy does it"
+_BY_REQUESTS = "the requests show it: they go through a SOCKS proxy"
 
 
 def proxy(look: Look) -> Seen:
@@ -29,6 +30,8 @@ def proxy(look: Look) -> Seen:
     way, error = look.way()
     if error is not None and way["failed"] == "proxy":
         return fail(error)
+    if used.startswith("socks"):
+        return ok(f"{used}; {_BY_REQUESTS}")
     return ok(f"{used}, which connects to {way['service']}")
 
 
@@ -60,6 +63,8 @@ def tls(look: Look) -> Seen:
     way, error = look.way()
     if error is not None:
         return fail(error)
+    if (way["proxy"] or "").startswith("socks"):
+        return skipped(_BY_REQUESTS)
     shake = way["tls"]
     if shake is None:
         if look.client.base_url.startswith("http://") and not _is_near(look):

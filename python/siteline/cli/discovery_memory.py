@@ -6,6 +6,7 @@ import json
 import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from siteline import _doors
 from siteline._refusals import reason
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ def keep(base_url: str, subject: str, resources: dict[str, Any]) -> str | None:
     """Remember a body; return why it cannot be, for the answer is there all the same."""
     from datetime import UTC, datetime
 
-    from siteline.cli.atomic_file import make_folder, replace_file
-
     known = {
         "form": _FORM,
         "base_url": base_url,
@@ -57,8 +56,9 @@ def keep(base_url: str, subject: str, resources: dict[str, Any]) -> str | None:
     }
     try:
         path = _path(base_url, subject)
-        make_folder(path.parent)
-        replace_file(path, json.dumps(known).encode())
+        _doors.create_folder(path.parent)
+        with _doors.whole_file(path, mode=0o600, keeps=False) as part:
+            part.write_bytes(json.dumps(known).encode())
     except OSError as error:
         return f"cannot be written: {reason(error)}"
     return None

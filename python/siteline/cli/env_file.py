@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from siteline import _doors
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -56,19 +58,9 @@ def _quoted(value: str) -> str:
 @contextmanager
 def _written(path: Path, text: str) -> Iterator[Path]:
     _refuse_another(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    try:
-        with open(number, "w", encoding="utf-8") as file:
-            file.write(text)
+    with _doors.whole_file(path, mode=0o600, keeps=False) as part:
+        part.write_text(text, encoding="utf-8")
         mine = part.stat()
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
     try:
         yield path
     finally:

@@ -7,6 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from siteline import _doors
 from siteline._refusals import reason
 from siteline.cli.exits import Exit
 from siteline.cli.output import say
@@ -88,7 +89,10 @@ class MetricsFile:
         """Write the file anew. Where that fails, a warning says so, and nothing else happens."""
         try:
             earlier = list(self._earlier())
-            _replace(self._path, self._text([*_samples(facts, time.time(), earlier)]))
+            text = self._text([*_samples(facts, time.time(), earlier)])
+            # node_exporter reads it as another user, and it contains no secret.
+            with _doors.whole_file(self._path, mode=0o644, keeps=False) as part:
+                part.write_text(text, encoding="utf-8", newline="\n")
         except OSError as error:
             why = reason(error) or type(error).__name__
             say(f"siteline: warning: the metrics were not written to {self._path}: {why}")
@@ -186,20 +190,3 @@ def _escaped(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     # A path may have bytes that are no UTF-8.
     return escaped.encode("utf-8", "replace").decode()
-
-
-def _replace(path: str, text: str) -> None:
-    """Replace the file whole, so that nobody reads a part of it."""
-    import tempfile
-
-    folder, name = os.path.split(path)
-    number, made = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder or ".")
-    try:
-        with open(number, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        # node_exporter reads it as another user, and nothing in it is a secret.
-        os.chmod(made, 0o644)
-        os.replace(made, path)
-    except BaseException:
-        os.unlink(made)
-        raise

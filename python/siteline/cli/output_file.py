@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from siteline import _doors
 from siteline.cli.output import is_terminal, require_stdout
 from siteline.cli.run_lock import locked
 
@@ -146,18 +147,8 @@ class OutputFile:
         path = self.beside("new")
         with suppress(FileNotFoundError):  # of a run that was killed
             os.unlink(path)
-        try:
-            with open(path, "xb") as file:
-                _be_as(self._path, file.fileno())
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(path, self._path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(path)
-            raise
-        _sync_folder(os.path.dirname(self._path))
+        with _doors.whole_file(self._path, part=path) as part, open(part, "wb") as file:
+            yield file
 
 
 def _format_of(output: str) -> str:
@@ -192,28 +183,3 @@ def _check_place(path: str, name: str) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
-
-
-def _be_as(path: str, file: int) -> None:
-    """Have the new file belong to whom the one that it replaces belongs to, with its mode."""
-    if not hasattr(os, "fchmod"):
-        return
-    with suppress(OSError):
-        before = os.stat(path)
-        if (before.st_uid, before.st_gid) != (os.fstat(file).st_uid, os.fstat(file).st_gid):
-            os.fchown(file, before.st_uid, before.st_gid)
-    with suppress(OSError):
-        os.fchmod(file, stat.S_IMODE(os.stat(path).st_mode))
-
-
-def _sync_folder(folder: str) -> None:
-    """Have the new name survive a loss of power."""
-    if os.name != "posix":
-        return
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    except OSError:  # not every filesystem can
-        pass
-    finally:
-        os.close(file)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline.cli.profile_members import table
 
 if TYPE_CHECKING:
@@ -29,11 +31,10 @@ def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
 
     Raises `ConfigError` for a name that is taken and for a file that is not one of profiles.
     """
-    from siteline.cli.atomic_file import make_folder, replace_file
     from siteline.errors import ConfigError
 
     _check_name(name)
-    make_folder(path.parent)
+    _doors.create_folder(path.parent)
     with _alone(path):
         before = _content(path)
         known = _parsed(before, path)
@@ -49,7 +50,10 @@ def append_profile(path: Path, name: str, members: dict[str, Any]) -> None:
             raise AssertionError("the profile is not what was written")
         if len(after) > _LARGEST:
             raise ConfigError(f"{path} would be longer than {_LARGEST:,} bytes.")
-        replace_file(path, after, follows_link=True)
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        with _doors.whole_file(path, mode=0o600) as part:
+            part.write_bytes(after)
 
 
 def _addition(before: bytes, name: str, members: dict[str, Any]) -> bytes:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,15 +106,9 @@ class KeptStates:
 
     def _write(self, state: bytes) -> str:
         digest = _digest(state)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = self._folder / f"{digest}.part"
-        part.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
-            file.write(state)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._folder / digest)
+        _doors.create_folder(self._folder)
+        with _doors.whole_file(self._folder / digest, mode=0o600, keeps=False) as part:
+            part.write_bytes(state)
         return digest
 
     def _remove_files(self, but: set[str]) -> None:

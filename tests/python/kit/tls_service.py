@@ -187,6 +187,44 @@ class Proxy(Server):
         super().__init__(serve)
 
 
+class Socks(Server):
+    """A SOCKS 5 proxy that connects every tunnel to one local port.
+
+    Args:
+        port: The local port.
+        user: User and password, which are required then.
+        reply: The status of each tunnel. 0 connects it, 2 forbids it.
+    """
+
+    def __init__(self, port: int, *, user: tuple[str, str] | None = None, reply: int = 0) -> None:
+        self.targets: list[tuple[str, int]] = []
+
+        def serve(request):
+            def read(length: int) -> bytes:
+                return request.recv(length, socket.MSG_WAITALL)
+
+            def text() -> str:
+                return read(read(1)[0]).decode()
+
+            method = 2 if user else 0
+            _, methods = read(1), read(read(1)[0])
+            request.sendall(bytes([5, method if method in methods else 0xFF]))
+            if user:
+                _, given = read(1), (text(), text())
+                request.sendall(bytes([1, given != user]))
+                if given != user:
+                    return
+            kind = read(4)[3]
+            host = text() if kind == 3 else str(ipaddress.ip_address(read(4 if kind == 1 else 16)))
+            self.targets.append((host, int.from_bytes(read(2))))
+            request.sendall(bytes([5, reply, 0, 1, 0, 0, 0, 0, 0, 0]))
+            if reply == 0:
+                with socket.create_connection(("127.0.0.1", port)) as inside:
+                    pump(request, inside)
+
+        super().__init__(serve)
+
+
 def unused_port() -> int:
     """Returns a port without a listening socket, which no system gives to another program."""
     while True:

@@ -2,8 +2,7 @@
 //! buffers are zeroed.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use super::encoding;
 use super::jwk::{PublicJwk, canonical};
 use super::key_file::{self, absolute_hint, shown};
 use super::refusal::refused;
-use crate::files;
+use crate::files::NewFile;
 use crate::lock::Mutex;
 use crate::system;
 use crate::{Error, Kind, Result};
@@ -216,8 +215,10 @@ impl PrivateKey {
         let written = if !overwrite && path.symlink_metadata().is_ok() {
             Err(io::ErrorKind::AlreadyExists.into())
         } else {
-            let part = files::unused(path, "new");
-            write_new(&part, text.as_bytes()).and_then(|()| files::put(&part, path, overwrite))
+            NewFile::begin(path, None, Some(0o600), false).and_then(|mut file| {
+                file.write(text.as_bytes())?;
+                file.finish(overwrite)
+            })
         };
         written.map_err(|error| unwritable(path, &error))
     }
@@ -247,18 +248,6 @@ fn encrypted(pkcs8: &[u8], passphrase: &[u8]) -> Option<SecretDocument> {
     let parameters =
         pbes2::Parameters::generate_pbkdf2_sha256_aes256cbc(ITERATIONS, &salt, vector).ok()?;
     PrivateKeyInfoRef::try_from(pkcs8).ok()?.encrypt_with_params(parameters, passphrase).ok()
-}
-
-/// Creates a file that must not exist, and removes it if writing fails.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Error {

@@ -23,7 +23,6 @@ mod key;
 mod key_cost;
 mod key_file;
 mod mutual_tls;
-mod own_assertion;
 mod pem;
 mod proof;
 mod refusal;
@@ -36,6 +35,8 @@ mod token;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 pub(crate) use access_token::AccessToken;
 pub use assertion::AssertionSettings;
 pub use authentication::Authentication;
@@ -47,7 +48,6 @@ pub use key::PrivateKey;
 pub use key::{AsyncSigner, Loaded, SignFuture, Signer};
 pub use mutual_tls::MutualTls;
 pub use mutual_tls::{AskPassphrase, CertificateSource, Part};
-pub(crate) use own_assertion::OwnAssertion;
 pub(crate) use proof::Proof;
 pub(crate) use retry_after_gate::RetryAfterGate;
 pub use scope::ScopeSet;
@@ -185,6 +185,15 @@ impl Credential {
             Signing::Blocking(_) => Ok(()),
             Signing::Awaited(signer) => signer.check(),
         }
+    }
+
+    /// Signs an assertion as a token request would, and discards it.
+    ///
+    /// # Errors
+    /// As [`Credential::check_signer`] and [`Credential::sign`].
+    pub(crate) async fn try_signature(&self, token_url: &str, now: Timestamp) -> Result<()> {
+        self.check_signer()?;
+        assertion::make(self, token_url, now).await.map(drop)
     }
 
     /// Signs, and verifies the signature with the public key: for a wrong signature the service would

@@ -129,12 +129,6 @@ fn secrets<'a>(cursors: &'a [String], token: Option<&'a str>) -> Vec<Secret<'a>>
     cursors.chain(token.map(Secret::token)).collect()
 }
 
-/// The error of a request that asks for no token on its own account.
-pub(super) fn without_token() -> Error {
-    Error::new(Kind::AuthenticationError, "there is no access token, and none was requested")
-        .with(|context| context.unsent = true)
-}
-
 /// A 401 may have a challenge in any form, or none (D5), which affects only the message.
 fn unauthorized(problem: &Problem, reply: &Reply, secrets: &[Secret<'_>], now: Timestamp) -> Error {
     let challenges = challenges(&reply.headers, secrets);

@@ -21,7 +21,7 @@ use super::seen::SeenSeries;
 use super::settings::ClientSettings;
 use super::spending::Spending;
 use crate::agent::{AgentIssuer, AgentLedger};
-use crate::auth::{AccessToken, Authentication, Exchange};
+use crate::auth::{AccessToken, Authentication, Exchange, Issuer, TokenSource};
 use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
 use crate::http::allowance::{Outcome, Permit, exhausted};
@@ -419,9 +419,10 @@ impl Client {
         call: &mut Call<'_>,
     ) -> Result<Access> {
         let inner = &*self.0;
+        let is_once = inner.settings.sends_once;
         if let Some((tokens, link)) = identity.tokens.as_ref().zip(inner.settings.agent.as_ref()) {
             let issuer = AgentIssuer { link, must_remain, deadline: call.deadline() };
-            let token = call.untimed(tokens.token(&issuer)).await?;
+            let token = call.untimed(granted(tokens, &issuer, is_once)).await?;
             return Ok(identity.access(Some(token)));
         }
         let proof = identity.proof(&inner.token_url);
@@ -436,11 +437,7 @@ impl Client {
             deadline: call.deadline(),
             ledger: &*inner.ledger,
         };
-        let token = if inner.settings.sends_once {
-            tokens.cached().ok_or_else(reply::without_token)?
-        } else {
-            call.untimed(tokens.token(&exchange)).await?
-        };
+        let token = call.untimed(granted(tokens, &exchange, is_once)).await?;
         Ok(identity.access(Some(token)))
     }
 
@@ -529,6 +526,10 @@ impl Client {
         }
         Ok(new)
     }
+}
+
+async fn granted(tokens: &TokenSource, issuer: &impl Issuer, is_once: bool) -> Result<AccessToken> {
+    if is_once { tokens.once(issuer).await } else { tokens.token(issuer).await }
 }
 
 impl fmt::Debug for Client {

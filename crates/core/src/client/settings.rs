@@ -53,8 +53,8 @@ pub struct ClientSettings {
     pub retry: Policy,
     /// The retry policy of token requests.
     pub token_retry: Policy,
-    /// Whether each request is sent once, for a diagnosis: none is repeated, a token is requested only
-    /// where that is asked for, and the file of the ledger is made by the first count.
+    /// Whether each request is sent once, for a diagnosis: none is repeated, and the first count creates
+    /// the file of the ledger.
     pub sends_once: bool,
     /// The file of the ledger, if requests are counted in one.
     pub ledger_file: Option<PathBuf>,

@@ -11,6 +11,7 @@
 
 mod der;
 mod names;
+mod new_file;
 mod pem;
 mod text;
 #[cfg(unix)]
@@ -25,11 +26,13 @@ use std::path::Path;
 
 pub(crate) use self::der::{first_element, leading_element, member_tags};
 pub(crate) use self::names::{beside, folder_of, unused};
+pub use self::new_file::NewFile;
 pub(crate) use self::pem::{Block, blocks, decode_base64, is_bare_base64, is_pem, unescaped};
 pub use self::text::text_of;
-pub(crate) use self::unix::{Owner, Stamp, create, create_folder, owner_text};
 #[cfg(unix)]
-pub use self::unix::{check, is_named, open};
+pub(crate) use self::unix::{Owner, Stamp, create, owner_text};
+#[cfg(unix)]
+pub use self::unix::{check, create_folder, is_named, open};
 #[cfg(unix)]
 use self::unix::{put_new, sync_names};
 pub use self::wanted::Use;
@@ -37,7 +40,9 @@ pub(crate) use self::whole::{read_whole, read_with_metadata};
 #[cfg(windows)]
 use self::windows::put_new;
 #[cfg(windows)]
-pub use self::windows::{Owner, Stamp, check, create, create_folder, is_named, open, owner_text};
+pub(crate) use self::windows::{Owner, Stamp, create, owner_text};
+#[cfg(windows)]
+pub use self::windows::{check, create_folder, is_named, open};
 
 /// Gives a file that is written and synced under another name its own, and makes that durable: it is
 /// there whole or not at all, whenever the process is killed or the power lost. The other name is gone

@@ -34,15 +34,17 @@ impl Owner {
     }
 }
 
-/// Makes a file with exactly this mode. Where root makes it, it gets the user and the group of
-/// `owner`; another user gives it the group, where the mode lets the group in and the user is a
-/// member. A link at the path is not followed.
+/// Creates a file with exactly this mode, or with the mode that the umask leaves. If root creates it, it
+/// gets the user and the group of `owner`. Another user gives it the group if the mode lets the group in
+/// and the user is a member. A link at the path is not followed.
 ///
 /// # Errors
 /// `AlreadyExists` where anything is at the path; the others of the system.
-pub(crate) fn create(path: &Path, mode: u32, owner: Owner) -> io::Result<File> {
+pub(crate) fn create(path: &Path, mode: impl Into<Option<u32>>, owner: Owner) -> io::Result<File> {
+    let mode = mode.into();
     let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).mode(mode).open(path)?;
+    options.read(true).write(true).create_new(true).mode(mode.unwrap_or(0o666));
+    let file = options.open(path)?;
     let given = give(&file, mode, owner);
     if given.is_err() {
         let _gone = std::fs::remove_file(path);
@@ -50,16 +52,16 @@ pub(crate) fn create(path: &Path, mode: u32, owner: Owner) -> io::Result<File> {
     given.map(|()| file)
 }
 
-fn give(file: &File, mode: u32, owner: Owner) -> io::Result<()> {
+fn give(file: &File, mode: Option<u32>, owner: Owner) -> io::Result<()> {
     let group = (file.metadata()?.gid() != owner.group).then_some(owner.group);
     if Uid::effective().is_root() {
         fchown(file, Some(owner.user), Some(owner.group))?;
-    } else if mode & 0o070 != 0 && group.is_some() {
+    } else if mode.is_some_and(|mode| mode & 0o070 != 0) && group.is_some() {
         // Not a member of that group: the group that the system chose has to do.
         let _refused = fchown(file, None, group);
     }
     // After the owner: a change of the owner may clear bits of the mode.
-    file.set_permissions(std::fs::Permissions::from_mode(mode))
+    mode.map_or(Ok(()), |mode| file.set_permissions(std::fs::Permissions::from_mode(mode)))
 }
 
 /// Makes a folder for its owner alone, and those above it that are missing. Where root makes them, they
@@ -67,7 +69,7 @@ fn give(file: &File, mode: u32, owner: Owner) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+pub fn create_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }

@@ -36,7 +36,11 @@ impl Owner {
 ///
 /// # Errors
 /// `AlreadyExists` where anything is at the path; the others of the system.
-pub(crate) fn create(path: &Path, _mode: u32, _owner: Owner) -> io::Result<File> {
+pub(crate) fn create(
+    path: &Path,
+    _mode: impl Into<Option<u32>>,
+    _owner: Owner,
+) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if folder_of(path).is_file() => io::ErrorKind::NotADirectory.into(),
@@ -48,7 +52,7 @@ pub(crate) fn create(path: &Path, _mode: u32, _owner: Owner) -> io::Result<File>
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+pub fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reqwest::{Proxy, redirect};
+use reqwest::redirect;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
@@ -49,6 +49,10 @@ impl Connections {
         Ok(Self { http, proxy: proxy.map(Arc::new), presenter, tls: Arc::new(tls) })
     }
 
+    pub(super) fn has_socks(&self) -> bool {
+        self.proxy.as_deref().is_some_and(Tunnel::is_socks)
+    }
+
     /// The address of the proxy in use, without its password.
     pub(super) fn proxy_address(&self) -> Option<&str> {
         self.proxy.as_ref().map(|proxy| proxy.address.as_str())
@@ -74,11 +78,8 @@ fn builder(
     };
     // The library would look for a proxy in the variables, and read them in another way.
     let Some(tunnel) = proxy else { return Ok(builder.no_proxy()) };
-    let proxy = Proxy::all(&tunnel.address).map_err(|_| failure::unusable_settings())?;
-    Ok(builder.proxy(match &tunnel.authorization {
-        Some(authorization) => proxy.custom_http_auth(authorization.clone()),
-        None => proxy,
-    }))
+    let proxy = tunnel.for_library().map_err(|_| failure::unusable_settings())?;
+    Ok(builder.proxy(proxy))
 }
 
 /// The provider is named, because a process may have installed another one for itself (K15).

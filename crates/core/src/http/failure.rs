@@ -20,6 +20,7 @@ pub(super) const TRUST_HINT: &str = "if the service's certificate comes from an 
 it with ca_bundle=, SSL_CERT_FILE or SSL_CERT_DIR";
 
 const NOT_REACHED: &str = "no connection to it";
+const NO_ADDRESS: &str = "the host name could not be resolved";
 const NEEDS_A_USER: &str = "it requires another user or password (407)";
 
 /// The alert that ended a connection of HTTP/2, which keeps only the text of what ended it.
@@ -252,8 +253,8 @@ fn how(causes: &[&(dyn StdError + 'static)]) -> &'static str {
     "connection lost"
 }
 
-/// Why a tunnel through the proxy failed, recognised by the names of the variants: hyper-util does
-/// not export the type.
+/// Why a proxy did not connect, recognised by the names of the variants: the libraries do not export the
+/// types.
 fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
     let name = format!("{cause:?}");
     [
@@ -262,6 +263,13 @@ fn tunnel_refusal(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
         ("TunnelUnexpectedEof", "it closed the connection"),
         ("ProxyHeadersTooLong", "its reply is too long"),
         ("Tunnel", "it refused"),
+        ("SocksLocalResolve(", NO_ADDRESS),
+        ("SocksConnect(Inner(", "it cannot be reached"),
+        ("SocksConnect(V5(Auth(", "it requires another user or password"),
+        ("SocksConnect(V5(Command(ConnectionNotAllowed", "its rules forbid this connection"),
+        ("SocksConnect(V5(Command(", "it does not reach the service"),
+        ("SocksConnect(Io(", "it closed the connection"),
+        ("SocksConnect(", "it does not speak SOCKS 5"),
     ]
     .into_iter()
     .find_map(|(known, why)| name.starts_with(known).then_some(why))
@@ -288,6 +296,12 @@ pub(super) fn proxy_refused(proxy: &str, host: &str, status: u16) -> Error {
         _ => from_proxy(proxy, host, &format!("it refused with status {status}")),
     };
     error.with(|context| context.status = Some(status))
+}
+
+/// The error of plain HTTP that was sent to a port with TLS.
+pub(super) fn plain_to_tls(address: &str) -> Error {
+    Error::new(Kind::TlsError, format!("{address} speaks TLS, and plain HTTP was sent"))
+        .with_hint("write base_url= with https://")
 }
 
 fn from_tls(error: &rustls::Error, address: &str) -> Error {

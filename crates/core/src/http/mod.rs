@@ -15,13 +15,10 @@
 //! | `server_verifier` | whether the certificate of a service is trusted |
 //! | `proxy` | which proxy the requests use |
 //! | `no_proxy` | the hosts that `NO_PROXY` names |
-//! | `tunnel_probe` | the status with which a proxy refuses a connection to the service |
-//! | `path_probe` | the way to the service, step by step, without a request |
-//! | `tls_probe` | whether a port that does not answer plain HTTP speaks TLS |
+//! | `path_probe` | the way to the service, step by step, and reasons that the HTTP library loses |
 //! | `failure` | errors of the HTTP library, converted |
 //! | `problem` | error replies of the service |
 //! | `certificate_refusal` | refusals of the client certificate |
-//! | `certificate_probe` | whether a service refuses it in the handshake, where HTTP/2 lost the alert |
 //! | `note` | what an observer of a client is told of each request |
 //! | `open_note` | its making, from the beginning of an attempt to its end |
 //! | `retry` | the retry policy |
@@ -33,7 +30,6 @@ pub mod base_url;
 mod body;
 mod buffers;
 mod bundle;
-mod certificate_probe;
 mod certificate_refusal;
 mod client_certificate;
 mod connections;
@@ -49,11 +45,9 @@ pub mod proxy;
 mod retry;
 pub mod retry_after;
 mod server_verifier;
-mod tls_probe;
 mod transport;
 mod transport_settings;
 mod trust;
-mod tunnel_probe;
 
 #[cfg(test)]
 pub(crate) mod test_server;

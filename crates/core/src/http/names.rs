@@ -4,11 +4,8 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::net::TcpStream;
-
-use super::base_url::BaseUrl;
 use crate::system::{exhausted_files, on_thread};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// The resolver of all connections.
 #[derive(Debug)]
@@ -35,16 +32,4 @@ pub(super) async fn addresses(
     let look_up = move || host.to_socket_addrs().map(Iterator::collect::<Vec<_>>);
     // If the resolver cannot open its files, its error is misleading, so the real cause replaces it.
     on_thread(look_up).await?.map_err(|error| exhausted_files().unwrap_or(error))
-}
-
-/// Opens a TCP connection to the service without the HTTP library.
-///
-/// # Errors
-/// Returns the error of [`addresses`], or the system's error if the connection fails.
-pub(super) async fn connect(base: &BaseUrl) -> io::Result<TcpStream> {
-    let found = match base.loopback_addresses() {
-        Some(addresses) => addresses.to_vec(),
-        None => addresses(base.host_and_port()).await?,
-    };
-    TcpStream::connect(&found[..]).await
 }

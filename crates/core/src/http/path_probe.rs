@@ -1,16 +1,20 @@
-//! The way to a service, step by step, for a diagnosis: the name, the connection or the proxy, the
-//! handshake. It goes as a request does, with the client's own trust, and no request is sent on it.
+//! The way to a service, step by step: the name, the connection or the proxy, the handshake. It goes as a
+//! request does, with the client's own trust, and no request is sent on it. A diagnosis shows the steps.
+//! If a request fails for a reason that the HTTP library loses, the way shows the reason.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, ProtocolVersion};
 use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode as _;
@@ -21,8 +25,18 @@ use super::failure;
 use super::names;
 use super::proxy::{self, Tunnel};
 use super::transport::Transport;
-use super::tunnel_probe::{Stream, ask};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
+
+/// Time limit of an explanation ...
+const LONGEST: Duration = Duration::from_secs(2);
+/// ... and of a proxy's.
+const LONGEST_PROXY: Duration = Duration::from_secs(5);
+/// Maximum length of the head of a proxy's reply, in bytes.
+const LONGEST_HEAD: usize = 16 * 1024;
+
+/// A connection, with or without TLS.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// A step of the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,18 +48,18 @@ pub enum Step {
     Tls,
 }
 
-/// What was seen on the way.
+/// The observations on the way.
 #[derive(Debug, Default, Serialize)]
 pub struct Path {
     /// The address of the proxy, without its password.
     pub proxy: Option<String>,
     /// The host and port of the service.
     pub service: String,
-    /// Where the name leads, of the service or of the proxy.
+    /// The addresses of the service, or of the proxy.
     pub addresses: Vec<IpAddr>,
-    /// What accepted the connection.
+    /// The address that accepted the connection.
     pub connected: Option<SocketAddr>,
-    /// Which certificates are trusted; `None` without TLS.
+    /// The source of the trusted certificates; `None` without TLS.
     pub trust: Option<String>,
     /// The handshake.
     pub tls: Option<Handshake>,
@@ -53,21 +67,21 @@ pub struct Path {
     pub failed: Option<Step>,
 }
 
-/// What a verified handshake showed.
+/// A verified handshake.
 #[derive(Debug, Serialize)]
 pub struct Handshake {
     /// `TLS 1.2` or `TLS 1.3`.
     pub version: &'static str,
-    /// Who issued the service's certificate.
+    /// The issuer of the service's certificate.
     pub issuer: Option<String>,
-    /// When it expires.
+    /// The end of the certificate's validity.
     pub not_after: Option<Timestamp>,
 }
 
-/// Which proxy and which trust the client uses. Opens nothing.
+/// The proxy and the trusted certificates that the client uses. Opens nothing.
 ///
 /// # Errors
-/// `ConfigError` if the setting or the variable is not the address of an HTTP proxy.
+/// `ConfigError` if the setting or the variable is not the address of a proxy.
 pub(crate) fn planned(transport: &Transport) -> Result<Path> {
     let (base, settings) = (transport.base_url(), transport.settings());
     Ok(Path {
@@ -78,7 +92,7 @@ pub(crate) fn planned(transport: &Transport) -> Result<Path> {
     })
 }
 
-/// Goes the way, and says how far it came; with the error of the step that failed.
+/// Goes the way up to the step that fails, and returns its error. Only requests go through a SOCKS proxy.
 pub(crate) async fn walk(
     transport: &Transport,
     certificate: Option<&Arc<ClientCertificate>>,
@@ -90,7 +104,10 @@ pub(crate) async fn walk(
         }
     };
     let walked = match transport.connections(certificate) {
-        Ok(connections) => Walk { transport, connections }.go(&mut path).await,
+        Ok(connections) if connections.has_socks() => Ok(()),
+        Ok(connections) => {
+            Walk { transport, connections: &connections }.go(&mut path).await.map(drop)
+        }
         Err(error) => Err((Step::Tls, error)),
     };
     let error = walked.err().map(|(step, error)| {
@@ -100,15 +117,53 @@ pub(crate) async fn walk(
     (path, error)
 }
 
+/// Explains the error of a request. The HTTP library loses the status of a proxy's refusal, the alert of TLS
+/// 1.3 that arrives before the first request, and the protocol of a port that ends connections in plain
+/// HTTP. Another connection shows them.
+pub(super) async fn explained(
+    error: Error,
+    transport: &Transport,
+    connections: &Connections,
+    without_tls: &AtomicBool,
+) -> Error {
+    let walk = Walk { transport, connections };
+    let is_plain = transport.base_url().is_plain();
+    let (kind, unsent) = (error.kind(), error.context().unsent);
+    if connections.proxy.is_some() {
+        let may_have_status = kind == Kind::ProxyError && error.context().status.is_none();
+        if !may_have_status || is_plain || connections.has_socks() {
+            return error;
+        }
+        let gone = timeout(LONGEST_PROXY, walk.go(&mut Path::default())).await;
+        let refusal = gone.ok().and_then(Result::err).map(|(_, refusal)| refusal);
+        return refusal.filter(|refusal| refusal.context().status.is_some()).unwrap_or(error);
+    }
+    let may_be_tls = matches!(kind, Kind::TransportError | Kind::ProtocolError);
+    if is_plain && may_be_tls && !unsent && !without_tls.load(Ordering::Relaxed) {
+        if let Ok(Some(explanation)) = timeout(LONGEST, walk.speaks_tls()).await {
+            return explanation;
+        }
+        without_tls.store(true, Ordering::Relaxed);
+    }
+    let presenter = &connections.presenter;
+    if !is_plain && kind == Kind::TransportError && !unsent && presenter.may_be_refused() {
+        if let Ok(Some(refusal)) = timeout(LONGEST, walk.certificate_refusal()).await {
+            return refusal;
+        }
+        presenter.settle();
+    }
+    error
+}
+
 type Stepped<T> = std::result::Result<T, (Step, Error)>;
 
 struct Walk<'a> {
     transport: &'a Transport,
-    connections: Connections,
+    connections: &'a Connections,
 }
 
 impl Walk<'_> {
-    async fn go(&self, path: &mut Path) -> Stepped<()> {
+    async fn go(&self, path: &mut Path) -> Stepped<Box<dyn Stream>> {
         let base = self.transport.base_url();
         let stream = match self.connections.proxy.as_deref() {
             None => self.direct(path).await?,
@@ -117,12 +172,39 @@ impl Walk<'_> {
             }
         };
         if base.is_plain() {
-            return Ok(());
+            return Ok(stream);
         }
         let shake = self.handshake(stream, base.host());
-        let (_, seen) = self.in_time(shake).await.map_err(|error| (Step::Tls, error))?;
+        let (open, seen) = self.in_time(shake).await.map_err(|error| (Step::Tls, error))?;
         path.tls = Some(seen);
-        Ok(())
+        Ok(open)
+    }
+
+    /// The error of a port that speaks TLS.
+    async fn speaks_tls(&self) -> Option<Error> {
+        let base = self.transport.base_url();
+        let stream = self.direct(&mut Path::default()).await.ok()?;
+        let name = server_name(base.host())?;
+        let connecting =
+            TlsConnector::from(Arc::clone(&self.connections.tls)).connect(name, stream);
+        // No certificate is trusted, so each handshake fails.
+        let failure = connecting.await.err()?;
+        match failure.get_ref()?.downcast_ref::<rustls::Error>()? {
+            rustls::Error::InvalidMessage(_) => None,
+            _ => Some(failure::plain_to_tls(&base.host_and_port())),
+        }
+    }
+
+    /// The error of a service that refuses the client certificate, or the lack of one.
+    async fn certificate_refusal(&self) -> Option<Error> {
+        let error = match self.go(&mut Path::default()).await {
+            Ok(mut open) => {
+                let failure = open.read_u8().await.err()?;
+                self.handshake_failure(&failure)
+            }
+            Err((_, error)) => error,
+        };
+        Some(error).filter(|error| error.context().certificate_refused)
     }
 
     async fn direct(&self, path: &mut Path) -> Stepped<Box<dyn Stream>> {
@@ -130,7 +212,7 @@ impl Walk<'_> {
         let found: Vec<SocketAddr> = match base.loopback_addresses() {
             Some(addresses) => addresses.to_vec(),
             None => self
-                .in_time(looked_up(&base.host_and_port(), base.host()))
+                .in_time(looked_up(base.host_and_port(), base.host()))
                 .await
                 .map_err(|error| (Step::Name, error))?,
         };
@@ -149,12 +231,11 @@ impl Walk<'_> {
     async fn tunnelled(&self, path: &mut Path, tunnel: &Tunnel) -> Result<Box<dyn Stream>> {
         let base = self.transport.base_url();
         let lost = |why: &str| failure::from_proxy(&tunnel.address, base.host(), why);
-        let found = self.in_time(looked_up(&tunnel.host_and_port, &tunnel.host)).await.map_err(
-            |error| {
-                let why = "its host name could not be resolved";
-                if error.context().passing { error } else { lost(why) }
-            },
-        )?;
+        let looking = self.in_time(looked_up(tunnel.host_and_port(), tunnel.host()));
+        let found = looking.await.map_err(|error| {
+            let why = "its host name could not be resolved";
+            if error.context().passing { error } else { lost(why) }
+        })?;
         path.addresses = found.iter().map(SocketAddr::ip).collect();
         let connecting = async {
             let stream = TcpStream::connect(&found[..]).await;
@@ -163,15 +244,15 @@ impl Walk<'_> {
         let stream = self.in_time(connecting).await?;
         path.connected = stream.peer_addr().ok();
         let mut stream: Box<dyn Stream> = Box::new(stream);
-        if tunnel.is_tls {
-            stream = self.in_time(self.handshake(stream, &tunnel.host)).await?.0;
+        if tunnel.is_tls() {
+            stream = self.in_time(self.handshake(stream, tunnel.host())).await?.0;
         }
         // Plain HTTP is not tunnelled: its requests go to the proxy itself.
         if base.is_plain() {
             return Ok(stream);
         }
-        let to = base.host_and_port();
-        match self.in_time(ask(&mut stream, tunnel, &to)).await.ok().flatten() {
+        let asking = async { Ok(ask(&mut stream, tunnel, &base.host_and_port()).await) };
+        match self.in_time(asking).await.ok().flatten() {
             Some(200..=299) => Ok(stream),
             Some(status) => Err(failure::proxy_refused(&tunnel.address, base.host(), status)),
             None => Err(lost("it closed the connection")),
@@ -183,20 +264,23 @@ impl Walk<'_> {
         stream: Box<dyn Stream>,
         host: &str,
     ) -> Result<(Box<dyn Stream>, Handshake)> {
-        let Connections { tls, presenter, .. } = &self.connections;
-        let address = self.transport.base_url().host_and_port();
-        let failed = |error: &io::Error| failure::from_handshake(error, &address, presenter);
-        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
-        let name = name.map_err(|error| failed(&io::Error::other(error)))?;
-        let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
-        let open = connecting.await.map_err(|error| failed(&error))?;
+        let unnamed = || self.handshake_failure(&io::ErrorKind::InvalidInput.into());
+        let name = server_name(host).ok_or_else(unnamed)?;
+        let connecting =
+            TlsConnector::from(Arc::clone(&self.connections.tls)).connect(name, stream);
+        let open = connecting.await.map_err(|error| self.handshake_failure(&error))?;
         let seen = seen(open.get_ref().1);
         Ok((Box::new(open), seen))
     }
 
+    fn handshake_failure(&self, error: &io::Error) -> Error {
+        let address = self.transport.base_url().host_and_port();
+        failure::from_handshake(error, &address, &self.connections.presenter)
+    }
+
     async fn in_time<T>(&self, step: impl Future<Output = Result<T>>) -> Result<T> {
         let limit: Duration = self.transport.settings().connect_timeout;
-        let Ok(outcome) = tokio::time::timeout(limit, step).await else {
+        let Ok(outcome) = timeout(limit, step).await else {
             let address = self.transport.base_url().host_and_port();
             return Err(failure::connect_timeout(&address, self.connections.proxy_address()));
         };
@@ -204,8 +288,26 @@ impl Walk<'_> {
     }
 }
 
-async fn looked_up(host_and_port: &str, host: &str) -> Result<Vec<SocketAddr>> {
-    let found = names::addresses(host_and_port.to_owned()).await;
+/// Requests a connection to this host and port. Returns the status of the proxy's reply, or `None` if the
+/// connection ends or the reply is not HTTP.
+async fn ask(stream: &mut Box<dyn Stream>, tunnel: &Tunnel, to: &str) -> Option<u16> {
+    stream.write_all(&tunnel.request(to)).await.ok()?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") && head.len() < LONGEST_HEAD {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8_lossy(&head);
+    let mut words = head.split_ascii_whitespace();
+    let is_http = words.next().is_some_and(|version| version.starts_with("HTTP/"));
+    words.next().filter(|_| is_http)?.parse().ok()
+}
+
+fn server_name(host: &str) -> Option<ServerName<'static>> {
+    ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).ok()
+}
+
+async fn looked_up(host_and_port: String, host: &str) -> Result<Vec<SocketAddr>> {
+    let found = names::addresses(host_and_port).await;
     let found = found.map_err(|error| failure::not_looked_up(host, &error))?;
     if found.is_empty() { Err(failure::unresolved(host)) } else { Ok(found) }
 }
@@ -230,7 +332,14 @@ fn issuer_and_end(der: &CertificateDer<'_>) -> Option<(String, Timestamp)> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "each test runs on a runtime of its own")]
+
+    use rustls::AlertDescription;
+    use rustls::client::ResolvesClientCert as _;
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::http::{BaseUrl, TransportSettings};
 
     #[test]
     fn a_certificate_says_who_issued_it_and_when_it_ends() {
@@ -241,5 +350,66 @@ mod tests {
         assert!(issuer.contains("CN="), "{issuer}");
         assert!(end > Timestamp::UNIX_EPOCH);
         assert!(issuer_and_end(&CertificateDer::from(vec![0])).is_none());
+    }
+
+    /// The connections to a service that answers the first bytes of each handshake with this alert.
+    async fn refusing(alert: AlertDescription) -> (Transport, Connections) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let base = format!("https://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _hello = stream.read_u8().await;
+                // A record of TLS 1.2: an alert of two bytes, fatal.
+                let record = [0x15, 3, 3, 0, 2, 2, u8::from(alert)];
+                stream.write_all(&record).await.expect("written");
+            }
+        });
+        let base = BaseUrl::parse(&base, false).expect("a base URL");
+        let transport = Transport::new(base, TransportSettings::default()).expect("settings");
+        let connections = transport.connections(None).expect("certificates");
+        (transport, connections)
+    }
+
+    fn lost() -> Error {
+        Error::new(Kind::TransportError, "the connection broke")
+    }
+
+    async fn explain(error: Error, (transport, connections): &(Transport, Connections)) -> Error {
+        explained(error, transport, connections, &AtomicBool::default()).await
+    }
+
+    /// Windows gives up what it received before a reset, the alert too.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn m2_an_alert_explains_a_lost_connection() {
+        let service = refusing(AlertDescription::CertificateRequired).await;
+        let presenter = &service.1.presenter;
+        presenter.resolve(&[], &[]);
+        let error = explain(lost(), &service).await;
+        assert_eq!(error.kind(), Kind::AuthenticationError, "{error}");
+        assert!(error.to_string().contains("client certificate"), "{error}");
+        assert!(presenter.may_be_refused(), "the next error is explained too");
+
+        let service = refusing(AlertDescription::InternalError).await;
+        let presenter = &service.1.presenter;
+        presenter.resolve(&[], &[]);
+        assert_eq!(explain(lost(), &service).await.kind(), Kind::TransportError);
+        assert!(!presenter.may_be_refused(), "it is asked once");
+    }
+
+    #[tokio::test]
+    async fn m2_other_errors_need_no_explanation() {
+        let unsent = lost().with(|context| context.unsent = true);
+        let timeout = Error::new(Kind::TransportTimeout, "no reply");
+        for (error, is_asked) in [(unsent, true), (timeout, true), (lost(), false)] {
+            let service = refusing(AlertDescription::CertificateRequired).await;
+            let presenter = &service.1.presenter;
+            if is_asked {
+                presenter.resolve(&[], &[]);
+            }
+            let kind = error.kind();
+            assert_eq!(explain(error, &service).await.kind(), kind);
+            assert_eq!(presenter.may_be_refused(), is_asked);
+        }
     }
 }

@@ -11,20 +11,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use reqwest::header::HeaderValue;
-use url::Host;
+use url::{ParseError, Url};
 
 use super::base_url::BaseUrl;
 use super::no_proxy;
 use crate::error::{Error, Kind, Result};
 use crate::written::unquoted;
 
-const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128; a user and a password as \
-                            http://user:password@…, with the signs / ? # and % percent-encoded.";
+const SETTING_HINT: &str = "Write it as http://proxy.example.com:3128 or socks5://proxy.example.com:1080; a \
+user and a password as http://user:password@…, with the signs / ? # and % percent-encoded.";
+
+/// `socks5` resolves the service's name here, `socks5h` at the proxy.
+const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// Looks up a variable.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Refuses a `proxy=` that is not the address of an HTTP proxy. The error does not contain the text,
+/// Refuses a `proxy=` that is not the address of a proxy. The error does not contain the text,
 /// which may contain a password.
 pub(super) fn check(proxy: &str) -> Result<()> {
     read("proxy", proxy).map(drop)
@@ -33,7 +36,7 @@ pub(super) fn check(proxy: &str) -> Result<()> {
 /// The proxy for this service: that of the setting, else of the environment; `None` without a proxy.
 ///
 /// # Errors
-/// `ConfigError` that names the setting or the variable if it is not the address of an HTTP proxy.
+/// `ConfigError` that names the setting or the variable if it is not the address of a proxy.
 pub(super) fn for_service(base: &BaseUrl, setting: Option<&str>) -> Result<Option<Tunnel>> {
     let chosen = chosen(base, setting, &|name| std::env::var_os(name));
     chosen.map_err(|error| error.with(|context| context.unsent = true))
@@ -98,22 +101,69 @@ fn of_the_system(_base: &BaseUrl) -> Option<Tunnel> {
 /// A proxy, which is asked for a connection to the service.
 #[derive(Clone)]
 pub(super) struct Tunnel {
-    /// As it is shown: without user and password.
+    /// The address for texts, without user and password.
     pub(super) address: String,
-    /// An IPv6 address has its brackets.
-    pub(super) host: String,
-    pub(super) host_and_port: String,
-    /// Whether the proxy itself speaks TLS.
-    pub(super) is_tls: bool,
-    /// User and password, marked as sensitive.
-    pub(super) authorization: Option<HeaderValue>,
+    /// The complete address, with a percent-encoded user and password.
+    url: Url,
 }
 
 impl Tunnel {
+    /// The host; an IPv6 address is in brackets.
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    pub(super) fn host_and_port(&self) -> String {
+        let default = if self.is_socks() { 1080 } else { 80 };
+        format!("{}:{}", self.host(), self.url.port_or_known_default().unwrap_or(default))
+    }
+
+    /// Whether the proxy itself speaks TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    pub(super) fn is_socks(&self) -> bool {
+        self.url.scheme().starts_with("socks")
+    }
+
+    /// The proxy as the HTTP library has it.
+    ///
+    /// # Errors
+    /// None: the address was checked.
+    pub(super) fn for_library(&self) -> reqwest::Result<reqwest::Proxy> {
+        if self.is_socks() {
+            return reqwest::Proxy::all(self.url.clone());
+        }
+        let proxy = reqwest::Proxy::all(&self.address)?;
+        Ok(match self.authorization() {
+            Some(authorization) => proxy.custom_http_auth(authorization),
+            None => proxy,
+        })
+    }
+
+    fn has_user(&self) -> bool {
+        !self.url.username().is_empty() || self.url.password().is_some()
+    }
+
+    /// The header of a user and a password, marked as sensitive.
+    fn authorization(&self) -> Option<HeaderValue> {
+        if !self.has_user() {
+            return None;
+        }
+        let mut plain: Vec<u8> = percent_decode_str(self.url.username()).collect();
+        plain.push(b':');
+        plain.extend(percent_decode_str(self.url.password().unwrap_or_default()));
+        let mut header =
+            HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
     /// The request for a connection to this host and port.
     pub(super) fn request(&self, to: &str) -> Vec<u8> {
         let mut head = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n").into_bytes();
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = self.authorization() {
             head.extend_from_slice(b"Proxy-Authorization: ");
             head.extend_from_slice(authorization.as_bytes());
             head.extend_from_slice(b"\r\n");
@@ -142,72 +192,49 @@ fn read(name: &str, written: &str) -> Result<Tunnel> {
         Some((scheme, rest)) if !scheme.contains(['@', ':']) => (scheme.to_ascii_lowercase(), rest),
         _ => ("http".to_owned(), written),
     };
-    let is_socks = scheme.starts_with("socks");
     let has_path = |place: &str| place.trim_end_matches('/').contains('/');
     let is_misspelt = rest.len() == written.len() && !rest.contains('@') && has_path(rest);
-    if is_misspelt || (scheme != "http" && scheme != "https" && !is_socks) {
-        return Err(refused("it begins neither with http:// nor with https://"));
+    if is_misspelt || !SCHEMES.contains(&scheme.as_str()) {
+        return Err(refused("it begins with none of http://, https://, socks5:// and socks5h://"));
     }
-    let (userinfo, place) = match rest.rsplit_once('@') {
-        Some((userinfo, place)) => (userinfo, place),
-        None => ("", rest),
-    };
+    let (userinfo, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     if userinfo.contains(['/', '?', '#']) {
         return Err(refused("its user or password has one of the signs / ? #"));
     }
-    let default = if scheme == "https" { 443 } else { 80 };
     let place = place.split(['/', '?', '#']).next().unwrap_or_default();
-    let (host, port) = host_and_port(place).map_err(refused)?;
-    let host_and_port = format!("{host}:{}", port.unwrap_or(default));
+    let is_port = |port: &str| matches!(port.parse(), Ok(1..=u16::MAX)) && !port.starts_with('+');
+    let port = place.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.contains(']'));
+    if port.is_some_and(|port| !is_port(port)) {
+        return Err(refused("its port is not a number from 1 to 65535"));
+    }
+    // With http, the host is checked as that of a host name or an IP address.
+    let parsed = Url::parse(&format!("http://{place}")).map_err(|error| match error {
+        ParseError::EmptyHost => refused("it has no host"),
+        _ => refused("its host is not a host name or an IP address"),
+    })?;
+    if parsed.path() != "/" {
+        return Err(refused("its host is not a host name or an IP address"));
+    }
+    let host = parsed.host_str().unwrap_or_default();
     let address = format!("{scheme}://{host}{}", port.map_or(String::new(), |p| format!(":{p}")));
-    if is_socks {
-        let message = format!("{name} is a SOCKS proxy, which is not supported: {address}.");
-        return Err(Error::new(Kind::ConfigError, message)
-            .with_hint("Name an HTTP proxy in proxy= or HTTPS_PROXY."));
-    }
-    let authorization = authorization(userinfo);
-    Ok(Tunnel { address, host, host_and_port, is_tls: scheme == "https", authorization })
-}
-
-/// A host as a URL has it, and the port if one is written.
-fn host_and_port(place: &str) -> Result<(String, Option<u16>), &'static str> {
-    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((_, rest)) => (&place[..place.len() - rest.len()], rest),
-        None => place.split_at(place.find(':').unwrap_or(place.len())),
+    let (user, password) = match userinfo.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None => (userinfo, None),
     };
-    if host.is_empty() {
-        return Err("it has no host");
-    }
-    let host = Host::parse(host).map_err(|_| "its host is not a host name or an IP address")?;
-    let port = match port.strip_prefix(':') {
-        None if port.is_empty() => None,
-        None => return Err("its host is not a host name or an IP address"),
-        Some(port) => match port.parse() {
-            Ok(number @ 1..) if !port.starts_with('+') => Some(number),
-            _ => return Err("its port is not a number from 1 to 65535"),
-        },
+    let with_user = || {
+        let mut url = Url::parse(&address).ok()?;
+        url.set_username(user).ok()?;
+        url.set_password(password).ok()?;
+        Some(url)
     };
-    Ok((host.to_string(), port))
-}
-
-/// The header of a user and a password, which may be percent-encoded.
-fn authorization(userinfo: &str) -> Option<HeaderValue> {
-    if userinfo.is_empty() {
-        return None;
-    }
-    let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
-    let mut plain: Vec<u8> = percent_decode_str(user).collect();
-    plain.push(b':');
-    plain.extend(percent_decode_str(password));
-    let mut header = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(plain))).ok()?;
-    header.set_sensitive(true);
-    Some(header)
+    let url = with_user().ok_or_else(|| refused("its user or password cannot be sent"))?;
+    Ok(Tunnel { address, url })
 }
 
 /// Whether a proxy's address contains a user or a password.
 #[must_use]
 pub(crate) fn has_password(proxy: &str) -> bool {
-    read("proxy", proxy).map_or(proxy.contains('@'), |tunnel| tunnel.authorization.is_some())
+    read("proxy", proxy).map_or(proxy.contains('@'), |tunnel| tunnel.has_user())
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ fn of_https(value: &str) -> Result<Option<Tunnel>> {
 
 /// Returns the decoded user and password of the request header.
 fn credentials(tunnel: &Tunnel) -> Option<String> {
-    let header = tunnel.authorization.as_ref()?.to_str().expect("text");
+    let header = tunnel.authorization()?;
+    let header = header.to_str().expect("text");
     let plain = STANDARD.decode(header.strip_prefix("Basic ")?).expect("base64");
     Some(String::from_utf8(plain).expect("text"))
 }
@@ -49,7 +50,8 @@ fn h24_an_invalid_proxy_is_refused_and_its_text_not_shown() {
         " ",
         "http://user:hunter2@:::",
         "ftp://hunter2",
-        "socks5://u:hunter2@h.example:1",
+        "socks4://u:hunter2@h.example:1",
+        "http://user:hunter2@h.example\\path:1",
         // Ports above 65535 do not exist.
         "http://user:hunter2@h.example:99999",
         "h.example:99999",
@@ -66,14 +68,27 @@ fn a_tunnel_asks_with_the_user_and_password() {
     let base = service("https://customer.example.com");
     let named = Some("https://user:hunter2@proxy.example.com");
     let tunnel = for_service(&base, named).expect("an address").expect("a proxy");
-    assert_eq!((tunnel.host_and_port.as_str(), tunnel.is_tls), ("proxy.example.com:443", true));
+    assert_eq!((&*tunnel.host_and_port(), tunnel.is_tls()), ("proxy.example.com:443", true));
     assert!(!tunnel.address.contains(SECRET));
     let head = String::from_utf8(tunnel.request("customer.example.com:443")).expect("text");
     assert!(head.starts_with("CONNECT customer.example.com:443 HTTP/1.1\r\nHost: customer."));
     assert!(head.ends_with("\r\nProxy-Authorization: Basic dXNlcjpodW50ZXIy\r\n\r\n"));
     let plain = for_service(&base, Some("http://127.0.0.1:3128")).expect("an address");
     let plain = plain.expect("a proxy");
-    assert!(!plain.is_tls && !plain.request("h:1").windows(5).any(|part| part == b"Proxy"));
+    assert!(!plain.is_tls() && !plain.request("h:1").windows(5).any(|part| part == b"Proxy"));
+}
+
+#[test]
+fn a_socks_proxy_has_its_own_port() {
+    for (value, address, host_and_port) in [
+        ("socks5://p.example", "socks5://p.example", "p.example:1080"),
+        ("SOCKS5H://user:a@b@P.Example:9", "socks5h://p.example:9", "p.example:9"),
+        ("socks5://[fd00::5]", "socks5://[fd00::5]", "[fd00::5]:1080"),
+    ] {
+        let tunnel = of_https(value).expect("an address").expect("a proxy");
+        assert_eq!((&*tunnel.address, &*tunnel.host_and_port()), (address, host_and_port));
+        assert!(tunnel.is_socks() && !tunnel.is_tls());
+    }
 }
 
 #[test]
@@ -132,7 +147,7 @@ fn a_variable_that_cannot_be_read_is_named() {
         "http://user:hun\nter2hunter2@p.example",
         "http://user:hunter2@fd00::5:3128",
         "https://",
-        "socks5h://user:hunter2@p.example:1080",
+        "socks://user:hunter2@p.example:1080",
         "file:///hunter2",
         "http://http://user:hunter2@p.example",
     ] {

@@ -19,15 +19,13 @@ use zeroize::Zeroizing;
 use super::base_url::BaseUrl;
 use super::body::{self, Limits};
 use super::buffers::Buffers;
-use super::certificate_probe;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
 use super::failure;
 use super::note::{Observer, PointCount};
+use super::path_probe;
 use super::retry_after::{date, single};
-use super::tls_probe;
 use super::transport_settings::TransportSettings;
-use super::tunnel_probe;
 use crate::clock::{CORRECTED_SKEW, Moment, NOTICED_SKEW, Reading, ServiceTime};
 use crate::error::{Error, Kind, Phase, Result, excerpt};
 use crate::fork::Owned;
@@ -203,8 +201,6 @@ impl Transport {
 
     async fn exchange(&self, request: Request, time: &ServiceTime) -> Result<Reply> {
         let connections = self.connections(request.certificate.as_ref())?;
-        let address = connections.proxy_address().map(str::to_owned);
-        let Connections { http, proxy, presenter, tls } = connections;
         let path = request.url.path().to_owned();
         if request.url.as_str().len() > LONGEST_URL {
             return Err(failure::too_long_url(&request.url));
@@ -214,35 +210,32 @@ impl Transport {
         let buffers = if is_token { Buffers::default() } else { self.buffers.clone() };
         let request = build_request(request);
         let sent = time.clock().moment();
-        let waiting = tokio::time::timeout(self.settings.response_timeout, http.execute(request));
+        let waiting =
+            tokio::time::timeout(self.settings.response_timeout, connections.http.execute(request));
         let response = match waiting.await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                let error =
-                    failure::from_request(error, &self.base, address.as_deref(), &presenter);
-                return Err(match (proxy, self.base.is_plain()) {
-                    (Some(proxy), _) => {
-                        tunnel_probe::explained(error, &self.base, &proxy, &tls).await
-                    }
-                    (None, true) => {
-                        tls_probe::explained(error, &self.base, &self.without_tls).await
-                    }
-                    (None, false) => {
-                        certificate_probe::explained(error, &self.base, &tls, &presenter).await
-                    }
-                });
+                let error = failure::from_request(
+                    error,
+                    &self.base,
+                    connections.proxy_address(),
+                    &connections.presenter,
+                );
+                return Err(
+                    path_probe::explained(error, self, &connections, &self.without_tls).await
+                );
             }
             Err(_) => return Err(no_response(&path, self.settings.response_timeout)),
         };
         self.without_tls.store(true, Ordering::Relaxed);
-        presenter.settle();
+        connections.presenter.settle();
         let reading = self.learn_time(response.headers(), sent, time);
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         if status == 407
-            && let Some(proxy) = address.filter(|_| self.base.is_plain())
+            && let Some(proxy) = connections.proxy_address().filter(|_| self.base.is_plain())
         {
-            return Err(failure::proxy_refused(&proxy, self.base.host(), status));
+            return Err(failure::proxy_refused(proxy, self.base.host(), status));
         }
         if is_redirect(status) {
             return Err(redirect_refused(status, &headers, &self.base));
@@ -263,7 +256,7 @@ impl Transport {
                 context.request_id = request_id(&headers);
             })
         });
-        let presented = presenter.certificate.is_some();
+        let presented = connections.presenter.certificate.is_some();
         let points = PointCount::default();
         Ok(Reply { status, headers, body, received, broken_body, reading, presented, points })
     }

@@ -3,6 +3,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use pkcs8::der::Document;
 
 use super::super::tests::{KEY, verifies};
+use std::fs;
+
 use super::*;
 
 /// The thumbprint of `tests/keys/pkcs8.pem`, computed with openssl and Python.

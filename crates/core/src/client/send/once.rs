@@ -1,11 +1,10 @@
-//! A client that looks at what is wrong: each request is sent once, and only where it is asked for.
+//! A client for a diagnosis: it sends each request once.
 
 use super::Client;
-use crate::agent::AgentIssuer;
-use crate::auth::{Authentication, Exchange, OwnAssertion, TokenFacts};
+use crate::auth::{AssertionSettings, Authentication, TokenFacts};
 use crate::error::{Error, Result};
+use crate::http::FileLedger;
 use crate::http::path_probe::{self, Path};
-use crate::http::{Deadline, FileLedger};
 
 impl Client {
     /// A client with the same settings, ledger and tokens, and connections of its own, that sends each
@@ -20,52 +19,35 @@ impl Client {
         Self::new(settings)
     }
 
-    /// An assertion as the next token request would have it, which is not sent; `None` for a client
-    /// certificate.
+    /// Signs an assertion as the next token request would, and discards it. Returns whether the client
+    /// signs.
     ///
     /// # Errors
-    /// Those of the signer.
-    pub async fn own_assertion(&self) -> Result<Option<OwnAssertion>> {
+    /// Returns the error of the signer.
+    pub async fn try_signature(&self) -> Result<bool> {
         let identity = self.identity();
         let Authentication::Assertion(credential) = &identity.authentication else {
-            return Ok(None);
+            return Ok(false);
         };
-        let now = self.0.time.now();
-        OwnAssertion::make(credential, &self.0.token_url, now).await.map(Some)
+        credential.try_signature(&self.0.token_url, self.0.time.now()).await.map(|()| true)
     }
 
-    /// `aud` of the credential's assertions, if it was stated.
+    /// The settings of the credential's assertions; `None` if the client signs none.
     #[must_use]
-    pub fn audience(&self) -> Option<String> {
+    pub fn assertion(&self) -> Option<AssertionSettings> {
         match &self.identity().authentication {
-            Authentication::Assertion(credential) => credential.assertion().audience.clone(),
+            Authentication::Assertion(credential) => Some(credential.assertion().clone()),
             Authentication::MutualTls(_) | Authentication::Leased(_) => None,
         }
     }
 
-    /// What is known of the cached token, or of a new one by one token request; `None` if the certificate
-    /// alone authorises.
+    /// Describes the cached token; `None` if the certificate alone authorises. Requests none.
     ///
     /// # Errors
-    /// Those of the exchange and of the client certificate.
-    pub async fn token_once(&self) -> Result<Option<TokenFacts>> {
-        let inner = &*self.0;
+    /// Returns the error of the client certificate.
+    pub async fn token_facts(&self) -> Result<Option<TokenFacts>> {
         let identity = self.renewed_identity().await?;
-        if let Some((tokens, link)) = identity.tokens.as_ref().zip(inner.settings.agent.as_ref()) {
-            let issuer = AgentIssuer { link, must_remain: None, deadline: Deadline::NEVER };
-            return tokens.once(&issuer).await.map(Some);
-        }
-        let proof = identity.proof(&inner.token_url);
-        let Some((tokens, proof)) = identity.tokens.as_ref().zip(proof) else { return Ok(None) };
-        let exchange = Exchange {
-            transport: &inner.transport,
-            time: &inner.time,
-            proof,
-            policy: &inner.settings.token_retry,
-            deadline: Deadline::NEVER,
-            ledger: &*inner.ledger,
-        };
-        tokens.once(&exchange).await.map(Some)
+        Ok(identity.tokens.as_ref().map(|tokens| tokens.facts()))
     }
 
     /// The way to the service as it is set. Opens nothing.

@@ -1,4 +1,4 @@
-//! A client for a diagnosis: each request is sent once, and only where it is asked for.
+//! A client for a diagnosis: it sends each request once.
 
 use jiff::SignedDuration;
 
@@ -16,20 +16,20 @@ fn all(bench: &Bench) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn it_asks_for_a_token_only_where_that_is_asked_for_and_then_once() {
+async fn one_token_serves_both_clients() {
     let bench = Bench::new(vec![]).await;
     let client = once(&bench);
-    let error = client.get_object(None).await.expect_err("no token");
-    assert_eq!((error.kind(), all(&bench)), (Kind::AuthenticationError, (0, 0)));
-    let facts = client.token_once().await.expect("a token").expect("one is needed");
-    assert_eq!((facts.was_cached, facts.lifetime), (false, 600));
-    assert_eq!(facts.scopes.map(|scopes| scopes.len()), Some(2));
-    assert!(client.token_once().await.expect("a token").expect("one is needed").was_cached);
+    let facts = || async { client.token_facts().await.expect("no certificate").expect("needed") };
+    assert!(!facts().await.is_cached);
     client.get_object(None).await.expect("a page");
-    // The clients share the token, and the ledger.
+    let facts = facts().await;
+    assert_eq!((facts.is_cached, facts.lifetime), (true, 600));
+    assert_eq!(facts.scopes.map(|scopes| scopes.len()), Some(2));
+    client.get_object(None).await.expect("a page");
+    // The clients share the token and the ledger.
     bench.get().await.expect("a page");
-    assert_eq!(all(&bench), (1, 2));
-    assert_eq!(bench.client.allowance().expect("a count").used, 2);
+    assert_eq!(all(&bench), (1, 3));
+    assert_eq!(bench.client.allowance().expect("a count").used, 3);
 }
 
 #[tokio::test]
@@ -37,7 +37,6 @@ async fn it_repeats_nothing() {
     for act in [refused(), Act::json(503, "{}"), Act::close()] {
         let bench = Bench::new(vec![act.clone(), act]).await;
         let client = once(&bench);
-        client.token_once().await.expect("a token");
         client.get_object(None).await.expect_err("it fails");
         client.discover(None).await.expect_err("it fails");
         assert_eq!(all(&bench), (1, 2));
@@ -51,7 +50,7 @@ async fn its_token_request_is_not_repeated_by_a_corrected_clock_and_its_refusal_
     let refusal = || Act::with_headers(401, &[date], REFUSED);
     let bench = Bench::with(vec![refusal(), refusal()], vec![], |_| {}).await;
     let client = once(&bench);
-    let error = client.token_once().await.expect_err("refused");
+    let error = client.get_object(None).await.expect_err("refused");
     assert_eq!((error.kind(), all(&bench)), (Kind::AuthenticationError, (1, 0)));
     assert_eq!(client.time().skew(), Some(SignedDuration::from_millis(600_500)));
     // The usual client repeats it with a corrected clock.
@@ -65,7 +64,7 @@ async fn it_waits_for_no_pause() {
     let bench = Bench::with(vec![slow], vec![], |_| {}).await;
     let (client, before) = (once(&bench), bench.clock().monotonic());
     for _ in 0..2 {
-        let error = client.token_once().await.expect_err("a pause");
+        let error = client.get_object(None).await.expect_err("a pause");
         assert_eq!(error.kind(), Kind::RateLimited);
     }
     assert_eq!((all(&bench), bench.clock().monotonic()), ((1, 0), before));
@@ -82,7 +81,7 @@ async fn its_ledger_is_made_by_the_first_count() {
     assert_eq!(bench.client.look_at_ledger().expect("looked"), Some(false));
     assert_eq!(bench.client.allowance().expect("a count").used, 0);
     assert!(!file.exists());
-    bench.client.token_once().await.expect("a token");
+    bench.client.get_object(None).await.expect("a page");
     assert_eq!(bench.client.look_at_ledger().expect("looked"), Some(true));
     std::fs::write(&file, "damaged").expect("written");
     let error = bench.client.look_at_ledger().expect_err("damaged");

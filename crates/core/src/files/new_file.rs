@@ -1,0 +1,141 @@
+//! A file that is written under another name and gets its own when it is complete.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{Owner, create, folder_of, put, unused};
+
+/// Maximum number of links that lead to a file.
+const MOST_LINKS: usize = 40;
+
+/// A file under construction. Dropping it removes it.
+#[derive(Debug)]
+pub struct NewFile {
+    part: PathBuf,
+    path: PathBuf,
+    file: File,
+}
+
+impl NewFile {
+    /// Creates the empty file `part`, by default beside the path under a name that nothing has.
+    ///
+    /// With `keeps`, it gets the group and the mode of the file that it will replace, for root also the
+    /// owner, and replaces the file behind a link instead of the link. Otherwise it gets `mode`, by default
+    /// the mode that the umask leaves. If root creates it, it belongs to the owner of its folder.
+    ///
+    /// # Errors
+    /// Returns `InvalidInput` if anything but a regular file would be replaced, or the system's error.
+    pub fn begin(
+        path: &Path,
+        part: Option<&Path>,
+        mode: Option<u32>,
+        keeps: bool,
+    ) -> io::Result<Self> {
+        let path = if keeps { behind_links(path) } else { path.to_owned() };
+        let part = part.map_or_else(|| unused(&path, "new"), Path::to_owned);
+        let file = match path.metadata() {
+            Ok(former) if keeps && !former.is_file() => Err(ErrorKind::InvalidInput.into()),
+            Ok(_) if keeps => {
+                let owner = Owner::of(&path)?;
+                create(&part, owner.mode, owner)
+            }
+            _ => create(&part, mode, Owner::of(folder_of(&path))?),
+        }?;
+        Ok(Self { part, path, file })
+    }
+
+    /// The path to write to.
+    #[must_use]
+    pub fn part(&self) -> &Path {
+        &self.part
+    }
+
+    /// Writes the whole content.
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    pub fn write(&mut self, content: &[u8]) -> io::Result<()> {
+        self.file.write_all(content)
+    }
+
+    /// Syncs the file and puts it at its path.
+    ///
+    /// # Errors
+    /// Returns `AlreadyExists` if the path exists, unless it `replaces` it, or the system's error.
+    pub fn finish(self, replaces: bool) -> io::Result<()> {
+        self.file.sync_all()?;
+        put(&self.part, &self.path, replaces)
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.part);
+    }
+}
+
+/// Returns the path that a chain of links leads to, which need not exist.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = path.read_link() else { break };
+        path = folder_of(&path).join(next);
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("siteline-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    fn names(folder: &Path) -> usize {
+        folder.read_dir().unwrap().count()
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = folder();
+        let path = folder.join("out.csv");
+        let mut dropped = NewFile::begin(&path, None, None, true).unwrap();
+        dropped.write(b"part").unwrap();
+        assert!(dropped.part().exists() && !path.exists());
+        drop(dropped);
+        assert_eq!(names(&folder), 0);
+        let mut whole = NewFile::begin(&path, Some(&folder.join("part")), None, true).unwrap();
+        whole.write(b"whole").unwrap();
+        whole.finish(false).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        let refused = NewFile::begin(&path, None, None, true).unwrap().finish(false);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let folder_itself = NewFile::begin(&folder, None, None, true);
+        assert_eq!(folder_itself.unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(names(&folder), 1);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_mode_and_links_are_kept_or_replaced() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+        let folder = folder();
+        let (path, link) = (folder.join("config"), folder.join("link"));
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        symlink("config", &link).unwrap();
+        NewFile::begin(&link, None, Some(0o600), true).unwrap().finish(true).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o664)).unwrap();
+        NewFile::begin(&link, None, Some(0o600), true).unwrap().finish(true).unwrap();
+        assert_eq!((mode(&path), link.is_symlink()), (0o664, true));
+        NewFile::begin(&link, None, Some(0o600), false).unwrap().finish(true).unwrap();
+        assert_eq!((mode(&path), mode(&link), link.is_symlink()), (0o664, 0o600, false));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

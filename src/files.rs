@@ -1,0 +1,70 @@
+//! Files that siteline writes whole or not at all, and its folders.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::bridge::process::{detached, guarded};
+use siteline_core::files;
+use siteline_core::settings::Environment;
+
+/// A file under construction. Dropping it removes it.
+#[pyclass(module = "siteline._core")]
+pub(crate) struct NewFile {
+    file: Option<files::NewFile>,
+    path: PathBuf,
+}
+
+#[pymethods]
+impl NewFile {
+    #[new]
+    fn new(path: PathBuf, part: Option<PathBuf>, mode: Option<u32>, keeps: bool) -> PyResult<Self> {
+        let begun = files::NewFile::begin(&path, part.as_deref(), mode, keeps);
+        Ok(Self { file: Some(begun.map_err(|error| failed(&error, &path))?), path })
+    }
+
+    /// The path to write to.
+    #[getter]
+    fn part(&self) -> Option<&Path> {
+        self.file.as_ref().map(files::NewFile::part)
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
+        let file = self.file.take();
+        let finished = detached(py, || file.map_or(Ok(()), |file| file.finish(true)))?;
+        finished.map_err(|error| failed(&error, &self.path))
+    }
+
+    fn discard(&mut self) {
+        self.file = None;
+    }
+}
+
+/// Creates a folder for its owner only, and the missing ones above it.
+#[pyfunction]
+pub(crate) fn _create_folder(path: PathBuf) -> PyResult<()> {
+    files::create_folder(&path).map_err(|error| failed(&error, &path))
+}
+
+/// Returns an `OSError` with the path that the user named.
+fn failed(error: &io::Error, path: &Path) -> PyErr {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((error.raw_os_error(), text, path.as_os_str().to_owned()))
+}
+
+/// Returns the file of profiles that `Client` reads (``profiles``) and the folder of the ledgers
+/// (``state``), or ``None`` if there is no home folder. Neither need exist.
+#[pyfunction]
+pub(crate) fn _paths(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let environment = Environment::of_process();
+    let find = || Ok([environment.config_file(), environment.state_folder()]);
+    let paths = PyDict::new(py);
+    for (name, path) in ["profiles", "state"].into_iter().zip(guarded(find)?) {
+        paths.set_item(name, path.map(PathBuf::into_os_string))?;
+    }
+    Ok(paths)
+}
