@@ -56,9 +56,7 @@ impl Points {
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
             Source::Memory => None,
-            Source::Store(batches) => {
-                step(py, || batches.lock().next_batch(STORED))?.or_raise()?
-            }
+            Source::Store(batches) => step(py, || batches.lock().next_batch(STORED))?.or_raise()?,
             Source::Pages(reader) => match reader.take_page() {
                 Poll::Ready(Some(page)) => {
                     reader.prefetch(py);

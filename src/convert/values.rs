@@ -10,9 +10,7 @@ use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyMemoryView, PyString, PyTime,
-};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyMemoryView, PyString, PyTime};
 use zeroize::Zeroizing;
 
 use crate::bridge::errors::OrRaise as _;
