@@ -25,7 +25,6 @@ pub(crate) struct Density {
     /// Seconds of the longest range of a finished chain.
     longest: i64,
     /// Half of the shortest range, in seconds, that the service refused.
-    #[serde(default)]
     allowed: Option<i64>,
 }
 

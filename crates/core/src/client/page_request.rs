@@ -1,12 +1,12 @@
 //! The request for one page. [`PageCall::fetch`] sends it and decodes the body in place;
-//! [`PageRequest`] does so in the background.
+//! [`PageRequest`] does so in the background, and [`PageCall::reply`] for a sync. A sync uses no page
+//! stream: it may not prefetch a page that its reserve or `until=` forbids, it records the time before
+//! each request, and a page counts only when it has been applied.
 //!
 //! The call that received a body decodes it, so that a truncated page is retried. [`Prefetch`] says
 //! whether the task or the caller drives the call at that point.
 
-use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -17,7 +17,7 @@ use super::background::BackgroundTask;
 use super::background_call::{BackgroundCall, Handover};
 use super::send::{Client, DATA_PATH};
 use super::spending::Spending;
-use crate::data::{Chain, Cursor, Decoded, Decoding, Fetch, PagingState};
+use crate::data::{Chain, Cursor, Decoded, Decoding, PagingState};
 use crate::error::{Error, Kind, Result};
 use crate::http::{Deadline, Reply};
 use crate::lock::Mutex;
@@ -26,7 +26,7 @@ use crate::lock::Mutex;
 const LARGE: usize = 32 * 1024;
 
 /// A page's body, if it is kept, and the decoded page.
-pub(super) type Fetched = Result<(Bytes, Decoded)>;
+pub(crate) type Fetched = Result<(Bytes, Decoded)>;
 
 /// When the next page is prefetched, and who decodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,16 +42,22 @@ pub(crate) enum Prefetch {
     Never,
 }
 
+/// A page's body and the decoded page, and the service's time when they arrived. Dropping it drops the
+/// request.
+pub(crate) type PageReply = BoxFuture<'static, (Fetched, Timestamp)>;
+
 /// The parameters of the request for one page.
-pub(super) struct PageCall {
-    pub(super) client: Client,
-    pub(super) spending: Arc<Spending>,
-    pub(super) deadline: Deadline,
+#[derive(Clone)]
+pub(crate) struct PageCall {
+    pub(crate) client: Client,
+    /// The requests of its chain, and their limit.
+    pub(crate) spending: Arc<Spending>,
+    pub(crate) deadline: Deadline,
     /// The URL query, secret if it has a cursor.
-    pub(super) wire: String,
-    pub(super) decoding: Decoding,
+    pub(crate) wire: String,
+    pub(crate) decoding: Decoding,
     /// Whether the body is returned too.
-    pub(super) keep_raw: bool,
+    pub(crate) keep_raw: bool,
 }
 
 impl PageCall {
@@ -91,6 +97,25 @@ impl PageCall {
         };
         self.client.get(DATA_PATH, &self.wire, self.deadline, &self.spending, read).await
     }
+
+    /// Sends the request when the reply is awaited. In the background a task sends it at once, unless the
+    /// process is exiting.
+    pub(crate) fn reply(self, in_background: bool) -> PageReply {
+        let client = self.client.clone();
+        let task = in_background
+            .then(|| BackgroundTask::start(&*client.settings().spawner, self.clone().reply(false)));
+        let Some(task) = task.flatten() else {
+            return Box::pin(async move {
+                let fetched = self.fetch(oneshot::channel().0, None).await;
+                (fetched, client.now())
+            });
+        };
+        Box::pin(async move { task.await.unwrap_or_else(|| (Err(lost()), client.now())) })
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Kind::InternalError, "a request ended without a result")
 }
 
 /// Sends the cursor at an edge of a large body, once; returns whether a receiver exists.
@@ -100,7 +125,7 @@ fn send_cursor(
     edge: &Mutex<Option<oneshot::Sender<Cursor>>>,
 ) -> bool {
     let mut edge = edge.lock();
-    if body.len() < LARGE || edge.is_none() {
+    if body.len() < LARGE || edge.as_ref().is_none_or(oneshot::Sender::is_closed) {
         return false;
     }
     let Some(cursor) = decoding.cursor_at_an_edge(body) else { return false };
@@ -157,75 +182,7 @@ impl PageRequest {
 
     /// Its result. For one caller at a time, which decodes the page unless the task has done so.
     pub(super) fn outcome(&self) -> impl Future<Output = Fetched> + Send + 'static + use<> {
-        let lost = || Err(Error::new(Kind::InternalError, "a request ended without a result"));
         let outcome = self.call.outcome();
-        async move { outcome.await.unwrap_or_else(lost) }
-    }
-}
-
-/// Sends the requests of one chain of a sync, all within its deadline. A sync uses no page stream: it
-/// may not prefetch a page that its reserve or `until=` forbids, it records the time before each
-/// request, and a page counts only when it has been applied.
-#[derive(Debug, Clone)]
-pub(crate) struct Sender {
-    /// The client.
-    pub client: Client,
-    /// The deadline of the sync.
-    pub deadline: Deadline,
-    /// The requests of the chain, and their limit.
-    pub spending: Arc<Spending>,
-}
-
-/// The decoded page of a request, and the service's time when it arrived. Dropping it drops the request.
-pub(crate) type PageReply = BoxFuture<'static, (Result<Decoded>, Timestamp)>;
-
-impl Sender {
-    /// The requests of the chain so far.
-    pub(crate) fn requests(&self) -> u64 {
-        self.spending.requests.load(Ordering::Relaxed)
-    }
-
-    async fn get<T: Send>(
-        &self,
-        wire: &str,
-        read: impl Fn(&Reply) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
-        let read = |reply: &Reply| ready(read(reply));
-        self.client.get(DATA_PATH, wire, self.deadline, &self.spending, read).await
-    }
-
-    /// The request for a page, which is sent when its reply is awaited.
-    pub(crate) fn in_place(self, wire: String, decoding: Decoding) -> PageReply {
-        Box::pin(async move {
-            let read = |reply: &Reply| {
-                let decoded = decoding.decode(&reply.body);
-                decoded.inspect(|decoded| reply.points.set(decoded.points.rows()))
-            };
-            (self.get(&wire, read).await, self.client.now())
-        })
-    }
-
-    /// The request for a page, as a task that runs while the caller does other work; in place if the
-    /// process is exiting.
-    pub(crate) fn in_background(self, wire: String, decoding: Decoding) -> PageReply {
-        let client = self.client.clone();
-        let request = self.clone().in_place(wire.clone(), decoding.clone());
-        let Some(task) = BackgroundTask::start(&*client.settings().spawner, request) else {
-            return self.in_place(wire, decoding);
-        };
-        Box::pin(async move {
-            let lost = || Error::new(Kind::InternalError, "a request ended without a result");
-            task.await.unwrap_or_else(|| (Err(lost()), client.now()))
-        })
-    }
-}
-
-impl Fetch for Sender {
-    async fn fetch<T: Send>(
-        &self,
-        wire_query: &str,
-        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
-        self.get(wire_query, |reply| read(&reply.body)).await
+        async move { outcome.await.unwrap_or_else(|| Err(lost())) }
     }
 }

@@ -2,7 +2,6 @@
 //! ends a chain; an error does not change its state. Chains of other queries may follow, one at a time.
 
 use std::collections::{HashSet, VecDeque};
-use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,18 +19,6 @@ use crate::lock::Mutex;
 
 /// In a URL that is too long a shorter cursor is not the longest part.
 const LONG_CURSOR: usize = 20_000;
-
-/// Sends data requests: authorised, counted and retried. The client implements it; tests do without
-/// a network.
-pub trait Fetch: Send + Sync {
-    /// Requests this URL query (secret if it has a cursor) and returns the result of `read` on the
-    /// body. `read` is part of the attempt: its `Kind::TruncatedBody` (H8) is retried.
-    fn fetch<T: Send>(
-        &self,
-        wire_query: &str,
-        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
-    ) -> impl Future<Output = Result<T>> + Send;
-}
 
 /// The state of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,22 +234,6 @@ impl Chain {
         })
     }
 
-    /// Reads the next page; `None` after the last one. An empty page with a cursor does not end the
-    /// chain (P5).
-    ///
-    /// # Errors
-    /// Those of the sender and the decoder; `Kind::CursorLoop` for a repeated cursor (P1);
-    /// `Kind::CursorRejected` if the service no longer accepts the cursor (P6); `Kind::QueryError` at
-    /// `max_pages` (P2); without it `Kind::EndlessChain` if the chain does not end (P14). An error does
-    /// not change the state: the next call repeats the request.
-    pub async fn next<F: Fetch>(&mut self, fetch: &F) -> Result<Option<Page>> {
-        let Some(wire) = self.wire()? else { return Ok(None) };
-        let decoding = self.decoding();
-        let read = |body: &Bytes| Ok((body.clone(), decoding.decode(body)?));
-        let reply = fetch.fetch(&wire, read).await;
-        self.accept(reply).map(Some)
-    }
-
     /// The URL query of the next page, secret if it has a cursor. `None` after the last page.
     ///
     /// # Errors
@@ -306,10 +277,12 @@ impl Chain {
         Decoding { settings: Arc::clone(&self.settings), earlier: Arc::clone(&self.earlier) }
     }
 
-    /// Advances the chain by the reply to [`Chain::wire`] and returns its page.
+    /// Advances the chain by the reply to [`Chain::wire`] and returns its page. An empty page with a
+    /// cursor does not end the chain (P5).
     ///
     /// # Errors
-    /// As [`Chain::next`].
+    /// The error of the reply, as `Kind::CursorRejected` if the service no longer accepts the cursor (P6);
+    /// `Kind::CursorLoop` for a repeated cursor (P1). An error does not change the state.
     pub(crate) fn accept(&mut self, reply: Result<(Bytes, Decoded)>) -> Result<Page> {
         let (body, decoded) = reply.map_err(|error| self.explain(error))?;
         if let Some(cursor) = &decoded.next_cursor

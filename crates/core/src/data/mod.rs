@@ -2,10 +2,10 @@
 //! pages into one table ([`Merger`]).
 //!
 //! ```text
-//! Query -> Chain -(Fetch)-> bytes -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
+//! Query -> Chain -> request -> bytes -> decode -> Page{PointColumns} -> Merger -> Merged{PointColumns}
 //! ```
 //!
-//! An implementation of [`Fetch`] sends the requests, so that the module is tested without a network.
+//! The client sends the requests, so that the module is tested without a network.
 
 mod asked_time;
 mod bookmark;
@@ -33,7 +33,7 @@ pub use asked_time::{AskedRange, AskedTime, RangeForm};
 pub use bookmark::Bookmark;
 pub(crate) use bookmark::{Fixed, Log, Owner, WholeChain};
 pub use chain::{Chain, Decoding};
-pub(crate) use chain::{Fetch, Link, PagingState, ends_chain};
+pub(crate) use chain::{Link, PagingState, ends_chain};
 pub use cursor::Cursor;
 pub use decode::{DecodeSettings, Decoded, decode};
 pub use difference::Comparison;

@@ -16,15 +16,15 @@ pub(super) const NOTHING: i64 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommitMark {
     pub(super) id: i64,
-    /// The previous commit. `None` if an older siteline, which wrote no marks, made this commit.
-    pub(super) parent: Option<i64>,
+    /// The previous commit.
+    pub(super) parent: i64,
 }
 
 impl CommitMark {
     /// Creates the mark of a commit that follows `parent`.
     pub(super) fn after(parent: i64) -> Self {
         let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
-        Self { id: (high ^ low).cast_signed(), parent: Some(parent) }
+        Self { id: (high ^ low).cast_signed(), parent }
     }
 
     /// Computes the checksum of a mark's row.
@@ -42,18 +42,17 @@ impl CommitMark {
                     let numbers = [version.number()?, layout.number()?, digest.number()?];
                     let Column::Text(made_by) = made_by else { return None };
                     let sum = root_check(numbers[0], made_by, numbers[1], numbers[2]);
-                    first = (check.number()? == sum).then_some(sum);
+                    first = (check.number()? == sum).then_some(());
                 }
                 (2, [_, _, _, parent, id, check]) => {
                     let (parent, id) = (parent.number()?, id.number()?);
                     let is_whole = check.number()? == Self::check(id, parent);
-                    second = is_whole.then_some(Self { id, parent: Some(parent) });
+                    second = is_whole.then_some(Self { id, parent });
                 }
                 _ => return None,
             }
         }
-        // An older siteline wrote no second row: the checksum of the first row identifies the commit.
-        first.map(|check| second.unwrap_or(Self { id: check, parent: None }))
+        first.and(second)
     }
 }
 

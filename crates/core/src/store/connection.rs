@@ -14,7 +14,7 @@ use url::Url;
 use super::access::{self, Reading, check_readable, is_shared, prepare_for_reading};
 use super::failure::StoreResult;
 use super::hold::{ReadPass, StoreHold, WriteTurn};
-use super::schema::Schema;
+use super::schema;
 use crate::error::{Error, Kind};
 use crate::files::Stamp;
 use crate::fork::Owned;
@@ -59,12 +59,8 @@ impl StoreConnection {
     }
 
     /// Opens the file to write, with the tables of this version.
-    pub(super) fn open_prepared(
-        path: &Path,
-        timeout: Duration,
-        schema: &Schema,
-    ) -> StoreResult<Self> {
-        let link = Self::open_with(path, timeout, |connection| schema.prepare(connection))?;
+    pub(super) fn open_prepared(path: &Path, timeout: Duration) -> StoreResult<Self> {
+        let link = Self::open_with(path, timeout, schema::prepare)?;
         link.connection()?.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
         Ok(link)
     }

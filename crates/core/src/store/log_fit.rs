@@ -83,14 +83,10 @@ pub(super) fn log_fit(file: &File, log: &Path) -> io::Result<LogFit> {
     let belongs = match (FileMark::read(file)?, commits.first) {
         (FileMark::Unreadable, _) => true,
         (FileMark::Nothing, first) => {
-            file.metadata()?.len() > 0 && first.is_none_or(|first| first.parent.is_none())
-                || first.is_some_and(|first| first.parent == Some(NOTHING))
+            first.map_or(file.metadata()?.len() > 0, |first| first.parent == NOTHING)
         }
         (FileMark::Commit(mark), first) => {
-            commits.ids.contains(&mark.id)
-                || first.is_some_and(|first| first.parent == Some(mark.id))
-                // An older siteline, which wrote no marks, made both.
-                || (mark.parent.is_none() && first.is_none_or(|first| first.parent.is_none()))
+            commits.ids.contains(&mark.id) || first.is_some_and(|first| first.parent == mark.id)
         }
     };
     Ok(if belongs { LogFit::Belongs } else { LogFit::Foreign })

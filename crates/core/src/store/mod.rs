@@ -30,7 +30,6 @@ mod history;
 mod hold;
 mod log_fit;
 mod maintenance;
-mod migrate;
 mod network;
 mod page_merge;
 mod pages;
@@ -65,14 +64,13 @@ use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult};
 use self::feeds::Feeds;
 use self::found_blocks::{FoundBlocks, rows_of};
-use self::migrate::SCHEMA;
 use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::find;
 pub use self::restore::restore;
 pub use self::retention::Freed;
-use self::schema::{APPLICATION, Schema};
+use self::schema::APPLICATION;
 pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub use self::shown::{CHANGES, ShownPoints, change_column};
 pub use self::target::ChainRange;
@@ -115,27 +113,22 @@ impl Store {
     /// Opens the store at `path`; creates a missing one, unless it is opened to be read only.
     ///
     /// # Errors
-    /// `StoreError` naming the path: not a store, made by a newer siteline, on a network
+    /// `StoreError` naming the path: not a store, of another schema, on a network
     /// filesystem, not readable or not writable; `StoreCorrupt`; `StoreFull`.
     pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self> {
-        Self::open_as(path, options, BUSY_TIMEOUT, &SCHEMA)
+        Self::open_as(path, options, BUSY_TIMEOUT)
     }
 
-    fn open_as(
-        path: &Path,
-        options: StoreOptions,
-        busy_timeout: Duration,
-        schema: &Schema,
-    ) -> Result<Self> {
+    fn open_as(path: &Path, options: StoreOptions, busy_timeout: Duration) -> Result<Self> {
         let path = path::resolve(path)?;
         let opened = if options.read_only {
             StoreConnection::open_read_only(&path, busy_timeout)
-                .and_then(|link| link.read(&path, |connection| schema.check(connection)))
+                .and_then(|link| link.read(&path, schema::check))
                 .map(|()| Writers::default())
         } else {
             access::prepare_for_writing(&path, options.share)
                 .map_err(StoreFailure::Core)
-                .and_then(|()| StoreConnection::open_prepared(&path, busy_timeout, schema))
+                .and_then(|()| StoreConnection::open_prepared(&path, busy_timeout))
                 .map(|link| Writers::new(Writer::new(link)))
         };
         let writers = opened.map_err(|failure| {
@@ -329,7 +322,7 @@ impl Store {
     /// Writes with this process's writer.
     fn write<T>(&self, write: impl FnOnce(&mut Writer) -> StoreResult<T>) -> Result<T> {
         self.refuse_read_only()?;
-        let open = || StoreConnection::open_prepared(&self.path, self.busy_timeout, &SCHEMA);
+        let open = || StoreConnection::open_prepared(&self.path, self.busy_timeout);
         self.with_path(self.writers.write(open, write))
     }
 

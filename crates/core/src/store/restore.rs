@@ -55,7 +55,7 @@ pub fn restore(backup: &Path, store: &Path, watch: &Watch) -> Result<Restored> {
     put.map(|()| Restored { replaced })
 }
 
-/// Copies a backup, brings it up to date if an older siteline made it, and verifies it.
+/// Copies a backup and verifies it.
 fn fill(backup: &Path, part: &Path, watch: &Watch) -> Result<()> {
     let copied = StoreConnection::open_read_only(backup, BUSY_TIMEOUT)
         .and_then(|link| link.read(backup, |connection| copy(connection, part, watch)));

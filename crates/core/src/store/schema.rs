@@ -1,5 +1,4 @@
-//! The tables of the file, and what makes them in an empty one; the steps from an older form are in
-//! `migrate`.
+//! The tables of the file. An empty file gets them; a file of another schema is refused.
 //!
 //! Everything is verified from the top: `store` has a row with the digest of `feeds`, and one with the
 //! mark of the last commit (see `commit_mark`); a feed's row has the digests of its series, directory
@@ -10,9 +9,7 @@
 //! In the file, the table of directory pages is `shelves` and that of chunks is `contents`: these
 //! names are part of format 1 and of its checksums.
 
-use std::cmp::Ordering;
-
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::bytes::Checksum;
 use super::commit_mark::{CommitMark, NOTHING, root_check};
@@ -29,7 +26,9 @@ pub(super) const INCREMENTAL: i64 = 2;
 /// The hint of the error for a file that is not a store.
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
-pub(super) const TABLES: &str = r#"
+/// The schema of this version.
+const VERSION: i32 = 2;
+const TABLES: &str = r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
   layout INTEGER NOT NULL, digest INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
 CREATE TABLE feeds (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sequence INTEGER NOT NULL,
@@ -58,18 +57,6 @@ CREATE TABLE seen (feed INTEGER NOT NULL, chain INTEGER NOT NULL, sequence INTEG
   PRIMARY KEY (feed, chain, sequence)) STRICT, WITHOUT ROWID;
 "#;
 
-/// A schema: its number, its tables, and for each older one the step to the next.
-#[derive(Debug)]
-pub(super) struct Schema {
-    pub(super) version: i32,
-    pub(super) tables: &'static str,
-    /// `steps[n]` makes schema `n + 2` of schema `n + 1`.
-    pub(super) steps: &'static [Step],
-}
-
-/// Makes the next schema of an older one, with its checksums up to the first row.
-pub(super) type Step = fn(&Connection) -> StoreResult<()>;
-
 /// The first row of `store`, and the mark of the commit that wrote it, which is the second one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Root {
@@ -84,18 +71,16 @@ pub(super) struct Root {
 impl Root {
     pub(super) fn load(connection: &Connection) -> StoreResult<Self> {
         let sql = r#"SELECT version, made_by, layout, digest, "check" FROM store WHERE id = 1"#;
+        let mark = last_commit(connection)?;
         let (root, check) = connection.query_row(sql, [], |row| {
             let (version, made_by) = (row.get(0)?, row.get(1)?);
-            // A siteline that wrote no marks is told from one that did by the checksum.
-            let mark = CommitMark { id: row.get(4)?, parent: None };
             let root = Self { version, made_by, layout: row.get(2)?, digest: row.get(3)?, mark };
             Ok((root, row.get::<_, i64>(4)?))
         })?;
         if root.check() != check {
             return Err(StoreFailure::Corrupt("its first row does not match its checksum"));
         }
-        let mark = mark(connection)?.unwrap_or(root.mark);
-        Ok(Self { mark, ..root })
+        Ok(root)
     }
 
     fn check(&self) -> i64 {
@@ -117,18 +102,17 @@ impl Root {
     }
 }
 
-/// The mark of the last commit; `None` before the first one of a siteline that writes marks.
-fn mark(connection: &Connection) -> StoreResult<Option<CommitMark>> {
+/// The mark of the last commit.
+fn last_commit(connection: &Connection) -> StoreResult<CommitMark> {
     let sql = r#"SELECT layout, digest, "check" FROM store WHERE id = 2"#;
-    let row =
-        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?)));
-    let Some((parent, id, check)) = row.optional()? else { return Ok(None) };
+    let (parent, id, check) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?)))?;
     if check != CommitMark::check(id, parent) {
         return Err(StoreFailure::Corrupt(
             "the mark of its last commit does not match its checksum",
         ));
     }
-    Ok(Some(CommitMark { id, parent: Some(parent) }))
+    Ok(CommitMark { id, parent })
 }
 
 /// Switches to the write-ahead log, with which readers and a writer work at the same time. It needs
@@ -143,118 +127,93 @@ fn enable_log(connection: &Connection) -> StoreResult<()> {
     Err(StoreFailure::Refused(what.to_owned(), "Keep the store on a local disk."))
 }
 
-impl Schema {
-    /// Makes the tables in an empty file, brings an older one up to date, and refuses all others.
-    pub(super) fn prepare(&self, connection: &mut Connection) -> StoreResult<()> {
-        if connection.is_readonly("main")? {
-            return Err(StoreFailure::Sqlite(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY),
-                None,
-            )));
-        }
-        // One snapshot: another process may create the tables between two queries.
-        let snapshot = connection.transaction()?;
-        let is_current = self.file_state(&snapshot)? == FileState::Current;
-        if is_current {
-            self.verify(&snapshot)?;
-        }
-        drop(snapshot);
-        if is_current {
-            return enable_log(connection);
-        }
-        connection.pragma_update(None, "page_size", PAGE_SIZE)?;
-        // Of a new file: `compact` can give free pages back, some at a time.
-        connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
-        enable_log(connection)?;
-        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have prepared the file meanwhile.
-        match self.file_state(&changes)? {
-            FileState::Current => {}
-            FileState::Empty => self.create(&changes)?,
-            FileState::Older(version) => self.migrate(&changes, version)?,
-        }
-        self.verify(&changes)?;
-        Ok(changes.commit()?)
+/// Creates the tables in an empty file, and refuses a file of another schema.
+pub(super) fn prepare(connection: &mut Connection) -> StoreResult<()> {
+    if connection.is_readonly("main")? {
+        return Err(StoreFailure::Sqlite(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY),
+            None,
+        )));
     }
-
-    /// Refuses an empty file and an older store: neither can be made readable without writing.
-    pub(super) fn check(&self, connection: &Connection) -> StoreResult<()> {
-        let what = match self.file_state(connection)? {
-            FileState::Current => return self.verify(connection),
-            FileState::Empty => "it is empty: no sync has written to it".to_owned(),
-            FileState::Older(version) => format!("it has the older schema {version}"),
-        };
-        Err(StoreFailure::Refused(what, "Open it once without read_only=, which prepares it."))
+    // One snapshot: another process may create the tables between two queries.
+    let snapshot = connection.transaction()?;
+    let is_empty = is_empty(&snapshot)?;
+    if !is_empty {
+        verify(&snapshot)?;
     }
-
-    fn file_state(&self, connection: &Connection) -> StoreResult<FileState> {
-        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        let (application, version) = (number("application_id")?, number("user_version")?);
-        if application == 0 && version == 0 && layout(connection)?.is_none() {
-            return Ok(FileState::Empty);
-        }
-        if application != APPLICATION {
-            return Err(StoreFailure::Refused(
-                "it is not a store of siteline".to_owned(),
-                OTHER_PATH,
-            ));
-        }
-        match version.cmp(&self.version) {
-            Ordering::Equal => Ok(FileState::Current),
-            Ordering::Greater => Err(self.newer(connection, version)),
-            Ordering::Less if version > 0 => Ok(FileState::Older(version)),
-            Ordering::Less => Err(StoreFailure::Corrupt("the number of its schema is damaged")),
-        }
+    drop(snapshot);
+    if !is_empty {
+        return enable_log(connection);
     }
-
-    fn create(&self, connection: &Connection) -> StoreResult<()> {
-        connection.execute_batch(self.tables)?;
-        connection.pragma_update(None, "application_id", APPLICATION)?;
-        self.finish(connection, 0, NOTHING)
+    connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+    // Lets `compact` return free pages of a new file in steps.
+    connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
+    enable_log(connection)?;
+    let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have prepared the file meanwhile.
+    if self::is_empty(&changes)? {
+        create(&changes)?;
     }
+    verify(&changes)?;
+    Ok(changes.commit()?)
+}
 
-    fn migrate(&self, connection: &Connection, from: i32) -> StoreResult<()> {
-        // The steps save the first row too.
-        let last = Root::load(connection)?.mark.id;
-        for step in &self.steps[usize::try_from(from - 1).unwrap_or_default()..] {
-            step(connection)?;
-        }
-        let digest = Root::load(connection)?.digest;
-        self.finish(connection, digest, last)
+/// Refuses an empty file, which cannot be made readable without writing.
+pub(super) fn check(connection: &Connection) -> StoreResult<()> {
+    if !is_empty(connection)? {
+        return verify(connection);
     }
+    let what = "it is empty: no sync has written to it".to_owned();
+    Err(StoreFailure::Refused(what, "Open it once without read_only=, which prepares it."))
+}
 
-    fn finish(&self, connection: &Connection, digest: i64, last: i64) -> StoreResult<()> {
-        connection.pragma_update(None, "user_version", self.version)?;
-        let layout = layout(connection)?.unwrap_or_default();
-        let made_by = format!("siteline {}", crate::VERSION);
-        let mark = CommitMark { id: last, parent: None };
-        Root { version: i64::from(self.version), made_by, layout, digest, mark }.save(connection)
+/// Whether the file has no tables yet. Any other file than a store of this schema is refused.
+fn is_empty(connection: &Connection) -> StoreResult<bool> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    if application == 0 && version == 0 && layout(connection)?.is_none() {
+        return Ok(true);
     }
-
-    /// Verifies that the version and the tables are those that the first row records.
-    fn verify(&self, connection: &Connection) -> StoreResult<()> {
-        let root = Root::load(connection)?;
-        if root.version != i64::from(self.version) || Some(root.layout) != layout(connection)? {
-            return Err(StoreFailure::Corrupt("its tables are not those that siteline made"));
-        }
-        Ok(())
+    if application != APPLICATION {
+        return Err(StoreFailure::Refused("it is not a store of siteline".to_owned(), OTHER_PATH));
     }
-
-    fn newer(&self, connection: &Connection, newer: i32) -> StoreFailure {
-        let made_by = connection
-            .query_row("SELECT made_by FROM store", [], |row| row.get::<_, String>(0))
-            .map_or_else(|_| "a newer siteline".to_owned(), |text| excerpt(&text));
-        let known = self.version;
-        let what = format!("it was made by {made_by}: schema {newer}, this siteline knows {known}");
-        StoreFailure::Refused(what, "Upgrade siteline.")
+    match version {
+        VERSION => Ok(false),
+        ..=0 => Err(StoreFailure::Corrupt("the number of its schema is damaged")),
+        other => Err(other_schema(connection, other)),
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum FileState {
-    Empty,
-    Older(i32),
-    Current,
+fn create(connection: &Connection) -> StoreResult<()> {
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "user_version", VERSION)?;
+    let layout = layout(connection)?.unwrap_or_default();
+    let made_by = format!("siteline {}", crate::VERSION);
+    let mark = CommitMark { id: NOTHING, parent: NOTHING };
+    Root { version: i64::from(VERSION), made_by, layout, digest: 0, mark }.save(connection)
+}
+
+/// Verifies that the version and the tables are those that the first row records.
+fn verify(connection: &Connection) -> StoreResult<()> {
+    let root = Root::load(connection)?;
+    if root.version != i64::from(VERSION) || Some(root.layout) != layout(connection)? {
+        return Err(StoreFailure::Corrupt("its tables are not those that siteline made"));
+    }
+    Ok(())
+}
+
+fn other_schema(connection: &Connection, other: i32) -> StoreFailure {
+    let made_by = connection
+        .query_row("SELECT made_by FROM store", [], |row| row.get::<_, String>(0))
+        .map_or_else(|_| "another siteline".to_owned(), |text| excerpt(&text));
+    let what = format!("it was made by {made_by}: schema {other}, this siteline reads {VERSION}");
+    let hint = if other > VERSION {
+        "Upgrade siteline."
+    } else {
+        "Sync into a new store, or read this one with the siteline that made it."
+    };
+    StoreFailure::Refused(what, hint)
 }
 
 /// The checksum of the statements that created the tables; `None` where there are none.

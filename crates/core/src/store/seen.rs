@@ -44,8 +44,6 @@ pub(super) struct SeenPoints {
 /// ```text
 /// 0 groups, for each: series:steps timestamps:steps
 /// ```
-///
-/// Schema 1 wrote each series by itself, after the number of series.
 pub(super) fn encode<'t>(series: impl ExactSizeIterator<Item = (i64, &'t [i64])>) -> Vec<u8> {
     let mut groups: Vec<(&[i64], Vec<i64>)> = Vec::new();
     let mut places: HashMap<&[i64], usize> = HashMap::new();
@@ -74,23 +72,17 @@ impl SeenPoints {
     /// Adds what [`encode`] wrote; `None` where it did not.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<()> {
         let mut source = Source(bytes);
-        let first = source.length()?;
-        if first > 0 || source.0.is_empty() {
-            // As schema 1 wrote it.
-            for _ in 0..first {
-                let series = source.signed()?;
-                self.add_runs(&[series], &mut source)?;
+        if source.length()? > 0 {
+            return None;
+        }
+        for _ in 0..source.length()? {
+            let count = source.length()?;
+            if count > LARGEST_GROUP {
+                return None;
             }
-        } else {
-            for _ in 0..source.length()? {
-                let count = source.length()?;
-                if count > LARGEST_GROUP {
-                    return None;
-                }
-                let mut series = Vec::new();
-                source.steps(count, |number| series.push(number))?;
-                self.add_runs(&series, &mut source)?;
-            }
+            let mut series = Vec::new();
+            source.steps(count, |number| series.push(number))?;
+            self.add_runs(&series, &mut source)?;
         }
         source.0.is_empty().then_some(())
     }

@@ -18,10 +18,11 @@ pub enum Batch {
     Chain,
 }
 
-/// Consecutive pages of a chain as one page, and the state after the last of them.
+/// Consecutive pages of a chain that are stored as one page, and the state after the last of them.
 #[derive(Debug)]
 pub struct Joined {
-    page: Page,
+    /// At least one page. Only one after [`Joined::finish`].
+    pages: Vec<Page>,
     first: u64,
     read_at: Timestamp,
     /// The chain of the pages.
@@ -33,11 +34,16 @@ pub struct Joined {
 }
 
 impl Joined {
+    fn finish(mut self) -> Result<Self> {
+        self.pages = vec![Page::joined(self.pages)?];
+        Ok(self)
+    }
+
     /// The page as a target gets it.
     #[must_use]
     pub fn delivery(&self) -> Delivery<'_> {
         let Self { read_at, chain, interval_seconds, is_only_chain, .. } = *self;
-        let (page, batch_first) = (&self.page, self.first);
+        let (page, batch_first) = (&self.pages[0], self.first);
         Delivery { page, batch_first, read_at, chain, interval_seconds, is_only_chain }
     }
 }
@@ -48,26 +54,7 @@ impl Joined {
 pub struct Batches {
     batch: Batch,
     /// By feed.
-    waiting: BTreeMap<String, Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    pages: Vec<Page>,
-    read_at: Timestamp,
-    chain: ChainRange,
-    interval_seconds: Option<u32>,
-    is_only_chain: bool,
-    state: Vec<u8>,
-}
-
-impl Waiting {
-    fn joined(self) -> Result<Joined> {
-        let Self { pages, read_at, chain, interval_seconds, is_only_chain, state } = self;
-        let first = pages.first().map_or(chain.first, |page| page.sequence);
-        let page = Page::joined(pages)?;
-        Ok(Joined { page, first, read_at, chain, interval_seconds, is_only_chain, state })
-    }
+    waiting: BTreeMap<String, Joined>,
 }
 
 impl Batches {
@@ -82,7 +69,7 @@ impl Batches {
     /// # Errors
     /// `InternalError` where pages cannot be joined.
     pub fn take(&mut self, feed: &str) -> Result<Option<Joined>> {
-        self.waiting.remove(feed).map(Waiting::joined).transpose()
+        self.waiting.remove(feed).map(Joined::finish).transpose()
     }
 
     /// The waiting pages of another chain of the feed, which are stored before this page.
@@ -90,7 +77,7 @@ impl Batches {
     /// # Errors
     /// As [`Batches::take`].
     pub fn take_other(&mut self, feed: &str, next: &Delivery<'_>) -> Result<Option<Joined>> {
-        let is_other = |waiting: &Waiting| waiting.chain != next.chain;
+        let is_other = |waiting: &Joined| waiting.chain != next.chain;
         if self.waiting.get(feed).is_some_and(is_other) { self.take(feed) } else { Ok(None) }
     }
 
@@ -105,14 +92,18 @@ impl Batches {
         state: Vec<u8>,
     ) -> Result<Option<Joined>> {
         let Delivery { page, read_at, chain, interval_seconds, is_only_chain, .. } = *next;
-        let mut pages = self.waiting.remove(feed).map_or_else(Vec::new, |waiting| waiting.pages);
+        let (first, mut pages) = match self.waiting.remove(feed) {
+            Some(waiting) => (waiting.first, waiting.pages),
+            None => (page.sequence, Vec::new()),
+        };
         pages.push(page.clone());
         let is_full = matches!(self.batch, Batch::Pages(most) if pages.len() >= most);
-        let waiting = Waiting { pages, read_at, chain, interval_seconds, is_only_chain, state };
+        let joined =
+            Joined { pages, first, read_at, chain, interval_seconds, is_only_chain, state };
         if page.is_last || is_full {
-            return waiting.joined().map(Some);
+            return joined.finish().map(Some);
         }
-        self.waiting.insert(feed.to_owned(), waiting);
+        self.waiting.insert(feed.to_owned(), joined);
         Ok(None)
     }
 
@@ -122,6 +113,6 @@ impl Batches {
     /// As [`Batches::take`].
     pub fn take_all(&mut self) -> Result<Vec<(String, Joined)>> {
         let waiting = std::mem::take(&mut self.waiting).into_iter();
-        waiting.map(|(feed, waiting)| Ok((feed, waiting.joined()?))).collect()
+        waiting.map(|(feed, joined)| Ok((feed, joined.finish()?))).collect()
     }
 }

@@ -27,8 +27,7 @@
 //! | `plan_scans` | what reading scans would cost |
 //! | `pending_write` | what a run applies next: a page, or a change of a chain |
 //! | `run_state` | what a run has done, and what it leaves |
-//! | `agenda` | the steps that a run may still begin, in order, and the chains under way |
-//! | `schedule` | which of them begins next |
+//! | `schedule` | what a run may still begin of each feed, the chains under way, and which begins next |
 //! | `following` | the chains that a run follows, each with its request under way |
 //! | `requests` | which requests a run sends, and what becomes of their replies |
 //! | `batched` | pages of a chain that are stored as one |
@@ -41,7 +40,6 @@
 //! | `shares` | which feeds of a store have a range, and which are to read the rest |
 //! | `through_store` | a scan whose settled part comes from a store |
 
-mod agenda;
 mod arrival;
 mod audits;
 mod batched;

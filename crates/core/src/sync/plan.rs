@@ -113,13 +113,12 @@ pub(super) fn steps_of(
         let began = chain.began.unwrap_or(terms.now);
         coverage.cover(range.and(feed.range_to(feed.horizon(began))), began);
     }
-    let needs = Needs::new(feed, &coverage, terms);
     let set_aside = terms.clock.map_or_else(Ranges::none, |clock| {
         given_up.ranges(clock).without(&terms.reread.widened(feed.width()))
     });
     let out = known.done.with(known.put_off).with(&set_aside);
     let fresh = Range::new(coverage.end().unwrap_or(i64::MIN), i64::MAX).into();
-    for (why, ranges) in needs.in_order() {
+    for (why, ranges) in needs(feed, &coverage, terms) {
         let ranges = ranges.without(&out);
         if why == Why::Recent && ranges.and(&fresh).is_empty() {
             // What overlaps is read again only together with fresh data.
@@ -195,38 +194,19 @@ fn resumable<'a>(
     })
 }
 
-/// The ranges that a feed needs, each in one class.
-struct Needs {
-    reread: Ranges,
-    edge: Ranges,
-    settle: Ranges,
-    fill: Ranges,
-}
-
-impl Needs {
-    fn new(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> Self {
-        let required = Ranges::from(feed.range_to(terms.end(feed)));
-        let (covered, settled) = (coverage.covered(), coverage.settled(feed));
-        let reread = terms.reread.widened(feed.width()).and(&required);
-        // A window that is due is read completely, except for its settled parts.
-        let due = Ranges::from(Range::new(i64::MIN, feed.settled_before(terms.now)));
-        let settling = covered.without(&settled).and(&due);
-        let settle =
-            settling.widened(feed.window()).and(&required).without(&settled).without(&reread);
-        let edge = edge_of(feed, coverage.end(), terms, &settled).and(&required);
-        let edge = edge.without(&settle).without(&reread);
-        let fill = required.without(&covered).without(&edge).without(&settle).without(&reread);
-        Self { reread, edge, settle, fill }
-    }
-
-    fn in_order(self) -> [(Why, Ranges); 4] {
-        [
-            (Why::Reread, self.reread),
-            (Why::Recent, self.edge),
-            (Why::Settle, self.settle),
-            (Why::Backfill, self.fill),
-        ]
-    }
+/// The ranges that a feed needs, each in one class, in order.
+fn needs(feed: &Feed, coverage: &Coverage, terms: &PlanTerms<'_>) -> [(Why, Ranges); 4] {
+    let required = Ranges::from(feed.range_to(terms.end(feed)));
+    let (covered, settled) = (coverage.covered(), coverage.settled(feed));
+    let reread = terms.reread.widened(feed.width()).and(&required);
+    // A window that is due is read completely, except for its settled parts.
+    let due = Ranges::from(Range::new(i64::MIN, feed.settled_before(terms.now)));
+    let settling = covered.without(&settled).and(&due);
+    let settle = settling.widened(feed.window()).and(&required).without(&settled).without(&reread);
+    let edge = edge_of(feed, coverage.end(), terms, &settled).and(&required);
+    let edge = edge.without(&settle).without(&reread);
+    let fill = required.without(&covered).without(&edge).without(&settle).without(&reread);
+    [(Why::Reread, reread), (Why::Recent, edge), (Why::Settle, settle), (Why::Backfill, fill)]
 }
 
 /// The fresh range and its overlap with the newest range that was read. After a pause longer than a

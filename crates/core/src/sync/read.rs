@@ -32,12 +32,10 @@ pub struct ReadSpec {
     /// What the read does with flagged points.
     pub flagged: Flagged,
     /// What the read does with parts of the range that were not read from the service.
-    #[serde(default)]
     pub unread: Unread,
     /// As of when.
     pub view: View,
     /// Of which series.
-    #[serde(default)]
     pub series: SeriesFilter,
 }
 

@@ -9,14 +9,15 @@
 //! depend on their order.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::following::{Arrival, Followed, Following, SentAt};
+use super::following::{Followed, Following, SentAt};
 use super::pending_write::{PendingWrite, after_dead_cursor};
 use super::plan::PlanStep;
 use super::run::Run;
-use crate::client::page_request::Sender;
+use crate::client::page_request::{Fetched, PageCall};
 use crate::clock::{CORRECTED_SKEW, NOTICED_SKEW};
 use crate::data::{Bookmark, Chain, DecodeSettings, Page, ends_chain};
 use crate::error::{Error, Kind, Result};
@@ -60,7 +61,8 @@ impl Run {
         for place in 0..followed.chains.len() {
             let is_idle = followed.chains[place].request.is_none();
             if !is_stopped && is_idle && self.has_room(followed) {
-                self.request_early(&mut followed.chains[place]);
+                // The page before is not yet applied: a chain that must end says so after that.
+                let _later = self.send(&mut followed.chains[place], true);
             }
         }
         Ok(())
@@ -77,9 +79,8 @@ impl Run {
     /// # Errors
     /// As [`Run::arrived`].
     fn request(&self, followed: &mut Followed, place: usize) -> Result<bool> {
-        let clock = self.client.time().clock();
         let one = &mut followed.chains[place];
-        match one.request(clock, self.settings.concurrency > 1) {
+        match self.send(one, self.settings.concurrency > 1) {
             Ok(()) if one.request.is_some() => return Ok(true),
             Ok(()) => {}
             Err(error) => self.end_chain(one, error)?,
@@ -88,23 +89,44 @@ impl Run {
         Ok(false)
     }
 
-    /// Asks for the page after one that is not yet applied. A chain that must end says so after that.
-    fn request_early(&self, one: &mut Following) {
-        let _later = one.request(self.client.time().clock(), true);
+    /// Sends the request for the next page of a chain, as a task if others are under way beside it.
+    ///
+    /// # Errors
+    /// Those of the chain, of which nothing was sent.
+    fn send(&self, one: &mut Following, in_background: bool) -> Result<()> {
+        let Some(wire) = one.chain.wire()? else { return Ok(()) };
+        let clock = self.client.time().clock();
+        let requests = one.spending.requests.load(Ordering::Relaxed);
+        one.sent = SentAt { monotonic: clock.monotonic(), wall: clock.wall(), requests };
+        let call = PageCall {
+            client: self.client.clone(),
+            spending: Arc::clone(&one.spending),
+            deadline: self.deadline,
+            wire,
+            decoding: one.chain.decoding(),
+            keep_raw: false,
+        };
+        one.request = Some(call.reply(in_background));
+        Ok(())
     }
 
     /// Makes what has arrived for a chain the pending write, or ends the chain.
     ///
     /// # Errors
     /// Those that end the run: the chain can repeat its request.
-    pub(super) fn arrived(&self, followed: &mut Followed, arrival: Arrival) -> Result<()> {
-        let Arrival { place, sent, read_at, was_sent, reply } = arrival;
-        self.work().answered += u64::from(was_sent);
+    pub(super) fn arrived(
+        &self,
+        followed: &mut Followed,
+        (place, fetched, read_at): (usize, Fetched, Timestamp),
+    ) -> Result<()> {
         let one = &mut followed.chains[place];
-        let (is_over, outcome) = match one.chain.accept(reply) {
+        // The allowance may have refused the request.
+        let was_sent = one.spending.requests.load(Ordering::Relaxed) > one.sent.requests;
+        self.work().answered += u64::from(was_sent);
+        let (is_over, outcome) = match one.chain.accept(fetched) {
             Ok(page) => {
                 let is_last = page.is_last;
-                let kept = self.keep_page(one, page, (sent, read_at));
+                let kept = self.keep_page(one, page, read_at);
                 (is_last || kept.is_err(), kept)
             }
             Err(error) => {
@@ -169,22 +191,16 @@ impl Run {
             "{}: {} {start} to {end}", state.feed().name(), step.why
         );
         let (feed, begun_here, request) = (step.feed, record.bookmark.is_none(), None);
-        let (client, spending) = (self.client.clone(), work.spending(feed));
-        let sender = Sender { client, deadline: self.deadline, spending };
-        Ok(Some(Following { chain, feed, record, begun_here, sender, request }))
+        let (spending, sent) = (work.spending(feed), SentAt::default());
+        Ok(Some(Following { chain, feed, record, begun_here, spending, sent, request }))
     }
 
     /// Makes the page the pending write.
-    fn keep_page(
-        &self,
-        following: &mut Following,
-        page: Page,
-        (sent, read_at): (SentAt, Timestamp),
-    ) -> Result<()> {
+    fn keep_page(&self, following: &mut Following, page: Page, read_at: Timestamp) -> Result<()> {
         self.check_skew()?;
         let record = &mut following.record;
         if record.began.is_none() {
-            record.began = Some(self.service_second(sent));
+            record.began = Some(self.service_second(following.sent));
             record.first = page.sequence;
         }
         record.pages += 1;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::agenda::{Agenda, UnderWay};
 use super::given_up::SkippedRange;
 use super::pending_write::PendingWrite;
 use super::plan::PlanStep;
 use super::ranges::{Range, Ranges};
 use super::report::{EndedBy, FeedReport};
+use super::schedule::{FeedPlan, UnderWay};
 use super::settings::{Only, SyncSettings};
 use super::state::FeedState;
 use super::task::Why;
@@ -31,10 +31,6 @@ pub(super) struct FeedRun {
     pub(super) only: Option<Only>,
     /// The number of ranges that were skipped because of an error.
     pub(super) failures: usize,
-    /// Its pages of the reserve.
-    pub(super) reserved: u64,
-    /// What the chain under way that fills will add to them.
-    pub(super) coming: u64,
     chains: u64,
     pages: u64,
     /// When its newest page was read.
@@ -55,7 +51,7 @@ struct AuditCounts {
 }
 
 /// The state of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RunState {
     pub(super) parts: Vec<FeedRun>,
     pub(super) reread: Ranges,
@@ -64,9 +60,9 @@ pub(super) struct RunState {
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
-    /// The steps that may still begin.
-    pub(super) agenda: Agenda,
-    /// The times of `clock` for which the agenda is the same.
+    /// What may still begin, by feed.
+    pub(super) plans: Vec<FeedPlan>,
+    /// The times of `clock` for which the plans are the same.
     pub(super) unchanged: Range,
     /// The chains that are being read, by their feeds.
     pub(super) under_way: BTreeMap<usize, UnderWay>,
@@ -78,10 +74,7 @@ pub(super) struct RunState {
     pub(super) stopped: Option<Timestamp>,
     /// The rest of the allowance is reserved: nothing is filled any more.
     pub(super) no_fill: bool,
-    /// The pages of the reserve, and the reset of the allowance that they are for.
-    pub(super) reserved: u128,
-    /// The pages that the chains under way add to it.
-    pub(super) coming: u128,
+    /// The reset of the allowance that the reserve is for.
     pub(super) resets_at: Option<i64>,
     /// How many pages the run may ask for, and of how many it has the reply.
     max_pages: Option<u64>,
@@ -116,8 +109,6 @@ impl RunState {
             done: Ranges::none(),
             put_off: Ranges::none(),
             failures: 0,
-            reserved: 0,
-            coming: 0,
             chains: 0,
             pages: 0,
             read_at: None,
@@ -126,32 +117,15 @@ impl RunState {
             found: AuditCounts::default(),
         };
         let mut run = Self {
-            agenda: Agenda::new(states.len()),
+            plans: vec![FeedPlan::default(); states.len()],
             parts: states.into_iter().map(part).collect(),
             reread: settings.reread_ranges()?,
             until: settings.until_second(),
             now: settings.now.unwrap_or(clock),
             clock,
             unchanged: Range::new(i64::MIN, i64::MAX),
-            under_way: BTreeMap::new(),
-            pause: Arc::default(),
-            pending: VecDeque::new(),
-            stopped: None,
-            no_fill: false,
-            reserved: 0,
-            coming: 0,
-            resets_at: None,
             max_pages: settings.max_pages,
-            answered: 0,
-            failure: None,
-            requests: 0,
-            pages: 0,
-            points: 0,
-            newest: None,
-            quality: PageReport::default(),
-            oldest: None,
-            unstorable: BTreeSet::new(),
-            warnings: Vec::new(),
+            ..Self::default()
         };
         run.replan_all();
         run.warn_of_set_aside();

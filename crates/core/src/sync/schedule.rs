@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use super::agenda::UnderWay;
 use super::pending_write::PendingWrite;
 use super::plan::{PlanStep, PlanTerms, PlannedFeed, reserve_after, reserve_of, steps, steps_of};
 use super::ranges::{Range, Ranges};
@@ -24,6 +23,45 @@ use crate::http::AllowanceState;
 /// A run stops reading a feed after this many failures: the other ranges probably fail too, and
 /// each costs a request.
 const MOST_FAILURES: usize = 3;
+
+/// What a run may still begin of one feed, and what that needs of the reserve. The run has the plans of
+/// all feeds in one list, because it adds them up after each page.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FeedPlan {
+    /// The first step in order: after it the feed is planned again.
+    first: Option<PlanStep>,
+    /// The expected pages of all steps; `None` if those of one are not known.
+    pages: Option<u64>,
+    /// The pages of the steps that do not fill; one where they are not known.
+    urgent: u64,
+    /// The pages of the reserve.
+    reserved: u64,
+    /// The pages that the chain under way that fills will add to the reserve.
+    coming: u64,
+}
+
+/// A chain that is being read.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    /// Its step, with the pages that are left of it.
+    pub(super) step: PlanStep,
+    pub(super) spending: Arc<Spending>,
+}
+
+impl FeedPlan {
+    fn set(&mut self, steps: &[PlanStep]) {
+        self.first = steps.iter().min_by_key(|step| (step.why, step.range.start)).copied();
+        self.pages = sum(steps.iter().map(|step| step.pages));
+        let urgent = steps.iter().filter(|step| !step.fills);
+        let urgent = urgent.map(|step| Some(step.pages.unwrap_or(1)));
+        self.urgent = sum(urgent).unwrap_or(u64::MAX);
+    }
+}
+
+/// The sum of pages; `None` if some are not known.
+fn sum(mut pages: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    pages.try_fold(0, |sum: u64, pages| Some(sum.saturating_add(pages?)))
+}
 
 impl RunState {
     fn terms(&self, clock: Option<i64>) -> PlanTerms<'_> {
@@ -40,7 +78,7 @@ impl RunState {
             }
             open.retain(|rest| rest.range != step.range);
         }
-        self.agenda.replace(feed, &open);
+        self.plans[feed].set(&open);
         self.unchanged = self.unchanged.and(same);
         self.reserve_again(feed);
     }
@@ -111,7 +149,8 @@ impl RunState {
 
     /// The first step in order that may begin now.
     fn may_begin(&self) -> Option<PlanStep> {
-        let class = self.agenda.steps().next()?.why;
+        let steps = || self.plans.iter().filter_map(|plan| plan.first);
+        let class = steps().map(|step| step.why).min()?;
         // After these the feed has another chain of the same class.
         let begins_again = self.pending.iter().any(|write| {
             matches!(**write, PendingWrite::Restart { .. } | PendingWrite::TooLong { .. })
@@ -122,8 +161,9 @@ impl RunState {
         let is_urgent = self.under_way.values().any(|other| !other.step.fills);
         let is_busy =
             |step: &PlanStep| self.writes(step.feed) || self.under_way.contains_key(&step.feed);
-        let is_free = |step: &&PlanStep| !(is_busy(step) || is_urgent && step.fills);
-        self.agenda.steps().take_while(|step| step.why == class).find(is_free).copied()
+        let is_free = |step: &PlanStep| !(is_busy(step) || is_urgent && step.fills);
+        let next = steps().filter(|step| step.why == class && is_free(step));
+        next.min_by_key(|step| (step.range.start, step.feed))
     }
 
     /// Notes that the chain of a feed has ended, or is not continued. Its last page may be the pending
@@ -153,17 +193,35 @@ impl RunState {
     /// The pages that the plan expects this run still to apply, if those of all chains are known; and
     /// whether the run is over.
     pub(super) fn left(&self) -> (Option<u64>, bool) {
-        let under_way: Option<u64> = self.under_way.values().map(|chain| chain.step.pages).sum();
+        let under_way = self.under_way.values().map(|chain| chain.step.pages);
+        let planned = self.plans.iter().map(|plan| plan.pages);
         let is_last = |write: &&Arc<PendingWrite>| match ***write {
             PendingWrite::Page { feed, .. } => !self.under_way.contains_key(&feed),
             _ => false,
         };
         let last = self.pending.iter().filter(is_last).count() as u64;
-        let open = self.agenda.pages().zip(under_way);
-        let pages = open.map(|(open, begun)| open.saturating_add(begun).saturating_add(last));
+        let pages = sum(planned.chain(under_way).chain([Some(last)]));
         let pages = pages.map(|pages| pages.min(self.still_allowed()));
-        let is_read = self.agenda.is_empty() && self.under_way.is_empty();
+        let is_read = self.is_planned_out() && self.under_way.is_empty();
         (pages, !self.is_writing() && (is_read || !self.may_ask(0)))
+    }
+
+    /// Whether no chain is left to begin.
+    pub(super) fn is_planned_out(&self) -> bool {
+        self.plans.iter().all(|plan| plan.first.is_none())
+    }
+
+    /// The expected pages of the steps that do not fill.
+    pub(super) fn urgent_pages(&self) -> u64 {
+        self.plans.iter().fold(0, |sum, plan| sum.saturating_add(plan.urgent))
+    }
+
+    /// The pages of the reserve, and those that the chains under way add to it.
+    pub(super) fn reserve(&self) -> (u64, u64) {
+        let add = |(reserved, coming): (u64, u64), plan: &FeedPlan| {
+            (reserved.saturating_add(plan.reserved), coming.saturating_add(plan.coming))
+        };
+        self.plans.iter().fold((0, 0), add)
     }
 
     /// What is left to read, including what this run may not read.
@@ -186,19 +244,17 @@ impl RunState {
     /// filled a window that becomes due before the allowance resets. As they began side by side, none
     /// could have known that of the others.
     pub(super) fn hold_back(&self) {
-        let urgent_pages = |chain: &UnderWay| {
-            if chain.step.fills { 0 } else { chain.step.pages.map_or(1, u128::from) }
-        };
-        let under_way: u128 = self.under_way.values().map(urgent_pages).sum();
-        let urgent = u128::from(self.agenda.urgent_pages()) + under_way;
+        let under_way = self.under_way.values().filter(|chain| !chain.step.fills);
+        let under_way = under_way.map(|chain| chain.step.pages.unwrap_or(1));
+        let urgent = under_way.fold(self.urgent_pages(), u64::saturating_add);
+        let (reserved, coming) = self.reserve();
         for (feed, chain) in &self.under_way {
             let reserve = match self.resets_at {
-                Some(_) => self.reserved + self.coming - u128::from(self.parts[*feed].coming),
+                Some(_) => reserved.saturating_add(coming.saturating_sub(self.plans[*feed].coming)),
                 None => 0,
             };
-            let keep = if chain.step.fills { reserve + urgent } else { 0 };
-            let pages = |pages| u64::try_from(pages).unwrap_or(u64::MAX);
-            chain.spending.hold_back(pages(keep), pages(reserve.max(keep)));
+            let keep = if chain.step.fills { reserve.saturating_add(urgent) } else { 0 };
+            chain.spending.hold_back(keep, reserve.max(keep));
         }
     }
 
@@ -215,18 +271,15 @@ impl RunState {
     fn reserve_again(&mut self, feed: usize) {
         let Some(resets_at) = self.resets_at else { return };
         let (now, is_writing) = (self.now.as_second(), self.writes(feed));
-        let part = &mut self.parts[feed];
-        let pages = reserve_of(&part.state, now, resets_at);
-        let coming = match self.under_way.get(&feed) {
+        let (state, plan) = (&self.parts[feed].state, &mut self.plans[feed]);
+        plan.reserved = reserve_of(state, now, resets_at);
+        plan.coming = match self.under_way.get(&feed) {
             Some(UnderWay { step, .. }) if step.fills => {
-                reserve_after(&part.state, step.range, now, resets_at).saturating_sub(pages)
+                reserve_after(state, step.range, now, resets_at).saturating_sub(plan.reserved)
             }
             // Its last page has arrived, and is not yet applied.
-            None if is_writing => part.coming,
+            None if is_writing => plan.coming,
             _ => 0,
         };
-        self.reserved = self.reserved - u128::from(part.reserved) + u128::from(pages);
-        self.coming = self.coming - u128::from(part.coming) + u128::from(coming);
-        (part.reserved, part.coming) = (pages, coming);
     }
 }

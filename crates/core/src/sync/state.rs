@@ -1,12 +1,12 @@
 //! How far a feed has been read; a [`crate::store::Target`] stores it as opaque bytes.
 //!
 //! ```text
-//! {"version":1,"made_by":"0.1.0", ... }      one line of JSON
+//! {"version":2,"made_by":"0.2.0", ... }      one line of JSON
 //! crc32 89abcdef                             over that line
 //! ```
 //!
-//! Every future format keeps the second line, `version` and `made_by`, so that an older siteline
-//! can tell "newer" from "damaged". The state is secret: its bookmarks contain cursors.
+//! Every format has the second line, `version` and `made_by`, which distinguish another format from
+//! damage. The state is secret: its bookmarks contain cursors.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::client::density::Density;
 use crate::error::{Error, Kind, Result, excerpt};
 use crate::store::Target;
 
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// With more ranges than this, neighbours are joined where that costs no request.
 const MOST_READS: usize = 1_000;
 
@@ -64,7 +64,6 @@ struct Form {
     #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
     given_up: GivenUp,
     density: Density,
-    #[serde(default)]
     audits: AuditLog,
     #[serde(default, skip_serializing_if = "is_zero")]
     skew: i64,
@@ -96,7 +95,6 @@ struct FeedForm {
     lateness: Duration,
     #[serde(with = "whole_seconds")]
     window: Duration,
-    #[serde(default)]
     audit_pages: u32,
 }
 
@@ -147,7 +145,7 @@ impl FeedState {
     /// Decodes a state.
     ///
     /// # Errors
-    /// `StoreCorrupt`, or `StoreError` for the state of a newer siteline.
+    /// `StoreCorrupt`, or `StoreError` for a state of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
         let (line, checksum) = text.split_once('\n').ok_or_else(damaged)?;
@@ -157,8 +155,8 @@ impl FeedState {
         let value: Value = serde_json::from_str(line).map_err(|_| damaged())?;
         match value["version"].as_u64() {
             Some(VERSION) => {}
-            Some(..VERSION) | None => return Err(damaged()),
-            Some(_) => return Err(too_new(&value)),
+            Some(0) | None => return Err(damaged()),
+            Some(version) => return Err(other_version(version, &value)),
         }
         let form: Form = serde_json::from_value(value).map_err(|_| damaged())?;
         let is_plausible = form.next_sequence <= LARGEST
@@ -538,10 +536,15 @@ fn damaged() -> Error {
         .with_hint("Restore the store from a backup, or sync the feed into a new store.")
 }
 
-fn too_new(value: &Value) -> Error {
+fn other_version(version: u64, value: &Value) -> Error {
     let made_by = excerpt(value["made_by"].as_str().unwrap_or("unknown"));
+    let hint = if version > VERSION {
+        format!("This is siteline {}: upgrade it.", crate::VERSION)
+    } else {
+        "Sync into a new store or target.".to_owned()
+    };
     Error::new(Kind::StoreError, format!("the state of the feed was made by siteline {made_by}"))
-        .with_hint(format!("This is siteline {}: upgrade it.", crate::VERSION))
+        .with_hint(hint)
 }
 
 fn changed(feed: &Feed, differences: &[Difference]) -> Error {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Why a range is read, in the order of urgency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// Its chain has begun and not ended.
@@ -20,20 +20,6 @@ pub enum Why {
     /// It is read once more to learn when its points came.
     Audit,
     /// It was never read.
-    Backfill,
-}
-
-/// [`Why`] in a stored state, which keeps the words of version 0.2.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Why", rename_all = "snake_case")]
-pub(super) enum StoredWhy {
-    Resume,
-    Reread,
-    #[serde(rename = "edge")]
-    Recent,
-    Settle,
-    Audit,
-    #[serde(rename = "fill")]
     Backfill,
 }
 

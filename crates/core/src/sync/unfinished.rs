@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::ranges::Range;
-use super::task::{StoredWhy, Why};
+use super::task::Why;
 
 /// No feed has so many pages or points.
 pub(super) const LARGEST: u64 = 1 << 48;
@@ -15,7 +15,6 @@ pub(super) const LARGEST: u64 = 1 << 48;
 pub(super) struct UnfinishedChain {
     pub(super) start: i64,
     pub(super) end: i64,
-    #[serde(with = "StoredWhy")]
     pub(super) why: Why,
     /// When its first request was sent, by the service's time; `None` where it has to begin (again).
     pub(super) began: Option<i64>,
@@ -26,7 +25,6 @@ pub(super) struct UnfinishedChain {
     pub(super) pages: u64,
     pub(super) points: u64,
     /// The pages since the last one that brought a new point.
-    #[serde(default)]
     pub(super) idle: u64,
     /// Where the chain continues. It contains the cursor, a secret, and is never shown.
     pub(super) bookmark: Option<String>,

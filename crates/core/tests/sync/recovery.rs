@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use siteline_core::Kind;
-use siteline_core::sync::{FeedInput, FeedState};
+use siteline_core::sync::FeedInput;
 use siteline_sandbox::{AsOf, Effect, Endpoint, Fault, Options, When};
 
 use crate::harness::{DAY, HOUR, Harness, at, client_of, input, seconds};
@@ -149,27 +149,6 @@ async fn s15_a_run_interrupted_after_any_page_continues_from_its_bookmark() {
         assert_eq!(harness.sandbox.stats().data_requests, pages, "no page was read twice");
         assert_eq!(report.feeds[0].sequence, pages);
     }
-}
-
-#[tokio::test]
-async fn s15_a_state_that_an_older_version_wrote_is_continued() {
-    let harness = one_chain();
-    drop(harness.sync_pages(2).await.expect("two pages"));
-    let bytes = harness.target.state("feed").expect("a target").expect("a state");
-    let text = String::from_utf8(bytes).expect("text");
-    let bookmark = text.split("\"bookmark\":\"").nth(1).and_then(|rest| rest.split('"').next());
-    // The state as version 0.1.0 wrote it, except for the address and the cursor, which are new.
-    let line = include_str!("state-1.json")
-        .trim_end()
-        .replace("SERVICE", harness.client.base_url().as_str())
-        .replace("BOOKMARK", bookmark.expect("a bookmark"));
-    let older = format!("{line}\ncrc32 {:08x}\n", libdeflater::crc32(line.as_bytes())).into_bytes();
-    let (ours, theirs) = (FeedState::from_bytes(text.as_bytes()), FeedState::from_bytes(&older));
-    assert_eq!(ours.expect("a state"), theirs.expect("a state"), "\n{text}");
-    harness.target.replace_state("feed", &older);
-    let report = harness.sync().await.expect("a sync");
-    assert!(report.complete && equals_truth(&harness));
-    assert_eq!(harness.sandbox.stats().data_requests, pages().await);
 }
 
 #[tokio::test]

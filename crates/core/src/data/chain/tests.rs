@@ -8,6 +8,11 @@ use super::*;
 use crate::data::query::QueryInput;
 use crate::data::shape::Shape;
 
+/// A service that replies to the URL query of a page.
+trait Service {
+    fn reply(&self, wire: &str) -> Result<String>;
+}
+
 /// A service with scripted replies that records the requests.
 #[derive(Default)]
 struct Script {
@@ -29,15 +34,10 @@ impl Script {
     }
 }
 
-impl Fetch for Script {
-    async fn fetch<T: Send>(
-        &self,
-        wire: &str,
-        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
+impl Service for Script {
+    fn reply(&self, wire: &str) -> Result<String> {
         self.requests.lock().push(wire.to_owned());
-        let reply = self.replies.lock().pop_front();
-        read(&reply.expect("the script has another reply").map(Bytes::from)?)
+        self.replies.lock().pop_front().expect("the script has another reply")
     }
 }
 
@@ -67,18 +67,14 @@ fn resume(bookmark: &Bookmark) -> Chain {
     Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap()
 }
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    // Nothing in these tests waits, so one poll suffices.
-    let mut future = std::pin::pin!(future);
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match future.as_mut().poll(&mut context) {
-        std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => panic!("a test without a network waited"),
-    }
-}
-
-fn next(chain: &mut Chain, script: &Script) -> Result<Option<Page>> {
-    wait(chain.next(script))
+fn next(chain: &mut Chain, service: &impl Service) -> Result<Option<Page>> {
+    let Some(wire) = chain.wire()? else { return Ok(None) };
+    let decode = |text: String| {
+        let body = Bytes::from(text);
+        chain.decoding().decode(&body).map(|decoded| (body, decoded))
+    };
+    let reply = service.reply(&wire).and_then(decode);
+    chain.accept(reply).map(Some)
 }
 
 /// Reads to the end or the first error; returns the number of pages.
@@ -283,16 +279,6 @@ fn p12_a_bookmark_of_another_query_or_host_is_refused() {
         let refused = Chain::resume(query, settings(), origin, None, &bookmark);
         assert_eq!(refused.unwrap_err().kind(), Kind::BookmarkError);
     }
-}
-
-#[test]
-fn p8_the_future_of_a_page_is_send() {
-    fn send<T: Send>(future: T) -> T {
-        future
-    }
-    let script = Script::pages(&[None]);
-    let mut chain = chain();
-    assert!(wait(send(chain.next(&script))).unwrap().is_some());
 }
 
 #[test]

@@ -293,22 +293,16 @@ fn s7_a_forged_block_out_of_order_is_refused() {
 }
 
 #[test]
-fn seen_points_of_thousands_of_series_take_some_bytes_and_those_of_the_first_schema_are_read() {
+fn seen_points_of_thousands_of_series_take_some_bytes() {
     let times = [[60, 120, 180], [60, 180, 300]];
     let series = (1..=4_000).map(|series| (series, times[usize::from(series == 70)].as_slice()));
     let bytes = encode_seen(series.collect::<Vec<_>>().into_iter());
     assert!(bytes.len() < 60, "{}", bytes.len());
     assert!((2..bytes.len()).all(|n| SeenPoints::default().add(&bytes[..n]).is_none()));
-    // Two series, each by itself.
-    let mut first = Sink::default();
-    first.length(2);
-    for series in [9, 5_000] {
-        first.signed(series);
-        first.length(2);
-        first.steps([600, 660].into_iter());
-    }
+    let later = [600, 660];
+    let more = encode_seen([(9, later.as_slice()), (5_000, &later)].into_iter());
     let mut seen = SeenPoints::default();
-    for bytes in [&bytes, &first.0, &vec![0], &encode_seen([].into_iter())] {
+    for bytes in [&bytes, &more, &encode_seen([].into_iter())] {
         seen.add(bytes).unwrap();
     }
     let seen = seen.sorted();
@@ -349,8 +343,11 @@ fn s7_a_forged_group_of_seen_points_cannot_have_more_series_than_fit() {
 fn s7_forged_seen_points_are_refused() {
     let runs = |runs: &[(i64, u64)]| {
         let mut sink = Sink::default();
-        sink.number(1);
-        sink.signed(7);
+        // One group of one series.
+        for number in [0, 1, 1] {
+            sink.number(number);
+        }
+        sink.steps([7].into_iter());
         sink.number(runs.iter().map(|(_, length)| length).sum());
         for (step, length) in runs {
             sink.signed(*step);
@@ -363,6 +360,11 @@ fn s7_forged_seen_points_are_refused() {
     assert!(run(60, 1_000).is_some_and(|seen| seen.finder(7).holds(600)));
     assert!(runs(&[(60, 3), (5, 2)]).is_some_and(|seen| seen.finder(7).holds(190)));
     assert!(run(0, 2).is_none());
+    assert!(
+        [&[] as &[u8], &[0], &[1, 0]]
+            .iter()
+            .all(|bytes| SeenPoints::default().add(bytes).is_none())
+    );
     assert!(runs(&[(60, 2), (0, 2), (60, 1), (0, 2)]).is_none());
     // Others are wrong, but neither take memory nor panic.
     for (step, length) in [(-1, u64::MAX), (-60, 2), (60, 1 << 60), (i64::MIN, 3), (1, u64::MAX)] {

@@ -1,4 +1,4 @@
-//! Files: creating, refusing, migrating and copying them.
+//! Files: creating, refusing and copying them.
 
 use super::*;
 
@@ -111,16 +111,22 @@ fn a_file_that_is_no_store_is_refused_and_not_changed() {
 }
 
 #[test]
-fn s8_a_newer_schema_names_the_siteline_that_made_it() {
-    let folder = Folder::new();
-    drop(folder.store());
-    let connection = Connection::open(folder.file()).unwrap();
-    let change = "UPDATE store SET made_by = 'siteline 9.1'; PRAGMA user_version = 9";
-    connection.execute_batch(change).unwrap();
-    drop(connection);
-    let error = refused(&folder.file());
-    assert_eq!(error.kind(), Kind::StoreError);
-    assert!(error.to_string().contains("made by siteline 9.1"), "{error}");
+fn s8_another_schema_names_the_siteline_that_made_it() {
+    for (version, next_step) in [(9, "Upgrade"), (1, "Sync into a new store")] {
+        let folder = Folder::new();
+        drop(folder.store());
+        let connection = Connection::open(folder.file()).unwrap();
+        let made_by = "UPDATE store SET made_by = 'siteline 9.1'; PRAGMA user_version =";
+        connection.execute_batch(&format!("{made_by} {version}")).unwrap();
+        drop(connection);
+        let read_only = StoreOptions { read_only: true, ..StoreOptions::default() };
+        let reader = Store::open_with(&folder.file(), read_only).unwrap_err();
+        for error in [refused(&folder.file()), reader] {
+            assert_eq!(error.kind(), Kind::StoreError);
+            let text = error.to_string();
+            assert!(text.contains("made by siteline 9.1") && text.contains(next_step), "{text}");
+        }
+    }
 }
 
 #[test]
@@ -156,53 +162,6 @@ fn s7_a_store_whose_header_is_damaged_is_not_taken_for_another_file() {
         let error = refused(&folder.file());
         assert_eq!(error.kind(), kind, "{damage:?}: {error}");
     }
-}
-
-#[test]
-fn s8_an_older_schema_is_brought_up_to_date_step_by_step() {
-    let folder = Folder::new();
-    let store = folder.store();
-    Request::whole(1, 0, 9, &[(1, 1, Some(1.0))]).apply_to(&store, b"kept").unwrap();
-    drop(store);
-    let later = Schema {
-        version: SCHEMA.version + 2,
-        tables: "",
-        steps: &[
-            |_| panic!("a step before its schema"),
-            |store| Ok(store.execute_batch("CREATE TABLE extra (a INTEGER)")?),
-            |store| Ok(store.execute_batch("INSERT INTO extra VALUES (7)")?),
-        ],
-    };
-    let store =
-        Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &later).unwrap();
-    assert_eq!(latest(&store).len(), 1);
-    assert_eq!(store.state("line").unwrap().as_deref(), Some(&b"kept"[..]));
-    drop(store);
-    let connection = Connection::open(folder.file()).unwrap();
-    let seven: i64 = connection.query_row("SELECT a FROM extra", [], |row| row.get(0)).unwrap();
-    assert_eq!(seven, 7);
-    drop(connection);
-    drop(Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &later).unwrap());
-    assert!(refused(&folder.file()).to_string().contains("Upgrade"));
-}
-
-#[test]
-fn s8_a_migration_step_that_fails_leaves_the_older_schema() {
-    let folder = Folder::new();
-    drop(folder.store());
-    let broken = Schema {
-        version: SCHEMA.version + 2,
-        tables: "",
-        steps: &[
-            |_| panic!("a step before its schema"),
-            |store| Ok(store.execute_batch("CREATE TABLE extra (a INTEGER)")?),
-            |store| Ok(store.execute_batch("no sql")?),
-        ],
-    };
-    let error =
-        Store::open_as(&folder.file(), StoreOptions::default(), BUSY_TIMEOUT, &broken).unwrap_err();
-    assert_eq!(error.kind(), Kind::StoreError);
-    folder.store().check(&Watch::default()).unwrap();
 }
 
 #[test]
@@ -272,8 +231,9 @@ fn an_opening_that_fails_leaves_the_locks_of_the_stores_that_are_open() {
         lock.l_type != short(libc::F_UNLCK)
     };
     assert!(is_locked());
-    let older = Schema { version: 0, ..SCHEMA };
-    let opened = Store::open_as(&folder.file(), StoreOptions::default(), Duration::ZERO, &older);
-    assert!(opened.unwrap_err().to_string().contains("Upgrade"));
+    let other = Connection::open(folder.file()).unwrap();
+    other.pragma_update(None, "user_version", 9).unwrap();
+    drop(other);
+    assert!(refused(&folder.file()).to_string().contains("Upgrade"));
     assert!(is_locked());
 }

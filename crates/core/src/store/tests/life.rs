@@ -21,8 +21,7 @@ fn s6_a_second_sync_of_a_feed_is_busy_at_once() {
 #[test]
 fn s5_a_file_that_another_connection_writes_to_is_busy_and_unchanged() {
     let folder = Folder::new();
-    let store =
-        Store::open_as(&folder.file(), StoreOptions::default(), Duration::ZERO, &SCHEMA).unwrap();
+    let store = Store::open_as(&folder.file(), StoreOptions::default(), Duration::ZERO).unwrap();
     store.apply("line", None, b"before").unwrap();
     let other = Connection::open(folder.file()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -18,14 +18,6 @@ fn rows_and_blocks(folder: &Folder) -> (i64, i64) {
 }
 
 /// The statements that made the tables.
-fn tables(folder: &Folder) -> Vec<String> {
-    let connection = Connection::open(folder.file()).unwrap();
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    let mut statement = connection.prepare(sql).unwrap();
-    let texts = statement.query_map([], |row| row.get(0)).unwrap();
-    texts.collect::<rusqlite::Result<_>>().unwrap()
-}
-
 /// A page of one point of each of so many series at this minute.
 fn wide(sequence: u64, series: u8, minute: i64) -> Request {
     let points: Vec<Point> = (0..series).map(|s| (s, minute, Some(value(sequence)))).collect();
@@ -141,49 +133,6 @@ fn a_block_that_a_page_writes_may_have_recent_points_too() {
     }
     drop(store);
     model.assert_agrees(&folder.store());
-}
-
-#[test]
-fn a_store_of_the_first_schema_is_brought_up_to_date() {
-    let folder = Folder::new();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept/0.2.0/plant.siteline");
-    std::fs::copy(kept, folder.file()).unwrap();
-    let read_only = StoreOptions { read_only: true, ..StoreOptions::default() };
-    let error = Store::open_with(&folder.file(), read_only).unwrap_err();
-    assert!(error.to_string().contains("older schema 1"), "{error}");
-    let store = folder.store();
-    store.check(&Watch::default()).unwrap();
-    let new = Folder::new();
-    drop(new.store());
-    assert_eq!(tables(&folder), tables(&new), "the tables are those of a new store");
-    let points = store.read("line-2", all(View::Latest, Flagged::Keep)).unwrap();
-    assert!(points.map(|batch| batch.unwrap().num_rows()).sum::<usize>() > 100);
-    drop(store);
-    drop(Store::open_with(&folder.file(), read_only).unwrap());
-}
-
-#[test]
-fn s7_a_damaged_store_of_the_first_schema_is_not_brought_up_to_date() {
-    for change in [
-        "UPDATE contents SET bytes = (SELECT bytes FROM contents WHERE id = 1) WHERE id = 2",
-        "DELETE FROM contents WHERE id = 1",
-        "DELETE FROM shelves",
-        "UPDATE shelves SET entries = x'00'",
-        "UPDATE feeds SET sequence = sequence + 1",
-        "DELETE FROM feeds",
-    ] {
-        let folder = Folder::new();
-        let kept =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kept/0.2.0/plant.siteline");
-        std::fs::copy(kept, folder.file()).unwrap();
-        Connection::open(folder.file()).unwrap().execute_batch(change).unwrap();
-        let error = Store::open(&folder.file()).unwrap_err();
-        assert_eq!(error.kind(), Kind::StoreCorrupt, "{change}: {error}");
-        let connection = Connection::open(folder.file()).unwrap();
-        let version: i64 =
-            connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(version, 1, "{change}");
-    }
 }
 
 #[test]

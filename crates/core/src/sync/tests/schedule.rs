@@ -122,7 +122,7 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     let step = next(&mut run, Some(9)).expect("a step");
     assert_eq!((step.why, step.feed, step.fills), (Why::Resume, 0, true));
     // It leaves a page for each chain that is more urgent.
-    let urgent = run.agenda.urgent_pages();
+    let urgent = run.urgent_pages();
     assert!(urgent >= 3, "{urgent}");
     assert_eq!(run.spending(0).must_remain.load(Ordering::Relaxed), urgent);
     assert_eq!(begun(&mut run), [(Why::Resume, 1)]);
@@ -130,7 +130,7 @@ fn what_fills_is_resumed_when_the_urgent_chains_that_are_resumed_have_ended() {
     let keeps = |run: &RunState| run.spending(0).must_remain.load(Ordering::Relaxed);
     assert_eq!(keeps(&run), urgent);
     read(&mut run, 1);
-    assert_eq!(keeps(&run), run.agenda.urgent_pages());
+    assert_eq!(keeps(&run), run.urgent_pages());
     read(&mut run, 0);
     assert_eq!(begun(&mut run), [(Why::Recent, 0), (Why::Recent, 1)]);
 }
@@ -216,13 +216,13 @@ fn p13_a_feed_is_planned_again_when_what_was_set_aside_is_tried_again() {
     let now = run.now;
     for (clock, is_planned) in [(NOW, false), (NOW - 2 + DAY - 1, false), (NOW - 2 + DAY, true)] {
         run.set_times(at(clock), now);
-        assert_eq!(!run.agenda.is_empty(), is_planned, "{clock}");
+        assert_eq!(!run.is_planned_out(), is_planned, "{clock}");
     }
     run.set_times(at(NOW), now);
-    assert!(run.agenda.is_empty(), "the clock is set back");
+    assert!(run.is_planned_out(), "the clock is set back");
     run.skip(0, range, Error::new(Kind::RequestRejected, "refused"));
     run.set_times(at(NOW + 2 * DAY), now);
-    assert!(run.agenda.is_empty(), "it was tried");
+    assert!(run.is_planned_out(), "it was tried");
 }
 
 #[test]
@@ -251,11 +251,12 @@ fn chains_side_by_side_leave_what_the_others_add_to_the_reserve() {
     arrives(&mut run, second.feed);
     assert_eq!(keeps(&run, first.feed), 4, "its page is not yet applied");
     applied(&mut run);
-    assert_eq!(keeps(&run, first.feed), u64::try_from(run.reserved).expect("pages"));
-    assert!(run.reserved > 0 && run.coming > 0);
+    let (reserved, coming) = run.reserve();
+    assert_eq!(keeps(&run, first.feed), reserved);
+    assert!(reserved > 0 && coming > 0);
     // What is refused adds nothing.
     let chain = run.chain(&first);
     run.refused(first.feed, &chain, &limited(Some(1)), None);
     run.chain_over(first.feed);
-    assert_eq!(run.coming, 0);
+    assert_eq!(run.reserve().1, 0);
 }

@@ -5,22 +5,17 @@ use super::*;
 /// Replies with new cursors for ever: the points of a page follow from its number, from 0.
 struct Endless<P: Fn(u64) -> Vec<u64>>(P, Mutex<u64>);
 
-impl<P: Fn(u64) -> Vec<u64> + Send + Sync> Fetch for Endless<P> {
-    async fn fetch<T: Send>(
-        &self,
-        _wire: &str,
-        read: impl Fn(&Bytes) -> Result<T> + Send + Sync,
-    ) -> Result<T> {
+impl<P: Fn(u64) -> Vec<u64>> Service for Endless<P> {
+    fn reply(&self, _wire: &str) -> Result<String> {
         let number = std::mem::replace(&mut *self.1.lock(), 0);
         *self.1.lock() = number + 1;
         let point = |at| format!(r#"{{"timestamp":{},"value":{number}}}"#, 1_800_000_000 + at);
         let points: Vec<String> = (self.0)(number).into_iter().map(point).collect();
-        let body = format!(
+        Ok(format!(
             r#"{{"series":[{{"siteId":"S","lineId":null,"machineId":null,"deviceId":null,
             "tagGuid":"T","points":[{}]}}],"nextCursor":"c{number}"}}"#,
             points.join(",")
-        );
-        read(&Bytes::from(body))
+        ))
     }
 }
 
@@ -28,11 +23,11 @@ impl<P: Fn(u64) -> Vec<u64> + Send + Sync> Fetch for Endless<P> {
 fn pages_until_endless(
     chain: &mut Chain,
     most: u64,
-    points: impl Fn(u64) -> Vec<u64> + Send + Sync,
+    points: impl Fn(u64) -> Vec<u64>,
 ) -> Option<u64> {
     let script = Endless(points, Mutex::new(0));
     for pages in 0..most {
-        match wait(chain.next(&script)) {
+        match next(chain, &script) {
             Ok(page) => assert!(page.is_some()),
             Err(error) => {
                 assert_eq!((error.kind(), *script.1.lock()), (Kind::EndlessChain, pages));
@@ -82,11 +77,7 @@ fn p14_a_chain_that_brings_new_points_is_never_cut_short() {
 }
 
 /// The same chain in runs of so many pages each, until it is found endless; returns its pages.
-fn pages_of_runs(
-    run: u64,
-    most: u64,
-    points: impl Fn(u64) -> Vec<u64> + Send + Sync,
-) -> Option<u64> {
+fn pages_of_runs(run: u64, most: u64, points: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
     let script = Endless(points, Mutex::new(0));
     let mut chain = chain().expecting(Some(1), 0);
     for pages in 0..most {
@@ -96,7 +87,7 @@ fn pages_of_runs(
             let resumed = Chain::resume(query(), settings(), "origin", None, &bookmark).unwrap();
             chain = resumed.expecting(Some(1), chain.idle());
         }
-        if let Err(error) = wait(chain.next(&script)) {
+        if let Err(error) = next(&mut chain, &script) {
             assert_eq!((error.kind(), *script.1.lock()), (Kind::EndlessChain, pages));
             return Some(pages);
         }
@@ -130,9 +121,9 @@ fn p14_p2_max_pages_takes_the_place_of_the_rule() {
     let script = Endless(|_| vec![], Mutex::new(0));
     let mut chain = Chain::new(query(), settings(), "origin", Some(2_000)).expecting(Some(1), 0);
     for _ in 0..2_000 {
-        assert!(wait(chain.next(&script)).unwrap().is_some());
+        assert!(next(&mut chain, &script).unwrap().is_some());
     }
-    assert_eq!(wait(chain.next(&script)).unwrap_err().kind(), Kind::PageLimitReached);
+    assert_eq!(next(&mut chain, &script).unwrap_err().kind(), Kind::PageLimitReached);
 }
 
 #[test]
@@ -142,7 +133,7 @@ fn p14_no_page_is_prefetched_where_the_chain_may_be_found_endless() {
     let prefetched = |chain: &Chain| chain.wire_after_next(&Cursor::new("new")).is_some();
     for page in 0..99 {
         assert!(prefetched(&chain), "{page}");
-        wait(chain.next(&script)).unwrap();
+        next(&mut chain, &script).unwrap();
     }
     assert!(!prefetched(&chain));
     assert_eq!(chain.idle(), 40 + 99);
@@ -156,7 +147,7 @@ fn p2_no_page_is_prefetched_beyond_max_pages() {
         let mut chain = Chain::new(query(), settings(), "origin", Some(limit));
         for page in 0..pages {
             assert!(prefetched(&chain), "{page} of {limit}");
-            wait(chain.next(&script)).unwrap();
+            next(&mut chain, &script).unwrap();
         }
         assert!(!prefetched(&chain), "the next page is the last of {limit}");
         // Pages before a resumption do not count.
