@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 import griffe
 from documentation.docstrings import UnresolvedReference, markdown
 from documentation.public import MODULES
+
+# Parameters with one text, and the text.
+SHARED = re.compile(r"^    (?P<names>\w+(?:, \w+)+):\s(?P<text>.*(?:\n {6}.*)*)", re.MULTILINE)
 
 
 class Reference(griffe.Extension):
@@ -49,15 +53,19 @@ class Reference(griffe.Extension):
                 modules = [pkg.members[name] for name in ("types", "shapes", "targets", "errors")]
                 scopes: list[Any] = [*_scopes(thing), pkg, *modules]
                 resolve = partial(_resolve, scopes=scopes, public=public)
+                text = SHARED.sub(_each, inspect.cleandoc(thing.docstring.value))
                 try:
-                    thing.docstring.value = markdown(
-                        inspect.cleandoc(thing.docstring.value), resolve
-                    )
+                    thing.docstring.value = markdown(text, resolve)
                 except UnresolvedReference as error:
                     if not thing.name.startswith("_") and _public_path(thing, "", public):
                         unresolved.append(f"{thing.path}: {error}")
         if unresolved:
             raise LookupError("These roles have no public target:\n" + "\n".join(unresolved))
+
+
+def _each(match: re.Match[str]) -> str:
+    """Repeats the text of several parameters for each, because Griffe knows no lists of names."""
+    return "\n".join(f"    {name}: {match['text']}" for name in match["names"].split(", "))
 
 
 def public_paths(package: griffe.Module) -> dict[str, str]:
