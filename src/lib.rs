@@ -37,7 +37,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::agent::{_forbid_core_dumps, _give_all_back, PyAgent};
+    use super::agent::{_forbid_core_dumps, PyAgent};
     #[pymodule_export]
     use super::auth::{
         _excerpt, _is_key_text, _variable, CertificateHandle, CredentialHandle, KeyHandle,

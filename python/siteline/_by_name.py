@@ -29,7 +29,6 @@ def _imports() -> None:
         _logs,
         _pandas_load,
         _passphrase,
-        _pools,
         _series,
         _warn,
         agent,

@@ -61,7 +61,6 @@ __all__ = [
     "_create_folder",
     "_excerpt",
     "_forbid_core_dumps",
-    "_give_all_back",
     "_instrument",
     "_is_key_text",
     "_paths",
@@ -370,7 +369,6 @@ class _ClientOptions(TypedDict, total=False):
     clock: Clock | None
 
 def _forbid_core_dumps() -> None: ...
-def _give_all_back() -> None: ...
 
 class _Instrument(Protocol):
     def request(self, note: RequestEvent) -> None: ...

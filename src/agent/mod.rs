@@ -15,9 +15,7 @@ use crate::client::ClientArg;
 use crate::convert::state::dict;
 use siteline_base::clock::Clock;
 use siteline_base::lock::Mutex;
-use siteline_core::agent::{
-    Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps, give_all_back,
-};
+use siteline_core::agent::{Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps};
 use siteline_core::client::ClientLessor;
 use siteline_core::error::{Error, Kind};
 use siteline_core::settings::{AGENT_SECRET, Environment};
@@ -128,10 +126,4 @@ pub(crate) fn _forbid_core_dumps() {
     // Without core dumps, only the superuser can read this file later.
     let _read = Clock::system().moment();
     forbid_core_dumps();
-}
-
-/// Returns the leased pages that clients of this process did not use.
-#[pyfunction]
-pub(crate) fn _give_all_back(py: Python<'_>) -> PyResult<()> {
-    detached(py, give_all_back)
 }

@@ -26,7 +26,6 @@ use pyo3::types::IntoPyDict as _;
 use crate::bridge::errors::{IntoPyErr as _, raise};
 use crate::bridge::panics::text_and_place_of;
 use siteline_base::clock::Clock;
-use siteline_core::agent::give_all_back;
 use siteline_core::error::{Error, Kind};
 
 /// How long an exit waits for threads that run Python code for the core, such as a signer.
@@ -244,7 +243,6 @@ fn at_exit(py: Python<'_>) -> PyResult<()> {
             thread::sleep(MOMENT);
             waited += MOMENT;
         }
-        give_all_back();
         Clock::unshare_all();
     })
 }

@@ -167,7 +167,6 @@ impl PyClient {
                 let link = step(py, || agent.link(clock))?;
                 keywords.set_item("agent", link.address().to_string())?;
                 settings.agent = Some(link);
-                py.import("siteline._pools")?.call_method0("give_back_at_end")?;
             }
             None => choose_ledger(&mut settings, &keywords)?,
         }

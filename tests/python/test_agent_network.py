@@ -99,9 +99,9 @@ def test_clients_without_certificates_tell_a_secret(
 
         def told(*headers):
             connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
-            wanted = lease(agent.address, scopes="customer.data.read", pages=1)
+            wanted = lease(agent.address, scopes="customer.data.read")
             return ask(
-                agent.address, "/v1/lease", wanted, headers=dict(headers), connection=connection
+                agent.address, "/v1/token", wanted, headers=dict(headers), connection=connection
             )
 
         name = "siteline-agent-secret"

@@ -59,7 +59,7 @@ def test_a_stranger_is_refused_before_anything_is_read(agent):
             while more := s.recv(4096):
                 answer += more
             told.append(answer.decode())
-        head = "POST /v1/lease HTTP/1.1\\r\\nhost: siteline-agent\\r\\nsiteline-agent: 1\\r\\n"
+        head = "POST /v1/page HTTP/1.1\\r\\nhost: siteline-agent\\r\\nsiteline-agent: 1\\r\\n"
         sent = 0
         for _ in range(5):
             s = connect()

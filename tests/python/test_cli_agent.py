@@ -87,7 +87,8 @@ def test_many_processes_share_one_exchange(sandbox, env, after_another, forks):
         state = ask(agent, "/v1/state")[1]
     requests = after_another + 3 * forks
     assert (sandbox.stats.token_requests, sandbox.stats.data_requests) == (1, requests)
-    assert (state["lent"], state["allowance"]["used"]) == (0, requests)
+    # The first ones ended without closing their client, so nothing was reported of their page.
+    assert (state["lent"], state["allowance"]["used"]) == (after_another, requests)
     assert counted(sandbox, env) == requests
 
 
@@ -115,12 +116,12 @@ def test_clients_survive_a_killed_agent(sandbox, env, tmp_path, kills):
         ends = [(*one.communicate(timeout=120), one.returncode) for one in readers]
     assert ends == [("", "", 0)] * 3
     sent = sandbox.stats.data_requests
-    # Each kill of the agent loses at most one batch of each client.
-    assert sent <= counted(sandbox, env) <= sent + 16 * 3 * kills
+    # Each kill of the agent loses at most the pages that the clients were asking for.
+    assert sent <= counted(sandbox, env) <= sent + 2 * 3 * kills
     assert sandbox.stats.token_requests <= kills + 1
 
 
-def test_a_killed_client_costs_one_batch(sandbox, env):
+def test_a_killed_client_costs_the_pages_under_way(sandbox, env):
     endless = READER.replace("print(len(scan.collect()))", "while True: list(scan.pages())")
     with agent_process(env) as (agent, _process):
         reader = start(endless, user_of(agent))
@@ -128,7 +129,7 @@ def test_a_killed_client_costs_one_batch(sandbox, env):
         reader.kill()
         reader.communicate()
         used = ask(agent, "/v1/state")[1]["allowance"]["used"]
-        assert sandbox.stats.data_requests <= used <= sandbox.stats.data_requests + 16
+        assert sandbox.stats.data_requests <= used <= sandbox.stats.data_requests + 2
         assert printed(ONE_PAGE, user_of(agent)) == "72"
     assert sandbox.stats.token_requests == 1
 

@@ -1,5 +1,6 @@
 """The ledger on disk: one exact count for all processes, never less than the requests sent."""
 
+import json
 import os
 import pickle
 import subprocess
@@ -94,7 +95,8 @@ def test_a_damaged_ledger_is_an_error_and_nothing_is_sent(sandbox, path):
     table = client.scan(**DAY, page_size=10_000).collect()
     assert len(table) > 0
     text = path.read_bytes()
-    path.write_bytes(text.replace(b"1 since", b"0 since", 1))
+    assert json.loads(text)["count"]["requests"]["count"] == 1
+    path.write_bytes(text.replace(b'"count":1', b'"count":0', 1))
     asked = sandbox.stats
     for use in (
         lambda: client.allowance,

@@ -24,10 +24,10 @@ class AgentState(FrozenRecord):
     scopes: str
     """The scopes that clients may request, separated by spaces."""
     allowance: Allowance
-    """The daily request allowance. Pages count when they are leased."""
+    """The daily request allowance. A page counts when it is lent."""
     lent: int
-    """Leased pages that no client has reported yet."""
+    """Pages that were lent in the last ten minutes and that no client has reported yet."""
     leases: int
-    """Number of leases since the start."""
+    """Number of tokens and pages that were lent since the start."""
     version: str
     """The version of siteline."""

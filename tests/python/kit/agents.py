@@ -113,10 +113,10 @@ def received(connection):
 
 
 def lease(address, **wanted):
-    """Returns the body of a lease request."""
+    """Returns the body of a request for a token or a page."""
     _, base_url, subject = address.split("#")
     own = {"base_url": base_url, "subject": subject}
-    return {**own, "scopes": None, "pages": 0, "must_remain": 0, "reports": [], **wanted}
+    return {**own, "must_remain": 0, "reports": [], **wanted}
 
 
 def environ_of(process):

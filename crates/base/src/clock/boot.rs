@@ -4,11 +4,12 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// The time since a machine started, its sleep included. Two of one start can be compared, in any
 /// process; two of different starts cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootTime {
     /// Which start of which machine.
     pub start: u128,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::boot::BootTime;
 
@@ -29,7 +30,7 @@ pub struct Moment {
 
 /// The service's time at one moment: by the `Date` of a reply, which is cut to a second and older than
 /// its arrival. So the service's time is not earlier than a reading says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     pub service: Timestamp,
     pub boot: BootTime,

@@ -7,72 +7,44 @@ use super::message::Report;
 use crate::clock::Moment;
 use crate::http::{Outcome, Reservation};
 
-/// Nobody reports after so long: clients use a page for half of it, and a request takes the rest at
+/// Nobody reports after this time: clients use a page for half of it, and a request takes the rest at
 /// most.
 const OLD: Duration = Duration::from_secs(600);
 
-/// Pages by their lease.
+#[derive(Default)]
 pub(super) struct Leases {
-    /// A name that no agent has had: reports of another's pages are of no use.
-    start: String,
-    granted: u64,
-    open: HashMap<String, Open>,
-}
-
-struct Open {
-    pages: Vec<Option<Reservation>>,
-    since: Duration,
+    /// Tokens and pages that were granted.
+    pub(super) granted: u64,
+    open: HashMap<String, (Reservation, Duration)>,
 }
 
 impl Leases {
-    pub(super) fn new() -> Self {
-        Self { start: uuid::Uuid::new_v4().simple().to_string(), granted: 0, open: HashMap::new() }
-    }
-
-    /// Keeps pages; returns the name of their lease.
-    pub(super) fn grant(&mut self, pages: Vec<Reservation>, now: Duration) -> String {
+    /// Keeps a page. Returns its name, which no page of another agent has.
+    pub(super) fn grant(&mut self, page: Reservation, now: Duration) -> String {
         self.granted += 1;
-        let name = format!("{}-{}", self.start, self.granted);
-        if !pages.is_empty() {
-            let pages = pages.into_iter().map(Some).collect();
-            self.open.insert(name.clone(), Open { pages, since: now });
-        }
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        self.open.insert(name.clone(), (page, now));
         name
     }
 
-    /// Takes the pages of which something is reported, each once; and those of clients that have ended
-    /// without a word, which stay counted.
+    /// Takes the reported pages, each once. Forgets those of clients that ended without a report, which
+    /// stay counted like those of a killed process.
     pub(super) fn settled(
         &mut self,
         reports: &[Report],
         passed: Duration,
         now: Moment,
     ) -> Vec<(Reservation, Outcome)> {
-        let mut settled = Vec::new();
-        for report in reports {
-            let Some(open) = self.open.get_mut(&report.lease) else { continue };
-            let page = usize::try_from(report.page).ok().and_then(|page| open.pages.get_mut(page));
-            if let Some(reservation) = page.and_then(Option::take) {
-                settled.push((reservation, report.outcome.outcome(now)));
-            }
-            if open.pages.iter().all(Option::is_none) {
-                self.open.remove(&report.lease);
-            }
-        }
-        for (_, open) in self.open.extract_if(|_, open| passed.saturating_sub(open.since) > OLD) {
-            let silent = open.pages.into_iter().flatten();
-            settled.extend(silent.map(|reservation| (reservation, Outcome::Lost)));
-        }
-        settled
+        self.open.retain(|_, (_, since)| passed.saturating_sub(*since) <= OLD);
+        let settled = reports.iter().filter_map(|report| {
+            let (reservation, _) = self.open.remove(&report.page)?;
+            Some((reservation, report.outcome.outcome(now)))
+        });
+        settled.collect()
     }
 
-    /// Leases so far.
-    pub(super) fn count(&self) -> u64 {
-        self.granted
-    }
-
-    /// Pages of which nothing was reported yet.
+    /// Pages without a report.
     pub(super) fn lent(&self) -> u64 {
-        self.open.values().map(|open| open.pages.iter().flatten().count() as u64).sum()
+        self.open.len() as u64
     }
 }

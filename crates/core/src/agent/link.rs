@@ -2,7 +2,7 @@
 //! and it issues the tokens that the other process has.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,62 +10,49 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
 use super::address::{AgentAddress, Place};
-use super::batch::Batch;
 use super::connection::Connection;
-use super::message::{Holder, Lease, LeaseRequest, LeasedToken, Refused, Return, State};
+use super::message::{
+    Holder, LeasedPage, LeasedToken, PageRequest, Refused, Return, State, TokenRequest,
+};
+use super::pages::Pages;
 use super::trust::ClientTls;
 use crate::auth::{Issued, Issuer, ScopeSet, TokenWish, Tries};
 use crate::clock::{Clock, Moment, Reading};
 use crate::error::{Error, Kind, Result};
 use crate::fork::Owned;
 use crate::http::{
-    AllowanceState, Call, Deadline, Ledger, Lent, Outcome, Permit, Policy, Reservation, RetryQuota,
-    Wish,
+    AllowanceState, Call, Deadline, Ledger, Outcome, Permit, Policy, Reservation, RetryQuota,
 };
 use crate::lock::Mutex;
-use crate::system::{on_thread, start};
+use crate::system::on_thread;
 
-/// Longest wait for a lease with a token: the agent may have to get one, with all attempts.
+/// Longest wait for a token: the agent may have to get one, with all attempts.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(75);
 /// Longest wait for every other answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest wait for the answer of an agent to which pages are given back.
 const RETURN_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The links of this process, whose pages are given back at its end.
-static LINKS: Mutex<Vec<Weak<AgentLink>>> = Mutex::new(Vec::new());
-
 /// The connection of one client to its agent, with the pages that it was granted.
 pub struct AgentLink {
-    connection: Arc<Connection>,
+    connection: Connection,
     holder: Holder,
     clock: Clock,
     quota: RetryQuota,
     /// A forked child has none of its parent's pages.
-    pages: Owned<Pages>,
-}
-
-#[derive(Default)]
-struct Pages {
-    batch: Mutex<Batch>,
-    /// Held while pages are asked for, so that callers side by side do not each ask.
-    asking: Mutex<()>,
+    pages: Owned<Mutex<Pages>>,
 }
 
 impl AgentLink {
     /// The link to the agent at this place, which has the tokens of this holder. Opens nothing.
     pub fn new(place: Place, holder: Holder, tls: ClientTls, clock: Clock) -> Arc<Self> {
-        let link = Arc::new(Self {
-            connection: Arc::new(Connection::new(place, tls)),
+        Arc::new(Self {
+            connection: Connection::new(place, tls),
             holder,
             clock,
             quota: RetryQuota::new(),
             pages: Owned::empty(),
-        });
-        let mut links = LINKS.lock();
-        links.retain(|known| known.strong_count() > 0);
-        links.push(Arc::downgrade(&link));
-        link
+        })
     }
 
     /// Whose tokens the agent at this address has. Where the address does not say it, the agent is asked.
@@ -102,22 +89,21 @@ impl AgentLink {
         self.connection.call("/v1/state", None::<&()>, PATIENCE)
     }
 
-    /// Gives the pages back that this process does not use, and says what became of the others. Where
-    /// that fails, they stay counted.
-    pub fn give_back(&self) {
-        while let Some(body) = self.rest() {
-            if let Err(error) = self.tell(&body, RETURN_PATIENCE) {
-                log::info!(target: "siteline::ledger", "pages stay counted: {error}");
-                return;
-            }
+    /// Gives back the pages that this process does not use, and reports the others. If that fails, they
+    /// stay counted.
+    fn give_back(&self) {
+        if let Some(body) = self.rest()
+            && let Err(error) = self.tell(&body, RETURN_PATIENCE)
+        {
+            log::info!(target: "siteline::ledger", "pages stay counted: {error}");
         }
     }
 
-    /// What is to be given back and told, if anything.
+    /// What is to be given back and reported, if anything.
     fn rest(&self) -> Option<Return> {
-        let mut batch = self.pages.get()?.batch.lock();
-        batch.give_back();
-        let reports = batch.reports(self.clock.moment());
+        let mut pages = self.pages.get()?.lock();
+        pages.give_back();
+        let reports = pages.reports(self.clock.moment());
         (!reports.is_empty()).then(|| Return { holder: self.holder.clone(), reports, pause: None })
     }
 
@@ -125,8 +111,8 @@ impl AgentLink {
         self.connection.call("/v1/return", Some(body), patience)
     }
 
-    fn pages(&self) -> &Pages {
-        self.pages.get_or_init(Pages::default)
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.get_or_init(Mutex::default).lock()
     }
 
     /// Asks on a thread where it may wait, and again where the agent does not answer.
@@ -160,42 +146,13 @@ impl AgentLink {
         }
     }
 
-    /// Asks for a page that leaves so many requests, unless there is one.
+    /// Asks for a page that leaves this many requests.
     fn fill(&self, must_remain: u64) -> Result<()> {
-        let pages = self.pages();
-        let _asking = pages.asking.lock();
-        if pages.batch.lock().has_page(&self.clock, must_remain) {
-            return Ok(());
-        }
-        self.lease(None, Some(must_remain), PATIENCE).map(drop)
-    }
-
-    /// Asks for a token, for pages that leave so many requests, or for both.
-    fn lease(
-        &self,
-        scopes: Option<&ScopeSet>,
-        must_remain: Option<u64>,
-        patience: Duration,
-    ) -> Result<Option<LeasedToken>> {
-        let batch = &self.pages().batch;
-        let request = {
-            let mut batch = batch.lock();
-            LeaseRequest {
-                holder: self.holder.clone(),
-                scopes: scopes.map(ToString::to_string),
-                pages: if must_remain.is_some() { batch.wanted(&self.clock) } else { 0 },
-                must_remain: must_remain.unwrap_or_default(),
-                reports: batch.reports(self.clock.moment()),
-            }
-        };
-        let mut lease: Lease = self.connection.call("/v1/lease", Some(&request), patience)?;
-        let token = lease.token.take();
-        if request.pages > 0 && lease.pages == 0 {
-            let message = "the agent answered with no page, and without saying why";
-            return Err(Error::new(Kind::ProtocolError, message));
-        }
-        batch.lock().add(&lease, request.must_remain, &self.clock);
-        Ok(token)
+        let reports = self.pages().reports(self.clock.moment());
+        let request = PageRequest { holder: self.holder.clone(), must_remain, reports };
+        let page: LeasedPage = self.connection.call("/v1/page", Some(&request), PATIENCE)?;
+        self.pages().add(page, must_remain, &self.clock);
+        Ok(())
     }
 
     /// Tells of a refused token, and asks for one.
@@ -214,43 +171,20 @@ impl AgentLink {
             // One that does not answer at all is not waited for as long as an exchange may take.
             None => drop(self.state()?),
         }
-        // The page that the token is wanted for, so that none is requested where no page is left.
-        let must_remain = must_remain
-            .filter(|must_remain| !self.pages().batch.lock().has_page(&self.clock, *must_remain));
-        self.lease(Some(scopes), must_remain, TOKEN_PATIENCE)?
-            .ok_or_else(|| Error::new(Kind::ProtocolError, "the agent answered without a token"))
+        // No token is requested if no page is left for it.
+        let has_page = |must_remain: &u64| self.pages().has_page(&self.clock, *must_remain);
+        let request = TokenRequest {
+            holder: self.holder.clone(),
+            scopes: scopes.to_string(),
+            must_remain: must_remain.filter(|must_remain| !has_page(must_remain)),
+        };
+        self.connection.call("/v1/token", Some(&request), TOKEN_PATIENCE)
     }
 }
 
 impl fmt::Debug for AgentLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AgentLink({}, {})", self.place(), self.holder.subject)
-    }
-}
-
-impl Drop for AgentLink {
-    /// On a thread of its own, because whoever drops it may hold the interpreter.
-    fn drop(&mut self) {
-        let bodies: Vec<_> = std::iter::from_fn(|| self.rest()).collect();
-        if bodies.is_empty() {
-            return;
-        }
-        let connection = Arc::clone(&self.connection);
-        let told = move || {
-            // Where that fails, they stay counted.
-            let tell =
-                |body| connection.call::<IgnoredAny>("/v1/return", Some(body), RETURN_PATIENCE);
-            let _told = bodies.iter().try_for_each(|body| tell(body).map(drop));
-        };
-        let _started = start("siteline-agent-link", told);
-    }
-}
-
-/// At the end of the process: gives back what its clients did not use.
-pub fn give_all_back() {
-    let links: Vec<_> = LINKS.lock().iter().filter_map(Weak::upgrade).collect();
-    for link in links {
-        link.give_back();
     }
 }
 
@@ -277,7 +211,7 @@ impl Ledger for AgentLedger {
     }
 
     fn prepare(&self, _now: Moment, must_remain: u64) -> Option<BoxFuture<'_, Result<()>>> {
-        let has_page = self.0.pages().batch.lock().has_page(&self.0.clock, must_remain);
+        let has_page = self.0.pages().has_page(&self.0.clock, must_remain);
         let fill = move |link: &AgentLink| link.fill(must_remain);
         (!has_page)
             .then(|| Box::pin(self.0.ask(Deadline::NEVER, Tries::All, fill)) as BoxFuture<'_, _>)
@@ -285,7 +219,7 @@ impl Ledger for AgentLedger {
 
     fn reserve(&self, _now: Moment, must_remain: u64) -> Result<Reservation> {
         loop {
-            let page = self.0.pages().batch.lock().take(&self.0.clock, must_remain);
+            let page = self.0.pages().take(&self.0.clock, must_remain);
             match page {
                 Some(page) => return Ok(page),
                 // Another caller has taken the one that was prepared.
@@ -295,51 +229,34 @@ impl Ledger for AgentLedger {
     }
 
     fn settle(&self, reservation: Reservation, outcome: Outcome, _now: Moment) {
-        self.0.pages().batch.lock().settle(&reservation, outcome, &self.0.clock);
-    }
-
-    fn lend(&self, _wish: Wish, _now: Moment) -> Result<Lent> {
-        Err(Error::new(Kind::ConfigError, "A client of an agent lends nothing."))
+        self.0.pages().settle(&reservation, outcome, &self.0.clock);
     }
 
     fn observe(&self, reading: Reading, _now: Moment) {
-        self.0.pages().batch.lock().observe(reading);
+        self.0.pages().observe(reading);
     }
 
     /// Told at once: others must stop.
     fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
-        let reports = self.0.pages().batch.lock().reports(now);
+        let reports = self.0.pages().reports(now);
         let (holder, pause) = (self.0.holder.clone(), Some(pause.as_secs_f64()));
         self.0.tell(&Return { holder, reports, pause }, PATIENCE).map(drop)
     }
 
-    /// As the agent counts, without the pages that this client has and did not use.
-    fn state(&self, now: Moment) -> Result<AllowanceState> {
-        let pages = self.0.pages();
-        let (reports, free) = {
-            let mut batch = pages.batch.lock();
-            (batch.reports(now), batch.free_pages())
-        };
-        let state = if reports.is_empty() {
-            self.0.state()?.allowance
-        } else {
-            let body = Return { holder: self.0.holder.clone(), reports, pause: None };
-            self.0.tell(&body, PATIENCE)?
-        };
-        Ok(AllowanceState {
-            used: state.used.saturating_sub(free),
-            left: state.left.map(|left| left.saturating_add(free)),
-            ..state
-        })
+    fn state(&self, _now: Moment) -> Result<AllowanceState> {
+        match self.0.rest() {
+            Some(body) => self.0.tell(&body, PATIENCE),
+            None => Ok(self.0.state()?.allowance),
+        }
     }
 
-    /// By the latest lease.
+    /// As the agent said with the latest page.
     fn left(&self, _now: Moment) -> Option<u64> {
-        self.0.pages().batch.lock().left()
+        self.0.pages().left()
     }
 
     fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        let reading = self.0.pages().batch.lock().reading();
+        let reading = self.0.pages().reading();
         let known = reading.and_then(|reading| reading.service_at(now.boot));
         known.ok_or_else(|| Error::new(Kind::AgentUnavailable, "the service's time is not known"))
     }

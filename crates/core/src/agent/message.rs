@@ -1,8 +1,9 @@
-//! What an agent and its clients say to each other: JSON, in four routes.
+//! What an agent and its clients say to each other: JSON, in five routes.
 //!
 //! | route | says |
 //! |---|---|
-//! | `POST /v1/lease` | [`LeaseRequest`]; [`Lease`] |
+//! | `POST /v1/token` | [`TokenRequest`]; [`LeasedToken`] |
+//! | `POST /v1/page` | [`PageRequest`]; [`LeasedPage`] |
 //! | `POST /v1/return` | [`Return`]; the allowance |
 //! | `POST /v1/refused` | [`Refused`]; nothing |
 //! | `GET /v1/state` | [`State`] |
@@ -37,37 +38,35 @@ pub struct Holder {
     pub subject: String,
 }
 
-/// Asks for a token, for pages, or for both.
+/// Asks for a token.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct LeaseRequest {
+pub(super) struct TokenRequest {
     #[serde(flatten)]
     pub holder: Holder,
-    /// The scopes of the token; `None` where none is wanted.
-    pub scopes: Option<String>,
-    /// The most pages that are wanted.
-    pub pages: u64,
-    /// The requests that must be left of the allowance after each of them.
+    pub scopes: String,
+    /// The requests that must be left of the allowance after the page that it is for; `None` for a
+    /// request that is not counted.
+    pub(crate) must_remain: Option<u64>,
+}
+
+/// Asks for a page.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PageRequest {
+    #[serde(flatten)]
+    pub holder: Holder,
+    /// The requests that must be left of the allowance after it.
     pub(crate) must_remain: u64,
     /// What became of pages that were granted before.
     pub(crate) reports: Vec<Report>,
 }
 
-/// A token and pages, counted before they are granted.
+/// A page that may be requested. It is counted before it is granted.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Lease {
-    #[serde(flatten)]
-    pub(crate) token: Option<LeasedToken>,
-    /// Names the pages in later reports.
-    #[serde(rename = "lease")]
-    pub name: String,
-    /// So many may be requested.
-    pub pages: u64,
-    /// The allowance after them.
+pub(super) struct LeasedPage {
+    /// Its name in a later report.
+    pub page: String,
+    /// The allowance after it.
     pub allowance: AllowanceState,
-    /// When the service's day ends.
-    pub resets_at: Timestamp,
-    /// When token requests are allowed again, if the service asked for a pause.
-    pub(crate) pause_until: Option<Timestamp>,
     /// The service's time, as well as the agent knows it.
     pub(crate) service_time: Timestamp,
 }
@@ -87,11 +86,10 @@ impl fmt::Debug for LeasedToken {
     }
 }
 
-/// What became of one page of a lease.
+/// What became of one page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Report {
-    pub(crate) lease: String,
-    pub page: u64,
+pub(super) struct Report {
+    pub page: String,
     pub outcome: PageOutcome,
 }
 
@@ -143,9 +141,9 @@ impl PageOutcome {
     }
 }
 
-/// Gives back what is left of leases, and says what became of the rest.
+/// Reports pages without asking for one.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Return {
+pub(super) struct Return {
     #[serde(flatten)]
     pub holder: Holder,
     pub(crate) reports: Vec<Report>,
@@ -153,7 +151,7 @@ pub(crate) struct Return {
     pub(crate) pause: Option<f64>,
 }
 
-/// A token was refused by the service: the next lease has another.
+/// A token was refused by the service: the agent gets another.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Refused {
     #[serde(flatten)]
@@ -171,9 +169,9 @@ pub struct State {
     /// The scopes that may be asked for.
     pub scopes: String,
     pub allowance: AllowanceState,
-    /// Pages that were granted and of which nothing was reported yet.
+    /// Pages that were granted and are not reported yet.
     pub(crate) lent: u64,
-    /// Leases that were granted since the start.
+    /// Tokens and pages that were granted since the start.
     pub(crate) leases: u64,
     /// The version of siteline.
     pub version: String,

@@ -11,7 +11,7 @@
 //! | `message` | what both sides say to each other |
 //! | `trust` | certificates and secrets, over a network |
 //! | `connection` | one call of a client |
-//! | `batch` | the pages that a process was granted |
+//! | `pages` | the pages that a process was granted |
 //! | `link` | the client's side: a [`Ledger`](crate::http::Ledger) and an issuer of tokens |
 //! | `lessor` | what the agent needs of the client that has the key |
 //! | `leases` | the pages that it granted |
@@ -21,7 +21,6 @@
 //! | `core_dump` | no key on a disk when the process crashes |
 
 mod address;
-mod batch;
 mod connection;
 mod core_dump;
 mod door;
@@ -30,6 +29,7 @@ mod lessor;
 mod link;
 mod listener;
 mod message;
+mod pages;
 mod places;
 mod routes;
 mod server;
@@ -38,8 +38,8 @@ mod trust;
 pub use self::address::{AgentAddress, Place};
 pub use self::core_dump::forbid_core_dumps;
 pub(crate) use self::lessor::Lessor;
+pub use self::link::AgentLink;
 pub(crate) use self::link::{AgentIssuer, AgentLedger};
-pub use self::link::{AgentLink, give_all_back};
 pub use self::listener::{Listen, TlsListen};
 pub use self::message::Holder;
 pub use self::server::{Agent, AgentOptions};

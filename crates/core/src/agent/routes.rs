@@ -1,17 +1,17 @@
-//! The four routes: a request in, an answer out. Who may ask is decided before.
+//! The five routes: a request in, an answer out. Who may ask is decided before.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::batch::MOST_PAGES;
 use super::leases::Leases;
 use super::lessor::Lessor;
 use super::message::{
-    Failure, Holder, Lease, LeaseRequest, LeasedToken, Refused, Report, Return, State,
+    Failure, Holder, LeasedPage, LeasedToken, PageRequest, Refused, Report, Return, State,
+    TokenRequest,
 };
 use crate::auth::{AccessToken, ScopeSet};
 use crate::error::{Error, Kind, Result};
-use crate::http::{AllowanceState, Lent, Outcome, Permit, Reservation, Wish};
+use crate::http::{AllowanceState, Permit};
 use crate::lock::Mutex;
 
 /// A status and a JSON body.
@@ -25,7 +25,7 @@ pub(super) struct Routes {
 
 impl Routes {
     pub(super) fn new(lessor: Box<dyn Lessor>) -> Self {
-        Self { lessor, leases: Mutex::new(Leases::new()) }
+        Self { lessor, leases: Mutex::default() }
     }
 
     /// The address and the subject that its tokens are for.
@@ -35,8 +35,12 @@ impl Routes {
 
     pub(super) async fn answer(&self, method: &str, path: &str, body: &[u8]) -> Answer {
         let answered = match (method, path) {
-            ("POST", "/v1/lease") => match self.request(body) {
-                Ok(request) => self.lease(request).await.and_then(|lease| json(&lease)),
+            ("POST", "/v1/token") => match self.request(body) {
+                Ok(request) => self.token(&request).await.and_then(|token| json(&token)),
+                Err(error) => Err(error),
+            },
+            ("POST", "/v1/page") => match self.request(body) {
+                Ok(request) => self.page(&request).await.and_then(|page| json(&page)),
                 Err(error) => Err(error),
             },
             ("POST", "/v1/return") => self
@@ -74,49 +78,39 @@ impl Routes {
         serde_json::from_slice(body).map_err(broken)
     }
 
-    async fn lease(&self, request: LeaseRequest) -> Result<Lease> {
-        let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
-        let now = || lessor.clock().moment();
-        let (pages, must_remain) = (request.pages.min(MOST_PAGES), request.must_remain);
-        let granted =
-            |settled, requests| ledger.lend(Wish { settled, requests, must_remain }, now());
-        let is_counted = (pages > 0).then_some(must_remain);
-        let mut settled = self.settled(&request.reports);
-        let mut token = None;
-        if let Some(text) = &request.scopes {
-            if !settled.is_empty() {
-                // It is known before it is decided whether a page is left.
-                granted(std::mem::take(&mut settled), 0)?;
-            }
-            token = Some(lessor.token(&self.scopes(text)?, is_counted).await?);
-        }
-        let mut lent = granted(settled, pages)?;
-        // Only the reply to a token request can show whether the day has ended.
-        if lent.requests.is_err()
-            && token.is_none()
-            && matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. })
-        {
-            lessor.token(&lessor.scopes(), is_counted).await?;
-            lent = granted(Vec::new(), pages)?;
-        }
-        let Lent { requests, allowance, token_pause, service_time } = lent;
-        let requests = requests?;
-        let pages = requests.len() as u64;
-        Ok(Lease {
-            token: token.as_ref().map(leased),
-            name: self.leases.lock().grant(requests, lessor.clock().monotonic()),
-            pages,
-            allowance,
-            resets_at: allowance.resets_at,
-            pause_until: token_pause,
-            service_time,
-        })
+    async fn token(&self, request: &TokenRequest) -> Result<LeasedToken> {
+        let scopes = self.scopes(&request.scopes)?;
+        let token = self.lessor.token(&scopes, request.must_remain).await?;
+        self.leases.lock().granted += 1;
+        Ok(leased(&token))
     }
 
-    /// What became of pages.
-    fn settled(&self, reports: &[Report]) -> Vec<(Reservation, Outcome)> {
-        let clock = self.lessor.clock();
-        self.leases.lock().settled(reports, clock.monotonic(), clock.moment())
+    async fn page(&self, request: &PageRequest) -> Result<LeasedPage> {
+        let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
+        let now = || lessor.clock().moment();
+        self.settle(&request.reports);
+        let must_remain = request.must_remain;
+        let reserved = match ledger.reserve(now(), must_remain) {
+            // Only the reply to a token request can show whether the day has ended.
+            Err(_) if matches!(ledger.permit(now(), must_remain)?, Permit::Unknown { .. }) => {
+                lessor.token(&lessor.scopes(), Some(must_remain)).await?;
+                ledger.reserve(now(), must_remain)
+            }
+            reserved => reserved,
+        };
+        let page = self.leases.lock().grant(reserved?, lessor.clock().monotonic());
+        let (allowance, service_time) = (ledger.state(now())?, ledger.service_time(now())?);
+        Ok(LeasedPage { page, allowance, service_time })
+    }
+
+    /// Counts what became of pages.
+    fn settle(&self, reports: &[Report]) {
+        let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
+        let now = clock.moment();
+        let settled = self.leases.lock().settled(reports, clock.monotonic(), now);
+        for (page, outcome) in settled {
+            ledger.settle(page, outcome, now);
+        }
     }
 
     /// Some of the scopes that the agent has.
@@ -134,14 +128,12 @@ impl Routes {
 
     fn take_back(&self, request: &Return) -> Result<AllowanceState> {
         let (ledger, clock) = (self.lessor.ledger(), self.lessor.clock());
-        let settled = self.settled(&request.reports);
-        let lent = ledger.lend(Wish { settled, ..Wish::default() }, clock.moment())?;
+        self.settle(&request.reports);
         if let Some(pause) = request.pause {
             let pause = std::time::Duration::try_from_secs_f64(pause).unwrap_or_default();
             ledger.pin(pause, clock.moment())?;
-            return ledger.state(clock.moment());
         }
-        Ok(lent.allowance)
+        ledger.state(clock.moment())
     }
 
     fn refused(&self, request: &Refused) -> Result<()> {
@@ -151,13 +143,14 @@ impl Routes {
 
     /// What the agent tells of itself.
     pub(super) fn state(&self) -> Result<State> {
+        self.settle(&[]);
         let leases = self.leases.lock();
         Ok(State {
             holder: self.holder(),
             scopes: self.lessor.scopes().to_string(),
             allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
             lent: leases.lent(),
-            leases: leases.count(),
+            leases: leases.granted,
             version: crate::VERSION.to_owned(),
         })
     }

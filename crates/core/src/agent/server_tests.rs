@@ -135,7 +135,7 @@ fn without_the_secret_no_body_is_waited_for() {
     let session = rustls::ClientConnection::new(config, name).expect("a session");
     let mut stream = rustls::StreamOwned::new(session, tcp);
     let head = format!(
-        "POST /v1/lease HTTP/1.1\r\nhost: localhost:{port}\r\n{HEADER}: {VERSION}\r\n\
+        "POST /v1/page HTTP/1.1\r\nhost: localhost:{port}\r\n{HEADER}: {VERSION}\r\n\
          content-length: 60000\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).expect("written");
@@ -171,7 +171,7 @@ mod local {
         let (_agent, path) = local_agent(&folder);
         let mut stream = UnixStream::connect(&path).expect("connected");
         let head = format!(
-            "POST /v1/lease HTTP/1.1\r\nhost: {LOCAL_HOST}\r\n{HEADER}: {VERSION}\r\n\
+            "POST /v1/page HTTP/1.1\r\nhost: {LOCAL_HOST}\r\n{HEADER}: {VERSION}\r\n\
              content-length: 100000000\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).expect("written");

@@ -1,15 +1,17 @@
 //! The arithmetic of every ledger: the current day, its count, and the pauses that the service
 //! requested. Without side effects; times are parameters.
 //!
-//! A new day begins only by evidence of the service's time ([`ServiceClock`]). A request is counted in the
-//! day that is known when it is sent; its reply may show that it was of another.
+//! A new day begins only by evidence of the service's time ([`ServiceClock`]). A request counts in the day
+//! that is known when it is sent. If it may be of the day after too, it counts in both, until its reply
+//! shows its day.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
+use super::loose::{Loose, UNDER_WAY};
 use super::outcome::{Outcome, Permit, Reservation};
-use super::serials::Serials;
 use super::service_clock::{ServiceClock, Verdict};
 use super::state::{AllowanceState, exhausted, unknown_day};
 use super::tally::{DAY, Pause, Tally};
@@ -32,7 +34,8 @@ pub struct Terms {
 }
 
 /// The source of the time at which a day begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Origin {
     /// None: midnight UTC.
     #[default]
@@ -43,15 +46,27 @@ pub(super) enum Origin {
     Learnt,
 }
 
-/// The content of a ledger. Equal counts have equal texts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The content of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Count {
-    /// Data requests.
+    /// Data requests of the current day.
     pub requests: Tally,
-    /// Those of the day that was open before: the service's clock may go back to it.
+    /// Those of the day before it: the service's clock may go back to it.
     pub before: Tally,
-    /// Their serial numbers.
-    pub serials: Serials,
+    /// Number of days that were opened. It tells requests of the current day from earlier ones.
+    pub opened: u64,
+    /// Loose requests of this batch and later ones count in the current day and in the one before.
+    pub carried: Option<u64>,
+    /// Requests of the current day that may be of the next one: they were sent shortly before midnight,
+    /// or while the service's time was in doubt or not known.
+    pub next: u64,
+    /// Others that may be of the next day, because the time is in doubt since they were sent.
+    pub uncertain: u64,
+    /// Requests that are of the new day if the service's time is not known and one that asks shows that a
+    /// day has begun.
+    pub undecided: u64,
+    /// Requests whose day no reply has shown.
+    pub loose: Loose,
     /// Token requests. They have their own day: a process sends its first token request before it
     /// knows the service's time, and a wrong clock must not open a new day for data requests.
     pub tokens: TokenCounts,
@@ -118,19 +133,16 @@ impl Count {
             }
         };
         self.requests.add();
-        let latest = self.clock.latest(now).filter(|_| !self.clock.is_in_doubt(now));
-        match (known, latest) {
-            (Some(known), Some(latest)) => self.serials.pass(known, latest),
-            (None, _) => self.serials.start(),
-            _ => {}
-        }
-        self.serials.send(latest);
-        let of_day = self.day_begins.start_of_day(known.unwrap_or(now.wall));
-        if self.requests.since == Some(of_day) {
-            self.serials.old = self.serials.last;
-        }
-        let certain = self.is_certain(known, now);
-        Ok(Reservation { serial: self.serials.last, asks, certain })
+        let latest = self.clock.latest(now);
+        let certain = latest.filter(|_| !self.clock.is_in_doubt(now));
+        let is_late = self.is_late(latest);
+        let next = is_late || certain.is_none();
+        self.next = self.next.saturating_add(u64::from(next));
+        let day = self.day_begins.start_of_day(known.unwrap_or(now.wall));
+        let is_undecided = is_late || self.requests.since != Some(day);
+        self.undecided = if is_undecided { self.undecided.saturating_add(1) } else { 0 };
+        let (opened, batch) = (self.opened, self.loose.send(certain));
+        Ok(Reservation { opened, batch, next, certain: certain.is_some(), asks })
     }
 
     /// Corrects the count by what became of a request.
@@ -142,43 +154,43 @@ impl Count {
         now: Moment,
     ) {
         let known = self.advance(terms, now);
-        let certain = reservation.certain && self.is_certain(known, now);
-        let serial = reservation.serial;
-        let in_day = serial > self.serials.day;
-        let mut shows_day = false;
+        let in_day = reservation.opened == self.opened;
         match outcome {
             Outcome::Unsent => {
-                if in_day {
+                if in_day || self.was_carried(reservation) {
                     self.requests.remove();
                 }
-                if serial > self.serials.old {
-                    self.serials.old = self.serials.old.saturating_add(1);
+                if in_day && reservation.next {
+                    self.next = self.next.saturating_sub(1);
                 }
-                self.asked.take_if(|_| reservation.asks);
+                if self.asked.take_if(|_| reservation.asks).is_some() {
+                    self.undecided = self.undecided.saturating_sub(1);
+                }
+                self.loose.settle(reservation.batch);
             }
             Outcome::Replied { reading: Some(reading), .. } => {
-                let verdict = self.observe_reply(terms, reading, now, Some(serial));
-                self.place(serial, reading, verdict);
-                shows_day = verdict != Verdict::Doubtful;
+                self.observe_reply(terms, reading, now, Some(reservation));
             }
             Outcome::Replied { reading: None, granted: true } if reservation.asks => {
                 self.begin_day_by_wall(now);
             }
+            Outcome::Lost | Outcome::Replied { reading: None, .. } if in_day => {
+                // It has ended before midnight.
+                if reservation.certain && reservation.next && self.is_certain(known, now) {
+                    self.next = self.next.saturating_sub(1);
+                }
+                if !reservation.next && (known.is_none() || self.clock.is_in_doubt(now)) {
+                    self.uncertain = self.uncertain.saturating_add(1);
+                }
+            }
             // The day ended in between: it may be of the new one.
-            Outcome::Lost | Outcome::Replied { reading: None, .. } if !in_day => {
-                self.requests.add();
-            }
-            Outcome::Lost | Outcome::Replied { reading: None, .. } => {}
-        }
-        let serials = &mut self.serials;
-        serials.settle(serial);
-        if !shows_day && !matches!(outcome, Outcome::Unsent) {
-            serials.add_undated();
-            if !certain {
-                serials.uncertain = serials.uncertain.saturating_add(1);
+            Outcome::Lost | Outcome::Replied { reading: None, .. } => {
+                if !self.was_carried(reservation) {
+                    self.requests.add();
+                }
             }
         }
-        serials.uncertain = serials.uncertain.min(serials.unplaced());
+        self.uncertain = self.uncertain.min(self.loose.total());
     }
 
     /// Takes a reading of the service's time into account.
@@ -192,59 +204,79 @@ impl Count {
         terms: Terms,
         reading: Reading,
         now: Moment,
-        serial: Option<u64>,
-    ) -> Verdict {
-        let [known, since] =
-            [self.clock.now(now), self.clock.confirmed.map(|confirmed| confirmed.service)];
+        reservation: Option<&Reservation>,
+    ) {
+        let known = self.clock.now(now);
+        let confirmed = self.clock.confirmed.map(|confirmed| confirmed.service);
+        let opened = self.opened;
         let verdict = self.clock.observe(reading, now);
-        // It was sent after those ended, or after what contradicted it came.
-        let shows_theirs = serial.is_some_and(|serial| serial > self.serials.undated_until);
         match verdict {
-            Verdict::Adopted { was_assumed: true } => self.correct_day(reading, known, since),
+            Verdict::Adopted { was_assumed: true } => self.correct_day(reading, confirmed),
             Verdict::Adopted { was_assumed: false } => {
-                let was_unnoticed = known.is_some() && since < self.requests.since;
-                self.adopt_day(reading, was_unnoticed);
+                self.adopt_day(reading, known.is_some() && confirmed < self.requests.since);
             }
-            Verdict::Doubtful => {
-                let unplaced = self.serials.unplaced();
-                self.serials.uncertain = self.serials.uncertain.max(unplaced);
-                self.serials.undated_until = self.serials.last;
-            }
+            Verdict::Doubtful => self.uncertain = self.loose.total(),
             Verdict::Agrees => {}
         }
+        let was_opened = self.opened != opened;
         let latest = self.clock.latest(now).unwrap_or(reading.service);
         if let Verdict::Adopted { was_assumed } = verdict {
-            self.serials.adopt(reading.service, latest, was_assumed || known.is_some());
+            self.loose.adopt(reading.service, latest, was_assumed || known.is_some());
+            self.uncertain = if self.is_late(Some(latest)) { self.loose.total() } else { 0 };
         }
         self.advance(terms, now);
         if verdict == Verdict::Agrees {
-            self.serials.agree(reading.service, latest);
+            self.loose.agree(reading.service, latest);
         }
-        let is_adopted = matches!(verdict, Verdict::Adopted { .. });
-        if is_adopted || (verdict == Verdict::Agrees && shows_theirs) {
-            self.serials.uncertain = 0;
+        if verdict != Verdict::Doubtful
+            && let Some(reservation) = reservation
+        {
+            self.loose.settle(reservation.batch);
+            // A day that it opened itself counts it already.
+            if !was_opened {
+                self.place(reservation, reading.service);
+            }
         }
-        if verdict != Verdict::Doubtful && shows_theirs {
-            self.serials.undated = 0;
-        }
-        verdict
+        self.uncertain = self.uncertain.min(self.loose.total());
     }
 
-    /// Counts a request in the day that its reply shows.
-    fn place(&mut self, serial: u64, reading: Reading, verdict: Verdict) {
-        if verdict == Verdict::Doubtful {
-            if serial <= self.serials.day {
-                self.requests.add();
+    /// Counts a request in the day that its reply shows. A request of the current day stays counted in
+    /// it, whatever the reply shows.
+    fn place(&mut self, reservation: &Reservation, shown: Timestamp) {
+        let of_day = self.requests.since.is_some_and(|since| shown >= since);
+        if reservation.opened == self.opened {
+            if reservation.next && self.requests.since == Some(self.day_begins.start_of_day(shown))
+            {
+                self.next = self.next.saturating_sub(1);
             }
-            return;
+        } else if self.was_carried(reservation) {
+            if !of_day {
+                self.requests.remove();
+            }
+        } else if of_day {
+            self.requests.add();
         }
-        let of_day = self.requests.since.is_some_and(|since| reading.service >= since);
-        match (serial > self.serials.day, of_day) {
-            // Sent before this day began. What was sent in it remains counted, whatever the reply shows.
-            (true, false) if serial <= self.serials.before => self.requests.remove(),
-            (false, true) => self.requests.add(),
-            _ => {}
-        }
+    }
+
+    /// Whether a request of the day before counts in the current one too.
+    fn was_carried(&self, reservation: &Reservation) -> bool {
+        let is_loose = self.carried.is_some_and(|batch| reservation.batch >= batch);
+        reservation.opened + 1 == self.opened && (reservation.next || is_loose)
+    }
+
+    /// Whether a request that is sent now may reach the service after midnight.
+    fn is_late(&self, latest: Option<Timestamp>) -> bool {
+        let midnight = self.requests.since.and_then(|since| since.checked_add(DAY).ok());
+        let left = latest.zip(midnight).map(|(latest, midnight)| midnight.duration_since(latest));
+        left.is_some_and(|left| left <= UNDER_WAY)
+    }
+
+    /// Whether this is certainly the service's day, however fast its clock may go.
+    fn is_certain(&self, known: Option<Timestamp>, now: Moment) -> bool {
+        let of_day = |time: Option<Timestamp>| {
+            time.map(|time| self.day_begins.start_of_day(time)) == self.requests.since
+        };
+        of_day(known) && of_day(self.clock.latest(now)) && !self.clock.is_in_doubt(now)
     }
 
     /// A request may ask once in an hour, and once after each start of the machine on another day,

@@ -1,16 +1,15 @@
-//! The days of a [`Count`]: each begins by evidence of the service's time alone.
+//! The days of a [`Count`]: each begins only by evidence of the service's time.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::count::{Count, Origin, Terms};
-use super::serials::{Serials, UNDER_WAY};
 use super::tally::{DAY, Tally};
 use super::time_of_day::TimeOfDay;
 use crate::clock::{Moment, Reading};
 
 impl Count {
-    /// Opens the service's day, where there is evidence of it, and returns the service's time. The
-    /// first request of all goes by the wall clock.
+    /// Opens the service's day if there is evidence of it, and returns the service's time. The very
+    /// first request goes by the wall clock.
     pub(super) fn advance(&mut self, terms: Terms, now: Moment) -> Option<Timestamp> {
         if self.requests.since.is_none() && self.clock.now(now).is_none() {
             self.clock.assume(now);
@@ -35,7 +34,7 @@ impl Count {
     }
 
     /// Applies the user's start of the day, unless the service has shown another. `known` is the
-    /// service's time, where there is evidence of it.
+    /// service's time, if there is evidence of it.
     pub(super) fn apply_terms(&mut self, terms: Terms, known: Option<Timestamp>) {
         if let Some(stated) = terms.resets
             && self.origin != Origin::Learnt
@@ -45,8 +44,8 @@ impl Count {
         }
     }
 
-    /// Changes the time at which days begin and keeps the counts of the current day; without evidence
-    /// of that, until the last time at which it may end.
+    /// Changes the time at which days begin and keeps the counts of the current day. Without evidence
+    /// of that day they are kept until the last time at which it may end.
     pub(super) fn begin_days_at(
         &mut self,
         time: TimeOfDay,
@@ -65,83 +64,62 @@ impl Count {
         (self.day_begins, self.origin) = (time, origin);
     }
 
-    /// Opens the day that begins at `start`. Those requests are counted in both days that may be of
-    /// either: the ones under way, until their replies show their day, and those that were sent while
-    /// it was not certain.
+    /// Opens the day that begins at `start`, when the known time reaches it. Requests that may be of
+    /// either day count in both.
     fn roll(&mut self, start: Timestamp) {
         if self.requests.since.is_some_and(|since| since < start) {
-            let may_be_of_it = self.serials.end_day(start, self.requests.count);
+            let may_be_of_it = self.next.saturating_add(self.uncertain).min(self.loose.total());
+            self.loose.end_day(self.requests.count);
             self.open(start, may_be_of_it);
+            self.carried = None;
         }
     }
 
-    /// Opens a day with so many requests, or the one that was open before with so many more.
+    /// Opens a day with this number of requests, or opens the day before again and adds them to it.
     fn open(&mut self, start: Timestamp, count: u64) {
         let before = self.before.count_of(start);
         let day = Tally { since: Some(start), count: before.saturating_add(count) };
         self.before = std::mem::replace(&mut self.requests, day);
-        self.serials.before = self.serials.last;
+        (self.next, self.uncertain, self.undecided) = (0, 0, 0);
+        self.opened += 1;
     }
 
-    /// The service has granted a request that asked: the new day has begun, and that request is of it,
-    /// as those before it may be since the wall clock has shown another day.
+    /// The service has granted a request that asked: the new day has begun. That request is of it, and
+    /// those that were sent since the wall clock shows another day may be.
     pub(super) fn begin_day_by_wall(&mut self, now: Moment) {
         if self.clock.now(now).is_none() && !self.clock.is_doubtful(now) {
             self.clock.assume(now);
             let since = self.day_begins.start_of_day(now.wall);
-            let Serials { last, old, earlier, earlier_until, .. } = self.serials;
-            let waiting = self.serials.waiting().saturating_sub(1);
-            let others = if old <= earlier_until { earlier.count } else { waiting };
-            self.open(since, last.saturating_sub(old).max(1).saturating_add(others));
-            self.serials.day = self.serials.past;
+            self.open(since, self.undecided.max(1));
+            self.carried = None;
         }
     }
 
-    /// The wall clock was not right: the requests of its day are of the one that replies show, as those
-    /// of the day before it may be. `known`: the time by the wall clock, which was taken for the
-    /// service's at `since`.
-    pub(super) fn correct_day(
-        &mut self,
-        reading: Reading,
-        known: Option<Timestamp>,
-        since: Option<Timestamp>,
-    ) {
+    /// The wall clock, which was taken for the service's at `assumed`, was wrong: the requests of its
+    /// day are of the one that replies show, and those of the day before it may be.
+    pub(super) fn correct_day(&mut self, reading: Reading, assumed: Option<Timestamp>) {
         let start = self.day_begins.start_of_day(reading.service);
-        let midnight = self.requests.since.filter(|midnight| since < Some(*midnight));
-        let may_be_of_it = midnight.is_some_and(|midnight| {
-            let passed = reading.service.duration_since(start) + UNDER_WAY;
-            known.is_none_or(|known| known.duration_since(midnight) <= passed)
-        });
-        self.requests.rebase(start);
-        if may_be_of_it || self.before.since == Some(start) {
-            self.requests.count = self.requests.count.saturating_add(self.before.count);
-            self.before = Tally::default();
+        if assumed < self.requests.since || self.before.since == Some(start) {
+            let before = std::mem::take(&mut self.before).count;
+            self.requests.count = self.requests.count.saturating_add(before);
         }
+        self.requests.rebase(start);
     }
 
-    /// The service's clock is another one, or the machine was started: requests without a reply that
-    /// shows their day may be of the new one. `was_unnoticed`: no reply has agreed since the current day
-    /// was opened, before which the clock may have been stepped.
+    /// The service's clock is another one, or the machine was started: loose requests may be of the new
+    /// day. `was_unnoticed`: no reply has agreed since the current day was opened, so the clock may have
+    /// been stepped before.
     pub(super) fn adopt_day(&mut self, reading: Reading, was_unnoticed: bool) {
         let start = self.day_begins.start_of_day(reading.service);
         let is_later = self.requests.since.is_some_and(|since| since < start);
         if is_later || self.before.since == Some(start) {
-            self.open(start, self.serials.unplaced());
-            self.serials.day = self.serials.past;
+            self.open(start, self.loose.total());
+            self.carried = Some(self.loose.oldest());
             return;
         }
         self.requests.roll_back(start);
-        // What ended in between was not counted in it.
         if was_unnoticed && self.requests.since == Some(start) {
-            self.requests.count = self.requests.count.saturating_add(self.serials.undated);
+            self.requests.count = self.requests.count.saturating_add(self.loose.total());
         }
-    }
-
-    /// Whether this is the service's day, however fast its clock may go.
-    pub(super) fn is_certain(&self, known: Option<Timestamp>, now: Moment) -> bool {
-        let of_day = |time: Option<Timestamp>| {
-            time.map(|time| self.day_begins.start_of_day(time)) == self.requests.since
-        };
-        of_day(known) && of_day(self.clock.latest(now)) && !self.clock.is_in_doubt(now)
     }
 }

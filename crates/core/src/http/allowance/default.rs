@@ -4,22 +4,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use jiff::Timestamp;
-
-use super::count::Terms;
+use super::count::{Count, Terms};
 use super::file::{FileLedger, Integration, LedgerFailure};
-use super::ledger::Ledger;
-use super::lend::{Lent, Wish};
+use super::ledger::Keeps;
 use super::locked::FileFailure;
 use super::memory::MemoryLedger;
 use super::new_file::create_folder;
-use super::outcome::{Outcome, Permit, Reservation};
-use super::state::AllowanceState;
-use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};
 use crate::lock::Mutex;
+use crate::system::lacks_files;
 
 const NO_HOME: &str = "there is no home folder for a ledger";
 
@@ -63,96 +57,62 @@ impl DefaultLedger {
         Self { file, memory: MemoryLedger::new(terms), counts_in_file: OnceLock::new() }
     }
 
-    /// The ledger in use; creates its file if it does not exist.
-    fn ledger(&self) -> Result<&dyn Ledger> {
+    /// Whether the file is used; creates it if it does not exist.
+    fn counts_in_file(&self) -> Result<bool> {
         let Some(file) = &self.file else {
             if self.counts_in_file.set(false).is_ok() {
                 warn_once(Path::new(""), NO_HOME);
             }
-            return Ok(&self.memory);
+            return Ok(false);
         };
-        let counts_in_file = match self.counts_in_file.get() {
-            Some(counts_in_file) => *counts_in_file,
-            None => match create(file) {
-                Ok(()) => *self.counts_in_file.get_or_init(|| true),
-                // What passes is an error: counted in memory, this process would count alone to its end.
-                Err(failure) if failure.is_of_open_files() => return Err(file.error(&failure)),
-                Err(failure @ LedgerFailure::File(FileFailure::System { .. })) => {
-                    warn_once(file.path(), &file.error(&failure).context().message);
-                    *self.counts_in_file.get_or_init(|| false)
-                }
-                Err(failure) => return Err(file.error(&failure)),
-            },
-        };
-        Ok(if counts_in_file { file } else { &self.memory })
-    }
-
-    /// Reads the count without creating the file.
-    fn read<T>(&self, read: impl Fn(&dyn Ledger) -> Result<T>) -> Result<T> {
-        match (&self.file, self.counts_in_file.get()) {
-            (Some(file), Some(true)) => read(file),
-            (Some(file), None) => match file.try_read(|_| ()) {
-                Err(failure) if failure.is_of_open_files() => Err(file.error(&failure)),
-                Err(LedgerFailure::File(FileFailure::System { .. })) => read(&self.memory),
-                _ => read(file),
-            },
-            _ => read(&self.memory),
+        if let Some(counts_in_file) = self.counts_in_file.get() {
+            return Ok(*counts_in_file);
+        }
+        match create(file) {
+            Ok(()) => Ok(*self.counts_in_file.get_or_init(|| true)),
+            Err(failure) if is_final(&failure) => {
+                warn_once(file.path(), &file.error(&failure).context().message);
+                Ok(*self.counts_in_file.get_or_init(|| false))
+            }
+            Err(failure) => Err(file.error(&failure)),
         }
     }
 }
 
-impl Ledger for DefaultLedger {
-    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
-        self.read(|ledger| ledger.permit(now, must_remain))
+impl Keeps for DefaultLedger {
+    fn terms(&self) -> Terms {
+        self.memory.terms()
     }
 
-    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
-        self.ledger()?.reserve(now, must_remain)
-    }
-
-    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
-        if let Ok(ledger) = self.ledger() {
-            ledger.settle(reservation, outcome, now);
+    /// Does not create the file.
+    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
+        match (&self.file, self.counts_in_file.get()) {
+            (Some(file), None) => match file.try_read(|_| ()) {
+                Err(failure) if is_final(&failure) => self.memory.read(read),
+                _ => file.read(read),
+            },
+            (Some(file), Some(true)) => file.read(read),
+            _ => self.memory.read(read),
         }
     }
 
-    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
-        self.ledger()?.lend(wish, now)
-    }
-
-    fn observe(&self, reading: Reading, now: Moment) {
-        if let Ok(ledger) = self.ledger() {
-            ledger.observe(reading, now);
+    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
+        let counts_in_file = self.counts_in_file()?;
+        match &self.file {
+            Some(file) if counts_in_file => file.update(change),
+            _ => self.memory.update(change),
         }
     }
 
-    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
-        self.ledger()?.pin(pause, now)
+    fn is_shared(&self) -> bool {
+        self.counts_in_file().unwrap_or(true)
     }
+}
 
-    fn state(&self, now: Moment) -> Result<AllowanceState> {
-        self.read(|ledger| ledger.state(now))
-    }
-
-    fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        self.read(|ledger| ledger.service_time(now))
-    }
-
-    fn count_token_request(&self, now: Moment) -> Result<()> {
-        self.ledger()?.count_token_request(now)
-    }
-
-    fn begin_token_request(&self, now: Moment) -> Result<u64> {
-        self.ledger()?.begin_token_request(now)
-    }
-
-    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
-        self.ledger()?.pause_tokens(pause, now)
-    }
-
-    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
-        self.read(|ledger| ledger.token_pause(now))
-    }
+/// Whether the file cannot be used. What passes, such as too many open files, stays an error: a process
+/// that counts in memory would do so to its end.
+fn is_final(failure: &LedgerFailure) -> bool {
+    matches!(failure, LedgerFailure::File(FileFailure::System { error, .. }) if !lacks_files(error))
 }
 
 fn create(file: &FileLedger) -> Result<(), LedgerFailure> {

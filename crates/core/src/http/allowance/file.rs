@@ -1,4 +1,4 @@
-//! The ledger in a file, shared by all processes of an integration (§8, §5.4). One small text file
+//! The ledger in a file, shared by all processes of an integration (§8, §5.4). One small JSON file
 //! for each base URL and subject.
 //!
 //! Each operation opens the file, takes an exclusive lock, and writes the count in place, in one
@@ -14,20 +14,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use jiff::Timestamp;
 
 use super::count::{Count, Terms};
-use super::ledger::Ledger;
-use super::lend::{Lent, Wish};
+use super::ledger::Keeps;
 use super::locked::{FileFailure, LockedFile};
 use super::new_file;
-use super::outcome::{Outcome, Permit, Reservation};
-use super::state::AllowanceState;
 use super::text::{self, TextFault};
-use crate::clock::{Moment, Reading};
 use crate::error::{Error, Kind, Result};
 use crate::files::owner_text;
-use crate::system::lacks_files;
 
 /// A process keeps the lock for microseconds, unless it was stopped. The wait is limited, because
 /// Ctrl-C cannot interrupt it.
@@ -73,13 +67,6 @@ pub(super) enum LedgerFailure {
     Foreign,
 }
 
-impl LedgerFailure {
-    /// True if the process, or the system, has too many open files.
-    pub(super) fn is_of_open_files(&self) -> bool {
-        matches!(self, Self::File(FileFailure::System { error, .. }) if lacks_files(error))
-    }
-}
-
 impl FileLedger {
     /// Opens the ledger in this file, or creates it. Its folder must exist.
     ///
@@ -121,10 +108,6 @@ impl FileLedger {
         look().map_err(|failure| self.error(&failure))
     }
 
-    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
-        self.try_update(change).map_err(|failure| self.error(&failure))
-    }
-
     /// Reads, changes and writes back under an exclusive lock. A missing file is made.
     pub(super) fn try_update<T>(
         &self,
@@ -135,8 +118,7 @@ impl FileLedger {
         let open = || LockedFile::open(&self.path, options, File::try_lock, self.lock_wait);
         let file = match open() {
             Err(failure) if failure.is_not_found() => {
-                let text = text::write(&Count::default(), &self.integration.0);
-                new_file::create(&self.path, text.as_bytes())?;
+                new_file::create(&self.path, self.text(&Count::default())?.as_bytes())?;
                 open()?
             }
             opened => opened?,
@@ -145,13 +127,9 @@ impl FileLedger {
         let mut count = before.clone();
         let outcome = change(&mut count);
         if count != before {
-            file.write(text::write(&count, &self.integration.0).as_bytes())?;
+            file.write(self.text(&count)?.as_bytes())?;
         }
         Ok(outcome)
-    }
-
-    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
-        self.try_read(read).map_err(|failure| self.error(&failure))
     }
 
     /// Reads under a shared lock. A missing file is read as a count of zero and not created.
@@ -163,6 +141,11 @@ impl FileLedger {
             Err(failure) if failure.is_not_found() => Ok(read(&Count::default())),
             Err(failure) => Err(failure.into()),
         }
+    }
+
+    fn text(&self, count: &Count) -> Result<String, FileFailure> {
+        let written = text::write(count, &self.integration.0).map_err(std::io::Error::from);
+        written.map_err(FileFailure::system("written"))
     }
 
     /// Parses a count. An empty file is damaged: a ledger is made whole.
@@ -187,9 +170,7 @@ impl FileLedger {
             _ => error,
         }
     }
-}
 
-impl FileLedger {
     /// Whose the file is, or its folder, where that is why it cannot be used.
     fn owner(&self, failure: &LedgerFailure) -> String {
         let LedgerFailure::File(FileFailure::System { error, .. }) = failure else {
@@ -238,59 +219,17 @@ fn advice(failure: &LedgerFailure) -> (Kind, &'static str) {
     }
 }
 
-impl Ledger for FileLedger {
-    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
-        self.read(|count| count.permit(self.terms, now, must_remain))
+impl Keeps for FileLedger {
+    fn terms(&self) -> Terms {
+        self.terms
     }
 
-    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
-        self.update(|count| count.reserve(self.terms, now, must_remain))?
+    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
+        self.try_read(read).map_err(|failure| self.error(&failure))
     }
 
-    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
-        if let Err(error) =
-            self.update(|count| count.settle(self.terms, &reservation, outcome, now))
-        {
-            log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
-        }
-    }
-
-    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
-        self.update(|count| count.lend(self.terms, wish, now))
-    }
-
-    fn observe(&self, reading: Reading, now: Moment) {
-        if let Err(error) = self.update(|count| count.observe(self.terms, reading, now)) {
-            log::warn!(target: "siteline::ledger", "the service's time is not recorded: {error}");
-        }
-    }
-
-    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
-        self.update(|count| count.pin(self.terms, pause, now))
-    }
-
-    fn state(&self, now: Moment) -> Result<AllowanceState> {
-        self.read(|count| count.state(self.terms, now))
-    }
-
-    fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        self.read(|count| count.service_time(now))
-    }
-
-    fn count_token_request(&self, now: Moment) -> Result<()> {
-        self.update(|count| count.count_token_request(self.terms, now))
-    }
-
-    fn begin_token_request(&self, now: Moment) -> Result<u64> {
-        self.update(|count| count.begin_token_request(now))
-    }
-
-    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
-        self.update(|count| count.pause_tokens(pause, now))
-    }
-
-    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
-        self.read(|count| count.token_pause(now))
+    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
+        self.try_update(change).map_err(|failure| self.error(&failure))
     }
 }
 

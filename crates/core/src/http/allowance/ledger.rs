@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::lend::{Lent, Wish};
+use super::count::{Count, Terms};
 use super::outcome::{Outcome, Permit, Reservation};
 use super::state::AllowanceState;
 use crate::clock::{Moment, Reading};
@@ -37,12 +37,6 @@ pub trait Ledger: Send + Sync + Debug {
     /// Takes into account what became of a request: one of which no byte was sent is subtracted. If that
     /// fails, the count is one too high.
     fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment);
-
-    /// Counts requests for another process, in one step.
-    ///
-    /// # Errors
-    /// Those of the ledger.
-    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent>;
 
     /// Takes into account what a reply that is not counted showed of the service's time.
     fn observe(&self, reading: Reading, now: Moment);
@@ -99,4 +93,70 @@ pub trait Ledger: Send + Sync + Debug {
     /// # Errors
     /// Those of the ledger.
     fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>>;
+}
+
+/// A place that keeps a [`Count`]. It makes the place a [`Ledger`].
+pub(super) trait Keeps: Send + Sync + Debug {
+    fn terms(&self) -> Terms;
+
+    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T>;
+
+    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T>;
+
+    /// Whether other processes count here too.
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+impl<K: Keeps> Ledger for K {
+    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
+        self.read(|count| count.permit(self.terms(), now, must_remain))
+    }
+
+    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
+        self.update(|count| count.reserve(self.terms(), now, must_remain))?
+    }
+
+    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
+        let settle = |count: &mut Count| count.settle(self.terms(), &reservation, outcome, now);
+        if let Err(error) = self.update(settle) {
+            log::warn!(target: "siteline::ledger", "one request is counted too many: {error}");
+        }
+    }
+
+    fn observe(&self, reading: Reading, now: Moment) {
+        if let Err(error) = self.update(|count| count.observe(self.terms(), reading, now)) {
+            log::warn!(target: "siteline::ledger", "the service's time is not recorded: {error}");
+        }
+    }
+
+    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.update(|count| count.pin(self.terms(), pause, now))
+    }
+
+    fn state(&self, now: Moment) -> Result<AllowanceState> {
+        self.read(|count| count.state(self.terms(), now))
+    }
+
+    fn service_time(&self, now: Moment) -> Result<Timestamp> {
+        self.read(|count| count.service_time(now))
+    }
+
+    fn count_token_request(&self, now: Moment) -> Result<()> {
+        self.update(|count| count.count_token_request(self.terms(), now))
+    }
+
+    /// The callers of one process share their token requests.
+    fn begin_token_request(&self, now: Moment) -> Result<u64> {
+        if self.is_shared() { self.update(|count| count.begin_token_request(now)) } else { Ok(0) }
+    }
+
+    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
+        self.update(|count| count.pause_tokens(pause, now))
+    }
+
+    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
+        self.read(|count| count.token_pause(now))
+    }
 }

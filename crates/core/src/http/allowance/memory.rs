@@ -1,15 +1,7 @@
 //! The ledger in memory.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-
 use super::count::{Count, Terms};
-use super::ledger::Ledger;
-use super::lend::{Lent, Wish};
-use super::outcome::{Outcome, Permit, Reservation};
-use super::state::AllowanceState;
-use crate::clock::{Moment, Reading};
+use super::ledger::Keeps;
 use crate::error::Result;
 use crate::lock::Mutex;
 
@@ -29,64 +21,34 @@ impl MemoryLedger {
     }
 }
 
-impl Ledger for MemoryLedger {
-    fn permit(&self, now: Moment, must_remain: u64) -> Result<Permit> {
-        Ok(self.count.lock().permit(self.terms, now, must_remain))
+impl Keeps for MemoryLedger {
+    fn terms(&self) -> Terms {
+        self.terms
     }
 
-    fn reserve(&self, now: Moment, must_remain: u64) -> Result<Reservation> {
-        self.count.lock().reserve(self.terms, now, must_remain)
+    fn read<T>(&self, read: impl FnOnce(&Count) -> T) -> Result<T> {
+        Ok(read(&self.count.lock()))
     }
 
-    fn settle(&self, reservation: Reservation, outcome: Outcome, now: Moment) {
-        self.count.lock().settle(self.terms, &reservation, outcome, now);
+    fn update<T>(&self, change: impl FnOnce(&mut Count) -> T) -> Result<T> {
+        Ok(change(&mut self.count.lock()))
     }
 
-    fn lend(&self, wish: Wish, now: Moment) -> Result<Lent> {
-        Ok(self.count.lock().lend(self.terms, wish, now))
-    }
-
-    fn observe(&self, reading: Reading, now: Moment) {
-        self.count.lock().observe(self.terms, reading, now);
-    }
-
-    fn pin(&self, pause: Duration, now: Moment) -> Result<()> {
-        self.count.lock().pin(self.terms, pause, now);
-        Ok(())
-    }
-
-    fn state(&self, now: Moment) -> Result<AllowanceState> {
-        Ok(self.count.lock().state(self.terms, now))
-    }
-
-    fn service_time(&self, now: Moment) -> Result<Timestamp> {
-        Ok(self.count.lock().service_time(now))
-    }
-
-    fn count_token_request(&self, now: Moment) -> Result<()> {
-        self.count.lock().count_token_request(self.terms, now);
-        Ok(())
-    }
-
-    /// None but this process counts here, and its callers share their token requests.
-    fn begin_token_request(&self, _now: Moment) -> Result<u64> {
-        Ok(0)
-    }
-
-    fn pause_tokens(&self, pause: Duration, now: Moment) -> Result<()> {
-        self.count.lock().pause_tokens(pause, now);
-        Ok(())
-    }
-
-    fn token_pause(&self, now: Moment) -> Result<Option<(Duration, Timestamp)>> {
-        Ok(self.count.lock().token_pause(now))
+    fn is_shared(&self) -> bool {
+        false
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::clock::Moment;
     use crate::error::Kind;
+    use crate::http::allowance::ledger::Ledger as _;
+    use crate::http::allowance::outcome::Outcome;
+    use crate::http::allowance::state::AllowanceState;
     use crate::http::allowance::test_moments::{SILENT, at, moment, now, reading};
 
     fn ledger(limit: Option<u64>) -> MemoryLedger {

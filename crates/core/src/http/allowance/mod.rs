@@ -14,14 +14,13 @@
 //! | `state` | what is used and left |
 //! | `service_clock` | what is known of the service's time |
 //! | `tally` | the number of requests in a day, and pauses |
-//! | `serials` | which requests may be of another day |
+//! | `loose` | requests whose day no reply has shown |
 //! | `outcome` | one request: whether it may be sent, and what became of it |
 //! | `count` | the arithmetic: requests, pins and pauses |
 //! | `days` | how its days begin |
-//! | `ledger` | the trait |
-//! | `lend` | requests that are counted for other processes |
+//! | `ledger` | the trait, and what all ledgers with a count share |
 //! | `memory` | the ledger in memory |
-//! | `text` | the text format of a count |
+//! | `text` | a count as JSON with a checksum |
 //! | `locked` | an open and locked file |
 //! | `new_file` | making that file |
 //! | `file` | the ledger in a file |
@@ -32,12 +31,11 @@ mod days;
 mod default;
 mod file;
 mod ledger;
-mod lend;
 mod locked;
+mod loose;
 mod memory;
 mod new_file;
 mod outcome;
-mod serials;
 mod service_clock;
 #[cfg(test)]
 mod simulation;
@@ -53,7 +51,6 @@ pub use self::count::Terms;
 pub(crate) use self::default::DefaultLedger;
 pub use self::file::{FileLedger, Integration};
 pub use self::ledger::Ledger;
-pub use self::lend::{Lent, Wish};
 pub(crate) use self::memory::MemoryLedger;
 pub use self::outcome::{Outcome, Permit, Reservation};
 pub use self::state::AllowanceState;

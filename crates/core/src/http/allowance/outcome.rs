@@ -23,22 +23,27 @@ pub enum Permit {
 #[derive(Debug)]
 #[must_use = "a reservation counts against the day's allowance"]
 pub struct Reservation {
-    pub(super) serial: u64,
+    /// The number of the day in which it counts.
+    pub(super) opened: u64,
+    /// Its batch of loose requests.
+    pub(super) batch: u64,
+    /// Whether it may be of the next day too.
+    pub(super) next: bool,
+    /// Whether the service's time was known when it was sent.
+    pub(super) certain: bool,
     /// Whether it asks if the new day has begun.
     pub(super) asks: bool,
-    /// Whether its day was known when it was sent.
-    pub(super) certain: bool,
 }
 
 impl Reservation {
     /// Of a request that another process counts, by a number of one's own.
-    pub(crate) fn elsewhere(serial: u64) -> Self {
-        Self { serial, asks: false, certain: true }
+    pub(crate) fn elsewhere(number: u64) -> Self {
+        Self { opened: number, batch: 0, next: false, certain: true, asks: false }
     }
 
     /// The number that tells it from others.
-    pub(crate) fn serial(&self) -> u64 {
-        self.serial
+    pub(crate) fn number(&self) -> u64 {
+        self.opened
     }
 }
 

@@ -7,12 +7,13 @@
 //! it is set by hand, by the network, by a suspended virtual machine.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::tally::DAY;
 use crate::clock::{BootTime, Moment, Reading};
 
 /// What is known of the service's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ServiceClock {
     /// The last reading that was confirmed.
     pub confirmed: Option<Reading>,

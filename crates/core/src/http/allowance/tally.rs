@@ -1,13 +1,14 @@
 //! The parts of a count: the number of requests in a day, and pauses. Times are service time.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// If the clock is this long before the start of a pause, it was set back.
 const SET_BACK: SignedDuration = SignedDuration::from_mins(10);
 
 /// The number of requests in a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     /// The start of the day; `None` before the first request.
     pub since: Option<Timestamp>,
@@ -16,7 +17,7 @@ pub(super) struct Tally {
 }
 
 /// A pause that the service requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pause {
     /// When the service requested it.
     pub requested_at: Timestamp,

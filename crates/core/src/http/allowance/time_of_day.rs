@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result, excerpt};
 
@@ -11,7 +12,7 @@ const DAY: i64 = 86_400;
 const FARTHEST: i64 = 18 * 3_600;
 
 /// A time of day in whole seconds, in UTC. Midnight by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TimeOfDay(i64);
 
 impl TimeOfDay {

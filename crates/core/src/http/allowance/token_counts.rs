@@ -1,6 +1,7 @@
 //! [`TokenCounts`]: the token requests of all processes (§5.4), and how many begin at the same time.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::tally::Tally;
 
@@ -9,7 +10,7 @@ const TOGETHER: SignedDuration = SignedDuration::from_secs(10);
 const HOUR: i64 = 3_600;
 
 /// Token requests, by service time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct TokenCounts {
     /// Those of the day.
     pub(super) day: Tally,

@@ -1,0 +1,201 @@
+//! [`Pages`]: the pages that an agent has granted to a process, and what is to be reported of them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::message::{LeasedPage, PageOutcome, Report};
+use crate::clock::{Clock, Moment, Reading};
+use crate::http::{Outcome, Reservation};
+
+/// A page is used for this long. An agent forgets it twice as late.
+const VALID: Duration = Duration::from_secs(300);
+
+/// A page that may be requested: it is counted already.
+#[derive(Debug)]
+struct Page {
+    name: String,
+    /// The requests that are left of the allowance after it.
+    must_remain: u64,
+    granted: Duration,
+    granted_wall: Timestamp,
+}
+
+impl Page {
+    /// By two clocks: one stands still while the machine sleeps, the other may be set back.
+    fn is_valid(&self, clock: &Clock) -> bool {
+        let wall = clock.wall().duration_since(self.granted_wall);
+        let valid = SignedDuration::try_from(VALID).unwrap_or(SignedDuration::MAX);
+        clock.monotonic().saturating_sub(self.granted) < VALID && wall < valid
+    }
+}
+
+/// The pages of one process.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    /// Granted for requests that were cancelled, or of which no byte was sent.
+    free: Vec<Page>,
+    /// Those under way, by the number of their reservation.
+    under_way: HashMap<u64, Page>,
+    next: u64,
+    unreported: Vec<(Page, Outcome)>,
+    /// The newest reading of the service's time.
+    reading: Option<Reading>,
+    /// What is left of the allowance, as the agent said last.
+    left: Option<u64>,
+}
+
+impl Pages {
+    /// Whether a free page fits a request that leaves this many requests.
+    pub(super) fn has_page(&mut self, clock: &Clock, must_remain: u64) -> bool {
+        let old = self.free.extract_if(.., |page| !page.is_valid(clock));
+        self.unreported.extend(old.map(|page| (page, Outcome::Unsent)));
+        self.free.iter().any(|page| page.must_remain >= must_remain)
+    }
+
+    /// Takes a page for a request that leaves this many requests.
+    pub(super) fn take(&mut self, clock: &Clock, must_remain: u64) -> Option<Reservation> {
+        if !self.has_page(clock, must_remain) {
+            return None;
+        }
+        let place = self.free.iter().position(|page| page.must_remain >= must_remain)?;
+        self.next += 1;
+        self.under_way.insert(self.next, self.free.remove(place));
+        Some(Reservation::elsewhere(self.next))
+    }
+
+    /// What became of a request. A page of which no byte was sent can be used again.
+    pub(super) fn settle(&mut self, reservation: &Reservation, outcome: Outcome, clock: &Clock) {
+        let Some(page) = self.under_way.remove(&reservation.number()) else { return };
+        if let Outcome::Replied { reading: Some(reading), .. } = outcome {
+            self.reading = Some(reading);
+        }
+        if outcome == Outcome::Unsent && page.is_valid(clock) {
+            self.free.push(page);
+        } else {
+            self.unreported.push((page, outcome));
+        }
+    }
+
+    pub(super) fn add(&mut self, page: LeasedPage, must_remain: u64, clock: &Clock) {
+        let (granted, granted_wall) = (clock.monotonic(), clock.wall());
+        self.free.push(Page { name: page.page, must_remain, granted, granted_wall });
+        self.left = page.allowance.left;
+        let known = Reading { service: page.service_time, boot: clock.moment().boot };
+        self.reading.get_or_insert(known);
+    }
+
+    pub(super) fn observe(&mut self, reading: Reading) {
+        self.reading = Some(reading);
+    }
+
+    pub(super) fn reading(&self) -> Option<Reading> {
+        self.reading
+    }
+
+    /// Takes the reports. If the call that has them fails, the agent counts too many, never too few.
+    pub(super) fn reports(&mut self, now: Moment) -> Vec<Report> {
+        let unreported = self.unreported.drain(..);
+        let report = |(page, outcome): (Page, Outcome)| Report {
+            page: page.name,
+            outcome: PageOutcome::new(outcome, now),
+        };
+        unreported.map(report).collect()
+    }
+
+    /// Gives up the pages that nobody uses.
+    pub(super) fn give_back(&mut self) {
+        let unused = self.free.drain(..);
+        self.unreported.extend(unused.map(|page| (page, Outcome::Unsent)));
+    }
+
+    /// What is left of the allowance, with the free pages.
+    pub(super) fn left(&self) -> Option<u64> {
+        self.left.map(|left| left.saturating_add(self.free.len() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::AllowanceState;
+
+    fn page() -> LeasedPage {
+        let allowance = AllowanceState {
+            used: 1,
+            limit: None,
+            left: None,
+            resets_at: Timestamp::MAX,
+            token_requests: 0,
+            token_requests_this_hour: 0,
+        };
+        LeasedPage { page: "page".to_owned(), allowance, service_time: Timestamp::UNIX_EPOCH }
+    }
+
+    fn clock() -> Clock {
+        Clock::frozen_at("2026-11-20T12:00:00Z".parse().expect("a time"))
+    }
+
+    #[test]
+    fn a8_a_page_is_used_for_five_minutes_by_the_clock_that_is_ahead() {
+        for step in [false, true] {
+            let (clock, mut pages) = (clock(), Pages::default());
+            pages.add(page(), 0, &clock);
+            pages.add(page(), 0, &clock);
+            clock.advance(VALID.saturating_sub(Duration::from_secs(1)));
+            assert!(pages.take(&clock, 0).is_some());
+            if step {
+                clock.step(SignedDuration::from_secs(1));
+            } else {
+                clock.advance(Duration::from_secs(1));
+            }
+            assert!(pages.take(&clock, 0).is_none());
+            let told = pages.reports(clock.moment());
+            assert!(matches!(told[..], [Report { outcome: PageOutcome::Unsent, .. }]));
+        }
+    }
+
+    #[test]
+    fn a8_an_unsent_page_is_used_again_and_a_sent_one_reported_once() {
+        let (clock, mut pages) = (clock(), Pages::default());
+        pages.add(page(), 0, &clock);
+        for outcome in [Outcome::Unsent, Outcome::Unsent, Outcome::Lost] {
+            let page = pages.take(&clock, 0).expect("a page");
+            assert!(pages.take(&clock, 0).is_none(), "it is under way");
+            pages.settle(&page, outcome, &clock);
+            pages.settle(&page, Outcome::Lost, &clock);
+        }
+        let told = pages.reports(clock.moment());
+        assert!(matches!(told[..], [Report { outcome: PageOutcome::Lost, .. }]));
+        assert!(pages.reports(clock.moment()).is_empty());
+    }
+
+    #[test]
+    fn a_page_that_leaves_too_few_requests_is_not_taken() {
+        let (clock, mut pages) = (clock(), Pages::default());
+        pages.add(page(), 50, &clock);
+        assert!(!pages.has_page(&clock, 51) && pages.take(&clock, 51).is_none());
+        assert!(pages.take(&clock, 50).is_some());
+    }
+
+    #[test]
+    fn the_report_of_a_page_has_the_time_of_its_reply() {
+        let (clock, mut pages) = (clock(), Pages::default());
+        pages.add(page(), 0, &clock);
+        let page = pages.take(&clock, 0).expect("a page");
+        pages.give_back();
+        assert!(pages.reports(clock.moment()).is_empty(), "it is under way");
+        let reading = Reading { service: Timestamp::UNIX_EPOCH, boot: clock.moment().boot };
+        pages.settle(&page, Outcome::Replied { reading: Some(reading), granted: true }, &clock);
+        clock.advance(Duration::from_secs(2));
+        let [report] = &pages.reports(clock.moment())[..] else { panic!("one report") };
+        let later = clock.moment();
+        let Outcome::Replied { reading: Some(heard), granted: true } =
+            report.outcome.outcome(later)
+        else {
+            panic!("a reply")
+        };
+        assert_eq!(heard.service_at(later.boot), reading.service_at(later.boot));
+    }
+}

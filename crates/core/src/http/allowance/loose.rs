@@ -1,0 +1,99 @@
+//! [`Loose`]: counted requests whose day no reply has shown. They are under way, lost, answered without
+//! a usable date, or their process was killed.
+//!
+//! If the service's clock turns out to be another one, or the machine was started, they may be of the
+//! day that begins, and count in both. A reply that agrees with the known time proves the day of all
+//! requests that were sent ten minutes before it or earlier, so they are kept in two batches.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// A request is under way for at most this long.
+pub(super) const UNDER_WAY: SignedDuration = SignedDuration::from_mins(10);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Batch {
+    count: u64,
+    /// The latest service time at which the last of them was sent; `None` if it was not known.
+    until: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Loose {
+    earlier: Batch,
+    recent: Batch,
+    /// The number of the first batch that `earlier` consists of, and that of `recent`.
+    oldest: u64,
+    newest: u64,
+}
+
+impl Batch {
+    /// Whether all of them had reached the service by this time.
+    fn has_ended(&self, time: Timestamp) -> bool {
+        self.count == 0 || self.until.is_some_and(|until| time.duration_since(until) >= UNDER_WAY)
+    }
+}
+
+impl Loose {
+    pub(super) fn total(&self) -> u64 {
+        self.earlier.count.saturating_add(self.recent.count)
+    }
+
+    /// The number of the first batch that is not dropped.
+    pub(super) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// Adds a request that is sent at `latest` by the service's clock; `None` if that is not known.
+    /// Returns the number of its batch.
+    pub(super) fn send(&mut self, latest: Option<Timestamp>) -> u64 {
+        if latest.is_none() && self.recent.until.is_some() {
+            // The time of those that were sent before the machine was started stays known.
+            let Batch { count, until } = std::mem::take(&mut self.recent);
+            self.earlier.count = self.earlier.count.saturating_add(count);
+            self.earlier.until = self.earlier.until.max(until);
+            self.newest += 1;
+        }
+        self.recent.count = self.recent.count.saturating_add(1);
+        self.recent.until = latest.max(self.recent.until);
+        self.newest
+    }
+
+    /// Removes a request of this batch.
+    pub(super) fn settle(&mut self, batch: u64) {
+        let batch = match batch {
+            recent if recent == self.newest => &mut self.recent,
+            earlier if earlier >= self.oldest => &mut self.earlier,
+            _ => return,
+        };
+        batch.count = batch.count.saturating_sub(1);
+    }
+
+    /// A reply of `time` agrees with the service's clock, which shows `latest` at most now.
+    pub(super) fn agree(&mut self, time: Timestamp, latest: Timestamp) {
+        for batch in [&mut self.earlier, &mut self.recent] {
+            batch.until.get_or_insert(latest);
+        }
+        if self.earlier.has_ended(time) {
+            self.earlier = std::mem::take(&mut self.recent);
+            (self.oldest, self.newest) = (self.newest, self.newest + 1);
+        }
+        if self.earlier.has_ended(time) && self.recent.count == 0 {
+            (self.earlier, self.oldest) = (Batch::default(), self.newest);
+        }
+    }
+
+    /// The service's clock is another one (`is_stepped`), or the machine was started.
+    pub(super) fn adopt(&mut self, time: Timestamp, latest: Timestamp, is_stepped: bool) {
+        for batch in [&mut self.earlier, &mut self.recent] {
+            batch.until = batch.until.filter(|until| !is_stepped && *until <= latest);
+        }
+        self.agree(time, latest);
+    }
+
+    /// A day with this number of requests ended: what was sent before it is of no later day.
+    pub(super) fn end_day(&mut self, count: u64) {
+        self.recent.count = self.recent.count.min(count);
+        self.earlier.count = self.earlier.count.min(count - self.recent.count);
+    }
+}
