@@ -22,8 +22,8 @@ pub(crate) struct NewFile {
 impl NewFile {
     #[new]
     fn new(path: PathBuf, part: Option<PathBuf>, mode: Option<u32>, keeps: bool) -> PyResult<Self> {
-        let begun = files::NewFile::begin(&path, part.as_deref(), mode, keeps);
-        Ok(Self { file: Some(begun.map_err(|error| failed(&error, &path))?), path })
+        let begun = files::NewFile::begin(&path, part, mode, keeps);
+        Ok(Self { file: Some(begun.map_err(|error| failed(&error, path.clone()))?), path })
     }
 
     /// The path to write to.
@@ -35,7 +35,7 @@ impl NewFile {
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         let file = self.file.take();
         let finished = detached(py, || file.map_or(Ok(()), |file| file.finish(true)))?;
-        finished.map_err(|error| failed(&error, &self.path))
+        finished.map_err(|error| failed(&error, self.path.clone()))
     }
 
     fn discard(&mut self) {
@@ -46,14 +46,14 @@ impl NewFile {
 /// Creates a folder for its owner only, and the missing ones above it.
 #[pyfunction]
 pub(crate) fn _create_folder(path: PathBuf) -> PyResult<()> {
-    files::create_folder(&path).map_err(|error| failed(&error, &path))
+    files::create_folder(&path).map_err(|error| failed(&error, path))
 }
 
 /// Returns an `OSError` with the path that the user named.
-fn failed(error: &io::Error, path: &Path) -> PyErr {
+fn failed(error: &io::Error, path: PathBuf) -> PyErr {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-    PyOSError::new_err((error.raw_os_error(), text, path.as_os_str().to_owned()))
+    PyOSError::new_err((error.raw_os_error(), text, path.into_os_string()))
 }
 
 /// Returns the file of profiles that `Client` reads (``profiles``) and the folder of the ledgers

@@ -78,6 +78,7 @@ _ALIASES = {
     "_StoreProgressArg": "bool | Callable",
     "_Texts": "str | Iterable",
     "_Ids": "str | int | Iterable",
+    "_Series": "Table | Iterable",
     "_Agg": 'Literal["mean", "sum", "first", "last", "increase"]',
     "_Unread": 'Literal["error", "warn", "keep"]',
     "_Time": "datetime | date | str",

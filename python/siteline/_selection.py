@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product, repeat
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from siteline.errors import QueryError
+from siteline.errors import ConfigError, QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from siteline._discovered import Ids
+    from siteline._series import Names, Row
+    from siteline.table import Table
+
+    Series: TypeAlias = (
+        Table | pd.DataFrame | pl.DataFrame | pa.Table | Iterable[str | Sequence[str | None] | None]
+    )
 
 __all__: list[str] = []
 
+# The keywords of the levels that a read filters its pages by, and their places among the five ids.
+LEVELS = {"machine": 2, "device": 3, "tag": 4}
+_COLUMNS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid")
+_MOST_UNLISTED = 10
+_RESERVED = (
+    *("siteid", "lineid", "from", "to", "aggregationintervalseconds", "pagesize", "cursor"),
+)
 _NO_SERIES = (
-    "series= is the five ids of a series (site, line, machine, device, tag; None where it has none)"
-    ", or a list of such."
+    "series= is a table of series, a DataFrame with their five id columns, or the five ids of a "
+    "series (site, line, machine, device, tag; None where it has none), or a list of such."
 )
 
 
@@ -101,30 +121,47 @@ def extra_columns(names: Any) -> list[str]:
 def picked(*levels: Any, series: Any) -> tuple[Any, ...]:
     """Return the ids of the five levels, and the series, that are picked in a store."""
     names = ("site", "line", "machine", "device", "tag")
-    ids = [_picked(given, name) for given, name in zip(levels, names, strict=True)]
+    ids = [_ids(given, name) or None for given, name in zip(levels, names, strict=True)]
     return tuple(ids), None if series is None else _series(series)
 
 
-def _picked(given: Any, name: str) -> list[str] | None:
-    if given is None:
-        return None
-    items = _items(given)
-    items = [given] if items is None else items
-    for item in items:
-        if not isinstance(item, str):
-            message = f"{name}= is an id or a list of ids; this is {described(item)}."
-            raise QueryError(message)
-    return [_text(item, name) for item in items]
-
-
 def _series(given: Any) -> list[Ids]:
+    """Return the ids of one series or several, of a table or a frame."""
+    found = [_five(ids) for ids in _rows(given)]
+    if not found:
+        raise QueryError("series= is empty.", hint="Leave series= out to read all.")
+    return found
+
+
+def _rows(given: Any) -> Iterable[Any]:
+    if (kind := getattr(given, "kind", None)) is not None and hasattr(given, "_handle"):
+        if kind != "series":
+            hint = "Give its series: series=table.series."
+            raise QueryError(f"series= is a table of {kind}, not of series.", hint=hint)
+        series: list[Any] = given._handle.series()
+        return series
+    if (names := getattr(given, "column_names", getattr(given, "columns", None))) is not None:
+        names = list(names)
+        if missing := [name for name in _COLUMNS if name not in names]:
+            hint = f"It has the columns {', '.join(map(str, names[:20]))}."
+            raise QueryError(f"series= has no column {', '.join(missing)}.", hint=hint)
+        return zip(*(_values(given, name) for name in _COLUMNS), strict=True)
     items = _items(given)
     if items is None:
         raise QueryError(_NO_SERIES)
-    # Ids stand in one series, series in a list of several.
+    # One series has ids, a list of several has series.
     if items and all(_is_missing(item) or isinstance(item, str) for item in items):
-        items = [items]
-    return [_five(_items(item)) for item in items]
+        return [items]
+    return items
+
+
+def _values(frame: Any, name: str) -> list[Any]:
+    """Return the values of a column of pandas, polars or Arrow."""
+    try:
+        column = frame[name]
+        return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
+    except TypeError:
+        raise QueryError(_NO_SERIES) from None
 
 
 def _items(given: Any) -> list[Any] | None:
@@ -135,14 +172,156 @@ def _items(given: Any) -> list[Any] | None:
         return None
 
 
-def _five(items: list[Any] | None) -> Any:
-    ids = [None if _is_missing(item) else item for item in items or ()]
-    if len(ids) != 5 or not all(id is None or isinstance(id, str) for id in ids):
+def _five(given: Any) -> Any:
+    items = [None if _is_missing(item) else item for item in _items(given) or ()]
+    if len(items) != 5:
         raise QueryError(_NO_SERIES)
-    return tuple(id if id is None else _text(id, "series") for id in ids)
+    return tuple(None if item is None else _value(item, "series") for item in items)
 
 
 def _is_missing(item: Any) -> bool:
     """Return whether a series has no such id: ``None``, and what frames have for it."""
     is_nan = isinstance(item, float) and item != item
     return item is None or is_nan or type(item).__name__ == "NAType"
+
+
+def filter_names(given: Any) -> dict[str, str]:
+    """Return the query parameters that filter by machine, device and tag.
+
+    Raises:
+        ConfigError: for anything else.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(one, str) for one in given.values()):
+        example = '{"machine": "machineId"}'
+        raise ConfigError(f"filter_names= is a mapping of levels to parameters: {example}.")
+    if unknown := [str(name) for name in given if name not in LEVELS]:
+        hint = f"The levels are {', '.join(LEVELS)}; site and line have parameters of their own."
+        raise ConfigError(f"filter_names= has no level {', '.join(unknown)}.", hint=hint)
+    values = list(given.values())
+    if any(not one or one.lower() in _RESERVED for one in values) or len(values) > len({*values}):
+        hint = "Each level has a parameter of its own that siteline does not send otherwise."
+        raise ConfigError(f"filter_names={dict(given)!r} cannot be sent.", hint=hint)
+    return dict(given)
+
+
+def selection(
+    machine: Any, device: Any, tag: Any, series: Any, parameters: Mapping[str, str] | None
+) -> tuple[Any, ...]:
+    """Return the ids and names that a read selects, and the parameters by which they are sent."""
+    levels = [_ids(given, name) for given, name in zip((machine, device, tag), LEVELS, strict=True)]
+    sent = [(parameters or {}).get(name) for name in LEVELS]
+    return levels, [] if series is None else _series(series), sent
+
+
+def paid(
+    filtered: int,
+    points: int,
+    levels: list[list[str]],
+    series: list[Ids],
+    parameters: list[str | None],
+) -> str:
+    """Return the warning about points that were paid for and left out."""
+    text = f"{filtered:,} of the {points:,} points that were read are not of the selection: their "
+    text += "pages were requested and counted. "
+    used = [
+        (name, parameter)
+        for name, texts, parameter in zip(LEVELS, levels, parameters, strict=True)
+        if texts or series
+    ]
+    if open := [name for name, parameter in used if parameter is None]:
+        example = ", ".join(f'"{name}": "..."' for name in open)
+        return f"{text}If the service can filter them, state how: filter_names={{{example}}}."
+    sent = ", ".join(str(parameter) for _, parameter in used)
+    return f"{text}The service does not filter by {sent}: correct filter_names."
+
+
+class Found(NamedTuple):
+    """The series that discovery lists for a selection."""
+
+    named: list[Ids]
+    """Series that are selected by a name, or of which discovery does not list all ids."""
+    ids: list[list[str]]
+    """The ids of machines, devices and tags."""
+    not_listed: list[str]
+
+
+def found(levels: list[list[str]], series: list[Ids], names: Names | None) -> Found:
+    """Find the series of a selection in the names that discovery has.
+
+    Raises:
+        QueryError: if discovery lists series, and none is selected.
+    """
+    if names is None or not names.rows:
+        return Found([], levels, [])
+    wanted = [(at, set(texts)) for at, texts in zip(LEVELS.values(), levels, strict=True) if texts]
+    listed: list[tuple[Ids, Row]] = [(row.ids, row) for row in names.rows]
+    unlisted = [
+        f'{name} "{text}"'
+        for (name, at), texts in zip(LEVELS.items(), levels, strict=True)
+        if texts and not any(_is_unknown(row, at) for _, row in listed)
+        for text in sorted(set(texts) - _known(names, at))
+    ]
+    if series:
+        rows = [(tuple(ids), names.row(tuple(ids))) for ids in series]  # type: ignore[arg-type]
+        missing = [" / ".join(map(str, ids)) for ids, row in rows if row is None]
+        unlisted += [f'series "{ids}"' for ids in missing[:_MOST_UNLISTED]]
+        listed = [(ids, row) for ids, row in rows if row is not None]  # type: ignore[misc]
+    chosen = [
+        (ids, row)
+        for ids, row in listed
+        if all(_is_unknown(row, at) or _has(row, at, texts) for at, texts in wanted)
+    ]
+    if not chosen:
+        raise _nothing(wanted, names, unlisted)
+    named = [
+        selected
+        for ids, row in chosen
+        if None in ids or any(ids[at] not in texts for at, texts in wanted)
+        for selected in _with_ids(ids, row, wanted)
+    ]
+    return Found(
+        named, [*map(_sent, LEVELS.values(), levels, repeat(names), repeat(chosen))], unlisted
+    )
+
+
+def _is_unknown(row: Row, at: int) -> bool:
+    """Return whether discovery has neither the id nor the name of a level."""
+    return row.ids[at] is None and row.names[at] is None
+
+
+def _has(row: Row, at: int, texts: Collection[str]) -> bool:
+    return row.ids[at] in texts or row.names[at] in texts
+
+
+def _known(names: Names, at: int) -> set[str]:
+    """Return all ids and names of a level."""
+    return {one for row in names.rows for one in (row.ids[at], row.names[at]) if one}
+
+
+def _with_ids(ids: Ids, row: Row, wanted: list[tuple[int, set[str]]]) -> Iterable[Ids]:
+    """Return the ids of a series, with the given texts for ids that discovery does not have."""
+    texts = {at: sorted(texts) for at, texts in wanted if _is_unknown(row, at)}
+    return product(*(texts.get(at, [one]) for at, one in enumerate(ids)))  # type: ignore[return-value]
+
+
+def _sent(at: int, texts: list[str], names: Names, chosen: list[tuple[Ids, Row]]) -> list[str]:
+    """Return the ids to send: of a name the ids of its series, otherwise the text."""
+    of_name = {row.names[at] for row in names.rows} - {row.ids[at] for row in names.rows}
+    ids = {row.ids[at] for _, row in chosen if row.names[at] in texts}
+    return sorted({text for text in texts if text not in of_name} | {id for id in ids if id})
+
+
+def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[str]) -> QueryError:
+    from difflib import get_close_matches
+
+    near: dict[str, None] = {}
+    for at, texts in wanted:
+        known = sorted(_known(names, at))
+        for text in sorted(texts.difference(known)):
+            near.update(dict.fromkeys(get_close_matches(text, known, 3)))
+    levels = ["site", "line", *LEVELS]
+    given = ", ".join(f"{levels[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
+    what = ", ".join(unlisted) or f"{given}, all of them together"
+    nearest = f"Nearest: {', '.join(map(repr, near))}. " if near else ""
+    hint = f"{nearest}No page was requested; client.series() lists all ids and names."
+    return QueryError(f"Discovery lists no series of {what}.", hint=hint)

@@ -208,7 +208,7 @@ class AsyncScan(ScanBase):
     @like(Scan.pages)
     def pages(self) -> AsyncPages:
         """Read page by page, on a new chain: see :meth:`siteline.Scan.pages`."""
-        return AsyncPages(self, self._page_source())
+        return AsyncPages(self)
 
     @overload
     def records(self, *, named: Literal[False] = False) -> AsyncRecords[dict[str, Any]]: ...
@@ -294,7 +294,7 @@ class AsyncRecords(Points[_Item_co]):
 
     def __init__(self, scan: AsyncScan, named: bool) -> None:
         """Wrap the points of a scan."""
-        super().__init__(scan._point_source(), named)
+        super().__init__(None, named)
         self._scan = scan
         self._returned = 0
 
@@ -308,7 +308,10 @@ class AsyncRecords(Points[_Item_co]):
         if self._returned % _ITEMS_AT_A_TIME == 0:
             await asyncio.sleep(0)
         if self._source is None:
-            self._source = (await self._scan.collect())._handle.records()
+            source = await await_for(self._scan._points())
+            # Another task may have been first.
+            if self._source is None:
+                self._source = source
         while True:
             for record in self._at_hand():
                 return record

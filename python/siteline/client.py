@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         _Zone,
     )
     from siteline._labels import Labels
+    from siteline._selection import Series as _Series
     from siteline.aio import AsyncScan
     from siteline.credentials import Credential, MutualTls
     from siteline.feed import Feed
@@ -66,6 +67,7 @@ class _Settings(Replaceable):
         ledger: str | PathLike[str] | None = None,
         tz: str | tzinfo | None = None,
         labels: Labels | None = None,
+        filter_names: Mapping[str, str] | None = None,
         settle_lag: _Duration | None = None,
         scopes: str | Sequence[str] | None = None,
         ca_bundle: str | PathLike[str] | bytes | bytearray | memoryview | None = None,
@@ -100,6 +102,9 @@ class _Settings(Replaceable):
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
             labels: The names of series in the tables of reads, as of :meth:`Client.scan`. By
                 default ``False``, none.
+            filter_names: The query parameters by which the service filters machines, devices and
+                tags, which the interface does not show: ``{"machine": "machineId"}``. With it a
+                read of some machines requests and pays for their points only.
             settle_lag: The distance from now at which a read without ``end`` ends: ``"5m"``.
             scopes: The scopes of the token (§5.5). By default discovery and data.
             ca_bundle: The only certificates to trust, a path or PEM ``bytes``. By default
@@ -127,6 +132,7 @@ class _Settings(Replaceable):
             "ledger": ledger,
             "tz": tz,
             "labels": labels,
+            "filter_names": filter_names,
             "settle_lag": settle_lag,
             "scopes": scopes,
             "ca_bundle": ca_bundle,
@@ -291,6 +297,10 @@ class Client(_Settings):
         interval: _Duration | None = None,
         site: _Selection | None = None,
         line: _Selection | None = None,
+        machine: _Selection | None = None,
+        device: _Selection | None = None,
+        tag: _Selection | None = None,
+        series: _Series | None = None,
         filters: Mapping[str, _Filter] | None = None,
         tz: _Zone = None,
         labels: Labels | None = None,
@@ -318,10 +328,21 @@ class Client(_Settings):
             interval: The bucket width: seconds, a ``timedelta`` or ``"1m"``. By default the service
                 decides. Buckets are its multiples in UTC; a :class:`SitelineWarning` says if a
                 bound is inside a bucket.
-            site: The filter ``siteId``: one id, or several. Each site and line is read by a chain
-                of its own, and the result is one table.
+            site: The filter ``siteId``: one id, or several. The report and a warning name an id
+                that discovery does not list. Each site and line is read by a chain of its own,
+                and the result is one table.
             line: The filter ``lineId``, in the same way. With ``store`` each site and line
                 has a feed, and they are read one after the other.
+            machine, device, tag: Only series with this id or exact name, or one of several. Names
+                are those of discovery: if the client has had no response, the first read sends one
+                discovery request, and a selection that discovery does not list is a
+                :class:`QueryError` before any page. With ``labels=False`` only ids count, and they
+                are not checked. The pages that arrive are always filtered. If the client has
+                ``filter_names``, the ids are sent too, each in a chain of its own, and only
+                matching pages are paid for. Otherwise a warning and ``report.filtered`` say how
+                many points were left out.
+            series: Only these series: a table of series, a DataFrame or Arrow table with the five
+                id columns, or ids of series. If they have one site or line, it is sent.
             filters: Further query parameters by name. A list repeats the parameter.
             tz: The zone of dates and of times without an offset, such as ``"Europe/Berlin"``. By
                 default the client's. A day has 23 or 25 hours when clocks are set. A time that
@@ -377,8 +398,11 @@ class Client(_Settings):
         tz = self.tz if tz is None else tz
         labels = _labels.checked(self._handle.labels if labels is None else labels)
         settings = (zone_name(tz), labels, progress_checked(progress), store)
+        # A store keeps all series of a line, so that the next read of it costs nothing.
+        parameters = self._handle.filter_names if store is None else None
         handle = self._handle.scan(
             _selection.query(site, line, interval, page_size, filters),
+            _selection.selection(machine, device, tag, series, parameters),
             (start, end, tz),
             (max_pages, deadline, concurrency),
             split,

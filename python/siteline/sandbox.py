@@ -152,7 +152,11 @@ class Sandbox(OfThisProcess):
         """
         from siteline import Client
 
-        settings: _ClientOptions = {"credential": self._own_credential(), "clock": self._clock}
+        settings: _ClientOptions = {
+            "credential": self._own_credential(),
+            "clock": self._clock,
+            "filter_names": {"machine": "machineId", "device": "deviceId", "tag": "tagGuid"},
+        }
         if self._uses_tls:
             settings["ca_bundle"] = self.ca
         settings.update(options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from siteline import _labels as _names
+from siteline import _selection
 from siteline._awaiting import wait_for
 from siteline._core import Frame
 from siteline._escape import escaped
@@ -20,7 +21,7 @@ from siteline.progress import finish, reporter
 from siteline.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import timedelta
 
     import pandas as pd
@@ -96,6 +97,30 @@ class ScanBase(Replaceable):
         frame, _ = self._handle.kept()
         return None if frame is None else self._table(frame)
 
+    @property
+    def _by_name(self) -> bool:
+        """Whether names of discovery are needed before the first page."""
+        return self._labels is not False and self._handle.selection is not None
+
+    def _beginning(self, reading: _core._Reading) -> Steps:
+        """Ask discovery for names that are needed, and find the selected series in them."""
+        warnings = yield from self._asking_names(reading)
+        if self._by_name and not self._handle.is_selected:
+            levels, series, _ = self._handle.selection
+            names, _ = self._table(self._handle.empty())._known_names()
+            self._handle.select(*_selection.found(levels, series, names))
+        return warnings
+
+    def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
+        """Return the warnings about a query: ids that are not listed, and points paid in vain."""
+        if report["not_listed"]:
+            ids = ", ".join(report["not_listed"])
+            yield f"Discovery does not list {ids}: the service may have no points for it."
+        if report["filtered"] and self._store is None:
+            yield _selection.paid(
+                report["filtered"], report["points_read"], *self._handle.selection
+            )
+
     def _so_far(self) -> Table:
         partial = self.partial
         return self._table(self._handle.empty()) if partial is None else partial
@@ -122,14 +147,17 @@ class ScanBase(Replaceable):
             return table
         reading = self._handle.reading()
         with _Named(self):
-            refusal = yield from self._asking_names(reading)
+            warnings = yield from self._beginning(reading)
             callback = self._callback()
             if n is None and callback is None and not self._handle.is_observed:
                 frame = yield self._handle.collect(reading)
             else:
                 frame = yield from self._stepping(reading, callback, n)
-        warn(refusal)
-        return self._table(frame) if n is not None else self._keep(frame)
+        if n is not None:
+            warn(warnings)
+            return self._table(frame)
+        warn([*warnings, *self._findings(frame.report())])
+        return self._keep(frame)
 
     def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
         """Read page by page. An exception of the callback keeps the pages."""
@@ -159,18 +187,13 @@ class ScanBase(Replaceable):
             message = f"{what} is not for a scan with store=: no chain of its own reads it."
             raise QueryError(message, hint=hint)
 
-    def _page_source(self) -> _core._Pages:
-        self._check_own_chain(
-            "pages()",
-            "collect() reads through the store. Without store= each page costs a request.",
-        )
-        return self._handle.pages(self._callback())
-
-    def _point_source(self) -> _core._Points | None:
-        """Return the points; ``None`` if the scan has to be collected first."""
-        if (table := self._known()) is not None:
-            return table._handle.records()
-        return None if self._store else self._handle.records(self._callback())
+    def _points(self) -> Steps:
+        """Return the points. A scan through a store is collected first."""
+        if self._store is not None or self._known() is not None:
+            return (yield from self._reading())._handle.records()
+        if self._by_name:
+            warn((yield from self._beginning(self._handle.reading())))
+        return self._handle.records(self._callback())
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -190,7 +213,7 @@ class ScanBase(Replaceable):
         1
         """
         self._check_own_chain("resume()", "Call collect() again: it continues with the store.")
-        return self._like(self._handle.resume(bookmark, onto))
+        return self._like(self._handle.resume(bookmark, onto, self._by_name))
 
     def split(self, by: int | str | timedelta, /) -> list[Self]:
         """Return scans of adjoining ranges, in order of time, with the settings of this one.
@@ -324,7 +347,7 @@ class Scan(ScanBase):
         Raises:
             QueryError: The scan has ``store=``.
         """
-        return PageIterator(self, self._page_source())
+        return PageIterator(self)
 
     @overload
     def records(self, *, named: Literal[False] = False) -> RecordIterator[dict[str, Any]]: ...
@@ -349,7 +372,7 @@ class Scan(ScanBase):
         >>> len(list(scan.records())), client.allowance.used - used
         (72, 0)
         """
-        return RecordIterator(self._point_source() or self.collect()._handle.records(), named)
+        return RecordIterator(wait_for(self._points()), named)
 
     @like(Table.to_pandas)
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -381,25 +404,34 @@ def _checked(options: dict[str, Any]) -> Any:
 class Pages(OfThisProcess):
     """The pages of one chain. Each is returned once."""
 
-    __slots__ = ("_scan", "_source")
+    __slots__ = ("_scan",)
 
     _instead = BOOKMARK
 
-    def __init__(self, scan: ScanBase, source: _core._Pages) -> None:
-        """Wrap the pages of the core."""
+    def __init__(self, scan: ScanBase) -> None:
+        """Make the iterator. Its chain begins with the first page."""
+        scan._check_own_chain(
+            "pages()",
+            "collect() reads through the store. Without store= each page costs a request.",
+        )
         self._scan = scan
-        self._source = source
 
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
-        scan = self._scan
-        warn((yield from scan._asking_names(scan._handle.reading())))
+        scan, own = self._scan, vars(self)
+        warnings = yield from scan._beginning(scan._handle.reading())
+        if "_source" not in own:
+            # Threads that begin at the same time share one chain.
+            own.setdefault("_source", scan._handle.pages(scan._callback()))
+            warnings += scan._findings(scan._handle.empty().report())
+        warn(warnings)
+        source = own["_source"]
         while True:
-            frame, ended = self._source._take()
+            frame, ended = source._take()
             if frame is not None or ended:
                 return None if frame is None else Page(frame, scan._tz, scan._labels)
-            yield self._source._fill()
-            self._source._report()
+            yield source._fill()
+            source._report()
 
 
 class PageIterator(Pages):

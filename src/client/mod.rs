@@ -235,6 +235,12 @@ impl PyClient {
         self.keywords.bind(py).get_item("labels")
     }
 
+    /// The setting `filter_names`.
+    #[getter]
+    fn filter_names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.keywords.bind(py).get_item("filter_names")
+    }
+
     /// The current credential.
     #[getter]
     fn credential(&self, py: Python<'_>) -> Py<PyAny> {

@@ -12,7 +12,7 @@ use crate::convert::asked_time::asked_range;
 use crate::convert::values::{count, duration, optional};
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
-use siteline_core::data::RangeForm;
+use siteline_core::data::{Ids, Levels, QueryInput, RangeForm, Selection};
 use siteline_core::error::Kind;
 
 /// An argument that may be left out.
@@ -26,6 +26,7 @@ impl PyClient {
     fn scan<'py>(
         slf: &Bound<'py, Self>,
         query: AskedQuery<'py>,
+        selection: (Levels, Vec<Ids>, [Option<String>; 3]),
         bounds: [Given<'py>; 3],
         limits: [Given<'py>; 3],
         split: Option<&Bound<'py, PyAny>>,
@@ -38,7 +39,10 @@ impl PyClient {
             let (py, client) = (slf.py(), slf.get());
             let [start, end, tz] = bounds.each_ref().map(Option::as_ref);
             let [most, deadline, concurrency] = limits.each_ref().map(Option::as_ref);
-            let (range, query) = (asked_range(start, end, tz)?, query_input(query)?);
+            let (levels, series, parameters) = selection;
+            let selection = Selection { levels, series, parameters };
+            let query = QueryInput { selection, ..query_input(query)? };
+            let range = asked_range(start, end, tz)?;
             let lag = optional(settle_lag, "settle_lag", duration)?;
             let max_pages = optional(most, "max_pages", pages)?;
             let deadline = optional(deadline, "deadline", duration)?;

@@ -1,6 +1,6 @@
 //! `_core.Scan`: the handle of `siteline.Scan` and `siteline.types.AsyncScan`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -25,21 +25,42 @@ use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
 use crate::store::store_of;
 use siteline_core::client::ScanInput;
-use siteline_core::client::collect::{CollectOnce, Pace, Step, WholeRead};
+use siteline_core::client::collect::{CollectOnce, Pace, Step};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
+use siteline_core::data::{Ids, Levels, Selection};
 use siteline_core::error::{Error, Kind, excerpt};
+use siteline_core::fork::Process;
 use siteline_core::http::Deadline;
+use siteline_core::store::Store;
 use siteline_core::sync::ThroughStore;
 
 /// A scan, and the table that it reads once.
 #[pyclass(frozen, name = "Scan", module = "siteline._core")]
 pub(crate) struct PyScan {
     client: Py<PyClient>,
+    asked: Read,
+    /// The read that takes its place once the names of the selection are known.
+    selected: OnceLock<Read>,
+}
+
+/// The read of a scan.
+pub(crate) struct Read {
     pub(crate) collect: Arc<CollectOnce>,
     /// Its reads through a store, one for each site and line.
-    through: Vec<Arc<ThroughStore>>,
+    pub(crate) through: Vec<Arc<ThroughStore>>,
+}
+
+impl Read {
+    fn new(scan: Scan) -> Self {
+        Self { collect: Arc::new(CollectOnce::new(scan)), through: Vec::new() }
+    }
+
+    fn through(scan: Scan, store: &Arc<Store>) -> PyResult<Self> {
+        let (whole, through) = ThroughStore::of_scan(store, &scan).or_raise()?;
+        Ok(Self { collect: Arc::new(CollectOnce::new(scan).read_by(whole)), through })
+    }
 }
 
 /// One `collect()`: its deadline, and its log records.
@@ -47,29 +68,40 @@ pub(crate) struct PyScan {
 pub(crate) struct PyReading {
     deadline: Deadline,
     buffer: Arc<Events>,
+    process: Process,
+}
+
+impl PyReading {
+    /// Refuses to continue the read of a parent process: its pages would be requested twice.
+    ///
+    /// # Errors
+    /// `ForkError` in a forked child.
+    fn check_process(&self) -> PyResult<()> {
+        if self.process.is_current() {
+            return Ok(());
+        }
+        let message = "this read was begun by the parent process before the fork";
+        let hint = "Call collect() of the scan in the child: it begins a read of its own.";
+        Err(Error::new(Kind::ForkError, message).with_hint(hint)).or_raise()
+    }
 }
 
 impl PyScan {
     pub(crate) fn new(scan: Scan, client: Py<PyClient>) -> Self {
-        Self { client, collect: Arc::new(CollectOnce::new(scan)), through: Vec::new() }
+        Self { client, asked: Read::new(scan), selected: OnceLock::new() }
     }
 
-    /// The same scan, read through a store.
-    pub(crate) fn read_by(
-        &self,
-        py: Python<'_>,
-        (whole, through): (Arc<dyn WholeRead>, Vec<Arc<ThroughStore>>),
-    ) -> Self {
-        let collect = CollectOnce::new(self.scan().clone()).read_by(whole);
-        Self { client: self.client.clone_ref(py), collect: Arc::new(collect), through }
+    /// The read of the selected series, otherwise of what was asked for.
+    pub(crate) fn read(&self) -> &Read {
+        self.selected.get().unwrap_or(&self.asked)
     }
 
-    pub(crate) fn read_through(&self) -> &[Arc<ThroughStore>] {
-        &self.through
+    fn collecting(&self) -> &Arc<CollectOnce> {
+        &self.read().collect
     }
 
     pub(crate) fn scan(&self) -> &Scan {
-        self.collect.scan()
+        self.collecting().scan()
     }
 
     /// A new chain, whose pages are reported to `callback`.
@@ -142,12 +174,12 @@ impl PyScan {
 
     /// The complete table, if it has been read.
     fn whole(&self) -> Option<Frame> {
-        self.collect.complete().cloned().map(Frame::of_table)
+        self.collecting().complete().cloned().map(Frame::of_table)
     }
 
     /// The kept pages, if there are any, and the position after them.
     fn kept(&self) -> PyResult<(Option<Frame>, Option<PyBookmark>)> {
-        let kept = guarded(|| self.collect.partial().or_raise())?;
+        let kept = guarded(|| self.collecting().partial().or_raise())?;
         Ok((kept.table.map(Frame::of_table), kept.bookmark.map(PyBookmark)))
     }
 
@@ -158,7 +190,7 @@ impl PyScan {
 
     /// The first points in the order of the pages, if so many, or all, have been read.
     fn head(&self, count: usize) -> PyResult<Option<Frame>> {
-        let head = guarded(|| self.collect.head(count).or_raise())?;
+        let head = guarded(|| self.collecting().head(count).or_raise())?;
         Ok(head.map(Frame::of_table))
     }
 
@@ -173,12 +205,13 @@ impl PyScan {
         if self.is_observed() {
             buffer.remember(&self.client.get().notes);
         }
-        PyReading { deadline: self.scan().deadline(), buffer }
+        let (deadline, process) = (self.scan().deadline(), Process::current());
+        PyReading { deadline, buffer, process }
     }
 
     /// Reads all pages.
     fn collect(&self, reading: &Bound<'_, PyReading>) -> Call {
-        let (collect, deadline) = (Arc::clone(&self.collect), reading.get().deadline);
+        let (collect, deadline) = (Arc::clone(self.collecting()), reading.get().deadline);
         let read = async move {
             loop {
                 if let whole @ Step::Whole(_) = collect.step(deadline).await? {
@@ -190,17 +223,18 @@ impl PyScan {
     }
 
     /// Reads one more page: of any chain, or of the first one that is not whole.
-    fn step(&self, reading: &PyReading, of_first: bool) -> Call {
-        let (collect, deadline) = (Arc::clone(&self.collect), reading.deadline);
+    fn step(&self, reading: &PyReading, of_first: bool) -> PyResult<Call> {
+        reading.check_process()?;
+        let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
         let step = async move { collect.paced_step(deadline, pace).await };
-        Call::new(Arc::clone(&reading.buffer), step, stepped)
+        Ok(Call::new(Arc::clone(&reading.buffer), step, stepped))
     }
 
     /// After the last step: drops the request for the page that is prefetched.
     fn end(&self, py: Python<'_>, reading: &PyReading) -> PyResult<()> {
         reading.buffer.end();
-        step_in_runtime(py, &reading.buffer, || self.collect.stop_prefetch())
+        step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
     fn pages(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Pages> {
@@ -216,15 +250,23 @@ impl PyScan {
         py: Python<'_>,
         bookmark: PyBookmark,
         onto: Option<&Bound<'_, PyAny>>,
+        by_name: bool,
     ) -> PyResult<Self> {
         let onto = onto.map(read_table).transpose()?;
-        let resume = || self.scan().resume(bookmark.0, onto).or_raise();
+        let (scan, bookmark) = (self.asked.collect.scan(), bookmark.0);
+        let resume = || {
+            // Chains that send a filter are known only with the names of the selection.
+            if by_name && scan.query().input().selection.is_sent() {
+                return Ok(scan.resume_later(bookmark, onto));
+            }
+            scan.resume(bookmark, onto).or_raise()
+        };
         Ok(Self::new(guarded(resume)?, self.client.clone_ref(py)))
     }
 
     fn split(&self, by: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         let cut = cut(by, "by")?;
-        let parts = guarded(|| self.scan().split(cut).or_raise())?;
+        let parts = guarded(|| self.asked.collect.scan().split(cut).or_raise())?;
         Ok(parts.into_iter().map(|part| Self::new(part, self.client.clone_ref(by.py()))).collect())
     }
 
@@ -239,7 +281,11 @@ impl PyScan {
         guarded(|| {
             let mut scan = input.scan(&client.get().client).or_raise()?;
             if let Some(bookmark) = bookmark {
-                scan = scan.resume(bookmark.0, None).or_raise()?;
+                scan = if scan.query().input().selection.is_sent() {
+                    scan.resume_later(bookmark.0, None)
+                } else {
+                    scan.resume(bookmark.0, None).or_raise()?
+                };
             }
             Ok(Self::new(scan, client.clone().unbind()))
         })
@@ -247,7 +293,7 @@ impl PyScan {
 
     /// The pickle has the query, the settings of the read and the client, but no points.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Restored<'py>)> {
-        let (py, scan) = (slf.py(), slf.get().scan());
+        let (py, scan) = (slf.py(), slf.get().asked.collect.scan());
         if scan.has_partial() {
             return Err(PyTypeError::new_err(
                 "A scan that continues a partial table (onto=) is not pickled, because the table is \
@@ -255,7 +301,8 @@ impl PyScan {
             ));
         }
         let client = slf.get().client.bind(py).clone();
-        let state = (client, dict(py, &ScanInput::from(scan))?, slf.get().begin());
+        let state =
+            (client, dict(py, &ScanInput::from(scan))?, scan.bookmark().cloned().map(PyBookmark));
         Ok((slf.get_type().getattr("_restore")?, state))
     }
 
@@ -263,6 +310,9 @@ impl PyScan {
         visit.call(&self.client)
     }
 }
+
+/// The parts of a selection.
+type Selected<'a> = (&'a Levels, &'a Vec<Ids>, &'a [Option<String>; 3]);
 
 /// The arguments of `_restore`.
 type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark>);
@@ -279,7 +329,35 @@ impl PyScan {
             let hint = "For a target of yours use client.sync(feed, target).";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
-        let read = guarded(|| ThroughStore::of_scan(&store, self.scan()).or_raise())?;
-        Ok(self.read_by(py, read))
+        let asked = guarded(|| Read::through(self.scan().clone(), &store))?;
+        Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
+    }
+
+    /// The ids or names, the series, and the parameters of the selection; `None` without one.
+    #[getter]
+    fn selection(&self) -> Option<Selected<'_>> {
+        let selection = &self.scan().query().input().selection;
+        let Selection { levels, series, parameters } = selection;
+        (!selection.is_empty()).then_some((levels, series, parameters))
+    }
+
+    /// Keeps the series that discovery lists under the names of the selection, and sends these ids.
+    fn select(&self, named: Vec<Ids>, sent: Levels, not_listed: Vec<String>) -> PyResult<()> {
+        guarded(|| {
+            let scan = self.asked.collect.scan().selecting(named, sent, not_listed).or_raise()?;
+            let read = match self.asked.through.first() {
+                Some(through) => Read::through(scan, through.store())?,
+                None => Read::new(scan),
+            };
+            // Another thread may have been first.
+            self.selected.set(read).ok();
+            Ok(())
+        })
+    }
+
+    /// Whether the names of the selection are known.
+    #[getter]
+    fn is_selected(&self) -> bool {
+        self.selected.get().is_some()
     }
 }

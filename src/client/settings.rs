@@ -241,6 +241,7 @@ fn set<'py>(
         "ledger" => path_of(given, name)?.as_os_str().into_bound_py_any(py),
         "tz" => zone_or(given, Kind::ConfigError).map(|_| given.clone()),
         "labels" => py.import("siteline._labels")?.call_method1("checked", (given,)),
+        "filter_names" => py.import("siteline._selection")?.call_method1("filter_names", (given,)),
         "shape" => shape_of(given.cast()?).map(|_| given.clone()),
         "agent" => given.extract::<String>()?.into_bound_py_any(py),
         // `allow_http` is a setting of the address.

@@ -344,9 +344,9 @@ impl PyClient {
         store: Option<&StoreHandle>,
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let scans = scans.iter().map(Py::get);
+            let scans = scans.iter().map(|scan| scan.get().read());
             let scans: Vec<(&CollectOnce, &[Arc<ThroughStore>])> =
-                scans.map(|scan| (&*scan.collect, scan.read_through())).collect();
+                scans.map(|read| (&*read.collect, &*read.through)).collect();
             let store = store.map(|store| &*store.0);
             dict(py, &step(py, || plan_scans(&self.client, store, &scans))?.or_raise()?)
         })

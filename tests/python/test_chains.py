@@ -6,7 +6,9 @@ import threading
 
 import pytest
 import siteline
-from kit.ranges import SIX_HOURS
+from kit import systems
+from kit.interpreter import FORK_WITH_THREADS, run_script
+from kit.ranges import NOW, SIX_HOURS
 from kit.waiting import wait_until
 from pandas.testing import assert_frame_equal
 
@@ -167,6 +169,43 @@ def test_a_bookmark_is_for_its_chains_only(sandbox):
     whole = client.read(**LINES)
     with pytest.raises(siteline.errors.QueryError, match="onto="):
         client.scan(**LINES).resume(error.bookmark, onto=whole)
+
+
+def test_an_error_keeps_the_pages_in_flight(sandbox):
+    client = sandbox.client()
+    sandbox.fault(on="data", status=403, nth=1)
+    sandbox.fault(on="data", delay=0.2, nth=2)
+    with pytest.raises(siteline.errors.SitelineError) as caught:
+        client.read(**LINES)
+    pages = caught.value.partial.report.pages
+    assert client.allowance.used == pages + 1
+    table, requests = spent(client, caught.value.scan.collect)
+    assert (requests, len(table)) == (PAGES - pages, 72)
+
+
+@systems.FORK
+@pytest.mark.parametrize("line", [["L1"], ["L1", "L2"]])
+def test_a_forked_child_does_not_continue_a_read(line):
+    script = f"""
+        import os, siteline
+        sandbox = siteline.Sandbox(now="{NOW}")
+        children = []
+
+        def fork(progress):
+            if not children:
+                children.append(os.fork())
+
+        scan = sandbox.client().scan(**{SIX_HOURS!r} | {{"line": {line!r}}}, progress=fork)
+        try:
+            print(len(scan.collect()))
+        except siteline.errors.ForkError as error:
+            assert children == [0] and "collect()" in error.hint
+            os._exit(3)
+        _, status = os.waitpid(children[0], 0)
+        print(os.waitstatus_to_exitcode(status), sandbox.stats.data_requests)
+    """
+    chains = len(line)
+    assert run_script(script, *FORK_WITH_THREADS) == f"{36 * chains}\n3 {2 * chains}"
 
 
 def test_an_interrupt_keeps_the_pages_of_each_chain(sandbox):

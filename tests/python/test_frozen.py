@@ -78,7 +78,7 @@ def test_a_freezer_sees_what_the_core_imports(seen):
     for path in SOURCES.rglob("*.rs"):
         text = path.read_text(encoding="utf-8")
         found |= set(re.findall(r'"(siteline(?:\.[a-z_]+)+)"', text))
-    assert {"siteline._warn", "siteline._display.html"} <= found
+    assert "siteline._warn" in found
     assert found - seen - OF_USERS - {"siteline._core"} == set()
 
 

@@ -138,7 +138,7 @@ def test_every_keyword_that_a_file_can_hold_is_known_to_a_profile(config, member
     keywords = set(inspect.signature(siteline.Client).parameters) - of_program
     keywords |= {one.name for one in fields(siteline.types.Http)}
     # With an agent, key and ledger are not used: tests/python/test_agent.py has such a profile.
-    assert keywords - {"agent", "shape"} <= full.keys()
+    assert keywords - {"agent", "filter_names", "shape"} <= full.keys()
     shutil.copy(CERTIFICATE, config.parent / "ca.pem")
     write(config, full=full)
     with config.open("a") as file:

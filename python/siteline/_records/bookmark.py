@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Bookmark"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True, weakref_slot=True)
 @explain
 class Bookmark:
     """The position from which a read continues. It contains the cursor: keep it like a password.

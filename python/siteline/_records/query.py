@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from siteline._escape import escaped
 from siteline._records.record import FrozenRecord
+from siteline._records.series import SeriesIds
 from siteline._times import iso
 
 __all__ = ["Query"]
@@ -14,7 +15,7 @@ __all__ = ["Query"]
 
 @dataclass(frozen=True, repr=False)
 class Query(FrozenRecord):
-    """The parameters of a scan, as they are sent. A parameter that was not set is not sent.
+    """The parameters of a scan: those that are sent, then the selection of series.
 
     >>> query = client.scan(site="S1", start="2026-11-01T00:00Z", end="2026-11-02T00:00Z").query
     >>> print(query)
@@ -25,6 +26,14 @@ class Query(FrozenRecord):
     """The sites; empty for all. ``siteId`` on the wire."""
     line: tuple[str, ...]
     """The lines; empty for all. ``lineId`` on the wire."""
+    machine: tuple[str, ...]
+    """The ids or names of machines; empty for all."""
+    device: tuple[str, ...]
+    """The ids or names of devices; empty for all."""
+    tag: tuple[str, ...]
+    """The ids or names of tags; empty for all."""
+    series: tuple[SeriesIds, ...]
+    """The selected series; empty for all."""
     start: datetime | None
     """The start of the range in UTC; ``from`` on the wire."""
     end: datetime | None
@@ -40,6 +49,12 @@ class Query(FrozenRecord):
     def _restore(cls, members: Mapping[str, Any]) -> Self:
         named = dict(members)
         named["interval"] = named.pop("interval_seconds")
+        selection = named.pop("selection", {"levels": ((), (), ()), "series": ()})
+        names = ("machine", "device", "tag")
+        named.update(
+            (name, tuple(ids)) for name, ids in zip(names, selection["levels"], strict=True)
+        )
+        named["series"] = tuple(SeriesIds(*ids) for ids in selection["series"])
         named["filters"] = {name: tuple(values) for name, values in named["filters"]}
         return super()._restore(named)
 
@@ -55,7 +70,14 @@ class Query(FrozenRecord):
             "pageSize": self.page_size and (self.page_size,),
             **self.filters,
         }
-        each = ((name, value) for name, values in sent.items() for value in values or ())
+        selected = {
+            "machine": self.machine,
+            "device": self.device,
+            "tag": self.tag,
+            "series": self.series and (len(self.series),),
+        }
+        all = [*sent.items(), *selected.items()]
+        each = ((name, value) for name, values in all for value in values or ())
         return " ".join(f"{escaped(name)}={escaped(value)}" for name, value in each)
 
     def __repr__(self) -> str:

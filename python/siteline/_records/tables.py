@@ -37,6 +37,8 @@ class ReadReport(FrozenRecord):
     """Rows: each point once. Of a page, its points with repeats."""
     points_read: int
     """Points on the pages, repeats included."""
+    filtered: int
+    """Points of the pages that the selection of the read left out: their pages were paid for."""
     series: int
     """Different series."""
     repeated: int

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
     _Run = Callable[[argparse.Namespace], Outcome]
 
-__all__ = ["add_actions", "add_command", "add_query", "add_skip_code", "add_zone", "query_of"]
+__all__ = [
+    "SELECTED",
+    "add_actions",
+    "add_command",
+    "add_query",
+    "add_skip_code",
+    "add_zone",
+    "query_of",
+]
+
+SELECTED = ("machine", "device", "tag")
+"""The levels by which the points of a query are selected."""
 
 
 def add_command(
@@ -80,8 +91,15 @@ def _exit_status(text: str) -> int:
 def add_query(made: argparse.ArgumentParser) -> None:
     """Add the arguments of a query (§4.3)."""
     query = made.add_argument_group("the query")
-    query.add_argument("--site", metavar="ID", help="siteId")
-    query.add_argument("--line", metavar="ID", help="lineId")
+    for name, of in (("site", "siteId"), ("line", "lineId")):
+        query.add_argument(f"--{name}", metavar="ID", action="append", help=f"{of}; again for more")
+    for name in SELECTED:
+        query.add_argument(
+            f"--{name}",
+            metavar="ID",
+            action="append",
+            help=f"only series with this id or name of a {name}; again for more",
+        )
     query.add_argument(
         "--start",
         metavar="TIME",
@@ -123,8 +141,7 @@ def query_of(options: argparse.Namespace) -> dict[str, Any]:
             raise QueryError(f"--filter {written!r} is not NAME=VALUE, such as machineId=M7.")
         filters.setdefault(name, []).append(value)
     known = {
-        "site": options.site,
-        "line": options.line,
+        **{name: getattr(options, name) for name in ("site", "line", *SELECTED)},
         "interval": options.interval,
         "page_size": options.page_size,
         "filters": filters or None,

@@ -90,6 +90,9 @@ def _check(options: argparse.Namespace, output: OutputFile) -> None:
             raise ConfigError(f"--as-read writes lines, csv or jsonl, not {output.format}.")
         if options.resume or options.restart or options.spool:
             raise ConfigError("--as-read has no spool: nothing is kept of it to go on with.")
+    elif len(options.site or ()) > 1 or len(options.line or ()) > 1:
+        message = "The spool of a pull has one site and one line."
+        raise ConfigError(message, hint="Pull each on its own, or use --as-read.")
     elif output.is_stdout and not options.spool and (options.resume or options.restart):
         raise ConfigError("With -o - the spool needs a name to be found again: --spool FILE.")
     if options.spool and not output.is_stdout and output.meets(options.spool):
@@ -131,6 +134,7 @@ def _by_spool(
     spool = _opened(options, path)
     try:
         wanted = pull_query.of_spool(options, client, spool)
+        selected = pull_query.selected(options, client)
     except BaseException:
         spool.leave()
         raise
@@ -141,7 +145,7 @@ def _by_spool(
         with _shown_progress(options, output) as progress:
             report = spool.read(client, wanted, progress)
         through = pull_report.read_through(report, wanted)
-        points = spool.points(through)
+        points = spool.points(through, *selected)
         if len(points) > _MANY:
             hint(f"Writing {len(points):,} points to {escaped(output.name)}.")
         written = output.write(points, COLUMNS)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from siteline.cli.arguments import query_of
+from siteline.cli.arguments import SELECTED, query_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from siteline import Client, Scan
+    from siteline import Client, Scan, Table
     from siteline.cli.spool import Range, Spool
     from siteline.types import Progress, Query
 
-__all__ = ["check_start", "fix_range", "is_bare", "keywords", "of_spool", "scan_of"]
+__all__ = ["check_start", "fix_range", "is_bare", "keywords", "of_spool", "scan_of", "selected"]
 
 
 def is_bare(options: argparse.Namespace) -> bool:
     """Whether no argument of the query was given."""
-    names = ("site", "line", "start", "end", "tz", "interval", "page_size")
+    names = ("site", "line", *SELECTED, "start", "end", "tz", "interval", "page_size")
     return not options.filter and all(getattr(options, name) is None for name in names)
 
 
@@ -76,6 +76,25 @@ def scan_of(
     return client.scan(start=options.start, end=end, progress=progress, **query_of(options))
 
 
+def selected(options: argparse.Namespace, client: Client) -> tuple[dict[str, Any], Table | None]:
+    """Return the machines, devices and tags of the arguments, and the series that have names.
+
+    Raises:
+        QueryError: Discovery lists series, and none of these.
+    """
+    from siteline.errors import QueryError
+
+    levels = {name: ids for name in SELECTED if (ids := getattr(options, name))}
+    if not levels:
+        return {}, None
+    series = client.series()
+    if series.report.listed and not len(series.find(**levels)):
+        given = ", ".join(f"--{name} {' '.join(ids)}" for name, ids in levels.items())
+        message = f"Discovery lists no series of {given}."
+        raise QueryError(message, hint="No page was requested. siteline series lists all.")
+    return levels, series
+
+
 def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range:
     """Return what to read: what the arguments say, which must be what the spool has begun.
 
@@ -116,8 +135,7 @@ def of_spool(options: argparse.Namespace, client: Client, spool: Spool) -> Range
 def keywords(query: Query) -> dict[str, Any]:
     """Return a query as the keywords of :meth:`siteline.Client.scan`."""
     return {
-        "site": query.site or None,
-        "line": query.line or None,
+        **{name: getattr(query, name) or None for name in ("site", "line", *SELECTED)},
         "start": query.start,
         "end": query.end,
         "interval": query.interval,

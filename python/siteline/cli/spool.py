@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from siteline import _doors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from siteline import Client, Feed, Store, Table
     from siteline.types import Progress, Query, SyncReport
@@ -194,10 +194,13 @@ class Spool:
         self._feed = feed
         return report
 
-    def points(self, through: datetime) -> Table:
-        """Return what was read, up to this time. What a chain that was begun anew lacks is out."""
+    def points(self, through: datetime, levels: Mapping[str, Any], series: Table | None) -> Table:
+        """Return the selected points up to this time, without those that a new chain lacks."""
         assert self._feed is not None
-        return self._store.read(self._feed, self._feed.start, through, withdrawn="drop")
+        start = self._feed.start
+        labels: Any = False if series is None else series
+        points = self._store.read(self._feed, start, through, withdrawn="drop", labels=labels)
+        return points.find(**levels) if levels else points
 
     def close(self) -> None:
         """Close the store."""

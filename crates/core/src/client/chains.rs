@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use super::background::BackgroundTask;
 use super::collect::{CollectOnce, Pace, Partial, Step, WholeRead};
@@ -25,8 +26,11 @@ use crate::lock::Mutex;
 /// The number of chains that are read at a time, if it is not set.
 const CONCURRENCY: usize = 4;
 
-/// Reads the chains of a scan, each by a [`CollectOnce`], and merges their tables. A failure or a cancelled
-/// caller cancels all requests; each chain keeps its pages.
+/// After an error, the longest wait for pages in flight.
+const LONGEST_ARRIVAL: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5_000 });
+
+/// Reads the chains of a scan, each by a [`CollectOnce`], and merges their tables. After a failure,
+/// pages in flight are kept if they arrive soon. A cancelled caller cancels all requests; each chain keeps its pages.
 #[derive(Debug)]
 pub struct ReadChains {
     scan: Scan,
@@ -126,6 +130,8 @@ impl ReadChains {
 
     async fn next(&self, deadline: Deadline, pace: Pace) -> Result<Step, ReadFailure> {
         let mut running = self.running(deadline)?;
+        // A caller that was cancelled may have left it.
+        self.scan.together().is_ending.store(false, Ordering::SeqCst);
         loop {
             if !self.start(&mut running, deadline, pace) {
                 return Ok(Step::Whole(Arc::new(self.merge()?)));
@@ -264,8 +270,8 @@ impl ReadChains {
         )
     }
 
-    /// Cancels the other chains, and adds the pages of all. If the allowance is used up, waits for the pages
-    /// in flight instead: they are already counted, and no other request is sent.
+    /// Waits for the pages in flight, which are already counted, cancels the other requests, and adds the
+    /// pages of all chains.
     async fn failed(
         &self,
         mut running: Running,
@@ -274,31 +280,22 @@ impl ReadChains {
     ) -> Result<ReadFailure> {
         let error = failure.error.clone();
         let mut failures: Vec<_> = index.map(|index| (index, failure)).into_iter().collect();
-        let awaits_counted_pages = error.kind() == Kind::AllowanceExhausted;
-        if !awaits_counted_pages {
-            running
-                .flying
-                .iter()
-                .filter_map(|(_, task, _)| task.as_ref())
-                .for_each(AbortHandle::abort);
+        let chains = self.state.lock().chains.clone();
+        let is_ending = &self.scan.together().is_ending;
+        is_ending.store(true, Ordering::SeqCst);
+        let is_spent = error.kind() == Kind::AllowanceExhausted;
+        let longest = if is_spent { Duration::MAX } else { LONGEST_ARRIVAL };
+        let arriving = self.arriving(&mut running, &chains, &mut failures);
+        let has_ended = timeout(longest, arriving).await.is_ok();
+        is_ending.store(false, Ordering::SeqCst);
+        if !has_ended {
+            let tasks = running.flying.iter().filter_map(|(_, task, _)| task.as_ref());
+            tasks.for_each(AbortHandle::abort);
             // Steps without a task cannot be aborted: drops their futures.
             if running.flying.iter().any(|(_, task, _)| task.is_none()) {
                 running.steps.clear();
             }
-        }
-        let chains = self.state.lock().chains.clone();
-        while let Some(Stepped { index, deadline, step }) = running.steps.next().await {
-            match step {
-                // The request for the next page is already counted.
-                Some(Ok(Step::Page(progress))) => {
-                    self.count(index, progress);
-                    if awaits_counted_pages && chains[index].has_prefetched() {
-                        running.start(index, &chains[index], deadline, 1);
-                    }
-                }
-                Some(Err(failure)) => failures.push((index, failure)),
-                Some(Ok(Step::Whole(_))) | None => {}
-            }
+            self.arriving(&mut running, &[], &mut failures).await;
         }
         drop(running);
         for chain in &chains {
@@ -312,6 +309,28 @@ impl ReadChains {
         }
         let Partial { bookmark, table, .. } = self.joined(&chains, failures)?;
         Ok(ReadFailure { error, bookmark, partial: table })
+    }
+
+    /// Waits for all steps, and for pages of these chains whose requests they have begun.
+    async fn arriving(
+        &self,
+        running: &mut Running,
+        chains: &[Arc<CollectOnce>],
+        failures: &mut Vec<(usize, ReadFailure)>,
+    ) {
+        while let Some(Stepped { index, deadline, step }) = running.steps.next().await {
+            running.flying.retain(|(other, ..)| *other != index);
+            match step {
+                Some(Ok(Step::Page(progress))) => {
+                    self.count(index, progress);
+                    if let Some(chain) = chains.get(index).filter(|chain| chain.has_prefetched()) {
+                        running.start(index, chain, deadline, 1);
+                    }
+                }
+                Some(Err(failure)) => failures.push((index, failure)),
+                Some(Ok(Step::Whole(_))) | None => {}
+            }
+        }
     }
 
     /// What the chains have read. A chain that begins again has dropped its pages; its failure has them.

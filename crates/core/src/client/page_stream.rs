@@ -21,7 +21,7 @@ use super::page_request::{Fetched, PageCall, PageRequest, Prefetch};
 use super::progress::{Meter, Progress};
 use super::send::Client;
 use super::settings::ReadSettings;
-use super::spending::Spending;
+use super::spending::{Spending, Together};
 use super::table::{Provenance, ReadFailure};
 use crate::data::{Bookmark, Chain, Cursor, Decoding, Page, PagingState};
 use crate::error::{Error, Kind, Result};
@@ -42,6 +42,7 @@ pub struct PageStream {
     /// The deadline of the read, for callers without their own.
     deadline: Deadline,
     spending: Arc<Spending>,
+    together: Arc<Together>,
     provenance: Provenance,
     /// The process that owns the chain.
     process: u32,
@@ -82,7 +83,7 @@ impl Position {
 
 impl PageStream {
     pub(super) fn new(
-        client: Client,
+        (client, together): (Client, Arc<Together>),
         prefetch: Prefetch,
         settings: &ReadSettings,
         (chain, expected): (Chain, Option<u64>),
@@ -102,7 +103,11 @@ impl PageStream {
             client,
             prefetch,
             keep_raw: settings.keep_raw,
-            spending: Arc::default(),
+            spending: Arc::new(Spending {
+                pause: Arc::clone(&together.pause),
+                ..Spending::default()
+            }),
+            together,
             provenance,
             process: std::process::id(),
             waiting: AtomicUsize::new(0),
@@ -284,7 +289,6 @@ impl PageStream {
         if let Some(fetched) = self.fetch_prefetched(deadline, &mut next).await {
             return self.receive(fetched, next);
         }
-        self.client.listed().log_missing(&self.provenance.query);
         let (wire, decoding) = {
             let chain = &self.position.lock().chain;
             (chain.wire(), chain.decoding())
@@ -362,6 +366,9 @@ impl PageStream {
 
     /// Starts the request for the page after the next, if the chain will need it.
     fn prefetch_after_next(&self, cursor: Cursor, deadline: Deadline) -> Option<PageRequest> {
+        if self.together.is_ending.load(Ordering::SeqCst) {
+            return None;
+        }
         let (wire, decoding) = {
             let chain = &self.position.lock().chain;
             (chain.wire_after_next(&cursor)?, chain.decoding())
@@ -390,7 +397,7 @@ impl PageStream {
                 &self.provenance.query,
                 pages,
                 points,
-                page.rows() as u64,
+                page.report.points,
             );
         }
         position.prefetched = next.filter(|request| request.is_next_of(&position.chain));

@@ -80,7 +80,7 @@ impl Meter {
         allowance_left: Option<u64>,
     ) -> Progress {
         self.pages += 1;
-        self.points += page.rows() as u64;
+        self.points += page.report.points;
         if let Some(span) = Span::of(page) {
             self.newest = self.newest.max(Some(span.last));
             self.order = self.order.after(span, self.range);

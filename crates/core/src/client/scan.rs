@@ -12,17 +12,16 @@ use super::page_request::Prefetch;
 use super::page_stream::PageStream;
 use super::send::Client;
 use super::settings::ReadSettings;
+use super::spending::Together;
 use super::split::Cut;
 use super::table::{Provenance, Table};
 use crate::data::{
-    Bookmark, Chain, DecodeSettings, Fixed, Link, Log, Merger, Owner, Query, QueryInput, RangeForm,
-    WholeChain, chains_fingerprint, origin_fingerprint,
+    Bookmark, Chain, DecodeSettings, Fixed, Ids, Levels, Link, Log, MOST_CHAINS, Merger,
+    NamedSeries, Owner, Query, QueryInput, RangeForm, WholeChain, chains_fingerprint,
+    origin_fingerprint,
 };
 use crate::error::{Error, Kind, Result};
 use crate::http::Deadline;
-
-/// More chains are refused: each costs at least one page.
-const MOST_CHAINS: usize = 10_000;
 
 pub const ONTO_HINT: &str = "Pass the .partial of the error that had the bookmark.";
 
@@ -34,6 +33,10 @@ pub struct Scan {
     /// How its bounds were asked for, if they depend on the time.
     form: RangeForm,
     cut: Option<Cut>,
+    /// The ids that are sent for the selection, once its names are known.
+    sent: Option<Arc<Levels>>,
+    /// Texts of the selection that discovery does not list.
+    not_listed: Arc<[String]>,
     /// The queries of its chains.
     chains: Arc<[Query]>,
     owner: Owner,
@@ -41,6 +44,8 @@ pub struct Scan {
     settings: ReadSettings,
     begin: Option<Bookmark>,
     onto: Option<Arc<Table>>,
+    /// Shared with the other chains of its read.
+    together: Arc<Together>,
     /// The pages that it may still read, if it is a chain of a scan with `max_pages`.
     pages_left: Option<Arc<AtomicU64>>,
 }
@@ -61,11 +66,14 @@ impl Scan {
             query,
             form: RangeForm::default(),
             cut: None,
+            sent: None,
+            not_listed: Arc::default(),
             chains,
             decode: Arc::new(decode),
             settings,
             begin: None,
             onto: None,
+            together: Arc::default(),
             pages_left: None,
         }
     }
@@ -76,21 +84,25 @@ impl Scan {
     /// As [`Scan::split`], and `QueryError` for too many chains.
     pub fn with_parts(self, form: RangeForm, cut: Option<Cut>) -> Result<Self> {
         let ranges = cut.map_or_else(|| Ok(vec![self.query.clone()]), |cut| self.ranges(cut))?;
-        let queries = self.query.chains().len();
-        if queries.saturating_mul(ranges.len()) > MOST_CHAINS {
+        let queries = match &self.sent {
+            Some(sent) => self.query.chains_of(sent),
+            None => self.query.chains(),
+        };
+        Query::check_selected(&queries)?;
+        if queries.len().saturating_mul(ranges.len()) > MOST_CHAINS {
             let message = format!(
-                "{queries} queries over {} parts are more than {MOST_CHAINS} chains: each of them costs \
-                 at least one page",
+                "{} queries over {} parts are more than {MOST_CHAINS} chains: each of them costs at least \
+                 one page",
+                queries.len(),
                 ranges.len()
             );
-            return Err(Error::new(Kind::QueryError, message)
-                .with_hint("Give fewer sites, lines or parts."));
+            return Err(Error::new(Kind::QueryError, message).with_hint("Give fewer ids or parts."));
         }
         let over = |query: &Query| {
             let over = |range: &Query| query.over(range.start(), range.end());
             ranges.iter().map(over).collect::<Result<Vec<_>>>()
         };
-        let chains = self.query.chains().iter().map(over).collect::<Result<Vec<_>>>()?.concat();
+        let chains = queries.iter().map(over).collect::<Result<Vec<_>>>()?.concat();
         let owner = owner(&self.client, &self.query, &chains, &form);
         Ok(Self { owner, form, cut, chains: chains.into(), ..self })
     }
@@ -169,6 +181,11 @@ impl Scan {
         self.pages_left.is_some()
     }
 
+    /// What its chains share.
+    pub(super) fn together(&self) -> &Together {
+        &self.together
+    }
+
     /// To which read its bookmarks belong.
     pub(super) fn owner(&self) -> Owner {
         self.owner
@@ -181,9 +198,40 @@ impl Scan {
 
     /// A scan of another query with the same settings, from its start.
     pub(super) fn over(&self, query: Query) -> Result<Self> {
-        let DecodeSettings { shape, extra_columns, .. } = (*self.decode).clone();
+        let DecodeSettings { shape, extra_columns, named, .. } = (*self.decode).clone();
         let decode = DecodeSettings::for_query(&query, shape, extra_columns)?;
-        Ok(Self::new(self.client.clone(), query, decode, self.settings.clone()))
+        let decode = DecodeSettings { named, ..decode };
+        let scan = Self::new(self.client.clone(), query, decode, self.settings.clone());
+        Ok(Self { sent: self.sent.clone(), not_listed: Arc::clone(&self.not_listed), ..scan })
+    }
+
+    /// The same scan, once discovery is known: it also keeps the series that are listed under the names of its
+    /// selection, and sends these ids for the texts of the selection, if they are sent.
+    ///
+    /// # Errors
+    /// As [`Scan::with_parts`] and [`Scan::resume`].
+    pub fn selecting(
+        &self,
+        named: Vec<Ids>,
+        sent: Levels,
+        not_listed: Vec<String>,
+    ) -> Result<Self> {
+        let named = Some(Arc::new(NamedSeries::new(named)));
+        let decode = Arc::new(DecodeSettings { named, ..(*self.decode).clone() });
+        let (sent, begin, onto) = (Some(Arc::new(sent)), self.begin.clone(), self.onto.clone());
+        let not_listed = not_listed.into();
+        let scan = Self { decode, sent, not_listed, begin: None, onto: None, ..self.clone() };
+        let scan = scan.with_parts(self.form.clone(), self.cut)?;
+        match begin {
+            Some(bookmark) => scan.resume(bookmark, onto),
+            None => Ok(scan),
+        }
+    }
+
+    /// As [`Scan::resume`], which [`Scan::selecting`] calls once the chains are known.
+    #[must_use]
+    pub fn resume_later(&self, bookmark: Bookmark, onto: Option<Arc<Table>>) -> Self {
+        Self { begin: Some(bookmark), onto, ..self.clone() }
     }
 
     /// The query, immutable.
@@ -290,7 +338,9 @@ impl Scan {
         let over = || Error::new(Kind::BookmarkError, "this bookmark is at the end of its read");
         let chain = chain.ok_or_else(over)?;
         let (chain, provenance) = ((chain, self.expected_pages()), self.provenance());
-        Ok(PageStream::new(self.client.clone(), prefetch, &self.settings, chain, provenance))
+        let together = Arc::clone(&self.together);
+        let client = (self.client.clone(), together);
+        Ok(PageStream::new(client, prefetch, &self.settings, chain, provenance))
     }
 
     /// What a read that has not begun has: the bookmark and the table that it continues.
@@ -316,10 +366,18 @@ impl Scan {
             read_at: self.client.now(),
             pages: 0,
             resumed_after_pages: self.resumed_after_pages(),
-            not_listed: self.client.listed().missing(&self.query),
+            not_listed: self.not_listed(),
             listed: Arc::clone(self.client.listed()),
             through: Vec::new(),
         }
+    }
+
+    /// The ids and names that discovery does not list, as far as it is known.
+    #[must_use]
+    pub fn not_listed(&self) -> Vec<String> {
+        let mut all = self.client.listed().missing(&self.query);
+        all.extend_from_slice(&self.not_listed);
+        all
     }
 
     /// The number of pages read before the bookmark; 0 without a bookmark.

@@ -1,7 +1,7 @@
 //! [`Spending`]: the requests of one read, and their limit.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::auth::RetryAfterGate;
@@ -10,6 +10,15 @@ use crate::error::Error;
 
 /// The end of a pause that the service requested, for reads side by side.
 pub(crate) type SharedPause = Arc<RetryAfterGate>;
+
+/// What the chains of one read share.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    /// The pause that the service requested of one of them.
+    pub(super) pause: SharedPause,
+    /// Whether the read ends, so that no further page is prefetched.
+    pub(super) is_ending: AtomicBool,
+}
 
 /// The requests of one read, and how many of the daily allowance it must leave. What it must leave may
 /// change while it goes on: reads beside it begin and end.

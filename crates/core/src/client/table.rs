@@ -144,7 +144,13 @@ impl From<Error> for ReadFailure {
 impl Table {
     /// The complete table of these points.
     #[must_use]
-    pub fn whole(merged: Merged, provenance: Provenance) -> Self {
+    pub fn whole(merged: Merged, mut provenance: Provenance) -> Self {
+        // Discovery may have answered while the pages were read.
+        for missing in provenance.listed.missing(&provenance.query) {
+            if !provenance.not_listed.contains(&missing) {
+                provenance.not_listed.push(missing);
+            }
+        }
         Self { merged, stopped_at: None, is_partial: false, provenance }
     }
 

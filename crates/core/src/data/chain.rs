@@ -290,16 +290,27 @@ impl Chain {
         {
             return Err(self.cursor_loop(cursor));
         }
-        Ok(self.advance(body, decoded))
+        self.advance(body, decoded)
     }
 
-    fn advance(&mut self, body: Bytes, decoded: Decoded) -> Page {
+    fn advance(&mut self, body: Bytes, mut decoded: Decoded) -> Result<Page> {
+        let selection = &self.query.input().selection;
+        let kept = if selection.is_empty() {
+            None
+        } else {
+            let named = self.settings.named.as_deref();
+            Some(decoded.points.kept(|series| selection.keeps(series, named))?)
+        };
         let sequence = self.sequence;
         self.sequence += 1;
         self.pages += 1;
         self.counted += 1;
         if self.max_pages.is_none() {
             self.novelty.add(&decoded.points, self.pages);
+        }
+        if let Some((points, filtered)) = kept {
+            decoded.points = points;
+            decoded.report.filtered = filtered;
         }
         self.state = match decoded.next_cursor {
             None => PagingState::Done,
@@ -319,14 +330,14 @@ impl Chain {
             self.whole_count += 1;
             self.enter(link);
         }
-        Page {
+        Ok(Page {
             points: Arc::new(decoded.points),
             report: decoded.report,
             sequence,
             raw: self.keep_raw.then_some(body),
             bookmark: self.bookmark(),
             is_last: self.state == PagingState::Done,
-        }
+        })
     }
 
     fn log_page(&self, report: &PageReport) {

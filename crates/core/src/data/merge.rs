@@ -137,7 +137,7 @@ impl Merger {
         }
         self.add(page.sequence, points)?;
         self.report.pages += 1;
-        self.report.points_read += page.rows() as u64;
+        self.report.points_read += page.rows() as u64 + page.report.filtered;
         self.report.quality.merge(&page.report);
         Ok(())
     }

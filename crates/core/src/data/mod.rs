@@ -26,6 +26,7 @@ pub mod query;
 pub mod report;
 pub mod reshape;
 mod schema;
+mod selection;
 mod shape;
 mod table;
 
@@ -52,5 +53,6 @@ pub(crate) use query::{chains_fingerprint, origin_fingerprint};
 pub use report::PageReport;
 pub use schema::COLUMN_NAMES;
 pub use schema::schema;
+pub use selection::{Ids, Levels, MOST_CHAINS, NamedSeries, Selection};
 pub use shape::{DiscoveryShape, MissingCursor, Shape, TimestampForm};
 pub use table::TableBuilder;

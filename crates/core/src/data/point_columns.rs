@@ -14,6 +14,7 @@ use arrow_array::{
 use arrow_buffer::NullBufferBuilder;
 use arrow_schema::SchemaRef;
 
+use super::paged_columns::{CopyRange, PagedColumns};
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
 use crate::error::{Error, Kind, Result};
 
@@ -116,6 +117,35 @@ impl PointColumns {
             has_points[envelope.series] = true;
         }
         has_points
+    }
+
+    /// The points of the series that are kept, and how many are not.
+    ///
+    /// # Errors
+    /// As [`PagedColumns::push`] and [`PagedColumns::merged`].
+    pub(crate) fn kept(&self, keeps: impl Fn(&Identity) -> bool) -> Result<(Self, u64)> {
+        let is_kept: Vec<bool> = self.series.iter().map(keeps).collect();
+        let mut columns = PagedColumns::new(self.extras.len());
+        let page = columns.push(self)?;
+        let (mut plan, mut envelopes, mut start) = (Vec::new(), Vec::new(), 0);
+        for Envelope { series, rows } in self.envelopes.iter().filter(|one| is_kept[one.series]) {
+            plan.extend(CopyRange::new(page, rows));
+            envelopes.push(Envelope { series: *series, rows: start..start + rows.len() });
+            start += rows.len();
+        }
+        // Numbers of the series that are kept.
+        let mut numbers = vec![0; is_kept.len()];
+        let mut series = Vec::new();
+        for (place, identity) in self.series.iter().enumerate().filter(|(place, _)| is_kept[*place])
+        {
+            numbers[place] = series.len();
+            series.push(identity.clone());
+        }
+        for one in &mut envelopes {
+            one.series = numbers[one.series];
+        }
+        let points = columns.merged(&plan, (series, envelopes), self.extra_columns.clone())?;
+        Ok((points, (self.rows() - start) as u64))
     }
 
     /// The number of points.

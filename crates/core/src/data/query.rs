@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cursor::Cursor;
 use super::instant::check_bound;
+use super::selection::{Ids, Levels, Selection};
 use crate::error::{Error, Kind, Result, escaped, excerpt};
 
 /// RFC 3986: all but the unreserved characters are percent-encoded.
@@ -41,6 +42,9 @@ pub struct QueryInput {
     pub page_size: Option<u32>,
     /// Other parameters by their names on the wire; a parameter is repeated for each of its values.
     pub filters: Vec<(String, Vec<String>)>,
+    /// The series of the pages that are kept.
+    #[serde(skip_serializing_if = "Selection::is_empty")]
+    pub selection: Selection,
 }
 
 /// A validated query. Cheap to clone; prints its parameters, none of which is secret. A query with several
@@ -82,7 +86,10 @@ impl Query {
             }
         }
         input.filters = canonical_filters(input.filters)?;
-        Ok(Self::of(input))
+        input.selection.check(&input.filters)?;
+        let query = Self::of(input);
+        Self::check_selected(&query.chains())?;
+        Ok(query)
     }
 
     /// The same query with another range, or with none.
@@ -94,28 +101,33 @@ impl Query {
         Ok(Self::of(QueryInput { start, end, ..self.0.input.clone() }))
     }
 
-    /// The query of each chain that reads it: one for each site and line.
+    /// The query of each chain that reads it: one for each site, line and value of a filter that is sent.
     #[must_use]
     pub fn chains(&self) -> Vec<Self> {
-        let QueryInput { site, line, .. } = self.input();
-        if site.len() < 2 && line.len() < 2 {
-            return vec![self.clone()];
+        self.chains_of(&self.input().selection.levels)
+    }
+
+    /// As [`Query::chains`], if machines, devices and tags are sent as these ids.
+    pub(crate) fn chains_of(&self, levels: &Levels) -> Vec<Self> {
+        let input = self.input();
+        let chain = |ids: Ids| {
+            let mut filters = input.filters.clone();
+            filters.extend(input.selection.filters(&ids));
+            filters.sort_by(|(left, _), (right, _)| left.cmp(right));
+            let [site, line, ..] = ids.map(|id| id.into_iter().collect());
+            Self::of(QueryInput { site, line, filters, ..input.clone() })
+        };
+        input.selection.chains(&input.site, &input.line, levels).into_iter().map(chain).collect()
+    }
+
+    /// # Errors
+    /// `QueryError` if no chain reads any selected series.
+    pub(crate) fn check_selected(chains: &[Self]) -> Result<()> {
+        if !chains.is_empty() {
+            return Ok(());
         }
-        let each = |ids: &[String]| -> Vec<Vec<String>> {
-            if ids.is_empty() {
-                vec![vec![]]
-            } else {
-                ids.iter().map(|id| vec![id.clone()]).collect()
-            }
-        };
-        let lines = each(line);
-        let of_site = |site: Vec<String>| {
-            let input = QueryInput { site, ..self.input().clone() };
-            lines
-                .iter()
-                .map(move |line| Self::of(QueryInput { line: line.clone(), ..input.clone() }))
-        };
-        each(site).into_iter().flat_map(of_site).collect()
+        let message = "series= has no series that site=, line=, machine=, device= and tag= select";
+        Err(Error::new(Kind::QueryError, message).with_hint("Give series= only."))
     }
 
     /// A query of valid parts.
@@ -180,7 +192,11 @@ impl Query {
 
     /// SHA-256 over the query.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
-        sha256("siteline query", self.0.wire.as_bytes())
+        let selection = &self.0.input.selection;
+        if selection.is_empty() {
+            return sha256("siteline query", self.0.wire.as_bytes());
+        }
+        sha256("siteline query", format!("{} {}", self.0.wire, selection.identity()).as_bytes())
     }
 }
 
@@ -308,7 +324,7 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = parameters(&self.0.input)
             .map(|(name, value)| format!("{}={}", escaped(name), escaped(&value)));
-        f.write_str(&shown.collect::<Vec<_>>().join(" "))
+        f.write_str(&shown.chain(self.0.input.selection.shown()).collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -342,6 +358,7 @@ mod tests {
                 ("tag".to_owned(), vec!["b&".to_owned(), "a".to_owned()]),
                 ("machineId".to_owned(), vec!["M7".to_owned()]),
             ],
+            selection: Selection::default(),
         }
     }
 

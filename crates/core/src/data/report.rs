@@ -19,6 +19,8 @@ const NAME_CHARACTERS: usize = 100;
 pub struct PageReport {
     /// Points read, including repeated ones.
     pub points: u64,
+    /// Points of them that the selection of the read leaves out.
+    pub filtered: u64,
     /// Distinct series. In a report over several pages: the maximum of a page.
     pub series: u64,
     /// Names of the top-level array of series.
@@ -66,9 +68,10 @@ impl PageReport {
     }
 
     /// The entries that are summed over pages.
-    fn counts(&mut self) -> [&mut u64; 12] {
+    fn counts(&mut self) -> [&mut u64; 13] {
         [
             &mut self.points,
+            &mut self.filtered,
             &mut self.outside_range,
             &mut self.off_grid,
             &mut self.minimum_above_maximum,

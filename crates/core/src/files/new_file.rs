@@ -28,12 +28,12 @@ impl NewFile {
     /// Returns `InvalidInput` if anything but a regular file would be replaced, or the system's error.
     pub fn begin(
         path: &Path,
-        part: Option<&Path>,
+        part: Option<PathBuf>,
         mode: Option<u32>,
         keeps: bool,
     ) -> io::Result<Self> {
         let path = if keeps { behind_links(path) } else { path.to_owned() };
-        let part = part.map_or_else(|| unused(&path, "new"), Path::to_owned);
+        let part = part.unwrap_or_else(|| unused(&path, "new"));
         let file = match path.metadata() {
             Ok(former) if keeps && !former.is_file() => Err(ErrorKind::InvalidInput.into()),
             Ok(_) if keeps => {
@@ -108,7 +108,7 @@ mod tests {
         assert!(dropped.part().exists() && !path.exists());
         drop(dropped);
         assert_eq!(names(&folder), 0);
-        let mut whole = NewFile::begin(&path, Some(&folder.join("part")), None, true).unwrap();
+        let mut whole = NewFile::begin(&path, Some(folder.join("part")), None, true).unwrap();
         whole.write(b"whole").unwrap();
         whole.finish(false).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");

@@ -143,9 +143,9 @@ async fn h21_a_port_that_speaks_neither_is_asked_once() {
 
 #[tokio::test]
 async fn h21_a_port_that_refuses_the_connection_is_not_known_to_speak_no_tls() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let base = format!("http://{}", listener.local_addr().expect("an address"));
-    drop(listener);
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let base = format!("http://{}", socket.local_addr().expect("an address"));
     let base = BaseUrl::parse(&base, false).expect("a base URL");
     let transport = Transport::new(base.clone(), patient()).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("refused");

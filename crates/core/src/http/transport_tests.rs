@@ -91,9 +91,10 @@ async fn a_request_has_user_agent_accept_and_accept_encoding_and_no_other_header
 
 #[tokio::test]
 async fn h1_a_refused_connection_is_a_transport_error_and_nothing_was_sent() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    // No other program gets the port while the socket is bound.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let address = socket.local_addr().expect("an address");
     let base = BaseUrl::parse(&format!("http://{address}"), false).expect("a base URL");
     let transport = Transport::new(base.clone(), impatient()).expect("settings");
     let error = transport.send(get(&base), &frozen()).await.expect_err("no listener");

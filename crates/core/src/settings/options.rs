@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The options by name, and their forms; without the address and the credential.
-pub const OPTIONS: [(&str, Form); 20] = [
+pub const OPTIONS: [(&str, Form); 21] = [
     ("scopes", Form::Words),
     ("daily_allowance", Form::Whole),
     ("allowance_resets", Form::TimeOfDay),
@@ -24,6 +24,7 @@ pub const OPTIONS: [(&str, Form); 20] = [
     ("proxy", Form::Text),
     ("tz", Form::Text),
     ("labels", Form::Text),
+    ("filter_names", Form::Table),
     ("shape", Form::Table),
 ];
 

@@ -91,6 +91,7 @@ impl FeedInput {
             interval_seconds: self.interval_seconds,
             page_size: self.page_size,
             filters: self.filters.clone(),
+            ..QueryInput::default()
         })
     }
 }

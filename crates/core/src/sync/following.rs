@@ -51,8 +51,8 @@ impl Followed {
         self.chains.iter().filter(|one| one.request.is_some()).count()
     }
 
-    /// Waits for the next page of any chain, and returns the place of the chain, the page and when it
-    /// arrived. Of those that have arrived, it is the page of the chain begun first.
+    /// Waits for the next page of any chain. Returns the place of the chain, the page, and the time of its
+    /// arrival. If several pages have arrived, the chain that began first comes first.
     pub(super) async fn arrival(&mut self) -> (usize, Fetched, Timestamp) {
         std::future::poll_fn(|context| {
             for (place, one) in self.chains.iter_mut().enumerate() {
@@ -73,7 +73,7 @@ impl Followed {
     }
 }
 
-/// Drops the requests under way where a wait for them is given up.
+/// Drops the requests under way if a wait for them is cancelled.
 pub(super) struct Waiting<'a> {
     pub(super) followed: &'a mut Followed,
     pub(super) is_over: bool,

@@ -27,7 +27,7 @@
 //! | `plan_scans` | what reading scans would cost |
 //! | `pending_write` | what a run applies next: a page, or a change of a chain |
 //! | `run_state` | what a run has done, and what it leaves |
-//! | `schedule` | what a run may still begin of each feed, the chains under way, and which begins next |
+//! | `schedule` | the plan of each feed, the chains under way, and the chain that begins next |
 //! | `following` | the chains that a run follows, each with its request under way |
 //! | `requests` | which requests a run sends, and what becomes of their replies |
 //! | `batched` | pages of a chain that are stored as one |

@@ -89,7 +89,7 @@ impl Run {
         Ok(false)
     }
 
-    /// Sends the request for the next page of a chain, as a task if others are under way beside it.
+    /// Sends the request for the next page of a chain, as a task if other requests may run at the same time.
     ///
     /// # Errors
     /// Those of the chain, of which nothing was sent.

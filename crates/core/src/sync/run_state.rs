@@ -60,7 +60,7 @@ pub(super) struct RunState {
     pub(super) now: Timestamp,
     /// The service's time.
     pub(super) clock: Timestamp,
-    /// What may still begin, by feed.
+    /// The plan of each feed.
     pub(super) plans: Vec<FeedPlan>,
     /// The times of `clock` for which the plans are the same.
     pub(super) unchanged: Range,

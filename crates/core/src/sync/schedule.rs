@@ -24,8 +24,8 @@ use crate::http::AllowanceState;
 /// each costs a request.
 const MOST_FAILURES: usize = 3;
 
-/// What a run may still begin of one feed, and what that needs of the reserve. The run has the plans of
-/// all feeds in one list, because it adds them up after each page.
+/// The plan of one feed: the steps that a run may still begin, and their pages of the reserve. The run
+/// has the plans of all feeds in one list, because it adds them up after each page.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FeedPlan {
     /// The first step in order: after it the feed is planned again.
@@ -36,7 +36,7 @@ pub(super) struct FeedPlan {
     urgent: u64,
     /// The pages of the reserve.
     reserved: u64,
-    /// The pages that the chain under way that fills will add to the reserve.
+    /// The pages that the feed's chain under way will add to the reserve.
     coming: u64,
 }
 

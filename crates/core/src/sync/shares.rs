@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::feed::{Feed, FeedInput};
 use super::ranges::{Range, Ranges, ceil, floor, instant};
 use super::state::FeedState;
-use crate::data::{Query, QueryInput, spelled};
+use crate::data::{Query, Selection, spelled};
 use crate::error::{Error, Kind, Result};
 
 const DAY: i64 = 86_400;
@@ -156,8 +156,9 @@ fn own_name(states: &[(String, FeedState)], asked: &Asked<'_>) -> String {
         return name;
     }
     let shown = name.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '?' } else { c });
-    let input =
-        QueryInput { start: None, end: None, page_size: None, ..asked.query.input().clone() };
+    let mut input = asked.query.input().clone();
+    (input.start, input.end, input.page_size) = (None, None, None);
+    input.selection = Selection::default();
     // Text and numbers always serialise.
     let exact = serde_json::to_string(&(asked.service, input)).unwrap_or_default();
     format!("{} #{:08x}", shown.collect::<String>(), libdeflater::crc32(exact.as_bytes()))

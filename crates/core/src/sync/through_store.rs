@@ -399,7 +399,17 @@ impl ThroughStore {
         let mut parts = Vec::new();
         for share in &shares {
             for range in share.ranges().iter() {
-                parts.push(self.points(share.name(), range).await?);
+                let points = self.points(share.name(), range).await?;
+                let selection = &self.scan.query().input().selection;
+                parts.push(if selection.is_empty() {
+                    points
+                } else {
+                    let named = self.scan.decode_settings().named.as_deref();
+                    let (points, filtered) =
+                        points.kept(|series| selection.keeps(series, named))?;
+                    report.quality.filtered += filtered;
+                    points
+                });
             }
         }
         let points = match <[PointColumns; 1]>::try_from(parts) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -143,7 +143,7 @@ impl Caller {
     ) -> Option<(String, Vec<u8>)> {
         let address = self.sandbox.base_url().strip_prefix("http://").expect("http");
         let mut stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         let mut request = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n");
         for (name, value) in headers {
             write!(request, "{name}: {value}\r\n").expect("text");
@@ -152,7 +152,10 @@ impl Caller {
         write!(request, "Content-Length: {length}\r\nConnection: close\r\n\r\n").expect("text");
         stream.write_all(&[request.as_bytes(), body].concat()).expect("sent");
         let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).ok()?;
+        if let Err(error) = stream.read_to_end(&mut reply) {
+            assert_ne!(error.kind(), ErrorKind::WouldBlock, "the connection is still open");
+            return None;
+        }
         let head = reply.windows(4).position(|window| window == b"\r\n\r\n")?;
         let text = String::from_utf8(reply[..head].to_vec()).expect("a head of text");
         Some((text, reply[head + 4..].to_vec()))

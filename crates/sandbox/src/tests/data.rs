@@ -119,19 +119,6 @@ fn a_cursor_is_bound_to_all_other_parameters_and_to_the_subject() {
 }
 
 #[test]
-fn bad_queries_are_refused_with_a_json_error() {
-    let caller = Caller::new(Options::default());
-    let token = caller.token();
-    for query in ["pageSize=0", "unknown=1", "from=yesterday", "aggregationIntervalSeconds=15"] {
-        let reply = caller.get(&target(query, None), &token);
-        assert_eq!(reply.status, 400, "{query}");
-        assert_eq!(reply.json()["error"], "invalid_request");
-    }
-    assert_eq!(caller.get("/api/customer/v2/data", &token).status, 404);
-    assert_eq!(caller.send("POST", DATA, &[], b"").expect("a reply").status, 405);
-}
-
-#[test]
 fn filters_accept_several_ids() {
     let caller = Caller::new(Options::default());
     let token = caller.token();

@@ -65,6 +65,8 @@ fn header_members_that_bring_a_key_are_refused() {
         let reply = caller.exchange(&header, &caller.claims());
         assert_invalid_client(&caller, &reply, &format!("header member {name:?}"));
     }
+    let header = with(caller.header(), &[("typ", json!("at+jwt"))]);
+    assert_invalid_client(&caller, &caller.exchange(&header, &caller.claims()), "typ");
 }
 
 #[test]
@@ -95,6 +97,7 @@ fn the_compact_form_is_three_parts_of_canonical_base64url() {
         String::new(),
         good().rsplit_once('.').expect("three parts").0.to_owned(),
         format!("{}.", good()),
+        format!("{}.", good().rsplit_once('.').expect("three parts").0),
         format!("{}==", good()),
         format!(" {}", good()),
         format!("{}\n", good()),
@@ -315,17 +318,24 @@ fn every_parameter_is_given_once_and_encoded() {
         "aggregationIntervalSeconds=60&aggregationIntervalSeconds=60",
         "pageSize=5&pageSize=5",
         "cursor=x&cursor=x",
+        "unknown=1",
         "siteid=S1",
         "site_id=S1",
         "siteId",
         "siteId=%S1",
         "from=2026-11-01T00:00:00+00:00",
         "from=1793491200",
+        "aggregationIntervalSeconds=15",
+        "pageSize=0",
         "pageSize=",
         "cursor=",
         "cursor=null",
     ] {
-        assert_eq!(caller.get(&target(query, None), &token).status, 400, "{query}");
+        let reply = caller.get(&target(query, None), &token);
+        assert_eq!(reply.status, 400, "{query}");
+        let is_cursor = ["cursor=", "cursor=null"].contains(&query);
+        let error = if is_cursor { "invalid_cursor" } else { "invalid_request" };
+        assert_eq!(reply.json()["error"], error, "{query}");
     }
     let query = "from=2026-11-01T00%3A00%3A00Z&to=2026-11-01T00%3A01%3A00%2B00%3A00";
     assert_eq!(caller.get(&target(query, None), &token).status, 200);

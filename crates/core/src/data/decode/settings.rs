@@ -1,10 +1,13 @@
 //! The settings of the decoder: names, forms, and the query's range.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::data::query::Query;
 use crate::data::report::shown_name;
 use crate::data::schema::COLUMN_NAMES;
+use crate::data::selection::NamedSeries;
 use crate::data::shape::Shape;
 use crate::error::{Error, Kind, Result};
 
@@ -25,6 +28,8 @@ pub struct DecodeSettings {
     /// Unknown members to keep, of the point or else of its envelope: one Utf8 column of JSON text for
     /// each.
     pub extra_columns: Vec<String>,
+    /// The series that are kept because discovery lists them under a name of the selection.
+    pub named: Option<Arc<NamedSeries>>,
 }
 
 impl DecodeSettings {
@@ -39,7 +44,7 @@ impl DecodeSettings {
     ) -> Result<Self> {
         let (start, end) = (query.start(), query.end());
         let interval_seconds = query.interval_seconds();
-        let settings = Self { shape, start, end, interval_seconds, extra_columns };
+        let settings = Self { shape, start, end, interval_seconds, extra_columns, named: None };
         settings.check()?;
         Ok(settings)
     }
