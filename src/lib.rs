@@ -45,9 +45,9 @@ mod _core {
     #[pymodule_export]
     use super::bridge::call::Call;
     #[pymodule_export]
-    use super::bridge::observers::_instrument;
+    use super::bridge::errors::_refusal;
     #[pymodule_export]
-    use super::bridge::refusals::_refusal;
+    use super::bridge::observers::_instrument;
     #[pymodule_export]
     use super::client::PyClient;
     #[pymodule_export]

@@ -1,20 +1,16 @@
 //! A client certificate.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
-use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::auth::called;
-use crate::auth::key::{KeyHandle, Passphrase, text_or_json};
+use crate::auth::key::{KeyHandle, Passphrase, part_of, wrong};
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::detached;
-use crate::convert::values::{Text, described};
+use crate::convert::values::Text;
 use siteline_core::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part};
 
 /// The handle of `siteline.MutualTls`.
@@ -84,15 +80,8 @@ fn part(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Part> {
         let pem = key.get().0.to_pkcs8_pem(None).or_raise()?;
         return Ok(Part::Bytes(Zeroizing::new(pem.as_bytes().to_vec())));
     }
-    if value.hasattr(intern!(value.py(), "__fspath__"))? {
-        return value.extract::<PathBuf>().map(Part::File);
-    }
+    let known = format!("{name}= is a path, PEM text, or bytes (PEM, PKCS#12 or DER)");
     // A JWK has no certificate.
-    let bytes = if value.hasattr("keys")? { None } else { text_or_json(value)? };
-    bytes.map(Part::Bytes).ok_or_else(|| {
-        PyTypeError::new_err(format!(
-            "{name}= is a path, PEM text, or bytes (PEM, PKCS#12 or DER); this is {}.",
-            described(value)
-        ))
-    })
+    let part = if value.hasattr("keys")? { None } else { part_of(value)? };
+    part.ok_or_else(|| wrong(&known, value))
 }

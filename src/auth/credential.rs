@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::auth::called;
-use crate::auth::key::{KeyHandle, text_or_json};
+use crate::auth::key::{KeyHandle, text_or_json, wrong};
 use crate::auth::signer::PySigner;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::warn;
 use crate::bridge::process::guarded;
 use crate::convert::state::dict;
-use crate::convert::values::{Text, described, duration_or};
+use crate::convert::values::{Text, duration_or};
 use siteline_base::lock::Mutex;
 use siteline_core::auth::{
     AssertionSettings, Checked, Credential, PrivateKey, PublicJwk, Signer, check_kid,
@@ -49,8 +48,10 @@ impl CredentialHandle {
         assertions: Assertions<'_>,
     ) -> PyResult<Self> {
         let (py, public) = (signer.py(), public_key(public_jwk)?);
-        let (signer, kid) = (PySigner::new(signer, is_async), kid.map(|kid| kid.0));
-        Self::checked(py, assertions, || signer.credential(subject.0, public, kid))
+        let signer = Arc::new(PySigner { function: Arc::new(signer.unbind()), is_async });
+        let kid = kid.map(|kid| kid.0);
+        let make = || Credential::with_async_signer(subject.0, signer, public, kid);
+        Self::checked(py, assertions, make)
     }
 
     /// A credential whose key the function `read` returns when the first assertion is signed.
@@ -145,11 +146,7 @@ impl Signer for DeferredKey {
 }
 
 fn public_key(value: &Bound<'_, PyAny>) -> PyResult<PublicJwk> {
-    let text = text_or_json(value)?.ok_or_else(|| {
-        PyTypeError::new_err(format!(
-            "public_jwk= is a dict or JSON text; this is {}.",
-            described(value)
-        ))
-    })?;
+    let text = text_or_json(value)?;
+    let text = text.ok_or_else(|| wrong("public_jwk= is a dict or JSON text", value))?;
     PublicJwk::parse(&String::from_utf8_lossy(&text)).or_raise()
 }

@@ -14,7 +14,7 @@ use crate::bridge::long_work::left_on_interrupt;
 use crate::bridge::process::detached;
 use crate::convert::state::{dict, json_text};
 use crate::convert::values::{described, octets};
-use siteline_core::auth::{Loaded, PrivateKey};
+use siteline_core::auth::{Loaded, Part, PrivateKey};
 use siteline_core::error::Error;
 
 pub(super) type Bytes = Zeroizing<Vec<u8>>;
@@ -41,22 +41,14 @@ impl KeyHandle {
             let is_frame = |byte: Option<&u8>| byte.is_some_and(|byte| b"\"' \t".contains(byte));
             is_frame(bytes.first()) || is_frame(bytes.last())
         });
-        let source = if source.hasattr(intern!(py, "__fspath__"))? {
-            Err(source.extract::<PathBuf>()?)
-        } else {
-            Ok(text_or_json(source)?.ok_or_else(|| {
-                PyTypeError::new_err(format!(
-                    "A private key is a path, PEM text, bytes (PEM, DER or JSON), a JWK as dict, or \
-                     a PrivateKey; this is {}.",
-                    described(source),
-                ))
-            })?)
-        };
+        let known = "A private key is a path, PEM text, bytes (PEM, DER or JSON), a JWK as dict, or \
+                     a PrivateKey";
+        let part = part_of(source)?.ok_or_else(|| wrong(known, source))?;
         let load = move || {
             let passphrase = passphrase.as_ref().map(|passphrase| passphrase.0.as_slice());
-            match source {
-                Err(path) => PrivateKey::load(&path, passphrase, strict),
-                Ok(bytes) => PrivateKey::parse(&bytes, passphrase)
+            match part {
+                Part::File(path) => PrivateKey::load(&path, passphrase, strict),
+                Part::Bytes(bytes) => PrivateKey::parse(&bytes, passphrase)
                     .map(|key| Loaded { key, warnings: Vec::new() }),
             }
         };
@@ -110,12 +102,21 @@ impl<'py> FromPyObject<'_, 'py> for Passphrase {
         if let Ok(text) = value.cast::<PyString>() {
             return Ok(Self(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())));
         }
-        let refused = |found| format!("A passphrase is str or bytes; this is {found}.");
-        match octets(&value)? {
-            Some(bytes) => Ok(Self(bytes)),
-            None => Err(PyTypeError::new_err(refused(described(&value)))),
-        }
+        octets(&value)?.map(Self).ok_or_else(|| wrong("A passphrase is str or bytes", &value))
     }
+}
+
+/// Refuses a value of another type than the known ones.
+pub(super) fn wrong(known: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{known}; this is {}.", described(value)))
+}
+
+/// The file of an `os.PathLike`, or the bytes that a value has; `None` for anything else.
+pub(super) fn part_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
+    if value.hasattr(intern!(value.py(), "__fspath__"))? {
+        return value.extract().map(|path| Some(Part::File(path)));
+    }
+    Ok(text_or_json(value)?.map(Part::Bytes))
 }
 
 /// The bytes of a text, of a bytes-like object, or of a mapping as JSON; `None` for anything else.

@@ -6,7 +6,6 @@ mod key;
 mod settings;
 mod signer;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -18,15 +17,12 @@ pub(crate) use self::settings::from_settings;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::error_of;
 use crate::bridge::process::attached;
-use crate::convert::values::{Text, described};
+use crate::convert::values::Text;
 use siteline_core::auth::{Authentication, is_key_text};
 use siteline_core::error::{Error, Kind, Result, excerpt};
 use siteline_core::settings::variable_of_pickle;
 
 /// The credential of a `siteline.Credential` or `siteline.MutualTls`.
-///
-/// # Errors
-/// `TypeError` for anything else.
 pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authentication> {
     if let Some(handle) = given.getattr_opt(intern!(given.py(), "_handle"))? {
         if let Ok(credential) = handle.cast::<CredentialHandle>() {
@@ -36,10 +32,7 @@ pub(crate) fn authentication(given: &Bound<'_, PyAny>) -> PyResult<Authenticatio
             return Ok(certificate.get().0.clone().into());
         }
     }
-    Err(PyTypeError::new_err(format!(
-        "credential= is a siteline.Credential or siteline.MutualTls; this is {}.",
-        described(given)
-    )))
+    Err(key::wrong("credential= is a siteline.Credential or siteline.MutualTls", given))
 }
 
 /// Calls a Python function on a thread of the core, and converts what it returns.

@@ -14,32 +14,13 @@ use crate::bridge::event_loop::{LoopClosed, ask};
 use crate::bridge::events::Origin;
 use crate::bridge::runtime::run_for_caller;
 use crate::convert::values::{described, octets};
-use siteline_core::auth::{AsyncSigner, Checked, Credential, PublicJwk, SignFuture};
+use siteline_core::auth::{AsyncSigner, SignFuture};
 use siteline_core::error::{Error, Kind, Result};
 
 /// A Python callable, given as `signer=`.
 pub(crate) struct PySigner {
-    function: Arc<Py<PyAny>>,
-    is_async: bool,
-}
-
-impl PySigner {
-    pub(super) fn new(signer: Bound<'_, PyAny>, is_async: bool) -> Self {
-        Self { function: Arc::new(signer.unbind()), is_async }
-    }
-
-    /// A credential whose assertions this callable signs.
-    ///
-    /// # Errors
-    /// As [`Credential::with_signer`].
-    pub(crate) fn credential(
-        self,
-        subject: &str,
-        public: PublicJwk,
-        kid: Option<&str>,
-    ) -> Result<Checked<Credential>> {
-        Credential::with_async_signer(subject, Arc::new(self), public, kid)
-    }
+    pub(super) function: Arc<Py<PyAny>>,
+    pub(super) is_async: bool,
 }
 
 impl AsyncSigner for PySigner {

@@ -1,11 +1,14 @@
 //! From the core's [`Error`] to the classes of `siteline.errors`, which are written in Python.
 
+use std::io;
+
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use siteline_core::error::{Error, Kind, escaped};
+use siteline_core::system;
 
 static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -131,4 +134,12 @@ pub(crate) fn warn(py: Python<'_>, warnings: &[String]) -> PyResult<()> {
         return Ok(());
     }
     py.import("siteline._warn")?.call_method1("warn", (warnings,)).map(drop)
+}
+
+/// Returns the reason for a system error, and a remedy if the error may be temporary. ``number`` is its
+/// ``errno``, or ``None`` if a thread or a process could not be started.
+#[pyfunction]
+pub(crate) fn _refusal(number: Option<i32>) -> (String, Option<&'static str>) {
+    let error = number.map_or_else(system::no_thread, io::Error::from_raw_os_error);
+    (system::reason(&error), system::advice(&error))
 }

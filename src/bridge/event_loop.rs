@@ -1,15 +1,13 @@
-//! The asynchronous driver: a [`Running`] call, and the [`EventLoop`] that awaits it. A loop has one queue of
-//! jobs: to wake the task that awaits a call, to call a signer, to begin a coroutine of the user. They run in
-//! the thread of the loop. One thread of the core wakes loops, because `call_soon_threadsafe` needs the
-//! interpreter; it runs nothing else in Python.
+//! The asynchronous driver: a [`Running`] call, and the [`EventLoop`] that awaits it. A loop has jobs to do for
+//! the core: to wake the task that awaits a call, to call a signer, to begin a coroutine of the user. One
+//! thread of the core hands them over, because `call_soon_threadsafe` needs the interpreter; it runs nothing
+//! else in Python.
 //!
 //! Written by hand because of three cases: the loop is closed while a call is pending, the awaitable
 //! is cancelled or dropped, the interpreter is ending. In each of them the call ends silently.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -30,70 +28,49 @@ use siteline_base::lock::Mutex;
 use siteline_core::fork::{Owned, Process};
 use siteline_core::system;
 
-/// Most jobs that run before the loop does other work.
-const MOST: usize = 64;
-
 pub(super) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
-/// To the thread that wakes loops.
-static WAKES: Owned<Sender<Arc<EventLoop>>> = Owned::empty();
-
-thread_local! {
-    /// The loop that ran in this thread last.
-    static LATEST: RefCell<Option<Arc<EventLoop>>> = const { RefCell::new(None) };
-}
+/// To the thread that hands jobs over.
+static JOBS: Owned<Sender<(Arc<EventLoop>, Job)>> = Owned::empty();
 
 /// An event loop of asyncio.
 pub(crate) struct EventLoop {
     /// A weak reference: threads of the core drop this without the interpreter, so that the loop would be kept
     /// until the interpreter is next held.
     object: Py<PyAny>,
-    /// A forked child has its own.
-    jobs: Owned<Mutex<Jobs>>,
     is_closed: AtomicBool,
 }
 
-#[derive(Default)]
-struct Jobs {
-    queue: VecDeque<Job>,
-    /// Whether the loop will run them, or is about to be woken.
-    is_woken: bool,
-}
-
-/// Starts the thread that wakes loops, unless this process has one. It stays, so that a result is delivered
+/// Starts the thread that hands jobs over, unless this process has one. It stays, so that a result is delivered
 /// even if the system starts no more threads.
-///
-/// # Errors
-/// If the system refuses the thread.
-pub(super) fn start_waking() -> io::Result<()> {
-    if WAKES.get().is_some() {
+pub(super) fn start_handing_over() -> io::Result<()> {
+    if JOBS.get().is_some() {
         return Ok(());
     }
-    let (sender, wakes) = channel::<Arc<EventLoop>>();
-    system::start("siteline-wake", move || wakes.into_iter().for_each(|one| one.schedule()))?;
+    let (sender, jobs) = channel::<(Arc<EventLoop>, Job)>();
+    system::start("siteline-wake", move || {
+        while let Ok(first) = jobs.recv() {
+            let event_loop = Arc::clone(&first.0);
+            // To take the interpreter for each job would wait for a busy loop each time.
+            let ready = iter::once(first).chain(jobs.try_iter());
+            let handed = attached(|py| ready.for_each(|(its, job)| its.schedule(py, job)));
+            if handed.is_none() {
+                event_loop.is_closed.store(true, Ordering::Relaxed);
+            }
+        }
+    })?;
     // If another thread was faster, its sender stays, and this thread ends with its own.
-    WAKES.get_or_init(|| sender);
+    JOBS.get_or_init(|| sender);
     Ok(())
 }
 
 impl EventLoop {
     /// The loop that is running in this thread.
-    ///
-    /// # Errors
-    /// `RuntimeError` if none is running.
     pub(crate) fn running(py: Python<'_>) -> PyResult<Arc<Self>> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
-        let known = LATEST.with_borrow(Clone::clone);
-        if let Some(known) = known.filter(|known| known.object(py).is(&event_loop)) {
-            return Ok(known);
-        }
         let object = PyWeakrefReference::new(&event_loop)?.into_any().unbind();
-        let jobs = Owned::empty();
-        let known = Arc::new(Self { object, jobs, is_closed: AtomicBool::new(false) });
-        // The old one is dropped after the borrow, because that may run Python code.
-        let _old = LATEST.replace(Some(Arc::clone(&known)));
-        Ok(known)
+        Ok(Arc::new(Self { object, is_closed: AtomicBool::new(false) }))
     }
 
     /// The loop; Python's `None` if it no longer exists.
@@ -101,92 +78,36 @@ impl EventLoop {
         self.object.bind(py).call0().unwrap_or_else(|_| py.None().into_bound(py))
     }
 
-    /// Has the loop run a job. If the loop is closed or the process is ending, the job is dropped.
+    /// Has the loop do a job. If the loop is closed or the process is ending, the job is dropped.
     pub(super) fn post(self: &Arc<Self>, job: Job) {
-        self.wake(Some(job));
+        if let Some(jobs) = JOBS.get() {
+            // The thread never ends.
+            drop(jobs.send((Arc::clone(self), job)));
+        }
     }
 
-    /// Without a job this only finds out whether the loop was closed: a loop has no callback for that.
-    fn wake(self: &Arc<Self>, job: Option<Job>) {
-        without_fork(|| {
-            let mut jobs = self.jobs.get_or_init(Mutex::default).lock();
-            jobs.queue.extend(job);
-            if !std::mem::replace(&mut jobs.is_woken, true)
-                && let Some(wakes) = WAKES.get()
-            {
-                // The thread never ends.
-                drop(wakes.send(Arc::clone(self)));
-            }
-        });
-    }
-
-    fn schedule(self: &Arc<Self>) {
-        let scheduled = attached(|py| {
-            let run = RunJobs { event_loop: Arc::clone(self), has_run: AtomicBool::new(false) };
-            let event_loop = self.object(py);
-            let scheduled = event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (run,));
-            let Err(raised) = scheduled else { return true };
-            let is_closed = event_loop.call_method0(intern!(py, "is_closed"));
-            if is_closed.and_then(|is_closed| is_closed.is_truthy()).unwrap_or(true) {
-                self.is_closed.store(true, Ordering::Relaxed);
-            } else {
-                raised.write_unraisable(py, None);
-            }
-            false
-        });
-        if scheduled.is_none() {
+    fn schedule(&self, py: Python<'_>, job: Job) {
+        let (event_loop, job) = (self.object(py), Scheduled(Mutex::new(Some(job))));
+        let scheduled = event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (job,));
+        let Err(raised) = scheduled else { return };
+        let is_closed = event_loop.call_method0(intern!(py, "is_closed"));
+        if is_closed.and_then(|is_closed| is_closed.is_truthy()).unwrap_or(true) {
             self.is_closed.store(true, Ordering::Relaxed);
+        } else {
+            raised.write_unraisable(py, None);
         }
-        if scheduled != Some(true) {
-            self.give_up();
-        }
-    }
-
-    fn give_up(&self) {
-        let given_up = self.jobs.get().map(|jobs| std::mem::take(&mut *jobs.lock()));
-        drop(given_up);
     }
 }
 
-/// The callback in which a loop runs its jobs. A loop that is closed before drops it, and with it the jobs.
+/// The callback in which a loop does a job. A loop that is closed before drops it.
 #[pyclass(frozen)]
-struct RunJobs {
-    event_loop: Arc<EventLoop>,
-    has_run: AtomicBool,
-}
+struct Scheduled(Mutex<Option<Job>>);
 
 #[pymethods]
-impl RunJobs {
-    fn __call__(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
-        let _inside = Inside::enter(py);
-        this.has_run.store(true, Ordering::Relaxed);
-        let Some(jobs) = this.event_loop.jobs.get() else { return Ok(()) };
-        let count = jobs.lock().queue.len().min(MOST);
-        let mut outcome = Ok(());
-        for _ in 0..count {
-            let Some(job) = jobs.lock().queue.pop_front() else { break };
-            // The other jobs run even if this one fails.
-            outcome = outcome.and(catch_unwind(AssertUnwindSafe(|| job(py))).unwrap_or(Ok(())));
-        }
-        let is_over = {
-            let mut jobs = jobs.lock();
-            jobs.is_woken = !jobs.queue.is_empty();
-            !jobs.is_woken
-        };
-        if !is_over {
-            this.has_run.store(false, Ordering::Relaxed);
-            this.event_loop.object(py).call_method1(intern!(py, "call_soon"), (slf,))?;
-        }
-        outcome
-    }
-}
-
-impl Drop for RunJobs {
-    fn drop(&mut self) {
-        if !*self.has_run.get_mut() {
-            self.event_loop.give_up();
-        }
+impl Scheduled {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let job = self.0.lock().take();
+        job.map_or(Ok(()), |job| guarded(|| job(py)))
     }
 }
 
@@ -226,7 +147,9 @@ impl Running {
         let task = runtime.spawn(async move {
             let outcome = drive(&mut steps, &queue, || wake(&wanted, &theirs)).await;
             drop(steps);
-            wanted.lock().finish = Some(Box::new(move |py| finish(py, outcome)));
+            without_fork(|| {
+                wanted.lock().finish = Some(Box::new(move |py| finish(py, outcome)));
+            });
             wake(&wanted, &theirs);
         });
         let (task, process) = (Some(task.abort_handle()), Process::current());
@@ -272,7 +195,7 @@ impl Running {
 
 /// Has the loop take the next step of a call, if a step waits.
 fn wake(waiting: &Mutex<Waiting>, event_loop: &Arc<EventLoop>) {
-    let Some(future) = waiting.lock().future.take() else { return };
+    let Some(future) = without_fork(|| waiting.lock().future.take()) else { return };
     event_loop.post(Box::new(move |py| {
         let future = future.bind(py);
         if future.call_method0(intern!(py, "done"))?.is_truthy()? {
@@ -374,7 +297,8 @@ pub(crate) async fn ask<T: Send + 'static>(
                 return answer.map_err(|_| LoopClosed);
             }
             Err(_) if event_loop.is_closed.load(Ordering::Relaxed) => return Err(LoopClosed),
-            Err(_) => event_loop.wake(None),
+            // Finds out whether the loop was closed: a loop has no callback for that.
+            Err(_) => event_loop.post(Box::new(|_| Ok(()))),
         }
     }
 }

@@ -141,9 +141,6 @@ impl Wanted {
     }
 
     /// Runs it, unless it was taken.
-    ///
-    /// # Errors
-    /// An exception for the driver, such as `KeyboardInterrupt`.
     pub(super) fn serve(&self, py: Python<'_>) -> PyResult<()> {
         let job = self.0.lock().take();
         job.map_or(Ok(()), |job| job(py))
@@ -229,9 +226,6 @@ impl Events {
     }
 
     /// Begins a call on this thread, or on the event loop that runs in it.
-    ///
-    /// # Errors
-    /// The exception of a signal handler.
     pub(crate) fn begin(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -316,9 +310,6 @@ impl Events {
     }
 
     /// As [`Events::handle`], with the deferred ones.
-    ///
-    /// # Errors
-    /// As [`Events::handle`].
     pub(crate) fn handle_all(&self, py: Python<'_>) -> PyResult<()> {
         self.handle_but(py, 0)
     }
@@ -377,9 +368,6 @@ impl Waiter {
 
     /// Handles the events of a call. Serves what outer calls of this thread want: the call that a handler waits
     /// for may need it.
-    ///
-    /// # Errors
-    /// As [`Events::handle`].
     pub(super) fn handle(py: Python<'_>, events: &Events) -> PyResult<()> {
         let waiting = WAITING.with_borrow(Clone::clone);
         waiting.iter().try_for_each(|events| events.handle_but(py, ALL & !WANTED))?;
@@ -398,9 +386,6 @@ impl Drop for Waiter {
 
 /// The outcome of a call after its events were handled. An exception of a handler replaces a value; an
 /// exception that ended the call stays.
-///
-/// # Errors
-/// One of these exceptions.
 pub(crate) fn after_events<T>(
     py: Python<'_>,
     handled: PyResult<()>,

@@ -6,9 +6,10 @@ use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::IntoPyDict as _;
+use serde_json::{Map, Value as Json};
 
 use crate::bridge::events::{Event, Origin, What};
+use crate::convert::state::dict;
 
 pub(super) struct LogRecord {
     level: u8,
@@ -21,28 +22,14 @@ pub(super) struct LogRecord {
 }
 
 /// The attributes of a record besides its text, such as `page`; those without a value are left out.
-struct Fields(Vec<(String, Field)>);
-
-#[derive(IntoPyObject)]
-enum Field {
-    Whole(u64),
-    Text(String),
-}
-
-impl Fields {
-    fn of_record(record: &Record<'_>) -> Self {
-        let mut fields = Self(Vec::new());
-        // Visiting fails only if `visit_pair` does.
-        let _ = record.key_values().visit(&mut fields);
-        fields
-    }
-}
+#[derive(Default)]
+struct Fields(Map<String, Json>);
 
 impl<'a> VisitSource<'a> for Fields {
     fn visit_pair(&mut self, name: Key<'a>, value: Value<'a>) -> Result<(), log::kv::Error> {
-        let text = || value.to_borrowed_str().map(|text| Field::Text(text.to_owned()));
-        let field = value.to_u64().map(Field::Whole).or_else(text);
-        self.0.extend(field.map(|field| (name.as_str().to_owned(), field)));
+        let text = || value.to_borrowed_str().map(Json::from);
+        let field = value.to_u64().map(Json::from).or_else(text);
+        self.0.extend(field.map(|field| (name.to_string(), field)));
         Ok(())
     }
 }
@@ -51,7 +38,7 @@ impl LogRecord {
     pub(super) fn emit(self, py: Python<'_>, origin: &Origin) -> PyResult<()> {
         static EMIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let emit = EMIT.import(py, "siteline._logs", "emit")?;
-        let fields = self.fields.0.into_py_dict(py)?;
+        let fields = dict(py, &self.fields.0)?;
         let (file, line) = (self.file.unwrap_or_default(), self.line.unwrap_or_default());
         let arguments = (emit, self.name, self.level, file, line, self.text, fields);
         origin.in_context(py, arguments).map(drop)
@@ -91,11 +78,14 @@ impl Log for EventLogger {
             return;
         };
         let Some(events) = origin.log_queue(level) else { return };
+        let mut fields = Fields::default();
+        // Visiting fails only if `visit_pair` does.
+        let _ = record.key_values().visit(&mut fields);
         let record = LogRecord {
             level,
             name: record.target().replace("::", "."),
             text: record.args().to_string(),
-            fields: Fields::of_record(record),
+            fields,
             file: record.file_static(),
             line: record.line(),
         };

@@ -10,5 +10,4 @@ pub(crate) mod long_work;
 pub(crate) mod observers;
 pub(crate) mod panics;
 pub(crate) mod process;
-pub(crate) mod refusals;
 pub(crate) mod runtime;

@@ -87,9 +87,6 @@ impl Observers {
     }
 
     /// Notifies of the requests that were left; requests that are added meanwhile wait.
-    ///
-    /// # Errors
-    /// The exception of an observer.
     pub(crate) fn notify_of_left(&self, py: Python<'_>) -> PyResult<()> {
         let Some(left) = self.left.get() else { return Ok(()) };
         let count = left.lock().len();
@@ -104,9 +101,6 @@ impl Observers {
     }
 
     /// Notifies each observer, even if another one raises.
-    ///
-    /// # Errors
-    /// The first exception.
     pub(super) fn notify(
         &self,
         py: Python<'_>,

@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -25,9 +25,8 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::bridge::errors::OrRaise as _;
-use crate::bridge::event_loop::{EventLoop, Running, start_waking};
+use crate::bridge::event_loop::{EventLoop, Running, start_handing_over};
 use crate::bridge::events::{Events, Origin, WANTED, Waiter, Wanted, after_events};
-use crate::bridge::panics::text_of;
 use crate::bridge::process::{
     Inside, POLL_INTERVAL, attached, detached, forked, is_ending_here, panicked, stay_if_ending,
     without_fork,
@@ -35,7 +34,7 @@ use crate::bridge::process::{
 use siteline_base::lock::Mutex;
 use siteline_core::error::{Error, Kind};
 use siteline_core::fork::{Owned, Process};
-use siteline_core::system::{no_thread, on_thread, start};
+use siteline_core::system::{on_thread, start};
 
 /// How long a driver may be busy before a thread of the core runs what its call wants.
 const LONGEST_WANTED: Duration = Duration::from_secs(1);
@@ -63,7 +62,10 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     }
     let [fewest, most] = DRIVER_THREADS;
     let threads = available_parallelism().map_or(fewest, |cores| cores.get().clamp(fewest, most));
-    let made = start_waking().and_then(|()| check_threads(threads)).and_then(|()| build(threads));
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads).thread_name("siteline").enable_all();
+    let made =
+        start_handing_over().and_then(|()| check_threads(threads)).and_then(|()| builder.build());
     let made = made.map_err(|error| {
         Error::system(Kind::TransportError, "siteline could not start its threads", &error)
             .with(|context| context.unsent = true)
@@ -72,8 +74,8 @@ fn own_runtime() -> Result<&'static Runtime, Error> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Fails early if the system starts fewer threads: tokio would continue with those that it gets, and never start
-/// the others.
+/// Fails early if the system starts fewer threads: tokio panics without the first, and never starts others that
+/// the system refused.
 fn check_threads(threads: usize) -> io::Result<()> {
     let (sender, end) = sync_channel::<()>(0);
     let end = Arc::new(Mutex::new(end));
@@ -85,18 +87,6 @@ fn check_threads(threads: usize) -> io::Result<()> {
         .collect();
     drop(sender);
     begun.map(|threads| threads.into_iter().for_each(|thread| drop(thread.join())))
-}
-
-/// tokio panics if the system refuses the first of its threads.
-fn build(threads: usize) -> io::Result<Runtime> {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(threads).thread_name("siteline").enable_all();
-    catch_unwind(AssertUnwindSafe(|| builder.build())).unwrap_or_else(|panic| {
-        if text_of(&*panic).contains("can't spawn worker thread") {
-            return Err(no_thread());
-        }
-        resume_unwind(panic)
-    })
 }
 
 /// The output of a future, or the payload of its panic.
@@ -172,9 +162,6 @@ fn block_on_steps<T: Send + 'static>(
 
 /// Starts `future` for the asyncio loop that is running in this thread. `finish` makes a Python object or an
 /// exception of its output, in the thread of the loop.
-///
-/// # Errors
-/// `RuntimeError` if no loop is running.
 pub(crate) fn spawn<F>(
     py: Python<'_>,
     events: Arc<Events>,
@@ -275,16 +262,6 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.getattr(intern!(py, "ident"))?.eq(here)
 }
 
-/// Drops a value that has open requests, and with it the requests.
-pub(crate) fn drop_detached<T: Send>(py: Python<'_>, held: T) -> PyResult<()> {
-    let runtime = runtime(py)?;
-    // Dropping a future may start a task.
-    detached(py, move || {
-        let _entered = runtime.enter();
-        without_fork(|| drop(held));
-    })
-}
-
 /// Runs a short step of the core that reads or writes files, on this thread, with the interpreter
 /// released; no fork cuts through it.
 pub(crate) fn step<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
@@ -311,9 +288,6 @@ pub(crate) fn step_in_runtime<T: Send>(
 
 /// Does work on a thread that drives no connections, to its end, for the same call. Its panic is resumed
 /// here.
-///
-/// # Errors
-/// `TransportError` if the system refuses a thread.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {

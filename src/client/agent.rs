@@ -33,9 +33,6 @@ pub(crate) struct FoundAgent {
 impl FoundAgent {
     /// The agent of this keyword, else that of the variable; an empty keyword is none. Asks it for its
     /// holder, if need be: not where it is of another service than this one.
-    ///
-    /// # Errors
-    /// `ConfigError` for a wrong address; `AgentUnavailable`.
     pub(crate) fn find(
         py: Python<'_>,
         named: Option<String>,
@@ -58,9 +55,6 @@ impl FoundAgent {
     }
 
     /// The agent, if it is for a client of this address, which names this credential.
-    ///
-    /// # Errors
-    /// `ConfigError` for a named agent of another service, and for a credential of its own subject.
     pub(crate) fn for_client(
         self,
         base_url: &BaseUrl,
@@ -123,9 +117,6 @@ impl FoundAgent {
 }
 
 /// Refuses keywords that only the agent can obey.
-///
-/// # Errors
-/// `ConfigError`.
 pub(crate) fn refuse_settings(options: &Bound<'_, PyDict>) -> PyResult<()> {
     for name in OF_THE_AGENT {
         if options.get_item(name)?.is_some_and(|value| !value.is_none()) {
@@ -144,9 +135,6 @@ pub(crate) fn is_of_the_agent(option: &str) -> bool {
 }
 
 /// What proves this process to an agent over TLS.
-///
-/// # Errors
-/// `ConfigError` for a certificate without its key.
 fn tls(environment: &Environment<'_>) -> Result<ClientTls> {
     let path = |name: &str| environment.agent(name).map(PathBuf::from);
     let identity = match (path(AGENT_CERTIFICATE_FILE), path(AGENT_KEY_FILE)) {

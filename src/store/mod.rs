@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::guarded;
@@ -23,7 +24,7 @@ use crate::frame::{Frame, PageSource, Synced, frame_of};
 use crate::store::feed::FeedHandle;
 use siteline_core::error::{Kind, Result};
 use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
-use siteline_core::sync::{FeedCoverage, FeedLateness, FeedState, read_states, redefine};
+use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_states, redefine};
 
 #[pyclass(frozen, module = "siteline._core")]
 pub(crate) struct StoreHandle(pub(crate) Arc<Store>);
@@ -85,11 +86,13 @@ impl StoreHandle {
     ) -> PyResult<WithFeed<'py>> {
         let zone = clock_of(Some(tz))?;
         let now = now.map(|now| instant_on(&now, "now", zone.as_ref())).transpose()?;
-        coverage_of(py, &self.work(py, |store| FeedCoverage::read(store, feed.0, now))?)
+        let coverage = self.work(py, |store| FeedCoverage::read(store, feed.0, now))?;
+        with_feed(py, &coverage.feed, &coverage)
     }
 
     fn lateness<'py>(&self, py: Python<'py>, feed: Text<'_>) -> PyResult<WithFeed<'py>> {
-        lateness_of(py, &self.work(py, |store| FeedLateness::read(store, feed.0))?)
+        let lateness = self.work(py, |store| FeedLateness::read(store, feed.0))?;
+        with_feed(py, &lateness.feed, &lateness)
     }
 
     /// When the pages of a feed were read, in microseconds since the Unix epoch.
@@ -147,12 +150,12 @@ impl StoreHandle {
     }
 }
 
-fn coverage_of<'py>(py: Python<'py>, coverage: &FeedCoverage) -> PyResult<WithFeed<'py>> {
-    Ok((FeedHandle(coverage.feed.clone()), dict(py, coverage)?))
-}
-
-fn lateness_of<'py>(py: Python<'py>, lateness: &FeedLateness) -> PyResult<WithFeed<'py>> {
-    Ok((FeedHandle(lateness.feed.clone()), dict(py, lateness)?))
+fn with_feed<'py>(
+    py: Python<'py>,
+    feed: &Feed,
+    record: &impl Serialize,
+) -> PyResult<WithFeed<'py>> {
+    Ok((FeedHandle(feed.clone()), dict(py, record)?))
 }
 
 /// The state of a feed, as a target stores it.
@@ -172,11 +175,13 @@ impl StateHandle {
         now: Option<Bound<'py, PyAny>>,
     ) -> PyResult<WithFeed<'py>> {
         let now = now.map(|now| instant_on(&now, "now", Some(&TimeZone::UTC))).transpose()?;
-        coverage_of(py, &FeedCoverage::of_state(&self.0, now))
+        let coverage = FeedCoverage::of_state(&self.0, now);
+        with_feed(py, &coverage.feed, &coverage)
     }
 
     fn lateness<'py>(&self, py: Python<'py>) -> PyResult<WithFeed<'py>> {
-        lateness_of(py, &FeedLateness::of_state(&self.0))
+        let lateness = FeedLateness::of_state(&self.0);
+        with_feed(py, &lateness.feed, &lateness)
     }
 
     /// The settled ranges, ascending and disjoint.

@@ -17,7 +17,7 @@ use crate::bridge::call::Call;
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::events::Events;
 use crate::bridge::process::{attached, guarded};
-use crate::bridge::runtime::{drop_detached, step};
+use crate::bridge::runtime::{step, step_in_runtime};
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
 use crate::convert::state::dict;
@@ -259,7 +259,8 @@ impl SyncHandle {
             self.buffer.end();
             let told = self.tell_revised(py, &run);
             let under_way = run.stop();
-            let ended = under_way.map_or(Ok(()), |requests| drop_detached(py, requests));
+            // Dropping a request may start a task.
+            let ended = step_in_runtime(py, &self.buffer, || drop(under_way));
             let report = step(py, || {
                 run.release();
                 run.report()
@@ -283,7 +284,7 @@ impl Drop for SyncHandle {
             return;
         }
         // If the process is ending, the connections are no longer driven, and close with it.
-        attached(|py| under_way.take().map(|requests| drop_detached(py, requests)));
+        attached(|py| step_in_runtime(py, &self.buffer, || drop(under_way.take())));
         std::mem::forget(under_way);
     }
 }
