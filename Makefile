@@ -117,7 +117,7 @@ types: $(VENV)/ready $(VENV)/installed ## run mypy and stubtest, and check that 
 size: ## print the lines of each folder, and check the budgets
 	$(PYTHON) .ci/size.py
 
-# mkdocstrings reads types from the stub and docstrings from the compiled module.
+# mkdocstrings reads the sources and does not import the package.
 docs: $(VENV)/installed target/docs-venv/ready ## build the site in target/docs, and check it
 	target/docs-venv/$(SCRIPTS)/python $(ALONE) target/wheels/*.whl
 	PYTHONPATH=.ci target/docs-venv/$(SCRIPTS)/python -m documentation.sources target/docs-source

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
-from documentation.joined import public_names, typed
+from documentation.reference import public_names, typed
 
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\b(?:src|srcset|data)=[\"']?(?:https?:)?//"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from importlib import import_module
 from inspect import CO_COROUTINE, CO_VARARGS, CO_VARKEYWORDS
 from itertools import islice
 from types import FunctionType
@@ -45,24 +46,12 @@ _NAMES = {
     "http=Http(response_timeout=...)": ("timeout", "responsetimeout", "readtimeout"),
     "http=Http(tries=...)": ("tries", "retries", "maxretries", "attempts"),
 }
-_HTTP = (
-    "tries",
-    "response_timeout",
-    "connect_timeout",
-    "idle_timeout",
-    "max_connections",
-    "max_retry_after",
-    "max_body_bytes",
-    "application",
-    "allow_http",
-)
 _CREDENTIAL = {
     name: f"write siteline.Credential(..., {name}=...)"
     for name in ("audience", "assertion_lifetime", "clock_tolerance", "typ")
 }
 _GONE = {
     **_CREDENTIAL,
-    **{name: f"write http=Http({name}=...) of the client, from siteline.types" for name in _HTTP},
     "shape": "it belongs to the client: siteline.Client(..., shape=...)",
     "limit": "max_pages= limits a read, and scan(...).head(n) returns the first points",
     "wait": "only sync() waits for a store",
@@ -76,6 +65,7 @@ _COLUMNS = {
 }
 # Parameters that take keys, or the bytes that a test wants to see.
 _KEYS = ("private_key", "source", "key", "certificate", "self", "frame", "body", "raw")
+_SHORTEST_KEY = 16
 _LONGEST_KEY = 1 << 16
 # What a call raises for a value that it cannot use.
 _MISTAKES = (TypeError, AttributeError, ValueError, OverflowError)
@@ -117,33 +107,15 @@ _WORDS = {
     "PathLike": "a path",
     "TextIO": "an open file",
     "timedelta": "a timedelta",
-    "Agent": "a siteline.Agent",
-    "AsyncClient": "a siteline.AsyncClient",
-    "Client": "a siteline.Client",
-    "Credential": "a siteline.Credential",
-    "Feed": "a siteline.Feed",
-    "MutualTls": "a siteline.MutualTls",
-    "PrivateKey": "a siteline.PrivateKey",
-    "Scan": "a siteline.Scan",
-    "Store": "a siteline.Store",
-    "Table": "a siteline.Table",
-    "Shape": "a siteline.shapes.Shape",
-    "DiscoveryShape": "a siteline.shapes.DiscoveryShape",
-    "Clock": "a siteline.testing.Clock",
-    "Variant": "a siteline.testing.Variant",
-    "Allowance": "a siteline.types.Allowance",
-    "Bookmark": "a siteline.types.Bookmark",
-    "Coverage": "a siteline.types.Coverage",
-    "Http": "a siteline.types.Http",
-    "Lateness": "a siteline.types.Lateness",
-    "Plan": "a siteline.types.Plan",
     "MeterProvider": "a MeterProvider of OpenTelemetry",
     "TracerProvider": "a TracerProvider of OpenTelemetry",
 }
 _EXACT = {
     *("str", "bytes", "bytearray", "memoryview", "datetime", "date", "time", "timedelta", "tzinfo"),
-    *("NoneType", *(name for name in _WORDS if name[0].isupper() and name not in _NEEDED)),
+    *("NoneType", "MeterProvider", "TracerProvider"),
 }
+# Modules of public classes.
+_MODULES = ("siteline", "siteline.shapes", "siteline.testing", "siteline.types")
 _START = (
     "start= is left out: without it the service decides where the points begin.",
     "That may be years ago, and each page costs a request of the daily allowance. Write "
@@ -197,24 +169,35 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     takes_any = bool(code.co_flags & (CO_VARKEYWORDS | CO_VARARGS))
 
-    def refusal(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
-        is_constructor = function.__name__ == "__init__"
-        name = type(args[0]).__name__ if is_constructor else function.__name__
-        for parameter, value in _given(names, args, keywords):
+    def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> Exception | None:
+        for parameter, value in (*zip(names, args, strict=False), *keywords.items()):
             if parameter not in _KEYS and _has_key(value):
                 return CredentialError(
-                    f"{parameter}= of {name}() contains a private key. Nothing was done with it.",
+                    f"{parameter}= of {shown(args)}() contains a private key. Nothing was done "
+                    "with it.",
                     hint="Pass a key as private_key= of siteline.Credential, or the path of its "
                     "file.",
                 )
+        return _wrong_type(function, names, args, keywords) if is_strict else None
+
+    def better(
+        error: Exception, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Exception | None:
+        if isinstance(error, SitelineError):
+            return None
         unknown = [] if takes_any else [one for one in keywords if one not in names]
         if unknown:
-            return TypeError(_explained(name, unknown[0], names, others))
+            return TypeError(_explained(shown(args), unknown[0], names, others))
         if len(args) > code.co_argcount and not takes_any:
-            return TypeError(_by_name(name, code.co_argcount - (names[:1] == ("self",)), names))
+            count = code.co_argcount - (names[:1] == ("self",))
+            return TypeError(_by_name(shown(args), count, names))
         if function.__name__ == "scan" and not takes_any and "start" not in keywords:
             return QueryError(_START[0], hint=_START[1])
-        return _wrong_type(function, names, args, keywords) if is_strict else None
+        return _mistake(error, function, names, args, keywords)
+
+    def shown(args: tuple[Any, ...]) -> str:
+        is_constructor = function.__name__ == "__init__"
+        return type(args[0]).__name__ if is_constructor else str(function.__name__)
 
     # A traceback with local variables must not show a key or a passphrase, so both functions
     # delete their arguments.
@@ -223,15 +206,15 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
         @functools.wraps(function)
         async def checked(*args: Any, **keywords: Any) -> Any:
             try:
-                if (refused := refusal(args, keywords)) is not None:
-                    raise refused
+                if (wrong := refused(args, keywords)) is not None:
+                    raise wrong
                 return await function(*args, **keywords)
             except _MISTAKES as error:
-                if (better := _mistake(error, function, names, args, keywords)) is None:
+                if (wrong := better(error, args, keywords)) is None:
                     raise
-                raise better from None
+                raise wrong from None
             finally:
-                refused = None
+                wrong = None
                 del args, keywords
 
     else:
@@ -239,15 +222,15 @@ def _explained_with(function: Any, others: Mapping[str, str], *, is_strict: bool
         @functools.wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
             try:
-                if (refused := refusal(args, keywords)) is not None:
-                    raise refused
+                if (wrong := refused(args, keywords)) is not None:
+                    raise wrong
                 return function(*args, **keywords)
             except _MISTAKES as error:
-                if (better := _mistake(error, function, names, args, keywords)) is None:
+                if (wrong := better(error, args, keywords)) is None:
                     raise
-                raise better from None
+                raise wrong from None
             finally:
-                refused = None
+                wrong = None
                 del args, keywords
 
     checked.explained_names = names  # type: ignore[attr-defined]
@@ -263,12 +246,14 @@ def _given(
 
 def _has_key(value: Any, depth: int = 0) -> bool:
     """Whether a value, or an item of it, is the text of a private key."""
-    if isinstance(value, bytes | bytearray):
-        value = value[:_LONGEST_KEY].decode("latin-1")
-    if isinstance(value, str):
-        start = value[:_LONGEST_KEY]
+    # A tuple: a union of types would be made at each call.
+    if isinstance(value, (str, bytes, bytearray)):
+        if len(value) < _SHORTEST_KEY:
+            return False
+        value = value[:_LONGEST_KEY]
+        start = value if isinstance(value, str) else value.decode("latin-1")
         return "PRIVATE KEY-----" in start or ('"kty"' in start and '"d"' in start)
-    if depth or not isinstance(value, dict | list | tuple):
+    if depth or not isinstance(value, (dict, list, tuple)):
         return False
     items = value.values() if isinstance(value, dict) else value
     return any(_has_key(one, 1) for one in islice(items, 100))
@@ -282,8 +267,6 @@ def _mistake(
     keywords: dict[str, Any],
 ) -> Exception | None:
     """Return an error that names the wrong parameter, if there is one."""
-    if isinstance(error, SitelineError):
-        return None
     if isinstance(error, OverflowError):
         for name, value in _given(names, args, keywords):
             if isinstance(value, int) and not 0 <= value < 1 << 31:
@@ -345,10 +328,16 @@ def _fits_one(value: Any, kind: str) -> bool:
         return any(hasattr(cls, one) for one in needed)
     if name == "None":
         return value is None
-    if name in _EXACT:
+    if name in _EXACT or _module(name):
         wanted = ("bytes", "bytearray", "memoryview") if name == "bytes" else (name,)
         return any(one.__name__ in wanted for one in cls.__mro__)
     return True
+
+
+def _module(name: str) -> str | None:
+    """Return the module of a public class; ``None`` for other names."""
+    found = (module for module in _MODULES if name in import_module(module).__all__)
+    return next(found, None) if name[:1].isupper() else None
 
 
 def _count(inner: str) -> int:
@@ -368,7 +357,8 @@ def _word(kind: str) -> str:
         return " or ".join(inner.rstrip("]").replace("'", '"').split(", "))
     if name == "tuple":
         return f"a tuple of {_count(inner)}"
-    return _WORDS.get(name, f"a {name}")
+    module = _module(name)
+    return f"a {module}.{name}" if module else _WORDS.get(name, f"a {name}")
 
 
 def check(function: Any, keywords: Iterable[str]) -> None:
@@ -412,6 +402,8 @@ def _explained(function: str, name: str, known: Iterable[str], others: Mapping[s
             f'rows that you want, frame[frame["{columns[0]}"] == ...]. A filter of your service '
             'goes into filters= under its name there, such as filters={"machineId": ["M1", "M2"]}'
         )
+    elif name in import_module("siteline.types").Http.__dataclass_fields__:
+        instead = f"write http=Http({name}=...) of the client, from siteline.types"
     elif name in _GONE:
         instead = _GONE[name]
     else:

@@ -145,7 +145,7 @@ class Sandbox(OfThisProcess):
 
         Args:
             **options: Keywords of :class:`siteline.Client`. They override the defaults of the
-            sandbox.
+                sandbox.
 
         >>> sandbox.client(daily_allowance=50).allowance
         <Allowance 0 of 50 used, 50 left; 0 token requests>

@@ -14,6 +14,7 @@ use crate::client::page_reader::PageReader;
 use crate::convert::rows::lists;
 use crate::convert::values::refuse;
 use crate::frame::rows::WITHDRAWN;
+use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
 use crate::frame::{Data, Frame};
 use siteline_base::lock::Mutex;
@@ -27,7 +28,7 @@ const STORED: usize = 1 << 13;
 pub(crate) enum Source {
     Memory,
     Pages(PageReader),
-    Store(Mutex<BatchStream>),
+    Store(Box<Mutex<BatchStream>>),
 }
 
 #[pyclass(frozen, name = "_Points", module = "siteline._core")]
@@ -101,9 +102,9 @@ impl Points {
                 continue;
             }
             // An exception of a signal handler loses no point.
-            let made = lists(py, &batch).and_then(|lists| make.call1(lists)?.try_iter());
-            let made = made.inspect_err(|_| self.open.lock().push(batch))?;
-            return ready.call_method1("append", (made,)).map(|_| Some(true));
+            let points = lists(py, &batch).and_then(|lists| make.call1(lists)?.try_iter());
+            let points = points.inspect_err(|_| self.open.lock().push(batch))?;
+            return ready.call_method1("append", (points,)).map(|_| Some(true));
         }
     }
 
@@ -145,11 +146,11 @@ impl Frame {
     /// The points one by one.
     fn records(&self, py: Python<'_>) -> PyResult<Points> {
         if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
-            let batches = stored.batches(py, Default::default())?;
-            return Ok(Points::new(Source::Store(Mutex::new(batches))));
+            let batches = stored.batches(py, Shown::default())?;
+            return Ok(Points::new(Source::Store(Box::new(Mutex::new(batches)))));
         }
         let points = Points::new(Source::Memory);
-        points.open.lock().push(unmarked(self.batch(&Default::default()).or_raise()?));
+        points.open.lock().push(unmarked(self.batch(&Shown::default()).or_raise()?));
         Ok(points)
     }
 }

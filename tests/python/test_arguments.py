@@ -16,7 +16,7 @@ from siteline.types import Http
 
 MODULES = ("siteline", "siteline.plots", "siteline.shapes", "siteline.targets", "siteline.testing",
            "siteline.types", "siteline.otel", "siteline.spark", "siteline.dlt")  # fmt: skip
-# Classes that are still in the core, and a class whose methods Spark calls.
+# A class whose methods Spark calls.
 EXCEPT = {"SitelineDataSource"}
 # Parameters that take keys.
 OF_KEYS = ("private_key", "source", "key", "certificate", "frame", "body", "raw")

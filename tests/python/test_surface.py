@@ -37,7 +37,7 @@ NAMES = {
     "siteline.dlt": "points Points",
     "siteline.otel": "instrument uninstrument",
 }
-# Classes whose signatures are still those of the core.
+# Classes whose docstrings do not list the parameters.
 PENDING = {
     *("DuckDB", "Postgres", "Delta", "StoreTarget"),
 }

@@ -1,16 +1,15 @@
-"""An extension of Griffe that completes the data for the API reference.
+"""An extension of Griffe that prepares the package for the API reference.
 
-The types are in ``_core.pyi`` and the docstrings in the compiled module. This extension joins
-them, converts all docstrings to Markdown, and expands the private names of the stub: ``_Duration``
-becomes ``float | timedelta | str``, and ``**options`` becomes its keywords.
+It converts all docstrings to Markdown, and expands private names: ``_Duration`` becomes
+``float | timedelta | str``, and ``**options`` becomes its keywords.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -19,23 +18,22 @@ import griffe
 from documentation.docstrings import UnresolvedReference, markdown
 from documentation.public import MODULES
 
-COMPILED = "_core"
+# Parameters with one text, and the text.
+SHARED = re.compile(r"^    (?P<names>\w+(?:, \w+)+):\s(?P<text>.*(?:\n {6}.*)*)", re.MULTILINE)
 
 
-class Joined(griffe.Extension):
+class Reference(griffe.Extension):
     """Completes the package after Griffe has loaded it."""
 
     def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **_: Any) -> None:
-        """Joins stub and texts, converts the docstrings, and expands private names."""
+        """Converts the docstrings, and expands private names."""
         if pkg.name != "siteline":
             return
         fixtures = loader.load("_siteline_pytest")
         assert isinstance(fixtures, griffe.Module)
         loader.resolve_aliases(implicit=True)
-        compiled = pkg.members[COMPILED]
+        compiled = pkg.members["_core"]
         assert isinstance(compiled, griffe.Module)
-        _show_overloaded(compiled)
-        add_texts(compiled, importlib.import_module(f"siteline.{COMPILED}"))
         aliases = {
             name: member.value
             for module in _modules(pkg)
@@ -44,12 +42,9 @@ class Joined(griffe.Extension):
         }
         public = public_paths(pkg)
         unresolved = []
-        errors = pkg.members["errors"]
-        assert isinstance(errors, griffe.Module)
         own = [*_own(pkg), *_own(fixtures)]
         for thing in own:
             if isinstance(thing, griffe.Class):
-                _show_new_as_init(thing)
                 _hide_own_constructor(thing)
                 _show_private_bases(thing, public)
         for thing in own:
@@ -58,10 +53,9 @@ class Joined(griffe.Extension):
                 modules = [pkg.members[name] for name in ("types", "shapes", "targets", "errors")]
                 scopes: list[Any] = [*_scopes(thing), pkg, *modules]
                 resolve = partial(_resolve, scopes=scopes, public=public)
+                text = SHARED.sub(_each, inspect.cleandoc(thing.docstring.value))
                 try:
-                    thing.docstring.value = markdown(
-                        inspect.cleandoc(thing.docstring.value), resolve
-                    )
+                    thing.docstring.value = markdown(text, resolve)
                 except UnresolvedReference as error:
                     if not thing.name.startswith("_") and _public_path(thing, "", public):
                         unresolved.append(f"{thing.path}: {error}")
@@ -69,28 +63,9 @@ class Joined(griffe.Extension):
             raise LookupError("These roles have no public target:\n" + "\n".join(unresolved))
 
 
-def add_texts(stub: griffe.Module | griffe.Class, compiled: object) -> None:
-    """Copies the docstrings of the compiled module to the members of the stub."""
-    for name, member in stub.members.items():
-        if isinstance(member, griffe.Alias) or not hasattr(compiled, name):
-            continue
-        text = inspect.getdoc(inspect.getattr_static(compiled, name))
-        if text and not name.startswith("__"):
-            member.docstring = griffe.Docstring(text, parent=member)
-        if isinstance(member, griffe.Class):
-            add_texts(member, getattr(compiled, name))
-
-
-def _show_overloaded(stub: griffe.Module | griffe.Class) -> None:
-    """Adds a member for each function that the stub defines only by overloads."""
-    for name, overloads in list(stub.overloads.items()):
-        if overloads and name not in stub.members:
-            function = copy.copy(overloads[0])
-            function.overloads = list(overloads)
-            stub.set_member(name, function)
-    for member in stub.members.values():
-        if isinstance(member, griffe.Class):
-            _show_overloaded(member)
+def _each(match: re.Match[str]) -> str:
+    """Repeats the text of several parameters for each, because Griffe knows no lists of names."""
+    return "\n".join(f"    {name}: {match['text']}" for name in match["names"].split(", "))
 
 
 def public_paths(package: griffe.Module) -> dict[str, str]:
@@ -141,19 +116,6 @@ def _public_path(
         if target.is_module:
             return None
     return ".".join([public[target.path], *below])
-
-
-def _show_new_as_init(thing: griffe.Class) -> None:
-    """Turns ``__new__`` of a compiled class into ``__init__``, which the pages show."""
-    new = thing.members.get("__new__")
-    if isinstance(new, griffe.Function) and "__init__" not in thing.members:
-        init = copy.copy(new)
-        init.name = "__init__"
-        init.parameters = griffe.Parameters(*new.parameters)
-        init.parameters[0] = griffe.Parameter("self", kind=new.parameters[0].kind)
-        init.returns = "None"
-        thing.set_member("__init__", init)
-        thing.del_member("__new__")
 
 
 def _hide_own_constructor(thing: griffe.Class) -> None:
@@ -278,7 +240,7 @@ def _own(thing: griffe.Object) -> Iterator[griffe.Object]:
 def public_names() -> Iterator[tuple[str, griffe.Object]]:
     """Yields each public name and each public member of a public class, with its object."""
     loader = griffe.GriffeLoader(
-        search_paths=["python"], extensions=griffe.Extensions(Joined()), allow_inspection=False
+        search_paths=["python"], extensions=griffe.Extensions(Reference()), allow_inspection=False
     )
     package = loader.load("siteline")
     assert isinstance(package, griffe.Module)
