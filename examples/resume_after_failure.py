@@ -14,7 +14,10 @@ POINT = ["site_id", "line_id", "machine_id", "device_id", "tag_guid", "timestamp
 
 
 def week(client: siteline.Client) -> siteline.Scan:
-    """The scan of a week. A bookmark is accepted only with the same query."""
+    """The scan of a week. A bookmark is accepted only with the same query.
+
+    Two frames with labels would have two sets of categories.
+    """
     return client.scan(
         site="S1",
         line="L2",
@@ -22,6 +25,7 @@ def week(client: siteline.Client) -> siteline.Scan:
         end="2026-11-08T00:00:00Z",
         interval="5m",
         page_size=2_000,
+        labels=False,
     )
 
 

@@ -10,7 +10,7 @@ error.
 ...                        end="2026-11-01T06:00:00Z", interval="5m")
 ...     frame = scan.to_pandas()
 >>> list(frame.columns)[5:8]
-['timestamp', 'value', 'minimum']
+['label', 'timestamp', 'value']
 
 Start with :class:`Client` and :class:`Credential`; :class:`PrivateKey` before enrollment;
 :class:`MutualTls` in place of a credential for a platform-managed integration;

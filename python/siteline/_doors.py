@@ -110,9 +110,9 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
     return table._rows()
 
 
-def ipc(table: Table) -> Iterator[bytes]:
-    """Yield an Arrow IPC stream, for which the command needs no pyarrow."""
-    return table._ipc()
+def ipc(table: Table, columns: Sequence[str]) -> Iterator[bytes]:
+    """Yield an Arrow IPC stream of these columns, for which the command needs no pyarrow."""
+    return table._ipc(columns)
 
 
 def whole_file(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -21,6 +22,11 @@ Labels: TypeAlias = (
     Literal["machine", "device", "name", "line", "site", False] | Mapping[Any, str] | "Table"
 )
 
+# The names of series, or why there are none.
+Known: TypeAlias = tuple[Names | None, str | None]
+
+DEFAULT: Labels = "machine"
+NOTHING_LISTED = "discovery lists no series that siteline recognises"
 # The first part of a label, from the shortest label to the longest.
 _WORDS = ("name", "device", "machine", "line", "site")
 _NAME = 4
@@ -67,24 +73,47 @@ def needs_names(labels: Any) -> bool:
     return isinstance(labels, (str, Mapping))
 
 
-def names_of(
-    known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | None
-) -> tuple[Names | None, str | None]:
+def names_of(known: tuple[bytes, dict[str, Any] | None] | None, refusal: str | None) -> Known:
     """Return the names in a discovery response, or why there are none."""
     if known is None and refusal is not None:
-        return None, "discovery was refused: " + refusal.partition("\n")[0]
+        return None, _refused(refusal)
     if known is None:
         return None, "discovery was not read, or the points are from a store or a pickle"
     body, shape = known
     key = (body, repr(shape))
     names = _newest.get(key)
     if names is None:
-        from siteline._records.discovery import Discovery
-
-        names = Names.of_body(Discovery(body), shape)
+        names = _parsed(body, shape)
         _newest.clear()
         _newest[key] = names
-    return names, None if names.rows else "discovery lists no series that siteline recognises"
+    return names, None if names.rows else NOTHING_LISTED
+
+
+def kept_names(kept: Sequence[tuple[int, bytes | None, str | None, str | None]]) -> Known:
+    """Return the names that a store keeps, of all its subjects; the newest come first."""
+    rows: dict[Ids, Row] = {}
+    names: Names | None = None
+    for _, body, shape, _ in kept:
+        if body is not None:
+            found = _parsed(body, json.loads(shape) if shape else None)
+            rows = {**{row.ids: row for row in found.rows}, **rows}
+            names = names or found
+    if names is not None and rows:
+        return Names([*rows.values()], names.report), None
+    if not kept:
+        return None, "no sync has kept names in this store"
+    refusal = next((refusal for *_, refusal in kept if refusal), None)
+    return None, NOTHING_LISTED if refusal is None else _refused(refusal)
+
+
+def _parsed(body: bytes, shape: dict[str, Any] | None) -> Names:
+    from siteline._records.discovery import Discovery
+
+    return Names.of_body(Discovery(body), shape)
+
+
+def _refused(refusal: str) -> str:
+    return "discovery was refused: " + refusal.partition("\n")[0]
 
 
 def find(labels: Labels, series: Sequence[Ids], names: Names | None, reason: str | None) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from siteline._records.series import Record
 from siteline.frames import import_polars
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from siteline._core import Frame
+    from siteline._core import Frame, _Shown
 
 __all__: list[str] = []
 
@@ -21,23 +21,31 @@ ROWS = 1 << 16
 """Points of a batch: a few megabytes."""
 
 
-def scan(frame: Frame, tz: str) -> pl.LazyFrame:
+def scan(frame: Frame, tz: str, labels: dict[Any, str] | None) -> pl.LazyFrame:
     """Make the lazy frame of points of a store; nothing is read."""
     polars = import_polars("lazy()")
     from polars.io.plugins import register_io_source
 
-    kinds = (polars.String,) * 5 + (polars.Datetime("us", tz),) + (polars.Float64,) * 3
-    schema = dict(zip(Record._fields, (*kinds, polars.Int64), strict=True))
-    return register_io_source(Source(frame, tz), schema=schema)
+    kinds = {
+        **dict.fromkeys(_IDS, polars.String),
+        "label": polars.Categorical(),
+        "timestamp": polars.Datetime("us", tz),
+        **dict.fromkeys(("value", "minimum", "maximum"), polars.Float64),
+        "sample_count": polars.Int64,
+        "withdrawn": polars.Boolean,
+    }
+    source = Source(frame, (tz, labels, None))
+    return register_io_source(source, schema={name: kinds[name] for name in source.names})
 
 
 class Source:
     """What polars calls for the points, once for each place of a plan that has the frame."""
 
-    def __init__(self, frame: Frame, tz: str) -> None:
+    def __init__(self, frame: Frame, shown: _Shown) -> None:
         """Keep what is to be read."""
         self.frame = frame
-        self.tz = tz
+        self.shown = shown
+        self.names = frame.names(shown)
 
     def __call__(
         self,
@@ -55,17 +63,17 @@ class Source:
         from siteline._predicate import Asked
 
         asked = Asked(predicate)
-        names = [*Record._fields] if columns is None else columns
+        names = self.names if columns is None else columns
         used = {*names, *(predicate.meta.root_names() if predicate is not None else ())}
-        wanted = [name for name in Record._fields if name in used]
-        places = [Record._fields.index(name) for name in wanted]
+        wanted = [name for name in self.names if name in used]
+        places = [self.names.index(name) for name in wanted]
         left = n_rows
         if asked.bounds.is_empty() or left == 0:
             return
         source = self.frame
         if asked.bounds != (None, None):
             source = source.within(*asked.bounds)
-        batches = source.batches()
+        batches = source.batches(self.shown)
         if asked.of_ids:
             batches.keep(asked.places(pl.DataFrame(_Stream(batches.series()))))
         while left is None or left > 0:
@@ -77,8 +85,6 @@ class Source:
             frame = frame.with_columns(
                 pl.col(name).cast(pl.String) for name in wanted if name in _IDS
             )
-            if "timestamp" in wanted:
-                frame = frame.with_columns(pl.col("timestamp").dt.convert_time_zone(self.tz))
             frame = asked.filter(frame).select(names).head(frame.height if left is None else left)
             if left is not None:
                 left -= frame.height

@@ -131,9 +131,13 @@ def of_client(
     shape: Mapping[str, Any] | None,
     seen: Sequence[Ids],
     is_all: bool,
-    labels: Labels = "machine",
+    labels: Labels,
 ) -> Table:
-    """Return the series of a discovery response. If it lists none, those that pages had."""
+    """Return the series of a discovery response. If it lists none, those that pages had.
+
+    A table of series always has the column ``label``, also if the client has ``labels=False``.
+    """
+    from siteline._labels import DEFAULT
     from siteline._warn import warn
 
     names = Names.of_body(json.loads(body), shape)
@@ -150,7 +154,7 @@ def of_client(
             ]
         )
     rows = names.rows or rows_of(None, dict.fromkeys(seen))
-    return table(rows, names, labels, is_all=is_all)
+    return table(rows, names, DEFAULT if labels is False else labels, is_all=is_all)
 
 
 def table(
@@ -170,7 +174,7 @@ def table(
     report = {**names.report, "listed": listed, "seen": len(rows) - listed}
     report = {**report, "seen_is_complete": is_all}
     frame = Frame.of_series([row.ids for row in rows], _columns(rows), report)
-    return Table(frame, tz, labels, found, Names(rows, report))
+    return Table(frame, tz, labels, found, (Names(rows, report), None))
 
 
 def _columns(rows: list[Row]) -> list[tuple[str, str, list[Any]]]:

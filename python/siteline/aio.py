@@ -84,7 +84,7 @@ class AsyncClient(_Settings):
         """Request the series that discovery lists: see :meth:`Client.series`."""
         from siteline import _series
 
-        return _series.of_client(*await self._handle.series())
+        return _series.of_client(*await self._handle.series(), self._labels)
 
     @like(Client.scan)
     def scan(self, **query: Any) -> AsyncScan:
@@ -188,7 +188,7 @@ class AsyncScan(ScanBase):
     ...         scan = client.scan(site="S1", start="2026-11-01T00:00Z", interval="1h")
     ...         return (await scan.to_pandas()).shape[1]
     >>> asyncio.run(main())
-    10
+    11
     """
 
     __slots__ = ()

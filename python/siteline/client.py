@@ -100,8 +100,8 @@ class _Settings(Replaceable):
             ledger: The file in which all processes count requests, or ``"memory"`` for this client
                 only. By default one file for each service and subject.
             tz: The zone of dates and of times without an offset. By default ``"UTC"``.
-            labels: The names of series in the tables of reads, as of :meth:`Client.scan`. By
-                default ``False``, none.
+            labels: The names of series in tables, as of :meth:`Client.scan`. By default
+                ``"machine"``; ``False`` for none.
             filter_names: The query parameters by which the service filters machines, devices and
                 tags, which the interface does not show: ``{"machine": "machineId"}``. With it a
                 read of some machines requests and pays for their points only.
@@ -165,6 +165,11 @@ class _Settings(Replaceable):
     def tz(self) -> str | tzinfo:
         """The zone of dates and of times without an offset."""
         return self._handle.tz or "UTC"
+
+    @property
+    def _labels(self) -> Labels:
+        labels = self._handle.labels
+        return _labels.DEFAULT if labels is None else _labels.checked(labels)
 
     @property
     def allowance(self) -> Allowance:
@@ -287,7 +292,7 @@ class Client(_Settings):
         """
         from siteline import _series
 
-        return _series.of_client(*self._handle.series().wait())
+        return _series.of_client(*self._handle.series().wait(), self._labels)
 
     def scan(
         self,
@@ -351,9 +356,11 @@ class Client(_Settings):
             labels: The names of series in tables, in the column ``label``: ``"machine"``,
                 ``"device"``, ``"name"``, ``"line"`` or ``"site"`` (the first part of a label), a
                 mapping of tag ids or :class:`SeriesIds` to text, or a table of series. ``False``
-                for none. By default the client's. Words and mappings need names: if the client has
-                had no discovery response, the first read sends one discovery request, which is not
-                counted. A refusal is one warning, and labels are ids.
+                for none. By default the client's. Words and mappings need names: the first read
+                of a client sends one discovery request together with its first page, and a read
+                with a series that is new to the client sends another, at most once an hour. It is
+                not counted. Without a response the read succeeds, labels are ids, and one warning
+                gives the reason.
             page_size: Items per page. By default the service decides.
             split: Reads the range in adjoining parts at the same time: their number, or the length
                 of one as text or a ``timedelta``. It costs up to one more page for each part.
@@ -396,7 +403,7 @@ class Client(_Settings):
         [1, 0]
         """
         tz = self.tz if tz is None else tz
-        labels = _labels.checked(self._handle.labels if labels is None else labels)
+        labels = self._labels if labels is None else _labels.checked(labels)
         settings = (zone_name(tz), labels, progress_checked(progress), store)
         # A store keeps all series of a line, so that the next read of it costs nothing.
         parameters = self._handle.filter_names if store is None else None

@@ -95,7 +95,9 @@ def _pandas_column(pd: Any, kind: str, payload: list[Any], ids: _Ids, shared: bo
     if kind == "text":
         return pd.Series(payload[0], dtype=text_dtype(pd))
     if kind == "bool":
-        return pd.array(payload[0], dtype="boolean" if payload[1] else "bool")
+        return np.frombuffer(payload[0], dtype=np.bool_).copy()
+    if kind == "flags":
+        return pd.array(payload[0], dtype="boolean")
     values = np.asarray(payload[0])
     if not shared:
         values = values.copy()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from siteline import _core
     from siteline._awaiting import Steps
+    from siteline._core import Call
     from siteline._labels import Labels
     from siteline._records.bookmark import Bookmark
     from siteline._records.query import Query
@@ -103,13 +104,12 @@ class ScanBase(Replaceable):
         return self._labels is not False and self._handle.selection is not None
 
     def _beginning(self, reading: _core._Reading) -> Steps:
-        """Ask discovery for names that are needed, and find the selected series in them."""
-        warnings = yield from self._asking_names(reading)
+        """Find the selected series in the names of discovery, before the first page."""
         if self._by_name and not self._handle.is_selected:
+            yield from self._settling_names(reading.settle())
             levels, series, _ = self._handle.selection
             names, _ = self._table(self._handle.empty())._known_names()
             self._handle.select(*_selection.found(levels, series, names))
-        return warnings
 
     def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
         """Return the warnings about a query: ids that are not listed, and points paid in vain."""
@@ -145,42 +145,41 @@ class ScanBase(Replaceable):
         """Read the remaining pages and return the table; or its first ``n`` points."""
         if (table := self._known()) is not None:
             return table
-        reading = self._handle.reading()
-        with _Named(self):
-            warnings = yield from self._beginning(reading)
+        reading = self._handle.reading(_names.needs_names(self._labels))
+        with _Named(self, reading):
+            yield from self._beginning(reading)
             callback = self._callback()
             if n is None and callback is None and not self._handle.is_observed:
                 frame = yield self._handle.collect(reading)
+                yield from self._settling_names(reading.settle())
             else:
                 frame = yield from self._stepping(reading, callback, n)
-        if n is not None:
-            warn(warnings)
-            return self._table(frame)
-        warn([*warnings, *self._findings(frame.report())])
-        return self._keep(frame)
+        warn([] if n is not None else self._findings(frame.report()))
+        return self._table(frame) if n is not None else self._keep(frame)
 
     def _stepping(self, reading: _core._Reading, callback: Any, n: int | None) -> Steps:
         """Read page by page. An exception of the callback keeps the pages."""
         try:
             while n is None or (frame := self._handle.head(n)) is None:
-                step = yield self._handle.step(reading, n is not None)
-                if not isinstance(step, Progress):
-                    return step
+                frame = yield self._handle.step(reading, n is not None)
+                if not isinstance(frame, Progress):
+                    break
                 if callback is not None:
-                    callback(step)
+                    callback(frame)
+            yield from self._settling_names(reading.settle())
             return frame
         finally:
             self._handle.end(reading)
             finish(callback)
 
-    def _asking_names(self, reading: _core._Reading) -> Steps:
-        """Ask discovery for the names that labels need; return the warnings of a refusal."""
-        if _names.needs_names(self._labels):
-            call = self._handle.names(reading)
-            refusal = None if call is None else (yield call)
-            if refusal is not None:
-                return [f"Discovery was refused, so labels are ids: {refusal}"]
-        return []
+    def _settling_names(self, call: Call[bool] | None) -> Steps:
+        """Wait for the names of series, and warn once if there are none."""
+        if call is None or not (yield call):
+            return
+        frame = self._handle.empty()
+        reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+        if reason is not None:
+            warn([f"Labels are ids, because {reason}."])
 
     def _check_own_chain(self, what: str, hint: str) -> None:
         if self._store is not None:
@@ -191,8 +190,7 @@ class ScanBase(Replaceable):
         """Return the points. A scan through a store is collected first."""
         if self._store is not None or self._known() is not None:
             return (yield from self._reading())._handle.records()
-        if self._by_name:
-            warn((yield from self._beginning(self._handle.reading())))
+        yield from self._beginning(self._handle.reading(self._by_name))
         return self._handle.records(self._callback())
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
@@ -272,17 +270,18 @@ class ScanBase(Replaceable):
 
 
 class _Named:
-    """Sets the attribute ``scan`` of an exception, and makes its partial table."""
+    """Sets the attribute ``scan`` of an exception, makes its partial table, and ends the read."""
 
-    __slots__ = ("_scan",)
+    __slots__ = ("_reading", "_scan")
 
-    def __init__(self, scan: ScanBase) -> None:
-        self._scan = scan
+    def __init__(self, scan: ScanBase, reading: _core._Reading) -> None:
+        self._scan, self._reading = scan, reading
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _type: Any, error: Any, _traceback: Any) -> None:
         if error is not None:
+            self._reading.abort()
             error.scan = self._scan
             if isinstance(partial := getattr(error, "partial", None), Frame):
                 error.partial = self._scan._table(partial)
@@ -301,7 +300,7 @@ class Scan(ScanBase):
     >>> scan = client.scan(site="S1", line="L1", start="2026-11-01T00:00:00Z",
     ...                    end="2026-11-01T01:00:00Z", interval="1m")
     >>> len(scan.to_pandas().columns)
-    10
+    11
     """
 
     __slots__ = ()
@@ -419,12 +418,12 @@ class Pages(OfThisProcess):
     def _taking(self) -> Steps:
         """Return the next page, or ``None`` after the last one."""
         scan, own = self._scan, vars(self)
-        warnings = yield from scan._beginning(scan._handle.reading())
+        needs_names = _names.needs_names(scan._labels)
+        yield from scan._beginning(scan._handle.reading(needs_names))
         if "_source" not in own:
             # Threads that begin at the same time share one chain.
-            own.setdefault("_source", scan._handle.pages(scan._callback()))
-            warnings += scan._findings(scan._handle.empty().report())
-        warn(warnings)
+            own.setdefault("_source", scan._handle.pages(scan._callback(), needs_names))
+            warn(scan._findings(scan._handle.empty().report()))
         source = own["_source"]
         while True:
             frame, ended = source._take()
@@ -432,6 +431,8 @@ class Pages(OfThisProcess):
                 return None if frame is None else Page(frame, scan._tz, scan._labels)
             yield source._fill()
             source._report()
+            # Before the page is taken: a caller that is cancelled meanwhile loses none.
+            yield from scan._settling_names(source._settle())
 
 
 class PageIterator(Pages):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from siteline import _labels, _selection, _series
@@ -21,7 +20,7 @@ from siteline.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import date, tzinfo
+    from datetime import date, datetime, tzinfo
     from os import PathLike
     from pathlib import Path
 
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Store"]
 
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-
 
 class Store(Replaceable):
     """One file with every version of every point of some feeds, and how far each has been read.
@@ -53,8 +50,9 @@ class Store(Replaceable):
     Args:
         path: The file. It is made if there is none, and must be on a local disk.
         tz: The zone of dates and of times without an offset, and of timestamps in its tables.
-        labels: The names of series in its tables: see ``client.scan()``. A store has no names of
-            its own: give ``client.series()`` or a mapping.
+        labels: The names of series in its tables: see ``client.scan()``. A sync keeps the names
+            that discovery lists in the file, with at most one request a day, so they need no
+            client. ``False`` for no labels and no such request.
         read_only: Write nothing and make no file. Whatever would write raises ``StoreError``.
         share: Who else may use it. A store is for its owner only (mode 0600). ``"group-read"``
             (0640) lets the file's group read it, ``"group"`` (0660) also write. If its owner gives
@@ -72,23 +70,24 @@ class Store(Replaceable):
     ...     report = client.sync(feed, store)
     ...     frame = store.read("line-2").to_pandas()
     >>> list(frame.columns)[5:7], report.complete
-    (['timestamp', 'value'], True)
+    (['label', 'timestamp'], True)
     """
 
-    __slots__ = ("_handle", "_labels", "_tz")
+    __slots__ = ("_handle", "_labels", "_named", "_tz")
 
     def __init__(
         self,
         path: str | PathLike[str],
         *,
         tz: str | tzinfo = "UTC",
-        labels: Labels = False,
+        labels: Labels = _labels.DEFAULT,
         read_only: bool = False,
         share: _Share = None,
     ) -> None:
         """Open the file, or make it."""
         self._tz, self._labels = zone_name(tz), _labels.checked(labels)
         self._handle = StoreHandle(path, read_only, share)
+        self._named: tuple[Any, _labels.Known] | None = None
 
     @property
     def path(self) -> Path:
@@ -127,7 +126,8 @@ class Store(Replaceable):
         """Return the points of a feed as the store has them at this moment.
 
         They are streamed from the file, so memory stays flat, and a later sync does not change the
-        table. If ``forget()`` or ``compact()`` removed what it needs, it raises ``StoreError``.
+        table. The last column, ``withdrawn``, marks withdrawn points. If ``forget()`` or
+        ``compact()`` removed what it needs, it raises ``StoreError``.
 
         Args:
             feed: The feed or its name.
@@ -184,6 +184,8 @@ class Store(Replaceable):
     ) -> Table:
         """Return the points that are new or revised since a sync, with a column ``change``.
 
+        A later sync does not change the table.
+
         ``change`` is ``"new"``, ``"revised"``, ``"withdrawn"`` or ``"returned"``. Each point comes
         once, with its present values. Points of a chain that has not ended are included, with a
         warning, because the next changes begin after them.
@@ -215,6 +217,9 @@ class Store(Replaceable):
     def series(self, feed: Feed | str | None = None) -> Table:
         """Return the series of a feed, or of all feeds, that have any point in the store.
 
+        Names, units and further members are those that the last sync kept. The table has the
+        columns of :meth:`Client.series`, and needs no client.
+
         Args:
             feed: The feed or its name. By default all feeds.
 
@@ -225,14 +230,23 @@ class Store(Replaceable):
         ...                      start="2026-11-15T00:00Z")
         >>> store = siteline.Store("plant.siteline")
         >>> report = client.sync(feed, store)
-        >>> store.series().find(machine="M3")
-        <Table 3 series>
+        >>> store.series().find("speed", machine="M3").to_pandas()["label"].tolist()
+        ['M3 / D31 / speed [1/min]']
         """
         whole: Any = ((None, None), "UTC", ((None,) * 5, None), False, None, None, "keep", "keep")
         names = self.feeds if feed is None else [_name(feed)]
         series = [ids for name in names for ids in self._handle.frame(name, *whole).series()]
-        rows = _series.rows_of(None, dict.fromkeys(series))
-        return _series.table(rows, _series.NO_NAMES, "machine")
+        known = self._known_names()[0]
+        rows = _series.rows_of(known, dict.fromkeys(series))
+        labels = _labels.DEFAULT if self._labels is False else self._labels
+        return _series.table(rows, known or _series.NO_NAMES, labels, self._tz)
+
+    def _known_names(self) -> _labels.Known:
+        """Return the kept names, or why there are none. A table keeps those of its read."""
+        kept = self._handle.names()
+        if self._named is None or self._named[0] != kept:
+            self._named = kept, _labels.kept_names(kept)
+        return self._named[1]
 
     def _read(
         self,
@@ -252,7 +266,8 @@ class Store(Replaceable):
         name = _name(feed)
         as_of, since = self._place(as_of, name, "as_of"), self._place(since, name, "since")
         frame = self._handle.frame(name, bounds, tz, picked, final, as_of, since, withdrawn, unread)
-        return Table(frame, tz, labels)
+        names = self._known_names() if _labels.needs_names(labels) else None
+        return Table(frame, tz, labels, None, names)
 
     def coverage(self, feed: Feed | str, *, now: _Time | None = None) -> Coverage:
         """Return which windows of a feed were read, and how final they are.
@@ -443,19 +458,16 @@ class Store(Replaceable):
         """Return the page number of a report; anything else as it is.
 
         Raises:
-            QueryError: for a report of another store, whose page was read at another time.
+            QueryError: for a report of another store.
         """
         if not hasattr(given, "_of_feed"):
             return given
         report = given._of_feed(feed)
-        if report._read_at is not None:
-            read_at = self._handle.page_time(feed, report.sequence)
-            if read_at not in (None, (report._read_at - _EPOCH) // _MICROSECOND):
-                raise QueryError(
-                    f"{argument}= is the report of another store: page {report.sequence} of the "
-                    f"feed {feed!r} was read at another time here.",
-                    hint="Give a report of a sync to this store, a page number, or a time.",
-                )
+        if report._store != self._handle.id():
+            raise QueryError(
+                f"{argument}= is the report of another store.",
+                hint="Give a report of a sync to this store, a page number, or a time.",
+            )
         return report.sequence
 
     @contextmanager

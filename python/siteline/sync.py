@@ -52,7 +52,7 @@ class _Pages(OfThisProcess):
         known = feeds_of(feeds)
         self._handle = client.sync([feed._handle for feed in known], options, False)
         self._callback = _callback(known, options.get("progress"))
-        self._handle.begin(None, _known_states(states, known)).wait()
+        self._handle.begin(None, _known_states(states, known), False).wait()
 
     def applied(self, inserted: int, revised: int, unchanged: int, withdrawn: int = 0) -> None:
         """State what the last page changed where you store it.
@@ -265,7 +265,7 @@ def syncing(
             run.end(error)
             raise
         run.end(None)
-        return SyncReport._restore(report)
+        return run.report(report)
     finally:
         yield from _unlocking(held)
 
@@ -369,13 +369,15 @@ class _Run:
         """Return the call that loads the states of feeds, and locks those of a store."""
         handle = None if self._store is None else self._store._handle
         known = _known_states(states, self.feeds, "state() of the store returned")
-        return self.handle.begin(handle, known)
+        keeps_names = self._store is not None and self._store._labels is not False
+        return self.handle.begin(handle, known, keeps_names)
 
     def steps(self) -> _Steps:
         """Read and store everything. After an error, store what waits for a batch to be full."""
         try:
             while (yield from self._one_page()) or (yield from self._finish()):
                 pass
+            yield from self._keep_names()
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -385,6 +387,20 @@ class _Run:
             except Exception as later:
                 error.add_note(f"Pages that had arrived were not stored: {later}")
             raise
+
+    def _keep_names(self) -> _Steps:
+        """Keep the names of series in the store, if it asks for them today."""
+        if self._store is not None and (settling := self.handle.settle_names()) is not None:
+            yield settling
+            yield Whole(self.handle.keep_names, self._store._handle)
+            self.handle.tell(False)
+
+    def report(self, members: dict[str, Any]) -> SyncReport:
+        """Return the report, which knows its store."""
+        if self._store is not None:
+            store = self._store._handle.id()
+            members["feeds"] = [{**feed, "store": store} for feed in members["feeds"]]
+        return SyncReport._restore(members)
 
     def end(self, error: BaseException | None) -> None:
         """Unlock the feeds of a store. Errors do not replace one of the sync."""

@@ -11,11 +11,11 @@ from siteline import _series
 from siteline._keywords import strict
 from siteline._patching import Replaceable
 from siteline._points import RecordIterator, dicts
-from siteline.errors import QueryError
+from siteline.errors import QueryError, SitelineError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import date, time, timedelta, tzinfo
     from typing import TextIO
 
@@ -56,8 +56,9 @@ class Table(Replaceable):
 
     Points have the columns ``site_id``, ``line_id``, ``machine_id``, ``device_id``, ``tag_guid``
     (text), ``label`` (unless ``labels=False``), ``timestamp`` (microseconds, in the zone of the
-    read), ``value``, ``minimum``, ``maximum`` (double) and ``sample_count`` (integer). Rows are
-    sorted by series, then time, and each point is in it once, with the values of the latest page.
+    read), ``value``, ``minimum``, ``maximum`` (double) and ``sample_count`` (integer). Points of a
+    store also have ``withdrawn``, and changes have ``change``. Rows are sorted by series, then
+    time, and each point is in it once, with the values of the latest page.
 
     Series have the five ids, ``label``, ``name``, ``unit``, ``path``, ``listed`` (false for series
     that only data has), names of the levels if discovery has them (``machine_name``), and further
@@ -80,7 +81,7 @@ class Table(Replaceable):
     _tz: str
     _labels: Labels
     _found: _naming.Found | None
-    _names: _series.Names | None
+    _names: _naming.Known | None
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Table(Replaceable):
         tz: str | None = None,
         labels: Labels | None = None,
         found: _naming.Found | None = None,
-        names: _series.Names | None = None,
+        names: _naming.Known | None = None,
     ) -> None:
         """Show a frame of the core; made by reads."""
         for name, value in (
@@ -129,15 +130,17 @@ class Table(Replaceable):
         rows = _series.rows_of(names, series)
         return _series.table(rows, names or _series.NO_NAMES, labels, self._tz, found)
 
-    def _known_names(self) -> tuple[_series.Names | None, str | None]:
+    def _known_names(self) -> _naming.Known:
         """Return the names of series, or why there are none."""
         if self._names is None:
             if isinstance(self._labels, Table):
                 return self._labels._known_names()
             if self.kind != "series":
                 return _naming.names_of(self._handle.discovery(), self._handle.refusal())
-            object.__setattr__(self, "_names", _series.Names.of_frame(self._handle))
-        return self._names, None
+            names = _series.Names.of_frame(self._handle)
+            object.__setattr__(self, "_names", (names, None))
+            return names, None
+        return self._names
 
     @property
     def report(self) -> Any:
@@ -170,7 +173,7 @@ class Table(Replaceable):
         if self._found is not None:
             return self._found
         found = self._with_labels(self._labels)
-        if found.reason is None:
+        if found.reason is None or self._names is not None:
             object.__setattr__(self, "_found", found)
         return found
 
@@ -270,9 +273,9 @@ class Table(Replaceable):
         """
         from siteline import _lazy
 
-        if self._handle.is_in_memory or self.kind != "points" or self._labels is not False:
+        if self._handle.is_in_memory or self.kind != "points":
             return self.to_polars().lazy()
-        return _lazy.scan(self._handle, self._tz)
+        return _lazy.scan(self._handle, self._tz, self._shown(None))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write a Parquet file, whole or not at all. It needs pyarrow.
@@ -317,14 +320,9 @@ class Table(Replaceable):
             for start in range(0, len(frame), _CHUNK):
                 yield from dicts(*frame.lists(start, _CHUNK, (None, shown, None)))
             return
-        for row in RecordIterator[dict[str, Any]](frame.records(), named=False):
-            if shown is None:
-                yield row
-                continue
-            items = list(row.items())
-            ids: Any = tuple(one for _, one in items[:5])
-            items.insert(5, ("label", shown.get(ids, _series.joined(ids))))
-            yield dict(items)
+        batches = frame.batches((None, shown, None))
+        while (lists := batches.lists(_CHUNK)) is not None:
+            yield from dicts(*lists)
 
     @overload
     def records(self, *, named: Literal[False] = False) -> Iterator[dict[str, Any]]: ...
@@ -541,9 +539,10 @@ class Table(Replaceable):
         """Export the schema through the Arrow PyCapsule interface."""
         return self._stream(None, None).__arrow_c_schema__()
 
-    def _ipc(self) -> Iterator[bytes]:
-        """Return an iterator of bytes, which joined are one Arrow IPC stream."""
-        return self._handle.ipc((self._tz, self._shown(None), json.dumps(self._attributes())))
+    def _ipc(self, columns: Sequence[str] | None = None) -> Iterator[bytes]:
+        """Return an iterator of bytes, which joined are one Arrow IPC stream of these columns."""
+        shown = (self._tz, self._shown(None), json.dumps(self._attributes()))
+        return self._handle.ipc(shown, list(columns or self.columns))
 
     def _attributes(self) -> dict[str, Any]:
         return {**self._handle.provenance(), **self._metadata(self._tz, None)}
@@ -558,7 +557,7 @@ class Table(Replaceable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the rows, or of a store its path and the selection."""
-        found, (names, _) = self._find_labels(), self._known_names()
+        found, (names, reason) = self._find_labels(), self._known_names()
         # A pickle contains no discovery response, only the names of its own series.
         if names is not None and self.kind != "series":
             named = [row for row in _series.rows_of(names, self._handle.series()) if row.listed]
@@ -568,7 +567,7 @@ class Table(Replaceable):
             labels = found.of_series or {}
         kept = found if found.reason is None else None
         state, rows = self._handle.state()
-        shown = (self._tz, labels, kept, names)
+        shown = (self._tz, labels, kept, (names, reason))
         return _restored, (type(self), state, rows, zlib.crc32(rows), *shown)
 
     def __repr__(self) -> str:
@@ -578,7 +577,8 @@ class Table(Replaceable):
         frame, name = self._handle, type(self).__name__
         if (selection := frame.selection()) and not frame.is_in_memory:
             what, read, _ = selection
-            return f"<{name} {'changes of ' if self.kind == 'changes' else ''}{what}; {read}>"
+            what = f"changes of {what}" if self.kind == "changes" else what
+            return f"<{name} {what}; {read}{_withdrawn(self)}>"
         series = f"{len(frame.series())} series"
         if self.kind == "series":
             return f"<{name} {series}>"
@@ -599,6 +599,15 @@ class Table(Replaceable):
         from siteline._display import html, series_html
 
         return series_html.series(self) if self.kind == "series" else html.table(self)
+
+
+def _withdrawn(table: Table) -> str:
+    """Count the withdrawn points of a store, mostly in its directory."""
+    try:
+        count = table.report.withdrawn
+    except SitelineError:
+        return ""
+    return f"; {count:,} withdrawn" if count else ""
 
 
 def _grid(origin: Any, zone: str) -> int | None:

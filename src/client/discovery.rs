@@ -12,9 +12,7 @@ use crate::client::PyClient;
 use crate::convert::state::dict;
 use crate::convert::values::discovery;
 use crate::frame::ids;
-use siteline_core::client::Client;
-use siteline_core::error::{Kind, Result};
-use siteline_core::http::Deadline;
+use siteline_core::error::Result;
 
 impl PyClient {
     /// A discovery request, of whose body `finish` makes the result.
@@ -25,35 +23,6 @@ impl PyClient {
         let client = self.client.clone();
         let asked = async move { client.discover(None).await };
         Call::new(Arc::default(), asked, move |py, body| finish(py, body).map(Bound::unbind))
-    }
-
-    /// One discovery request for the names of series, for all that wait for it; `None` if the client has had
-    /// a response or a refusal. Gives the text of a refusal, without which the read goes on.
-    pub(crate) fn names(&self, deadline: Deadline) -> Option<Call> {
-        let naming = Arc::clone(self.naming.get_or_init(Arc::default));
-        let client = self.client.clone();
-        let is_known =
-            |client: &Client, is_refused: bool| is_refused || client.listed().raw().is_some();
-        if is_known(&client, naming.try_lock().is_ok_and(|is_refused| *is_refused)) {
-            return None;
-        }
-        let asked = async move {
-            let mut is_refused = naming.lock().await;
-            if is_known(&client, *is_refused) {
-                return Ok(None);
-            }
-            match client.discover(deadline.left(client.time().clock())).await {
-                Err(error) if !ends_read(error.kind()) => {
-                    *is_refused = true;
-                    Ok(Some(error.to_string()))
-                }
-                asked => asked.map(|_| None),
-            }
-        };
-        let finish = |py: Python<'_>, refusal: Result<Option<String>>| {
-            Ok(refusal.or_raise()?.into_pyobject(py)?.unbind())
-        };
-        Some(Call::new(Arc::default(), asked, finish))
     }
 }
 
@@ -77,23 +46,4 @@ impl PyClient {
             Ok(found.into_pyobject(py)?.into_any())
         })
     }
-}
-
-/// Whether pages of data would not be sent either.
-fn ends_read(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::AgentUnavailable
-            | Kind::AuthenticationError
-            | Kind::ClockSkewError
-            | Kind::ClosedError
-            | Kind::ConfigError
-            | Kind::CredentialError
-            | Kind::DeadlineExceeded
-            | Kind::ForkError
-            | Kind::InternalError
-            | Kind::ProxyError
-            | Kind::TlsError
-            | Kind::TransportError
-    )
 }

@@ -40,7 +40,6 @@ use siteline_core::auth::Authentication;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
 use siteline_core::error::{Error, Kind};
-use siteline_core::fork::Owned;
 use siteline_core::http::BaseUrl;
 use siteline_core::settings::Environment;
 
@@ -57,12 +56,7 @@ pub(crate) struct PyClient {
     /// The sandbox that made the client, which runs as long as the client exists. It holds nothing that
     /// could hold the client: the garbage collector need not know of it.
     pub(crate) sandbox: PyOnceLock<Py<PyAny>>,
-    /// Locked while names are requested; whether discovery has refused them.
-    naming: Naming,
 }
-
-/// A forked child has its own, because a thread of the parent may have locked it.
-type Naming = Owned<Arc<tokio::sync::Mutex<bool>>>;
 
 /// The argument `client`: the handle, or a Python object that has it.
 pub(crate) struct ClientArg<'py>(pub(crate) Bound<'py, PyClient>);
@@ -174,8 +168,7 @@ impl PyClient {
         let credential =
             found.credential.as_ref().map_or_else(|| py.None(), |given| given.clone().unbind());
         let (credential, keywords) = (Mutex::new(credential), keywords.unbind());
-        let (sandbox, naming) = (PyOnceLock::new(), Owned::default());
-        let made = Self { client, credential, notes, keywords, sandbox, naming };
+        let made = Self { client, credential, notes, keywords, sandbox: PyOnceLock::new() };
         made.client.listed().set_shape(made.shape(py)?.discovery);
         Ok(made)
     }

@@ -18,7 +18,6 @@ use crate::convert::state::dict;
 use crate::convert::values::Text;
 use siteline_base::lock::Mutex;
 use siteline_core::error::Error;
-use siteline_core::fork::Owned;
 use siteline_core::settings::{Environment, Given};
 
 /// The settings that a client of this profile has, or of the variables: `file` and `profile` that were
@@ -53,7 +52,6 @@ impl PyClient {
             notes: Arc::clone(&self.notes),
             keywords: self.keywords.clone_ref(py),
             sandbox: PyOnceLock::new(),
-            naming: Owned::default(),
         })
     }
 

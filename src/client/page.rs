@@ -100,6 +100,11 @@ impl Pages {
         self.0.report(py).map(drop)
     }
 
+    /// After `_fill()`: waits for the names of series, as `_Reading.settle()`.
+    fn _settle(&self) -> Option<Call> {
+        self.0.settle()
+    }
+
     /// `progress=` may be a method of an object that keeps this.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.0.traverse(&visit)

@@ -13,11 +13,14 @@ use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::bookmark::PyBookmark;
 use crate::client::progress::{ProgressCallback, finish};
+use crate::client::scan::settle;
 use crate::frame::Frame;
+use siteline_core::client::ReadNames;
 use siteline_core::client::page_stream::PageStream;
 use siteline_core::client::table::{Provenance, ReadFailure};
 use siteline_core::data::Page;
 use siteline_core::error::Result;
+use siteline_core::http::Deadline;
 
 /// A page stream, and the callback that its pages are reported to. The log records of a page, even if it
 /// is prefetched, are emitted when a caller waits for that page or takes it.
@@ -25,6 +28,8 @@ pub(crate) struct PageReader {
     stream: Arc<PageStream>,
     buffer: Arc<Events>,
     callback: Option<ProgressCallback>,
+    names: Arc<ReadNames>,
+    deadline: Deadline,
     /// Held because it may hold a sandbox, which serves the stream.
     client: Py<PyClient>,
 }
@@ -33,9 +38,15 @@ impl PageReader {
     pub(crate) fn new(
         stream: Arc<PageStream>,
         callback: Option<ProgressCallback>,
+        (names, deadline): (Arc<ReadNames>, Deadline),
         client: Py<PyClient>,
     ) -> Self {
-        Self { stream, buffer: Arc::default(), callback, client }
+        Self { stream, buffer: Arc::default(), callback, names, deadline, client }
+    }
+
+    /// As [`scan::settle`](crate::client::scan::settle).
+    pub(crate) fn settle(&self) -> Option<Call> {
+        settle(&self.names, &self.buffer, self.deadline)
     }
 
     pub(crate) fn provenance(&self) -> &Provenance {
@@ -60,7 +71,12 @@ impl PageReader {
 
     pub(crate) fn fill(&self, py: Python<'_>) -> Call {
         let callback = self.callback.as_ref().map(|callback| callback.clone_ref(py));
-        Call::new(Arc::clone(&self.buffer), self.stream.read_next(), move |py, filled| {
+        let (names, read) = (Arc::clone(&self.names), self.stream.read_next());
+        let fill = async move {
+            names.begin();
+            read.await
+        };
+        Call::new(Arc::clone(&self.buffer), fill, move |py, filled| {
             filled.map(|()| py.None()).map_err(|failure| failed(py, callback.as_ref(), failure))
         })
     }

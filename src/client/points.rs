@@ -3,6 +3,7 @@
 use std::task::Poll;
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -12,6 +13,7 @@ use crate::bridge::runtime::step;
 use crate::client::page_reader::PageReader;
 use crate::convert::rows::lists;
 use crate::convert::values::refuse;
+use crate::frame::rows::WITHDRAWN;
 use crate::frame::shown::Shown;
 use crate::frame::stored::BatchStream;
 use crate::frame::{Data, Frame};
@@ -57,7 +59,9 @@ impl Points {
     fn pull(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         let batch = match &self.source {
             Source::Memory => None,
-            Source::Store(batches) => step(py, || batches.lock().next_batch(STORED))?.or_raise()?,
+            Source::Store(batches) => {
+                step(py, || batches.lock().next_batch(STORED))?.or_raise()?.map(unmarked)
+            }
             Source::Pages(reader) => match reader.take_page() {
                 Poll::Ready(Some(page)) => {
                     reader.prefetch(py);
@@ -126,6 +130,17 @@ impl Points {
     }
 }
 
+/// Records do not say which points are withdrawn.
+fn unmarked(mut batch: RecordBatch) -> RecordBatch {
+    let schema = batch.schema();
+    let mark = schema.fields().iter().position(|field| field.name() == WITHDRAWN);
+    if let Some(place) = mark.filter(|place| *schema.field(*place).data_type() == DataType::Boolean)
+    {
+        batch.remove_column(place);
+    }
+    batch
+}
+
 #[pymethods]
 impl Frame {
     /// The points one by one.
@@ -135,7 +150,8 @@ impl Frame {
             return Ok(Points::new(Source::Store(Box::new(Mutex::new(batches)))));
         }
         let points = Points::new(Source::Memory);
-        points.open.lock().push(self.batch(&Shown::default()).or_raise()?);
+        let batch = self.batch(&Shown::default()).or_raise()?;
+        points.open.lock().push(unmarked(batch));
         Ok(points)
     }
 }

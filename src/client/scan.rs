@@ -24,11 +24,11 @@ use crate::convert::state::{dict, restore};
 use crate::convert::values::{count, described, duration, refuse};
 use crate::frame::{Frame, Origin, frame_of};
 use crate::store::store_of;
-use siteline_core::client::ScanInput;
 use siteline_core::client::collect::{CollectOnce, Pace, Step};
 use siteline_core::client::scan::{ONTO_HINT, Scan};
 use siteline_core::client::split::Cut;
 use siteline_core::client::table::{ReadFailure, Table};
+use siteline_core::client::{NamesFor, ReadNames, ScanInput};
 use siteline_core::data::{Ids, Levels, Selection};
 use siteline_core::error::{Error, Kind, excerpt};
 use siteline_core::fork::Process;
@@ -63,11 +63,12 @@ impl Read {
     }
 }
 
-/// One `collect()`: its deadline, and its log records.
+/// One `collect()`: its deadline, its log records, and the names that its labels need.
 #[pyclass(frozen, name = "_Reading", module = "siteline._core")]
 pub(crate) struct PyReading {
     deadline: Deadline,
     buffer: Arc<Events>,
+    names: Arc<ReadNames>,
     process: Process,
 }
 
@@ -83,6 +84,36 @@ impl PyReading {
         let message = "this read was begun by the parent process before the fork";
         let hint = "Call collect() of the scan in the child: it begins a read of its own.";
         Err(Error::new(Kind::ForkError, message).with_hint(hint)).or_raise()
+    }
+}
+
+/// The wait for the names of a read that has its last page; `None` if there is nothing to wait for. Gives
+/// whether the user is to be told that there are none.
+pub(crate) fn settle(
+    names: &Arc<ReadNames>,
+    buffer: &Arc<Events>,
+    deadline: Deadline,
+) -> Option<Call> {
+    if names.is_settled() {
+        return None;
+    }
+    let names = Arc::clone(names);
+    let settle = async move { names.settle(deadline).await };
+    Some(Call::new(Arc::clone(buffer), settle, |py, is_new| {
+        Ok(is_new.into_pyobject(py)?.to_owned().into_any().unbind())
+    }))
+}
+
+#[pymethods]
+impl PyReading {
+    /// As [`settle`].
+    fn settle(&self) -> Option<Call> {
+        settle(&self.names, &self.buffer, self.deadline)
+    }
+
+    /// The read has failed: aborts the request for its names.
+    fn abort(&self) {
+        self.names.abort();
     }
 }
 
@@ -104,11 +135,22 @@ impl PyScan {
         self.collecting().scan()
     }
 
+    fn names(&self, needs_names: bool) -> Arc<ReadNames> {
+        let wanted = if needs_names { NamesFor::Labels } else { NamesFor::Nothing };
+        Arc::new(ReadNames::new(self.scan().client().clone(), wanted))
+    }
+
     /// A new chain, whose pages are reported to `callback`.
-    fn reader(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<PageReader> {
+    fn reader(
+        &self,
+        py: Python<'_>,
+        callback: Option<Py<PyAny>>,
+        needs_names: bool,
+    ) -> PyResult<PageReader> {
         let stream = guarded(|| self.scan().pages().or_raise())?;
         let callback = callback.map(ProgressCallback);
-        Ok(PageReader::new(stream, callback, self.client.clone_ref(py)))
+        let names = (self.names(needs_names), self.scan().deadline());
+        Ok(PageReader::new(stream, callback, names, self.client.clone_ref(py)))
     }
 }
 
@@ -194,25 +236,22 @@ impl PyScan {
         Ok(head.map(Frame::of_table))
     }
 
-    /// A request for the names of series, unless the client has had a response.
-    fn names(&self, reading: &PyReading) -> Option<Call> {
-        self.client.get().names(reading.deadline)
-    }
-
     /// A read that begins now.
-    fn reading(&self) -> PyReading {
+    fn reading(&self, needs_names: bool) -> PyReading {
         let buffer = Arc::<Events>::default();
         if self.is_observed() {
             buffer.remember(&self.client.get().notes);
         }
         let (deadline, process) = (self.scan().deadline(), Process::current());
-        PyReading { deadline, buffer, process }
+        PyReading { deadline, buffer, names: self.names(needs_names), process }
     }
 
     /// Reads all pages.
     fn collect(&self, reading: &Bound<'_, PyReading>) -> Call {
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.get().deadline);
+        let names = Arc::clone(&reading.get().names);
         let read = async move {
+            names.begin();
             loop {
                 if let whole @ Step::Whole(_) = collect.step(deadline).await? {
                     return Ok(whole);
@@ -227,7 +266,11 @@ impl PyScan {
         reading.check_process()?;
         let (collect, deadline) = (Arc::clone(self.collecting()), reading.deadline);
         let pace = if of_first { Pace::First } else { Pace::All };
-        let step = async move { collect.paced_step(deadline, pace).await };
+        let names = Arc::clone(&reading.names);
+        let step = async move {
+            names.begin();
+            collect.paced_step(deadline, pace).await
+        };
         Ok(Call::new(Arc::clone(&reading.buffer), step, stepped))
     }
 
@@ -237,12 +280,17 @@ impl PyScan {
         step_in_runtime(py, &reading.buffer, || self.collecting().stop_prefetch())
     }
 
-    fn pages(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Pages> {
-        self.reader(py, callback).map(Pages)
+    fn pages(
+        &self,
+        py: Python<'_>,
+        callback: Option<Py<PyAny>>,
+        needs_names: bool,
+    ) -> PyResult<Pages> {
+        self.reader(py, callback, needs_names).map(Pages)
     }
 
     fn records(&self, py: Python<'_>, callback: Option<Py<PyAny>>) -> PyResult<Points> {
-        Ok(Points::new(Source::Pages(self.reader(py, callback)?)))
+        Ok(Points::new(Source::Pages(self.reader(py, callback, false)?)))
     }
 
     fn resume(

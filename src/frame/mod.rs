@@ -36,7 +36,7 @@ use siteline_core::data::reshape::{Expected, Measure, Wide};
 use siteline_core::data::{Identity, Page, PointColumns};
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::preview::Preview;
-use siteline_core::store::{ChainRange, View};
+use siteline_core::store::ChainRange;
 
 /// One handle for everything tabular. The Python classes `Table` and `Page` show it.
 #[pyclass(frozen, weakref, name = "Frame", module = "siteline._core")]
@@ -165,8 +165,7 @@ impl Frame {
     }
 
     pub(crate) fn of_store(stored: Stored) -> Self {
-        let is_log = matches!(stored.read.spec.view, View::ChangedSince(_));
-        let kind = if is_log { "changes" } else { "points" };
+        let kind = if stored.read.spec.view.is_log() { "changes" } else { "points" };
         Self::new(kind, Data::Stream, Origin::Stored(Box::new(stored)))
     }
 
@@ -416,15 +415,21 @@ impl Frame {
         Stream { frame: slf, shown, failure: Arc::default() }
     }
 
-    /// An iterator of `bytes`, which joined are one Arrow IPC stream.
-    fn ipc(&self, py: Python<'_>, shown: Shown) -> PyResult<IpcStream> {
-        let schema = self.shown_schema(&shown).or_raise()?;
+    /// An iterator of `bytes`, which joined are one Arrow IPC stream of these columns.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it by value")]
+    fn ipc(&self, py: Python<'_>, shown: Shown, columns: Vec<String>) -> PyResult<IpcStream> {
+        let all = self.shown_schema(&shown).or_raise()?;
+        let places = columns.iter().filter_map(|name| all.index_of(name).ok());
+        let places: Vec<usize> = places.collect();
+        let schema = Arc::new(all.project(&places).map_err(|error| broken(&error)).or_raise()?);
+        let project =
+            move |batch: &RecordBatch| batch.project(&places).map_err(|error| broken(&error));
         if let (Data::Stream, Some(stored)) = (&self.data, self.stored()) {
             let mut batches = stored.batches(py, shown)?;
-            let next = move |rows| batches.next_batch(rows);
+            let next = move |rows| batches.next_batch(rows)?.as_ref().map(&project).transpose();
             return IpcStream::new(&schema, Box::new(next)).or_raise();
         }
-        let batch = detached(py, || self.batch(&shown))?.or_raise()?;
+        let batch = detached(py, || project(&self.batch(&shown)?))?.or_raise()?;
         let mut start = 0;
         let next = move |rows: usize| {
             let rows = rows.min(batch.num_rows() - start);
@@ -512,11 +517,11 @@ impl Frame {
         Ok(Self::of_store(Stored { store: Arc::clone(&stored.store), read }))
     }
 
-    /// A read for `siteline._lazy`.
-    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+    /// A read that Python takes batch by batch.
+    fn batches(&self, py: Python<'_>, shown: Shown) -> PyResult<Batches> {
         let message = "only points of a store are read in batches";
         let stored = self.stored().ok_or_else(|| refuse(py, Kind::InternalError, message))?;
-        Ok(Batches::new(stored.batches(py, Shown::default())?))
+        Ok(Batches::new(stored.batches(py, shown)?))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::bridge::runtime::step;
 use crate::convert::capsule::fitted;
 use siteline_core::client::table::{Provenance, Table};
 use siteline_core::data::report::PageReport;
-use siteline_core::data::reshape::{Measure, Wide, with_gaps};
+use siteline_core::data::reshape::{Measure, Wide};
 use siteline_core::data::{Identity, MergeReport, Merged, Page};
 use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Store, StoreOptions};
@@ -191,7 +191,7 @@ fn restored(kind: &str, form: Form, source: Source, batch: &RecordBatch) -> Resu
     let made = Frame::new(kind, data, origin);
     match &made.data {
         Data::Rows(rows) if !is_whole => {
-            let filled = Rows::of_points(Arc::new(with_gaps(&rows.points, &made.expected()?)?));
+            let filled = rows.with_gaps(&made.expected()?)?;
             Ok(Frame { there: Some(rows.clone()), data: Data::Rows(filled), ..made })
         }
         _ => Ok(made),

@@ -1,12 +1,13 @@
 //! [`Rows`]: rows in memory, sorted by series, each with its time and its columns.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
+use arrow_array::make_array;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef, RecordBatch, TimestampMicrosecondArray, make_array};
+use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, TimestampMicrosecondArray};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::prelude::*;
@@ -16,11 +17,14 @@ use crate::convert::capsule::fitted;
 use crate::convert::columns::Memory;
 use crate::convert::columns::{bytes, integers, of_ids, timestamps};
 use crate::frame::shown::{LABEL, Shown};
+use siteline_core::data::reshape::{Expected, with_gaps};
 use siteline_core::data::{Identity, PointColumns};
 use siteline_core::error::Result;
 
 /// The five ids.
 const IDS: usize = 5;
+/// The column of a store's points that says which are withdrawn.
+pub(crate) const WITHDRAWN: &str = "withdrawn";
 
 /// Rows in memory: five ids and mostly a time, the columns of points if they are points, and further columns.
 #[derive(Debug, Clone)]
@@ -124,6 +128,43 @@ impl Rows {
         Ok(self.replaced(&fitted(plain.schema(), columns.collect::<Result<_>>()?)?))
     }
 
+    /// The points with a row of nulls for each bucket that is missing; such a row is not withdrawn.
+    pub(crate) fn with_gaps(&self, expected: &Expected) -> Result<Self> {
+        let filled = with_gaps(&self.points, expected)?;
+        let marks = self.more.iter().find_map(|(field, column)| {
+            (field.name() == WITHDRAWN).then(|| column.as_boolean_opt()).flatten()
+        });
+        let withdrawn = marks.map(|marks| self.spread(marks, &filled));
+        let rows = Self::of_points(Arc::new(filled));
+        Ok(match withdrawn {
+            Some(withdrawn) => rows.with(WITHDRAWN, false, Arc::new(withdrawn)),
+            None => rows,
+        })
+    }
+
+    /// The marks of these rows for more rows of the same series, in which new ones are not marked.
+    fn spread(&self, marks: &BooleanArray, to: &PointColumns) -> BooleanArray {
+        let times = |points: &PointColumns, rows: &Range<usize>| {
+            points.timestamps.values()[rows.clone()].to_vec()
+        };
+        let mut own: HashMap<&Identity, Vec<(i64, bool)>> = HashMap::new();
+        for (series, rows) in self.points.identified() {
+            let marked = times(&self.points, &rows).into_iter().zip(rows);
+            let marked = marked.map(|(time, row)| (time, marks.value(row)));
+            own.entry(series).or_default().extend(marked);
+        }
+        let mut spread = vec![false; to.rows()];
+        for (series, rows) in to.identified() {
+            let mut known = own.get(series).into_iter().flatten().peekable();
+            for (time, row) in times(to, &rows).into_iter().zip(rows) {
+                while let Some((_, mark)) = known.next_if(|(other, _)| *other <= time) {
+                    spread[row] = *mark;
+                }
+            }
+        }
+        BooleanArray::from(spread)
+    }
+
     /// The first rows.
     pub(crate) fn first(&self, count: usize) -> Result<Self> {
         Ok(self.replaced(&self.plain_batch()?.slice(0, count.min(self.len()))))
@@ -207,8 +248,11 @@ fn further(
         list.append((name, "codes", rows, texts))
     } else if let Some(texts) = column.as_string_opt::<i32>() {
         list.append((name, "text", PyList::new(py, texts.iter())?))
+    } else if let Some(flags) = column.as_boolean_opt().filter(|_| !field.is_nullable()) {
+        let flags = flags.values().iter();
+        list.append((name, "bool", bytes(py, flags.len(), flags.map(|flag| [u8::from(flag)]))?))
     } else if let Some(flags) = column.as_boolean_opt() {
-        list.append((name, "bool", PyList::new(py, flags.iter())?, field.is_nullable()))
+        list.append((name, "flags", PyList::new(py, flags.iter())?))
     } else {
         list.append(timestamps(name, column.as_primitive(), zone))
     }

@@ -13,13 +13,14 @@ use crate::bridge::errors::OrRaise as _;
 use crate::bridge::process::without_fork_anywhere;
 use crate::bridge::runtime::step;
 use crate::convert::capsule::{fitted, reader_capsule};
+use crate::convert::rows::{Lists, lists};
 use crate::convert::values::refuse;
 use crate::frame::rows::Rows;
 use crate::frame::shown::Shown;
 use siteline_base::lock::Mutex;
 use siteline_core::data::{Identity, PointColumns, schema};
 use siteline_core::error::{Error, Kind, Result};
-use siteline_core::store::{Flagged, Reader, ShownPoints, Store, change_column};
+use siteline_core::store::{Flagged, Reader, ShownPoints, Store};
 use siteline_core::sync::PinnedRead;
 
 /// Points of a batch: a few megabytes.
@@ -79,10 +80,9 @@ impl Stored {
                 continue;
             }
             return step(py, || -> Result<Rows> {
-                let (points, changes) = points.finish()?;
-                let rows = Rows::of_points(Arc::new(points));
-                let Some(changes) = changes else { return Ok(rows) };
-                Ok(rows.with("change", false, change_column(changes)?))
+                let (points, marks) = points.finish()?;
+                let mark = self.read.spec.view.mark();
+                Ok(Rows::of_points(Arc::new(points)).with(mark.name(), false, marks))
             })?
             .or_raise();
         }
@@ -202,6 +202,13 @@ impl Batches {
                 reader.keep_series(&places);
             }
         })
+    }
+
+    /// The columns of the next points, about so many; `None` after the last.
+    fn lists<'py>(&self, py: Python<'py>, rows: usize) -> PyResult<Option<Lists<'py>>> {
+        py.check_signals()?;
+        let batch = step(py, || self.0.lock().next_batch(rows))?.or_raise()?;
+        batch.map(|batch| lists(py, &batch)).transpose()
     }
 
     /// An Arrow stream of these columns of the next points, about so many; `None` after the last.

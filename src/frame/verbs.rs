@@ -25,7 +25,7 @@ use crate::convert::asked_time::zone;
 use crate::convert::state::restore;
 use crate::convert::values::{duration, refuse};
 use siteline_core::data::reshape::{
-    Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket, with_gaps,
+    Expected, LocalGrid, Measure, Reduction, Wide, completeness, gap_list, rebucket,
 };
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
 use siteline_core::error::{Error, Kind, Result, excerpt};
@@ -159,7 +159,9 @@ impl Frame {
                 let batch = step(py, || batches.next_batch(count.max(1)))?.or_raise()?;
                 let empty = || arrow_array::RecordBatch::new_empty(stored.read.spec.view.schema());
                 let batch = batch.unwrap_or_else(empty);
-                Data::Rows(rows_of_batch(&batch.slice(0, count.min(batch.num_rows()))))
+                let first = batch.slice(0, count.min(batch.num_rows()));
+                let own = siteline_core::data::COLUMN_NAMES.len();
+                Data::Rows(Rows::of_batch(&first, true, "timestamp", own))
             }
             (Data::Stream, _) => Data::Stream,
         };
@@ -170,8 +172,8 @@ impl Frame {
     fn with_gaps(&self, py: Python<'_>) -> PyResult<Self> {
         let expected = self.expected().or_raise()?;
         let rows = self.rows_there(py)?;
-        let points = detached(py, || with_gaps(&rows.points, &expected))?.or_raise()?;
-        let made = self.made(py, "points", Data::Rows(Rows::of_points(Arc::new(points))))?;
+        let filled = detached(py, || rows.with_gaps(&expected))?.or_raise()?;
+        let made = self.made(py, "points", Data::Rows(filled))?;
         Ok(Self { there: Some(rows), ..made })
     }
 
@@ -304,20 +306,5 @@ impl Frame {
             read: None,
         };
         Ok(Self::new("series", Data::Rows(rows), Origin::Derived(Arc::new(facts))))
-    }
-}
-
-/// Rows of a batch of a store's points or changes.
-fn rows_of_batch(batch: &arrow_array::RecordBatch) -> Rows {
-    let schema = siteline_core::data::schema(&[]);
-    let own: Vec<usize> = (0..schema.fields().len()).collect();
-    let points = batch.project(&own).map_or_else(
-        |_| PointColumns::from_batch(&arrow_array::RecordBatch::new_empty(schema)),
-        |own| PointColumns::from_batch(&own),
-    );
-    let rows = Rows::of_points(Arc::new(points));
-    match batch.column_by_name("change") {
-        Some(change) => rows.with("change", false, Arc::clone(change)),
-        None => rows,
     }
 }

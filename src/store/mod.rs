@@ -100,9 +100,16 @@ impl StoreHandle {
         self.work(py, |store| store.page_times(feed))
     }
 
-    /// The same for one page; `None` if it is not in the log.
-    fn page_time(&self, py: Python<'_>, feed: Text<'_>, sequence: u64) -> PyResult<Option<i64>> {
-        self.work(py, |store| store.page_time(feed.0, sequence))
+    /// The id of the store, which its copies have too.
+    fn id(&self, py: Python<'_>) -> PyResult<String> {
+        self.work(py, Store::id)
+    }
+
+    /// The kept discovery responses, the newest first: when each was requested, the body and its shape as JSON,
+    /// and why the newest request failed.
+    fn names(&self, py: Python<'_>) -> PyResult<Vec<NamesRow>> {
+        let names = self.work(py, Store::names)?.into_iter();
+        Ok(names.map(|one| (one.asked_at, one.body, one.shape, one.refusal)).collect())
     }
 
     fn redefine(&self, py: Python<'_>, feed: &FeedHandle) -> PyResult<()> {
@@ -149,6 +156,9 @@ impl StoreHandle {
         })
     }
 }
+
+/// A row of `StoreHandle.names()`.
+type NamesRow = (i64, Option<Vec<u8>>, Option<String>, Option<String>);
 
 fn with_feed<'py>(
     py: Python<'py>,

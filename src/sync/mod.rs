@@ -27,7 +27,9 @@ use crate::sync::arguments::{RunArgs, feeds, plan_settings};
 use crate::sync::pages::{Handed, Place, SyncedPages};
 use siteline_base::lock::Mutex;
 use siteline_core::client::collect::CollectOnce;
+use siteline_core::client::{NamesFor, ReadNames, keep_names, names_are_due};
 use siteline_core::error::{Error, Kind, Result};
+use siteline_core::http::Deadline;
 use siteline_core::store::{Applied, Delivery, Target};
 use siteline_core::sync::{Joined, Run, SyncReport, ThroughStore, plan, plan_scans};
 
@@ -64,6 +66,8 @@ pub(crate) struct SyncHandle {
     buffer: Arc<Events>,
     /// Ends the wait for a page.
     closed: Arc<Notify>,
+    /// The names that the store lacks, until they were settled.
+    names: Arc<Mutex<Option<Arc<ReadNames>>>>,
 }
 
 impl SyncHandle {
@@ -83,8 +87,23 @@ impl SyncHandle {
 #[pymethods]
 impl SyncHandle {
     /// Loads the states, and locks the feeds of a store, after a wait of `wait` where others write to them.
-    fn begin(&self, store: Option<&StoreHandle>, states: HashMap<String, Vec<u8>>) -> Call {
+    /// `keeps_names`: the store is to have the names of series.
+    fn begin(
+        &self,
+        store: Option<&StoreHandle>,
+        states: HashMap<String, Vec<u8>>,
+        keeps_names: bool,
+    ) -> Call {
         let client = self.client.get().client.clone();
+        let named = store.filter(|_| keeps_names).map(|store| Arc::clone(&store.0));
+        let (names, naming) = (Arc::clone(&self.names), client.clone());
+        let name = move || -> Result<()> {
+            let Some(store) = named else { return Ok(()) };
+            if names_are_due(&naming, &store)? {
+                *names.lock() = Some(Arc::new(ReadNames::new(naming, NamesFor::Store)));
+            }
+            Ok(())
+        };
         let (feeds, settings) = (self.args.feeds.clone(), self.args.settings.clone());
         let target: Arc<dyn Target> = match store {
             Some(store) => Arc::clone(&store.0) as _,
@@ -96,12 +115,18 @@ impl SyncHandle {
         let none = |py: Python<'_>, ()| Ok(py.None());
         match self.args.wait {
             None => {
-                Call::step(move || Run::begin(&client, target, &feeds, settings).map(keep), none)
+                let begin = move || {
+                    Run::begin(&client, target, &feeds, settings).map(keep)?;
+                    name()
+                };
+                Call::step(begin, none)
             }
             Some(wait) => Call::new(
                 Arc::default(),
                 async move {
-                    Run::begin_when_free(&client, target, &feeds, settings, wait).await.map(keep)
+                    let run = Run::begin_when_free(&client, target, &feeds, settings, wait);
+                    run.await.map(keep)?;
+                    name()
                 },
                 move |py, begun| none(py, begun.or_raise()?),
             ),
@@ -112,7 +137,9 @@ impl SyncHandle {
     fn fetch(&self) -> PyResult<Call> {
         let (run, closed) = (self.run()?, Arc::clone(&self.closed));
         let is_read = self.place.lock().is_read;
+        let names = self.names.lock().clone();
         let fetch = async move {
+            names.iter().for_each(|names| names.begin());
             if is_read {
                 return Ok(false);
             }
@@ -125,6 +152,19 @@ impl SyncHandle {
         Ok(Call::new(Arc::clone(&self.buffer), fetch, |py, more| {
             Ok(more.or_raise()?.into_pyobject(py)?.to_owned().into_any().unbind())
         }))
+    }
+
+    /// The wait for the names that the store lacks; `None` if it lacks none. Then follows `keep_names()`.
+    fn settle_names(&self) -> Option<Call> {
+        let names = self.names.lock().take()?;
+        let settle = async move { names.settle(Deadline::NEVER).await };
+        Some(Call::new(Arc::clone(&self.buffer), settle, |py, _| Ok(py.None())))
+    }
+
+    /// Keeps the names in the store, or the reason why there are none.
+    fn keep_names(&self, store: &StoreHandle) -> Call {
+        let (client, store) = (self.client.get().client.clone(), Arc::clone(&store.0));
+        Call::step(move || keep_names(&client, &store), |py: Python<'_>, ()| Ok(py.None()))
     }
 
     /// Writes what was read to the store of the run. Once begun it completes.
@@ -256,6 +296,7 @@ impl SyncHandle {
                 return Ok(());
             }
             self.closed.notify_one();
+            drop(self.names.lock().take());
             self.buffer.end();
             let told = self.tell_revised(py, &run);
             let under_way = run.stop();
@@ -309,6 +350,7 @@ impl PyClient {
             run: Arc::default(),
             report: Mutex::default(),
             closed: Arc::default(),
+            names: Arc::default(),
             buffer: Arc::new(buffer),
             args,
         })

@@ -41,6 +41,7 @@ impl SyncedPages {
             not_listed: Vec::new(),
             through: Vec::new(),
             listed: Arc::clone(&self.listed),
+            late: Arc::default(),
         };
         let synced = Some(Synced { feed: feed.to_owned(), chain, batch_first, is_only_chain });
         Ok(PageSource { page: page.clone(), provenance, synced })

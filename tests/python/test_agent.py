@@ -186,7 +186,7 @@ def test_a_token_that_is_refused_is_replaced_once_for_all_clients(sandbox, agent
 
 
 def test_scopes_are_asked_for_one_by_one_and_only_those_of_the_agent(sandbox, agent, user):
-    narrow = user(scopes="customer.data.read")
+    narrow = user(scopes="customer.data.read", labels=False)
     assert len(narrow.scan(**SIX_HOURS).collect()) == 72
     assert token_requests(sandbox) == 1
     user().discover()
@@ -219,7 +219,8 @@ def test_a_failed_exchange_is_told_to_the_client_as_what_it_is(sandbox, user, fa
 
 def test_the_allowance_is_kept_for_all_clients_and_costs_no_exchange_once_spent(sandbox):
     def make(agent):
-        return siteline.Client(sandbox.base_url, agent=agent.address, clock=sandbox.clock)
+        options = {"clock": sandbox.clock, "labels": False}
+        return siteline.Client(sandbox.base_url, agent=agent.address, **options)
 
     with siteline.Agent(sandbox.client(daily_allowance=10)) as agent:
         users = [make(agent) for _ in range(4)]

@@ -25,7 +25,7 @@ def sandbox():
 
 @pytest.fixture(scope="module")
 def client(sandbox):
-    return sandbox.client()
+    return sandbox.client(labels=False)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_first_rows_have_no_known_gaps(table, store):
 
 def test_time_after_the_read_is_no_gap(sandbox):
     with pytest.warns(siteline.SitelineWarning, match="lies ahead of now"):
-        table = sandbox.client().read(
+        table = sandbox.client(labels=False).read(
             site="S1", line="L1", start="2026-11-19", end="2026-11-22", interval="1h"
         )
     # The bucket in which the read began is not over.
@@ -174,7 +174,7 @@ def test_points_off_the_grid_have_no_known_gaps(sandbox):
     series = dict.fromkeys(("siteId", "lineId", "machineId", "deviceId", "tagGuid"), "x")
     body = {"series": [{**series, "points": [{**point, "sampleCount": 1}]}], "nextCursor": None}
     sandbox.fault(on="data", status=200, body=json.dumps(body))
-    table = sandbox.client().scan(site="S1", **RANGE).collect()
+    table = sandbox.client(labels=False).scan(site="S1", **RANGE).collect()
     assert table.report.off_grid == 1
     for convert in (lambda: table.with_gaps().to_pandas(), table.completeness):
         with pytest.raises(
@@ -184,9 +184,10 @@ def test_points_off_the_grid_have_no_known_gaps(sandbox):
 
 
 def test_a_store_has_no_rows_for_what_was_never_read(store):
-    points = store.read("l1", "2026-11-18", "2026-11-19")
+    points = store.read("l1", "2026-11-18", "2026-11-19", labels=False)
     frame = points.with_gaps().to_pandas()
     expected = reindexed(points.to_pandas(), "2026-11-18", "2026-11-19")
+    assert not frame.pop("withdrawn").any()
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
     with pytest.warns(siteline.SitelineWarning, match="unread"):
         early = store.read("l1", "2026-11-17", "2026-11-19", unread="warn")

@@ -25,7 +25,7 @@ SHARES = int(pd.__version__.split(".")[0]) >= 3
 
 @pytest.fixture
 def table(shared_sandbox):
-    return shared_sandbox.client().scan(**QUERY).collect()
+    return shared_sandbox.client(labels=False).scan(**QUERY).collect()
 
 
 def put(place, value):
@@ -100,7 +100,7 @@ def test_writing_to_a_frame_changes_only_that_frame(table, ids):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_frame_can_be_written_to_after_its_table_is_deleted(shared_sandbox):
-    frame = shared_sandbox.client().scan(**QUERY).to_pandas(ids="category")
+    frame = shared_sandbox.client(labels=False).scan(**QUERY).to_pandas(ids="category")
     column = frame["minimum"]
     gc.collect()
     frame.loc[0, ["value", "sample_count", "timestamp"]] = [1.5, 3, LATER]

@@ -33,13 +33,14 @@ def client(sandbox, service, authority, key_file):
         f"https://127.0.0.1:{service.port}",
         credential=siteline.Credential(subject, key_file, audience=audience),
         ca_bundle=authority.pem,
+        labels=False,
     ) as client:
         yield client
 
 
 @pytest.fixture
 def truth(sandbox):
-    return sandbox.client().scan(**RANGE).to_pandas()
+    return sandbox.client(labels=False).scan(**RANGE).to_pandas()
 
 
 def test_large_pages_are_read_over_one_connection(client, service, truth):

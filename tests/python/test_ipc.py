@@ -81,7 +81,8 @@ def test_a_large_table_comes_in_parts_and_its_ids_once(sandbox):
     rows = 2 * (1 << 16) + 7
     sandbox.load(plant(rows, timestamp=pd.date_range(START, periods=rows, freq="1s")))
     end = pd.Timestamp(START) + pd.Timedelta(seconds=rows)
-    table = sandbox.client().scan(start=START, end=end, interval="1s", page_size=10_000).collect()
+    client = sandbox.client(labels=False)
+    table = client.scan(start=START, end=end, interval="1s", page_size=10_000).collect()
     parts = list(table._ipc())
     assert len(parts) == 4, "three batches and the end of the stream"
     assert [type(part) for part in parts] == [bytes] * 4
@@ -122,7 +123,7 @@ def test_a_stream_of_a_damaged_store_fails_and_has_no_end(sandbox, store, tmp_pa
     for at in range(len(octets) // 2, len(octets), 97):
         octets[at] ^= 0x55
     target.write_bytes(octets)
-    with siteline.Store(target) as damaged:
+    with siteline.Store(target, labels=False) as damaged:
         stream = damaged.read("l2")._ipc()
         with pytest.raises(siteline.errors.StoreCorrupt):
             list(stream)

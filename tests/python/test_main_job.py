@@ -11,7 +11,7 @@ START, END = "2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"
 
 def test_parameters_that_are_not_set_are_not_sent():
     with siteline.Sandbox(now=NOW, record_wire=True) as sandbox:
-        client = sandbox.client()
+        client = sandbox.client(labels=False)
         list(client.scan(start=START, end=END).pages())
         line = next(text for text in sandbox.wire if "/api/customer/v1/data" in text)
         path = line.split(" ", 2)[1]

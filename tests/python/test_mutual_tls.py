@@ -47,8 +47,9 @@ def start(request, tmp_path, authority, issuer):
             folder = tmp_path / f"nginx-{service.port}"
             front = Terminator(folder, service.port, authority.chain, issuer.pem, protocols)
             service.front = stack.enter_context(front)
+            common = {"ca_bundle": authority.pem, "labels": False}
             service.client = lambda credential, **options: siteline.Client(
-                service.front.url, credential=credential, ca_bundle=authority.pem, **options
+                service.front.url, credential=credential, **common, **options
             )
             return service
 

@@ -73,7 +73,7 @@ def sent_headers(sandbox):
 @WIRE
 def test_each_attempt_is_a_client_span_under_that_of_its_caller(sandbox, recorded):
     sandbox.fault(on="data", nth=2, status=503)
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     with recorded.tracer.start_as_current_span("nightly") as nightly:
         client.scan(**SIX_HOURS).collect()
     token, *pages = recorded.spans()
@@ -124,7 +124,7 @@ def test_without_a_span_of_the_caller_no_header_is_sent(sandbox, recorded):
 
 @WIRE
 def test_a_prefetched_page_belongs_to_the_call_that_began_its_request(sandbox, recorded):
-    pages = sandbox.client().scan(**SIX_HOURS).pages()
+    pages = sandbox.client(labels=False).scan(**SIX_HOURS).pages()
     parents = []
     for name in ("first", "second", "third"):
         with recorded.tracer.start_as_current_span(name) as span:
@@ -143,7 +143,7 @@ def test_in_asyncio_each_task_has_its_own_spans(sandbox, recorded):
         return span.get_span_context().span_id
 
     async def main():
-        async with sandbox.async_client() as client:
+        async with sandbox.async_client(labels=False) as client:
             await client.discover()
             return await asyncio.gather(read(client, "L1"), read(client, "L2"))
 
@@ -179,7 +179,7 @@ def test_what_is_counted_is_what_the_service_counted(sandbox, recorded):
 
 def test_a_sync_counts_its_feeds_and_what_it_revised(sandbox, store, recorded):
     feeds = [make_feed(f"line-{number}", line=f"L{number}") for number in (1, 2)]
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     client.sync(feeds, store)
     assert recorded.total("siteline.points.revised") == 0
     sandbox.clock.advance("2d")
@@ -195,7 +195,7 @@ def test_a_sync_counts_its_feeds_and_what_it_revised(sandbox, store, recorded):
 
 @WIRE
 def test_one_client_alone_can_be_instrumented_and_has_its_own_providers(sandbox, recorded):
-    own, client, other = Recorded(), sandbox.client(), sandbox.client()
+    own, client, other = Recorded(), sandbox.client(), sandbox.client(labels=False)
     siteline.otel.instrument(client, **own.providers)
     client.discover()
     assert [len(one.spans("discovery")) for one in (own, recorded)] == [1, 0]
@@ -211,7 +211,7 @@ def test_one_client_alone_can_be_instrumented_and_has_its_own_providers(sandbox,
     assert sent_headers(sandbox) == []
 
     async def main():
-        async with sandbox.async_client() as asynchronous:
+        async with sandbox.async_client(labels=False) as asynchronous:
             siteline.otel.instrument(asynchronous, **own.providers)
             await asynchronous.discover()
             siteline.otel.uninstrument(asynchronous)
@@ -222,7 +222,7 @@ def test_one_client_alone_can_be_instrumented_and_has_its_own_providers(sandbox,
 
 
 def test_counts_go_on_where_the_same_provider_is_given_again(sandbox, recorded, caplog):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     client.discover()
     siteline.otel.instrument(**recorded.providers)
     client.discover()
@@ -232,7 +232,7 @@ def test_counts_go_on_where_the_same_provider_is_given_again(sandbox, recorded, 
 
 @WIRE
 def test_no_span_and_no_metric_holds_a_secret(sandbox, recorded):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     with recorded.tracer.start_as_current_span("nightly"):
         for fault in ({"status": 503}, {"cut": 100}, {"status": 401}, {"reset": True}):
             sandbox.fault(on="data", skip=1, times=1, **fault)

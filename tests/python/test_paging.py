@@ -23,7 +23,7 @@ VARIANTS = [
 def test_every_variant_of_the_service_gives_the_same_frame(variant):
     with siteline.Sandbox(seed=5, now=NOW, variant=variant) as sandbox:
         query = {**DAY, "site": "S1"}
-        scan = sandbox.client().scan(
+        scan = sandbox.client(labels=False).scan(
             **query, page_size=100 if variant.page_counts == "points" else 3
         )
         frame = scan.to_pandas()
@@ -38,7 +38,7 @@ def test_every_variant_of_the_service_gives_the_same_frame(variant):
 
 
 def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject(sandbox):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     scan = client.scan(**DAY, page_size=100)
     bookmark = next(scan.pages()).bookmark
     again = siteline.types.Bookmark.from_bytes(pickle.loads(pickle.dumps(bookmark)).to_bytes())
@@ -64,7 +64,7 @@ def test_a_bookmark_is_accepted_only_unchanged_and_for_its_own_query_and_subject
 
 
 def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
 
     def stopped(max_pages, **change):
         with pytest.raises(siteline.errors.PageLimitReached) as caught:
@@ -94,7 +94,7 @@ def test_a_read_is_resumed_only_with_its_own_partial_table(sandbox):
 
 def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial_table(sandbox):
     """A read ends by a status, a body, a limit, a deadline or closing."""
-    complete = sandbox.client().scan(**DAY, page_size=1_000).to_pandas()
+    complete = sandbox.client(labels=False).scan(**DAY, page_size=1_000).to_pandas()
     faults = {
         siteline.errors.ServiceUnavailable: {"status": 503, "times": 9},
         siteline.errors.CursorRejected: {"status": 410},
@@ -107,7 +107,7 @@ def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial
         siteline.errors.TransportError: {"cut": 0, "times": 9},
     }
     for expected, fault in faults.items():
-        client = sandbox.client()
+        client = sandbox.client(labels=False)
         sandbox.fault(on="data", **{"skip": 2, "times": 1, **fault})
         with pytest.raises(expected) as caught:
             client.scan(**DAY, page_size=1_000).collect()
@@ -116,7 +116,7 @@ def test_every_failure_in_the_middle_of_a_chain_carries_a_bookmark_and_a_partial
 
 
 def test_limits_of_the_client_carry_a_bookmark_and_a_partial_table(sandbox):
-    complete = sandbox.client().scan(**DAY, page_size=1_000).to_pandas()
+    complete = sandbox.client(labels=False).scan(**DAY, page_size=1_000).to_pandas()
     client = sandbox.client(daily_allowance=2)
     with pytest.raises(siteline.errors.AllowanceExhausted) as caught:
         client.scan(**DAY, page_size=1_000).collect()
@@ -124,9 +124,9 @@ def test_limits_of_the_client_carry_a_bookmark_and_a_partial_table(sandbox):
     # The pauses between attempts move the sandbox's clock past the deadline.
     sandbox.fault(on="data", skip=2, times=1, status=429, retry_after="50")
     with pytest.raises(siteline.errors.DeadlineExceeded) as caught:
-        sandbox.client().scan(**DAY, page_size=1_000, deadline="20s").collect()
+        sandbox.client(labels=False).scan(**DAY, page_size=1_000, deadline="20s").collect()
     check_that_it_resumes(sandbox, caught.value, complete)
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     pages = client.scan(**DAY, page_size=1_000).pages()
     bookmark = next(pages).bookmark
     client.close()
@@ -140,14 +140,14 @@ def check_that_it_resumes(sandbox, error, complete):
     bookmark = pickle.loads(pickle.dumps(error.bookmark))
     assert bookmark == error.bookmark
     assert bookmark.pages == 2
-    resumed = sandbox.client().scan(**DAY, page_size=1_000)
+    resumed = sandbox.client(labels=False).scan(**DAY, page_size=1_000)
     resumed = resumed.resume(bookmark, onto=error.partial)
     assert resumed.to_pandas().equals(complete)
     assert resumed.collect().report.resumed_after_pages == 0
 
 
 def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     scan = client.scan(**DAY, page_size=500)
     tables = run_in_threads(8, scan.collect)
     assert len(tables) == 8
@@ -156,6 +156,6 @@ def test_threads_that_collect_at_the_same_time_share_one_read(sandbox):
 
 
 def test_a_record_iterator_shared_by_eight_threads_returns_each_point_once(sandbox):
-    records = sandbox.client().scan(**DAY, page_size=200).records(named=True)
+    records = sandbox.client(labels=False).scan(**DAY, page_size=200).records(named=True)
     got = list(itertools.chain(*run_in_threads(8, lambda: list(records))))
     assert len(got) == len(set(got)) == len(sandbox.expected(**DAY))

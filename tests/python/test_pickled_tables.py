@@ -57,7 +57,7 @@ def test_empty_tables_and_the_truth_are_kept_too(sandbox):
 
 
 def test_a_part_of_a_read_stays_a_part_and_has_no_secret(sandbox):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     sandbox.fault(on="data", status=503, skip=1, times=9)
     with pytest.raises(siteline.errors.ServiceUnavailable) as failed:
         client.scan(**RANGE, page_size=100).collect()

@@ -14,7 +14,7 @@ MEASURES = ["value", "minimum", "maximum", "sample_count"]
 
 @pytest.fixture
 def table(shared_sandbox):
-    return shared_sandbox.client().scan(**HOURLY).collect()
+    return shared_sandbox.client(labels=False).scan(**HOURLY).collect()
 
 
 def joined(ids):
@@ -66,7 +66,11 @@ def test_arrow_and_polars_have_the_same_columns(table):
 
 
 def test_no_points_are_an_empty_frame(shared_sandbox):
-    empty = shared_sandbox.client().scan(**HOURLY | {"filters": {"machineId": "none"}}).collect()
+    empty = (
+        shared_sandbox.client(labels=False)
+        .scan(**HOURLY | {"filters": {"machineId": "none"}})
+        .collect()
+    )
     for value in MEASURES:
         frame = empty.pivot(value).to_pandas()
         assert frame.shape == (0, 0)
@@ -109,6 +113,6 @@ def test_missing_ids_are_empty_in_the_names(sandbox):
     data = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-01T00:00Z"]), "value": [1.0]})
     for tag in "ab":
         sandbox.load(data, bucket="1h", site="S9", line=None, machine=None, device=None, tag=tag)
-    pivot = sandbox.client().scan(**HOURLY | {"site": "S9"}).collect().pivot()
+    pivot = sandbox.client(labels=False).scan(**HOURLY | {"site": "S9"}).collect().pivot()
     assert ids_of(pivot) == [("S9", None, None, None, tag) for tag in "ab"]
     assert pivot.to_polars().columns == ["timestamp", "S9 /  /  /  / a", "S9 /  /  /  / b"]

@@ -36,7 +36,7 @@ def series(values, tag="T1", step="1min", band=1.0):
 def table_of(sandbox, *loaded, **options):
     for one in loaded:
         sandbox.load(one)
-    return sandbox.client().scan(site="S1", **{**DAY, **options}).collect()
+    return sandbox.client(labels=False).scan(site="S1", **{**DAY, **options}).collect()
 
 
 def drawn(plot):

@@ -56,7 +56,7 @@ def caught_warnings(call):
 
 
 def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given(sandbox):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     scan, seen = caught_warnings(lambda: client.scan(**BERLIN_DAYS))
     assert [str(one.message) for one in seen] == [
         "start=2026-11-01T23:00:00Z and end=2026-11-04T23:00:00Z are no multiples of "
@@ -85,7 +85,9 @@ def test_k17_midnights_of_another_zone_warn_once_with_the_buckets_that_are_given
     ],
 )
 def test_k17_what_the_warning_says_to_write_and_all_that_fits_does_not_warn(sandbox, written):
-    scan, seen = caught_warnings(lambda: sandbox.client().scan(**{**BERLIN_DAYS, **written}))
+    scan, seen = caught_warnings(
+        lambda: sandbox.client(labels=False).scan(**{**BERLIN_DAYS, **written})
+    )
     assert not seen
     assert scan.report.bounds_off_grid == ()
 
@@ -95,11 +97,11 @@ def test_k17_the_warning_shows_the_line_of_the_user(sandbox):
         return client.scan(**BERLIN_DAYS)  # this line
 
     async def main():
-        async with sandbox.async_client() as client:
+        async with sandbox.async_client(labels=False) as client:
             return ask(client)
 
     source = Path(__file__).read_text(encoding="utf-8").splitlines()
-    for call in (lambda: ask(sandbox.client()), lambda: asyncio.run(main())):
+    for call in (lambda: ask(sandbox.client(labels=False)), lambda: asyncio.run(main())):
         _, [warning] = caught_warnings(call)
         assert warning.filename == __file__
         assert source[warning.lineno - 1].endswith("# this line")
@@ -129,7 +131,7 @@ DATES = ["2026-11-18", " 2026-11-18 ", date(2026, 11, 18)]
 
 @pytest.mark.parametrize("given", DATES, ids=repr)
 def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, store, given):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     query = client.scan(site="S1", start=given, end="2026-11-19", interval="1h").query
     assert query.start == MIDNIGHT
     assert client.scan(start=None, end=given).query.end == MIDNIGHT
@@ -162,7 +164,7 @@ def test_k18_a_date_is_its_midnight_in_utc_wherever_a_time_is_taken(sandbox, sto
 @pytest.mark.parametrize("wrong", ["2026-02-29", "2026-11", "20261101"])
 def test_k18_what_is_no_date_is_refused(sandbox, wrong):
     with pytest.raises(siteline.errors.QueryError):
-        sandbox.client().scan(start=wrong)
+        sandbox.client(labels=False).scan(start=wrong)
 
 
 @pytest.mark.parametrize("kind", ["client", "async_client"])
@@ -171,7 +173,7 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(sa
     warned = pytest.warns(SitelineWarning, match='does not list line "L9", tag "unknown"')
 
     async def main():
-        async with sandbox.async_client() as client:
+        async with sandbox.async_client(labels=False) as client:
             before = client.scan(**wanted)
             await before.collect()
             await client.discover()
@@ -180,7 +182,7 @@ def test_k19_ids_that_discovery_does_not_list_are_told_once_without_a_request(sa
                 return before, scan, await scan.collect(), told
 
     if kind == "client":
-        client = sandbox.client()
+        client = sandbox.client(labels=False)
         before = client.scan(**wanted)
         before.collect()
         client.discover()

@@ -57,7 +57,7 @@ def test_each_request_is_told_with_its_page_and_in_the_order_in_which_they_ended
         assert threading.get_ident() == thread
         notes.append(note)
 
-    client = sandbox.client(on_request=on_request, daily_allowance=100)
+    client = sandbox.client(labels=False, on_request=on_request, daily_allowance=100)
     sandbox.fault(on="data", nth=2, status=503)
     WAYS[way](client.scan(**SIX_HOURS))
     assert brief(notes) == [
@@ -81,7 +81,7 @@ def test_each_request_is_told_with_its_page_and_in_the_order_in_which_they_ended
 
 def test_a_note_has_the_length_of_the_body_and_the_times_of_the_attempt(sandbox):
     notes = []
-    client = sandbox.client(on_request=notes.append)
+    client = sandbox.client(labels=False, on_request=notes.append)
     page = next(client.scan(**SIX_HOURS, keep_raw=True).pages())
     assert 0 < notes[1].bytes < len(page.raw), "it came compressed"
     assert [note.method for note in notes] == ["POST", "GET"]
@@ -98,7 +98,7 @@ def test_a_note_has_the_length_of_the_body_and_the_times_of_the_attempt(sandbox)
 def client_of(server, mode, on_request, **options):
     credential = siteline.Credential("C1", private_key())
     return siteline.Client(
-        server.url(mode), credential=credential, on_request=on_request, **options
+        server.url(mode), credential=credential, labels=False, on_request=on_request, **options
     )
 
 
@@ -185,7 +185,7 @@ def test_in_asyncio_requests_are_told_on_the_loop_in_the_context_of_their_call(s
         await ASYNC_WAYS[way](scan)
 
     async def main():
-        async with sandbox.async_client(on_request=on_request) as client:
+        async with sandbox.async_client(labels=False, on_request=on_request) as client:
             await asyncio.gather(
                 *(one(line, client.scan(**SIX_HOURS, line=line)) for line in ("L1", "L2"))
             )
@@ -205,7 +205,7 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
         if len(notes) == 3:
             raise stop
 
-    scan = sandbox.client(on_request=on_request).scan(**SIX_HOURS)
+    scan = sandbox.client(labels=False, on_request=on_request).scan(**SIX_HOURS)
     with pytest.raises(stop):
         scan.collect()
     assert len(scan.collect()) == 72
@@ -214,19 +214,20 @@ def test_what_the_callable_raises_ends_the_read_which_then_goes_on(sandbox, stop
 
 
 def sync_now(sandbox, feed, store, on_request):
-    sandbox.client(on_request=on_request).sync(feed, store, concurrency=1)
+    sandbox.client(labels=False, on_request=on_request).sync(feed, store, concurrency=1)
 
 
 def sync_in_asyncio(sandbox, feed, store, on_request):
     async def main():
-        async with sandbox.async_client(on_request=on_request) as client:
+        async with sandbox.async_client(labels=False, on_request=on_request) as client:
             await client.sync(feed, store, concurrency=1)
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize("sync", [sync_now, sync_in_asyncio])
-def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, store, sync):
+def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox, tmp_path, sync):
+    store = siteline.Store(tmp_path / "plant.siteline", labels=False)
     notes = []
 
     def on_request(note):
@@ -248,7 +249,7 @@ def test_what_the_callable_raises_ends_a_sync_that_has_applied_its_page(sandbox,
 def test_requests_of_a_sync_have_the_names_of_their_feeds(sandbox, store):
     notes = []
     feeds = [make_feed(f"line-{n}", line=f"L{n}", page_size=200) for n in (1, 2)]
-    client = sandbox.client(on_request=notes.append)
+    client = sandbox.client(labels=False, on_request=notes.append)
     for number in (3, 7):
         sandbox.fault(on="data", nth=number, status=503)
     report = client.sync(feeds, store, concurrency=8)
@@ -266,7 +267,7 @@ def test_a_callable_may_use_the_client_whose_requests_are_then_not_told(sandbox)
         inner.append(client.discover())
         inner.append(len(client.scan(**{**SIX_HOURS, "line": "L1"}).to_pandas()))
 
-    client = sandbox.client(on_request=on_request)
+    client = sandbox.client(labels=False, on_request=on_request)
     assert len(client.scan(**{**SIX_HOURS, "page_size": 100}).collect()) == 72
     assert brief(notes) == [("token", 200, None), ("data", 200, None)]
     assert len(inner) == 4
@@ -280,4 +281,4 @@ async def unheard(note):
 @pytest.mark.parametrize("wrong", [1, "yes", [print], unheard])
 def test_what_is_not_callable_is_refused_before_any_request(sandbox, wrong):
     with pytest.raises(siteline.errors.ConfigError, match="on_request="):
-        sandbox.client(on_request=wrong)
+        sandbox.client(labels=False, on_request=wrong)

@@ -18,7 +18,7 @@ DST = {"site": "S1", "start": "2026-10-23T22:00Z", "end": "2026-10-26T23:00Z", "
 
 @pytest.fixture
 def table(shared_sandbox):
-    return shared_sandbox.client().scan(**DST).collect()
+    return shared_sandbox.client(labels=False).scan(**DST).collect()
 
 
 def resampled(frame, rule, tz="UTC"):
@@ -141,14 +141,20 @@ def test_arrow_and_polars_have_the_same_rows_in_the_zone(table):
 
 
 def test_no_points_are_no_rows_with_the_same_types(shared_sandbox, table):
-    empty = shared_sandbox.client().scan(**DST | {"filters": {"machineId": "none"}}).collect()
+    empty = (
+        shared_sandbox.client(labels=False)
+        .scan(**DST | {"filters": {"machineId": "none"}})
+        .collect()
+    )
     made, full = empty.resample("1d", "mean"), table.resample("1d", "mean")
     assert (made.to_pandas().dtypes == full.to_pandas().dtypes).all()
     assert len(made.to_pandas()) == 0
 
 
 def test_points_of_an_unknown_width_are_not_said_to_be_expected(sandbox):
-    table = sandbox.client().scan(site="S1", start="2026-11-01", end="2026-11-02").collect()
+    table = (
+        sandbox.client(labels=False).scan(site="S1", start="2026-11-01", end="2026-11-02").collect()
+    )
     frame = table.resample("1d", "mean").to_pandas()
     assert frame["expected"].isna().all()
     assert (frame["buckets"] > 0).all()

@@ -21,7 +21,7 @@ READ = f"""
     import asyncio, siteline
     day = {HOURLY!r}
     with siteline.Sandbox(now="{NOW}") as sandbox:
-        with sandbox.client() as client:
+        with sandbox.client(labels=False) as client:
             scan = client.scan(**day, page_size=50)
             assert sum(len(page) for page in scan.pages()) == len(list(scan.records()))
             assert len(scan.collect()) == len(sandbox.expected(**day))
@@ -33,7 +33,7 @@ READ = f"""
         async def main():
             # With -X dev asyncio warns of slow steps, which are the machine's.
             asyncio.get_running_loop().slow_callback_duration = 60
-            async with sandbox.async_client() as client:
+            async with sandbox.async_client(labels=False) as client:
                 return len(await client.scan(**day).collect())
 
         print(asyncio.run(main()) == len(sandbox.expected(**day)))
@@ -81,7 +81,7 @@ def test_threads_go_on_when_a_subinterpreter_ends():
     import siteline
     enter, left = threading.Event(), threading.Event()
     with siteline.Sandbox() as sandbox:
-        client = sandbox.client()
+        client = sandbox.client(labels=False)
 
         def read():
             client.discover()
@@ -118,7 +118,7 @@ def test_a_free_threaded_interpreter_shares_a_client_between_threads(name):
 
 
 def test_a_client_may_be_closed_twice_and_refuses_later_calls(sandbox):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     scan = client.scan(**HOURLY)
     pages = client.scan(**HOURLY, page_size=10).pages()
     next(pages)
@@ -130,7 +130,7 @@ def test_a_client_may_be_closed_twice_and_refuses_later_calls(sandbox):
 
 
 def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
-    scan = sandbox.client().scan(**HOURLY, page_size=100)
+    scan = sandbox.client(labels=False).scan(**HOURLY, page_size=100)
     complete = len(scan.collect())
     for _ in range(10):
         reader = pa.RecordBatchReader.from_stream(scan)
@@ -144,7 +144,7 @@ def test_an_arrow_stream_that_is_not_read_to_its_end_is_released_once(sandbox):
 
 
 def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
-    table = sandbox.client().scan(**HOURLY).collect()
+    table = sandbox.client(labels=False).scan(**HOURLY).collect()
 
     class Given:
         def __init__(self):
@@ -161,7 +161,7 @@ def test_a_capsule_that_was_consumed_is_not_consumed_again(sandbox):
 
 @pytest.mark.parametrize("consume", [pa.table, pa.RecordBatchReader.from_stream])
 def test_a_stream_that_fails_on_its_third_page_raises_the_typed_error(sandbox, consume):
-    scan = sandbox.client().scan(**HOURLY, page_size=50)
+    scan = sandbox.client(labels=False).scan(**HOURLY, page_size=50)
     sandbox.fault(on="data", skip=2, times=1, status=400)
     with pytest.raises(siteline.errors.RequestRejected) as caught:
         consume(scan)
@@ -185,7 +185,7 @@ def test_a_progress_callback_that_owns_its_scan_is_collected(sandbox, kept):
         def on_progress(self, now):
             self.now = now
 
-    job = Job(sandbox.client())
+    job = Job(sandbox.client(labels=False))
     gone = weakref.ref(job)
     gc.collect()
     assert gone() is not None
@@ -251,7 +251,7 @@ def test_no_module_of_siteline_is_imported_while_a_call_waits():
     import siteline
 
     with siteline.Sandbox(now="{NOW}") as sandbox, tempfile.TemporaryDirectory() as folder:
-        client = sandbox.client()
+        client = sandbox.client(labels=False)
         store = siteline.Store(pathlib.Path(folder) / "plant.siteline")
         scan = client.scan(**{HOURLY!r}, page_size=50)
         feed = siteline.Feed("line", site="S1", line="L1", interval="1h", start=sandbox.clock.now())
@@ -286,7 +286,7 @@ def test_a_child_that_drops_its_parents_awaitables_leaves_the_calls_to_the_paren
     import siteline
 
     async def main(sandbox):
-        async with sandbox.async_client() as client:
+        async with sandbox.async_client(labels=False) as client:
             sandbox.fault(on="data", delay=0.2)
             calls = [asyncio.ensure_future(client.scan(**{HOURLY!r}).collect()) for _ in range(8)]
             while not sandbox.stats.token_requests:

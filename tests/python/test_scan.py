@@ -11,6 +11,7 @@ import pytest
 import siteline
 from kit.ranges import HOURLY, SIX_HOURS
 from kit.threads import run_in_threads
+from kit.waiting import wait_until
 from siteline.testing import Variant
 
 PAGES = {**HOURLY, "page_size": 50}
@@ -142,15 +143,63 @@ def test_the_labels_of_a_client_are_those_of_its_reads(sandbox):
 
 def test_refused_names_are_one_warning(client, sandbox):
     sandbox.fault(on="discovery", status=403, times=99)
-    with pytest.warns(siteline.SitelineWarning, match="Discovery was refused") as caught:
-        table = client.read(**SIX_HOURS, labels="machine")
+    with pytest.warns(
+        siteline.SitelineWarning, match="ids, because discovery was refused"
+    ) as caught:
+        table = client.read(**SIX_HOURS)
     assert caught[0].filename == __file__
     assert table.report.labels == "ids"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        client.read(**SIX_HOURS, labels="machine")
-        next(client.scan(**SIX_HOURS, labels="machine").pages())
+        client.read(**SIX_HOURS)
+        next(client.scan(**SIX_HOURS).pages())
     assert sandbox.stats.discovery_requests == 1
+    sandbox.clear_faults()
+    sandbox.clock.advance("1h")
+    assert client.read(**SIX_HOURS).report.labels == "machine"
+
+
+def test_an_unrecognised_body_is_one_warning(client, sandbox):
+    sandbox.fault(on="discovery", nth=1, body=b'{"plants": []}')
+    with pytest.warns(siteline.SitelineWarning, match="lists no series") as caught:
+        table = client.read(**SIX_HOURS)
+    assert len(caught) == 1
+    assert table.columns == client.read(**SIX_HOURS, labels={}).columns
+    assert "discovery lists no series" in table.report.names
+    assert sandbox.stats.discovery_requests == 1
+
+
+def test_names_are_requested_with_the_first_page(sandbox):
+    """A page arrives while discovery does not answer; a read that is stopped drops the request."""
+    sandbox.fault(on="discovery", nth=1, hang=True)
+
+    def stop(progress):
+        wait_until(lambda: sandbox.stats.discovery_requests == 1)
+        raise KeyboardInterrupt
+
+    client = sandbox.client()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        client.read(**SIX_HOURS, progress=stop)
+    scan = caught.value.scan
+    assert scan.partial.report.labels == "ids"
+    again = client.scan(**SIX_HOURS).resume(scan.bookmark, onto=scan.partial)
+    assert again.collect().report.labels == "machine"
+    assert sandbox.stats.discovery_requests == 2
+
+
+def test_new_series_are_looked_up_once_an_hour(sandbox):
+    sandbox.fault(on="discovery", nth=1, body=b'{"sites": ["S1"], "tags": [{"tagGuid": "t"}]}')
+    client = sandbox.client()
+    tables = [client.read(**SIX_HOURS)]
+    sandbox.clock.advance("59m")
+    tables.append(client.read(**{**SIX_HOURS, "line": "L2"}))
+    assert sandbox.stats.discovery_requests == 1
+    sandbox.clock.advance("1m")
+    tables.append(client.read(**{**SIX_HOURS, "line": "L2"}))
+    sandbox.clock.advance("2h")
+    client.read(**{**SIX_HOURS, "line": "L2"})
+    assert sandbox.stats.discovery_requests == 2
+    assert {table.report.labels for table in tables} == {"machine"}
 
 
 def test_a_refused_credential_is_no_refusal_of_names(client, sandbox):

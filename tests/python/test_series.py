@@ -257,9 +257,9 @@ def test_series_of_data_where_discovery_lists_none(sandbox):
 
 
 def test_each_table_lists_its_series(sandbox, tmp_path):
-    client = sandbox.client()
+    client = sandbox.client(labels=False)
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", start="2026-11-18")
-    with siteline.Store(tmp_path / "plant.siteline") as store:
+    with siteline.Store(tmp_path / "plant.siteline", labels=False) as store:
         client.sync(feed, store)
         points = store.read("l2", "2026-11-18", "2026-11-19")
         table = client.scan(site="S1", line="L2", **RANGE).collect()

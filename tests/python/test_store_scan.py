@@ -270,8 +270,8 @@ def test_a_collection_reads_one_state_of_the_store_while_another_writes(tmp_path
     with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
         client = sandbox.client()
         client.sync(make_feed(), store)
-        before = store.read("line-2").to_polars()
-        read = _lazy.Source(store.read("line-2")._handle, "UTC")(
+        before = store.read("line-2", labels=False).to_polars()
+        read = _lazy.Source(store.read("line-2")._handle, ("UTC", None, None))(
             None, pl.col("tag_guid").is_not_null(), None, 100
         )
         first = next(read)

@@ -16,7 +16,7 @@ IDS = ["site_id", "line_id", "machine_id", "device_id", "tag_guid"]
 def store(tmp_path_factory):
     """A store that was synced twice."""
     path = tmp_path_factory.mktemp("series") / "plant.siteline"
-    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path) as store:
+    with siteline.Sandbox(now=NOW) as sandbox, siteline.Store(path, labels=False) as store:
         sandbox.client().sync(make_feed(), store)
         sandbox.clock.advance("6h")
         sandbox.client().sync(make_feed(), store)

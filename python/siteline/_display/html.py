@@ -112,6 +112,8 @@ def _stored(shown: Table) -> str:
     first = shown.head(_DRAWN)
     facts = [text(what, 400), counted(len(first), "point") if len(first) < _DRAWN else ""]
     colour = "" if is_whole else f' style="color:{AMBER}"'
+    if withdrawn := shown.report.withdrawn:
+        facts.append(f"{withdrawn:,} withdrawn")
     lines = f"<div{colour}>{text(read, 400)}</div>"
     return card("Table", [fact for fact in facts if fact], lines, _points(first))
 

@@ -158,7 +158,7 @@ class Look:
         if self._page is None:
             try:
                 start, end = self.hour()
-                scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE)
+                scan = self.client.scan(start=start, end=end, page_size=_PAGE_SIZE, labels=False)
                 self._page = Read(next(scan.pages()), None)
             except Exception as error:
                 self._page = Read(None, error)

@@ -134,7 +134,8 @@ class FeedReport(FrozenRecord):
     skipped: tuple[SkippedRange, ...]
     """Ranges that no sync reads for a day."""
 
-    _read_at: datetime | None = field(default=None, repr=False)
+    _store: str | None = field(default=None, repr=False)
+    """The id of the store."""
 
     def _of_feed(self, feed: str) -> "FeedReport":
         if feed != self.name:

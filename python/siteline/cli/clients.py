@@ -38,4 +38,4 @@ def existing_store(path: str, *, read_only: bool) -> Store:
         os.stat(path)
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, "there is no store", path) from None
-    return Store(path, read_only=read_only)
+    return Store(path, labels=False, read_only=read_only)

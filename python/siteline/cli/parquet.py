@@ -52,7 +52,7 @@ def parquet_writer() -> _Writer:
     return _by_polars
 
 
-def _by_pyarrow(points: Table, _columns: Sequence[str], path: str) -> int:
+def _by_pyarrow(points: Table, columns: Sequence[str], path: str) -> int:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
@@ -60,10 +60,11 @@ def _by_pyarrow(points: Table, _columns: Sequence[str], path: str) -> int:
     pa.set_memory_pool(pa.system_memory_pool())
     batches = pa.RecordBatchReader.from_stream(points)
     count = 0
+    schema = batches.schema.empty_table().select(list(columns)).schema
     # Without Arrow's schema in the file the ids are read back as text, whoever wrote it.
-    with ParquetWriter(path, batches.schema, store_schema=False) as writer:
+    with ParquetWriter(path, schema, store_schema=False) as writer:
         for group in _groups(batches):
-            writer.write_table(pa.Table.from_batches(group))
+            writer.write_table(pa.Table.from_batches(group).select(schema.names))
             count += sum(batch.num_rows for batch in group)
     return count
 

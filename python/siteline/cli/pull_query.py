@@ -73,7 +73,9 @@ def scan_of(
                 stacklevel=2,
             )
             end = now
-    return client.scan(start=options.start, end=end, progress=progress, **query_of(options))
+    # The ten columns have no names.
+    bounds = {"start": options.start, "end": end}
+    return client.scan(**bounds, labels=False, progress=progress, **query_of(options))
 
 
 def selected(options: argparse.Namespace, client: Client) -> tuple[dict[str, Any], Table | None]:

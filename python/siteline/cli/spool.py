@@ -106,7 +106,7 @@ class Spool:
         self._is_new = not os.path.exists(path)
         if self._is_new:
             _remove_companions(path)
-        self._store: Store = Store(path)
+        self._store: Store = Store(path, labels=False)
         self._feed: Feed | None = None
         feeds = self._store.feeds
         for name, feed in feeds.items():

@@ -32,7 +32,7 @@ _ROWS = 4_096
 def write_stream(points: Table, columns: Sequence[str], format: str, stream: BinaryIO) -> int:
     """Write all points as CSV, JSON lines or an Arrow IPC stream; return how many they are."""
     if format == "arrow":
-        for piece in _doors.ipc(points):
+        for piece in _doors.ipc(points, columns):
             stream.write(piece)
         return len(points)
     # It raises where the points cannot be read: then the header is not written either.

@@ -63,6 +63,7 @@ def read(
 
     scan = client.scan(
         **{**query, "start": part.start, "end": part.end},
+        labels=False,
         max_pages=max_pages,
     )
     points = scan.to_arrow()

@@ -59,7 +59,7 @@ class Reading:
 
     def scan(self, client: Client) -> Scan:
         """Return the whole of it as a scan."""
-        return client.scan(**self.options.query)
+        return client.scan(**self.options.query, labels=False)
 
     def planned(self, client: Client) -> tuple[Plan, list[Part], Density]:
         """Plan it, reading a page where the density is not known."""

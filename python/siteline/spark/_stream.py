@@ -141,7 +141,8 @@ class PointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._client
 
     def _scan(self, start: datetime, end: datetime) -> Scan:
-        return self._open().scan(**self._reading.options.between(start, end).query)
+        query = self._reading.options.between(start, end).query
+        return self._open().scan(**query, labels=False)
 
     def _now(self) -> datetime:
         """Return the service's time, which a page tells, where one is left."""

@@ -4,12 +4,19 @@
 //! that the data have too.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::discovery_body::{DiscoveryBody, KINDS};
+use super::seen::SeenSeries;
 use crate::data::{DiscoveryShape, Query};
 use crate::lock::Mutex;
+
+/// The least time between two discovery requests for the names of new series.
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(3_600);
+/// The place of tags among the kinds of ids.
+const TAG: usize = KINDS.len() - 1;
 
 /// At most so many queries are remembered as logged.
 const MOST_LOGGED: usize = 1_000;
@@ -23,6 +30,10 @@ struct State {
     raw: Option<Bytes>,
     /// Why the newest discovery request failed.
     refusal: Option<String>,
+    /// When it ended, by the client's monotonic clock.
+    ended: Option<Duration>,
+    /// Whether a read has warned that there are no names.
+    has_warned: bool,
     body: Option<DiscoveryBody>,
     /// Queries without their range whose unlisted ids were logged.
     logged: HashSet<Query>,
@@ -31,19 +42,45 @@ struct State {
 }
 
 impl ListedIds {
-    /// Replaces what is known by a discovery response.
-    pub(crate) fn learn(&self, body: &Bytes) {
-        let Ok(found) = DiscoveryBody::read(body) else { return };
+    /// Replaces what is known by a discovery response, which came now.
+    pub(crate) fn learn(&self, body: &Bytes, now: Duration) {
         let mut state = self.0.lock();
+        state.ended = Some(now);
+        let Ok(found) = DiscoveryBody::read(body) else { return };
         state.raw = Some(body.clone());
-        state.refusal = None;
+        (state.refusal, state.has_warned) = (None, false);
         state.body = Some(found);
         state.logged.clear();
     }
 
     /// Keeps the reason why a discovery request failed, for the reports of reads without names.
-    pub(crate) fn refuse(&self, reason: String) {
-        self.0.lock().refusal = Some(reason);
+    pub(crate) fn refuse(&self, reason: String, now: Duration) {
+        let mut state = self.0.lock();
+        (state.refusal, state.ended, state.has_warned) = (Some(reason), Some(now), false);
+    }
+
+    /// Whether discovery is to be requested: it never was, or more than an hour ago, and failed or did not
+    /// list a series that the client has read since.
+    pub(super) fn is_due(&self, now: Duration, seen: &SeenSeries) -> bool {
+        let state = self.0.lock();
+        let Some(ended) = state.ended else { return true };
+        let is_unlisted = |body: &DiscoveryBody| {
+            seen.has_fresh(|series| series.0[TAG].as_ref().is_none_or(|tag| !body.has(tag)))
+        };
+        now >= ended.saturating_add(BETWEEN_REQUESTS) && state.body.as_ref().is_none_or(is_unlisted)
+    }
+
+    pub(super) fn is_older(&self, now: Duration, age: Duration) -> bool {
+        self.0.lock().ended.is_none_or(|ended| now >= ended.saturating_add(age))
+    }
+
+    /// Whether labels may lack names for a reason that this did not return true for before: a refusal, or
+    /// a body in which the series are not where the client expects them.
+    pub(super) fn is_new_failure(&self) -> bool {
+        let mut state = self.0.lock();
+        let body = state.body.as_ref();
+        let is_clear = body.is_some_and(|body| body.recognised[TAG]) && state.shape.is_none();
+        !is_clear && !std::mem::replace(&mut state.has_warned, true)
     }
 
     /// The reason why the newest discovery request failed.
@@ -120,7 +157,7 @@ mod tests {
     fn missing(body: &str, query: &Query) -> Vec<String> {
         let listed = ListedIds::default();
         assert!(listed.missing(query).is_empty(), "nothing is known before discovery");
-        listed.learn(&Bytes::copy_from_slice(body.as_bytes()));
+        listed.learn(&Bytes::copy_from_slice(body.as_bytes()), Duration::ZERO);
         listed.missing(query)
     }
 

@@ -17,6 +17,7 @@
 //! | `density` | estimates of the number of pages |
 //! | `listed` | what the discovery response listed |
 //! | `discovery_body` | reads that response without a tree of its values |
+//! | `naming` | the discovery request for the names of series in a read |
 //! | `seen` | the series that pages had |
 //! | `table` | a merged table; several tables as one |
 //! | `scan` | a read that has not started |
@@ -38,6 +39,7 @@ mod end;
 mod identity;
 mod lessor;
 mod listed;
+mod naming;
 pub(crate) mod page_request;
 pub mod page_stream;
 pub mod progress;
@@ -55,6 +57,7 @@ pub mod table;
 pub use self::end::End;
 pub use self::lessor::ClientLessor;
 pub use self::listed::ListedIds;
+pub use self::naming::{NamesFor, ReadNames, keep_names, names_are_due};
 pub use self::scan_input::ScanInput;
 pub use self::send::{Client, DATA_PATH};
 pub use self::settings::ClientSettings;

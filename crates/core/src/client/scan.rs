@@ -368,6 +368,7 @@ impl Scan {
             resumed_after_pages: self.resumed_after_pages(),
             not_listed: self.not_listed(),
             listed: Arc::clone(self.client.listed()),
+            late: Arc::default(),
             through: Vec::new(),
         }
     }

@@ -15,6 +15,8 @@ pub struct SeenSeries(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     known: BTreeSet<Identity>,
+    /// Those that were new since the newest discovery request ended.
+    fresh: Vec<Identity>,
     /// Those of the last page: the next one of its chain usually has the same, which is quickly told.
     last: Vec<Identity>,
     is_full: bool,
@@ -34,9 +36,19 @@ impl SeenSeries {
                 state.is_full |= !state.known.contains(one);
             } else if !state.known.contains(one) {
                 state.known.insert(one.clone());
+                state.fresh.push(one.clone());
             }
         }
         state.last = series.to_vec();
+    }
+
+    /// Whether there is such a series among those that are new since [`SeenSeries::forget_fresh`].
+    pub(crate) fn has_fresh(&self, is_such: impl Fn(&Identity) -> bool) -> bool {
+        self.0.lock().fresh.iter().any(is_such)
+    }
+
+    pub(crate) fn forget_fresh(&self) {
+        self.0.lock().fresh.clear();
     }
 
     /// The series, ascending, and whether they are all that there were.

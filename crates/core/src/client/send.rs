@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::density::QueryDensities;
 use super::identity::{self, Access, Identity};
 use super::listed::ListedIds;
+use super::naming::NamesInFlight;
 use super::reply::{self, RequestParts};
 use super::seen::SeenSeries;
 use super::settings::ClientSettings;
@@ -24,6 +25,7 @@ use crate::agent::{AgentIssuer, AgentLedger};
 use crate::auth::{AccessToken, Authentication, Exchange, Issuer, TokenSource};
 use crate::clock::{Moment, ServiceTime};
 use crate::error::{Error, Kind, Result};
+use crate::fork::Owned;
 use crate::http::allowance::{Outcome, Permit, exhausted};
 use crate::http::{
     AllowanceState, BaseUrl, Call, Deadline, Ledger, MemoryLedger, OpenNote, Reply, Request,
@@ -61,6 +63,7 @@ struct Inner {
     densities: QueryDensities,
     listed: Arc<ListedIds>,
     seen: SeenSeries,
+    names_in_flight: Owned<NamesInFlight>,
 }
 
 impl Client {
@@ -89,6 +92,7 @@ impl Client {
             densities: QueryDensities::default(),
             listed: Arc::default(),
             seen: SeenSeries::default(),
+            names_in_flight: Owned::default(),
             settings,
         })))
     }
@@ -103,10 +107,33 @@ impl Client {
         let deadline = Deadline::after(self.0.time.clock(), deadline);
         let body = self.unless_closed(Box::pin(self.send(DISCOVERY, deadline, &read))).await;
         match &body {
-            Ok(body) => self.0.listed.learn(body),
-            Err(error) => self.0.listed.refuse(error.to_string()),
+            Ok(body) => {
+                self.0.listed.learn(body, self.0.time.clock().monotonic());
+                self.0.seen.forget_fresh();
+            }
+            Err(error) => self.give_up_names(error.to_string()),
         }
         body
+    }
+
+    /// Keeps the reason why there are no names.
+    pub(super) fn give_up_names(&self, reason: String) {
+        self.0.listed.refuse(reason, self.0.time.clock().monotonic());
+    }
+
+    /// Whether a read that needs names has to request discovery.
+    pub(super) fn needs_names(&self) -> bool {
+        self.0.listed.is_due(self.0.time.clock().monotonic(), &self.0.seen)
+    }
+
+    /// Whether the newest discovery request ended longer ago than this.
+    pub(super) fn has_old_names(&self, age: Duration) -> bool {
+        self.0.listed.is_older(self.0.time.clock().monotonic(), age)
+    }
+
+    /// The discovery request that reads share. A forked child has its own.
+    pub(super) fn names_in_flight(&self) -> &NamesInFlight {
+        self.0.names_in_flight.get_or_init(Mutex::default)
     }
 
     /// Sends one data request with its retries, each counted in the allowance before it is sent.

@@ -1,7 +1,7 @@
 //! [`Table`]: the merged result of a read and its provenance.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -43,6 +43,9 @@ pub struct Provenance {
     /// What the discovery responses of the client listed.
     #[serde(skip)]
     pub listed: Arc<ListedIds>,
+    /// The ids that a discovery response did not list which came before the first report, perhaps after the pages.
+    #[serde(skip)]
+    pub late: Arc<OnceLock<Vec<String>>>,
     /// What of the range came through the feeds of a store; empty without a store.
     pub through: Vec<StoreShare>,
 }
@@ -119,7 +122,14 @@ impl Provenance {
 
     fn report(&self) -> QueryReport<'_> {
         let bounds_off_grid = self.query.bounds_off_grid();
-        QueryReport { bounds_off_grid, not_listed: Cow::Borrowed(&self.not_listed) }
+        let mut not_listed = Cow::Borrowed(&self.not_listed[..]);
+        let late = self.late.get_or_init(|| self.listed.missing(&self.query));
+        let new: Vec<_> =
+            late.iter().filter(|one| !self.not_listed.contains(one)).cloned().collect();
+        if !new.is_empty() {
+            not_listed.to_mut().extend(new);
+        }
+        QueryReport { bounds_off_grid, not_listed }
     }
 }
 

@@ -12,7 +12,7 @@ use arrow_array::{
     StringArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBufferBuilder;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 
 use super::paged_columns::{CopyRange, PagedColumns};
 use super::schema::{COLUMN_NAMES, batch, broken, schema};
@@ -70,7 +70,8 @@ pub struct PointColumns {
 }
 
 impl PointColumns {
-    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of text.
+    /// The points of a batch with the ten columns. Extra columns contain text or dictionaries of text; flags
+    /// are left out.
     #[must_use]
     pub fn from_batch(batch: &RecordBatch) -> Self {
         let keys = [0, 1, 2, 3, 4].map(|index| batch.column(index).as_dictionary::<Int32Type>());
@@ -97,15 +98,17 @@ impl PointColumns {
             Some(codes) => (0..codes.len()).map(|row| text_of(codes, row)).collect(),
             None => column.as_string().clone(),
         };
-        let names = batch.schema_ref().fields().iter().skip(COLUMN_NAMES.len());
+        let more = batch.schema_ref().fields().iter().zip(batch.columns()).skip(COLUMN_NAMES.len());
+        let more: Vec<_> =
+            more.filter(|(field, _)| *field.data_type() != DataType::Boolean).collect();
         Self {
             timestamps: batch.column(5).as_primitive().clone(),
             numbers: [6, 7, 8].map(|index| batch.column(index).as_primitive().clone()),
             sample_counts: batch.column(9).as_primitive().clone(),
-            extras: batch.columns().iter().skip(COLUMN_NAMES.len()).map(texts).collect(),
+            extras: more.iter().map(|(_, column)| texts(column)).collect(),
             series,
             envelopes,
-            extra_columns: names.map(|field| field.name().clone()).collect(),
+            extra_columns: more.iter().map(|(field, _)| field.name().clone()).collect(),
             batch: OnceLock::new(),
         }
     }

@@ -63,7 +63,11 @@ impl BlockSummary {
         let (shows_none, shows_all) = match view {
             View::Latest => (false, true),
             View::AsOf(sequence) => (sequence < self.first, self.changed <= sequence),
-            View::ChangedSince(sequence) => (self.changed <= sequence, sequence < self.first),
+            View::ChangedSince(since) => (self.changed <= since, since < self.first),
+            View::ChangedBetween(since, until) => {
+                let is_outside = self.changed <= since || until < self.first;
+                (is_outside, since < self.first && self.changed <= until)
+            }
         };
         let all = match flagged {
             Flagged::Keep => self.points,

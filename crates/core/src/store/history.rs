@@ -204,15 +204,22 @@ fn shown(history: &[PointVersion], view: View) -> Option<(&PointVersion, Change)
     match view {
         View::Latest => Some((last, Change::New)),
         View::AsOf(version) => as_of(version).map(|row| (row, Change::New)),
-        View::ChangedSince(version) if last.version <= version => None,
-        View::ChangedSince(version) => {
-            let change = match as_of(version) {
-                _ if last.absent => Change::Absent,
-                None => Change::New,
-                Some(before) if before.absent => Change::Returned,
-                Some(_) => Change::Revised,
-            };
-            Some((last, change))
-        }
+        View::ChangedSince(since) => changed(last, as_of(since)),
+        View::ChangedBetween(since, until) => changed(as_of(until)?, as_of(since)),
     }
+}
+
+/// How a point changed since the version before.
+fn changed<'a>(
+    last: &'a PointVersion,
+    before: Option<&PointVersion>,
+) -> Option<(&'a PointVersion, Change)> {
+    let change = match before {
+        Some(before) if before.version == last.version => return None,
+        _ if last.absent => Change::Absent,
+        None => Change::New,
+        Some(before) if before.absent => Change::Returned,
+        Some(_) => Change::Revised,
+    };
+    Some((last, change))
 }

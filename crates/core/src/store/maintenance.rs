@@ -13,6 +13,7 @@ use super::failure::{StoreFailure, StoreResult, system};
 use super::feeds::{FeedRow, Feeds};
 use super::found_blocks::{ALL_TIME, FoundBlocks};
 use super::history::combine;
+use super::names::KeptNames;
 use super::read::find;
 use super::retention::{Freed, Retention};
 use super::schema::Root;
@@ -124,6 +125,7 @@ impl Store {
             for feed in feeds.rows() {
                 check_feed(connection, feed, watch)?;
             }
+            KeptNames::all(connection)?;
             let damaged = StoreFailure::Corrupt("its file is damaged");
             watch.statement(connection, |connection| {
                 let sql = "PRAGMA quick_check(1)";

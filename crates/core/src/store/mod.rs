@@ -30,6 +30,7 @@ mod history;
 mod hold;
 mod log_fit;
 mod maintenance;
+mod names;
 mod network;
 mod page_merge;
 mod pages;
@@ -64,6 +65,7 @@ use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult};
 use self::feeds::Feeds;
 use self::found_blocks::{FoundBlocks, rows_of};
+pub use self::names::KeptNames;
 use self::page_merge::Limits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
@@ -72,12 +74,11 @@ pub use self::restore::restore;
 pub use self::retention::Freed;
 use self::schema::APPLICATION;
 pub use self::series_filter::{SeriesFilter, SeriesIds};
-pub use self::shown::{CHANGES, ShownPoints, change_column};
+pub use self::shown::{CHANGES, ShownPoints};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
 pub use self::turns::Turn;
 pub(crate) use self::turns::Turns;
-pub use self::view::with_change;
 pub use self::view::{Choice, Flagged, PointFilter, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
@@ -206,19 +207,6 @@ impl Store {
             let feeds = Feeds::load(connection)?;
             let pages = pages::all(connection, find(&feeds, feed)?)?;
             Ok(pages.iter().map(|page| page.read_at).collect())
-        })
-    }
-
-    /// When a page of a feed was read, as [`Store::page_times`]; `None` if it is not in the log.
-    ///
-    /// # Errors
-    /// As [`Store::page_times`].
-    pub fn page_time(&self, feed: &str, sequence: u64) -> Result<Option<i64>> {
-        self.snapshot(|connection| {
-            let feeds = Feeds::load(connection)?;
-            let pages = pages::all(connection, find(&feeds, feed)?)?;
-            let page = pages.iter().find(|page| page.sequence == sequence);
-            Ok(page.map(|page| page.read_at))
         })
     }
 

@@ -91,7 +91,7 @@ impl Reader {
         })
     }
 
-    /// The ten columns, and `change` for [`View::ChangedSince`].
+    /// As [`View::schema`].
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -258,7 +258,7 @@ impl Reader {
                 let known = summary.count(self.view, self.flagged);
                 known.unwrap_or(match (self.view, self.flagged) {
                     // Mostly few of a block's points.
-                    (View::ChangedSince(_), _) | (_, Flagged::Only) => 0,
+                    (view, flagged) if view.is_log() || flagged == Flagged::Only => 0,
                     _ => summary.points,
                 })
             });
@@ -365,7 +365,8 @@ fn may_show(view: View, entry: Option<BlockEntry>, recent: &[PointVersion]) -> b
     let shows = |version: u64| match view {
         View::Latest => true,
         View::AsOf(sequence) => version <= sequence,
-        View::ChangedSince(sequence) => version > sequence,
+        View::ChangedSince(since) => version > since,
+        View::ChangedBetween(since, until) => version > since && version <= until,
     };
     entry.is_some_and(|entry| entry.summary.count(view, Flagged::Keep) != Some(0))
         || recent.iter().any(|row| shows(row.version))

@@ -66,7 +66,10 @@ impl Retention {
         let asked = match view {
             // All that is kept has changed since nothing was known.
             View::Latest | View::ChangedSince(0) => return Ok(()),
-            View::AsOf(sequence) | View::ChangedSince(sequence) => sequence,
+            View::AsOf(sequence)
+            | View::ChangedSince(sequence)
+            | View::ChangedBetween(0, sequence)
+            | View::ChangedBetween(sequence, _) => sequence,
         };
         if asked >= self.history_from || start >= i128::from(self.history_before) {
             return Ok(());
@@ -78,7 +81,7 @@ impl Retention {
             self.history_from
         );
         let hint = match view {
-            View::ChangedSince(_) => format!(
+            View::ChangedSince(_) | View::ChangedBetween(..) => format!(
                 "forget() or compact() removed it. Begin again with changes(since=0), or ask for \
                  changes from start=\"{before}\" on."
             ),

@@ -27,7 +27,7 @@ pub(super) const INCREMENTAL: i64 = 2;
 pub(super) const OTHER_PATH: &str = "Name another file, or one that does not exist yet.";
 
 /// The schema of this version.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 const TABLES: &str = r#"
 CREATE TABLE store (id INTEGER PRIMARY KEY, version INTEGER NOT NULL, made_by TEXT NOT NULL,
   layout INTEGER NOT NULL, digest INTEGER NOT NULL, "check" INTEGER NOT NULL) STRICT;
@@ -55,6 +55,10 @@ CREATE TABLE pages (feed INTEGER NOT NULL, sequence INTEGER NOT NULL, chain INTE
 CREATE TABLE seen (feed INTEGER NOT NULL, chain INTEGER NOT NULL, sequence INTEGER NOT NULL,
   finished INTEGER NOT NULL, "check" INTEGER NOT NULL, runs BLOB NOT NULL,
   PRIMARY KEY (feed, chain, sequence)) STRICT, WITHOUT ROWID;
+CREATE TABLE names (origin TEXT PRIMARY KEY, asked_at INTEGER NOT NULL, body BLOB, shape TEXT,
+  refusal TEXT, "check" INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE identity (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO identity VALUES (lower(hex(randomblob(16))));
 "#;
 
 /// The first row of `store`, and the mark of the commit that wrote it, which is the second one.

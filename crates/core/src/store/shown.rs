@@ -4,7 +4,7 @@ use std::collections::TryReserveError;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int32Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::block::PointVersion;
@@ -17,8 +17,10 @@ use crate::error::{Error, Kind, Result};
 /// The points of a read so far.
 pub struct ShownPoints {
     table: TableBuilder,
-    /// For [`View::ChangedSince`] how each point changed: an index of [`CHANGES`].
-    changes: Option<Vec<u8>>,
+    view: View,
+    /// How each point changed, an index of [`CHANGES`], if the view shows changes; otherwise whether it is
+    /// withdrawn.
+    marks: Vec<u8>,
 }
 
 /// The names of changes.
@@ -32,11 +34,9 @@ impl ShownPoints {
     pub(super) fn new(view: View, rows: usize) -> Result<Self, TryReserveError> {
         let mut table = TableBuilder::new(0);
         table.try_reserve(rows)?;
-        let mut changes = matches!(view, View::ChangedSince(_)).then(Vec::new);
-        if let Some(changes) = &mut changes {
-            changes.try_reserve_exact(rows)?;
-        }
-        Ok(Self { table, changes })
+        let mut marks = Vec::new();
+        marks.try_reserve_exact(rows)?;
+        Ok(Self { table, view, marks })
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -47,9 +47,8 @@ impl ShownPoints {
     #[inline]
     pub(super) fn push(&mut self, row: &PointVersion, change: Change) {
         self.table.push(row.timestamp, row.values.numbers(), row.values.count());
-        if let Some(changes) = &mut self.changes {
-            changes.push(change as u8);
-        }
+        let mark = if self.view.is_log() { change as u8 } else { u8::from(row.absent) };
+        self.marks.push(mark);
     }
 
     /// Sets the series of the points that were added since the last call.
@@ -57,32 +56,31 @@ impl ShownPoints {
         self.table.series(identity);
     }
 
-    /// The columns, and how each point changed if the view says so.
+    /// The columns, and that of [`View::mark`].
     ///
     /// # Errors
     /// `InternalError` if a point has no series.
-    pub fn finish(mut self) -> Result<(PointColumns, Option<Vec<u8>>)> {
+    pub fn finish(mut self) -> Result<(PointColumns, ArrayRef)> {
         self.table.shrink_to_fit();
-        Ok((self.table.finish()?, self.changes))
+        Ok((self.table.finish()?, mark_column(self.view, self.marks)?))
     }
 
     /// The points as a batch of this schema, [`View::schema`].
     pub(super) fn batch(self, schema: SchemaRef) -> StoreResult<RecordBatch> {
         let batch = self.table.finish()?.batch()?;
-        let Some(changes) = self.changes else { return Ok(batch) };
         let mut arrays = batch.columns().to_vec();
-        arrays.push(change_column(changes)?);
+        arrays.push(mark_column(self.view, self.marks)?);
         Ok(RecordBatch::try_new(schema, arrays).map_err(broken)?)
     }
 }
 
-/// The column of how points changed.
-///
-/// # Errors
-/// `InternalError` for what is no index of [`CHANGES`].
-pub fn change_column(changes: Vec<u8>) -> Result<ArrayRef> {
+fn mark_column(view: View, marks: Vec<u8>) -> Result<ArrayRef> {
+    if !view.is_log() {
+        let marks = marks.into_iter().map(|mark| Some(mark != 0));
+        return Ok(Arc::new(BooleanArray::from_iter(marks)));
+    }
     let names = StringArray::from_iter_values(CHANGES);
-    let codes = Int32Array::from_iter_values(changes.into_iter().map(i32::from));
+    let codes = Int32Array::from_iter_values(marks.into_iter().map(i32::from));
     let column = DictionaryArray::<Int32Type>::try_new(codes, Arc::new(names)).map_err(broken)?;
     Ok(Arc::new(column))
 }

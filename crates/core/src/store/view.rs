@@ -23,23 +23,45 @@ pub enum View {
     /// Only those that are new or changed since this page request, with a column `change`: `new`,
     /// `revised`, `withdrawn`, `returned` (no longer withdrawn).
     ChangedSince(u64),
+    /// The same as they were known when the second of these page requests had been applied.
+    ChangedBetween(u64, u64),
 }
 
 impl View {
-    /// The ten columns, and `change` for [`View::ChangedSince`].
+    /// Whether it shows changes instead of points.
+    #[must_use]
+    pub fn is_log(self) -> bool {
+        matches!(self, Self::ChangedSince(_) | Self::ChangedBetween(..))
+    }
+
+    /// The same view, as of this page request.
+    #[must_use]
+    pub fn fixed(self, sequence: u64) -> Self {
+        match self {
+            Self::Latest => Self::AsOf(sequence),
+            Self::ChangedSince(since) => Self::ChangedBetween(since, sequence),
+            fixed => fixed,
+        }
+    }
+
+    /// The ten columns, and that of [`View::mark`].
     #[must_use]
     pub fn schema(self) -> SchemaRef {
         let points = schema(&[]);
-        if matches!(self, Self::ChangedSince(_)) { with_change(&points) } else { points }
+        let mark = Arc::new(self.mark());
+        Arc::new(Schema::new(points.fields().iter().cloned().chain([mark]).collect::<Vec<_>>()))
     }
-}
 
-/// The schema of points with a last column `change`, how each of them changed.
-#[must_use]
-pub fn with_change(points: &Schema) -> SchemaRef {
-    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let change = Arc::new(Field::new("change", text, false));
-    Arc::new(Schema::new(points.fields().iter().cloned().chain([change]).collect::<Vec<_>>()))
+    /// The last column: how each point changed, or whether it is withdrawn.
+    #[must_use]
+    pub fn mark(self) -> Field {
+        let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        if self.is_log() {
+            Field::new("change", text, false)
+        } else {
+            Field::new("withdrawn", DataType::Boolean, false)
+        }
+    }
 }
 
 /// What a read does with flagged points: those that a later complete read of their window lacked.

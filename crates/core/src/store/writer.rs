@@ -12,8 +12,10 @@ use super::connection::StoreConnection;
 use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::hold::WriteTurn;
+use super::names::KeptNames;
 use super::page_merge::Limits;
 use super::read::find;
+use super::schema::Root;
 use super::target::{Applied, Delivery};
 use super::written::{BlockCache, KnownFeed};
 use crate::error::{Error, Kind};
@@ -89,6 +91,16 @@ impl Writer {
         self.feeds = Some(feeds);
         self.keep(name, known);
         Ok(outcome)
+    }
+
+    pub(super) fn keep_names(&mut self, names: KeptNames, origin: &str) -> StoreResult<()> {
+        // They have the mark of the commit before.
+        self.feeds = None;
+        let connection = self.link.connection_mut()?;
+        let changes = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        names.save(&changes, origin)?;
+        Root::load(&changes)?.save(&changes)?;
+        Ok(changes.commit()?)
     }
 
     /// Writes while no other process does.

@@ -112,10 +112,10 @@ impl PinnedRead {
             store.read(feed, PointFilter { ranges, view, flagged, series })
         };
         let mut found = reader(self.spec.view)?;
-        if self.spec.view == View::Latest && store.sequence(feed)? != self.sequence {
-            let view = View::AsOf(self.sequence);
-            store.check_history(feed, view, self.first())?;
-            found = reader(view)?;
+        let fixed = self.spec.view.fixed(self.sequence);
+        if fixed != self.spec.view && store.sequence(feed)? != self.sequence {
+            store.check_history(feed, fixed, self.first())?;
+            found = reader(fixed)?;
         }
         let kept_from = found.kept_from();
         if kept_from > self.kept_from && self.first().is_none_or(|first| first < kept_from) {
@@ -226,14 +226,14 @@ impl ReadSpec {
     fn coverage_in(&self, store: &Store, state: &FeedState) -> Result<RangeCoverage> {
         let known = match self.view {
             View::AsOf(sequence) => Known::as_of(state, &store.chains_until(&self.feed, sequence)?),
-            View::Latest | View::ChangedSince(_) => Known::of(state),
+            _ => Known::of(state),
         };
         Ok(RangeCoverage::new((self.start, self.end), &known, self.is_log()))
     }
 
     /// Changes have each point that arrived: the next changes begin after it.
     fn is_log(&self) -> bool {
-        matches!(self.view, View::ChangedSince(_))
+        self.view.is_log()
     }
 
     /// Opens a snapshot. Its points are exactly those as of its sequence number.
@@ -278,12 +278,8 @@ impl ReadSpec {
             }
             sequence = after;
         }
-        // A writer keeps applying pages. Points as of an applied page do not change, so they are
-        // read. There is no such view of changes: they may include a page after `sequence`, and the
-        // next read of changes shows that page again.
-        if matches!(self.view, View::Latest) {
-            filter.view = View::AsOf(sequence);
-        }
+        // A writer keeps applying pages. Points as of an applied page do not change.
+        filter.view = self.view.fixed(sequence);
         Ok(snapshot(store.read(&self.feed, filter)?, sequence))
     }
 
@@ -353,7 +349,10 @@ impl fmt::Display for ReadSpec {
         match self.view {
             View::Latest => {}
             View::AsOf(sequence) => write!(f, " as of {sequence}")?,
-            View::ChangedSince(sequence) => write!(f, " changed since {sequence}")?,
+            View::ChangedSince(since) => write!(f, " changed since {since}")?,
+            View::ChangedBetween(since, until) => {
+                write!(f, " changed since {since}, as of {until}")?;
+            }
         }
         if let Some(start) = self.start {
             write!(f, ", from {start}")?;

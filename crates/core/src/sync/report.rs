@@ -57,8 +57,6 @@ pub struct FeedReport {
     pub late: u64,
     /// The sequence number reached: `changes(since=)` and `as_of()` take it.
     pub sequence: u64,
-    /// When that page was read, by the service's time; `None` if the run read none.
-    pub read_at: Option<Timestamp>,
     /// Everything from the feed's beginning up to this time is settled.
     pub settled_through: Option<Timestamp>,
     /// Everything from the feed's beginning up to this time was read.

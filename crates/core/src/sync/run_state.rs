@@ -34,7 +34,6 @@ pub(super) struct FeedRun {
     chains: u64,
     pages: u64,
     /// When its newest page was read.
-    read_at: Option<Timestamp>,
     applied: Applied,
     /// What audits found after the lateness.
     late: u64,
@@ -111,7 +110,6 @@ impl RunState {
             failures: 0,
             chains: 0,
             pages: 0,
-            read_at: None,
             applied: Applied::default(),
             late: 0,
             found: AuditCounts::default(),
@@ -299,8 +297,7 @@ impl RunState {
     /// Counts what a page brought.
     fn count(&mut self, pending: &PendingWrite, before: &FeedState, applied: Option<Applied>) {
         let part = &mut self.parts[pending.feed()];
-        let PendingWrite::Page { page, chain, begun_here, read_at, .. } = pending else { return };
-        part.read_at = Some(*read_at);
+        let PendingWrite::Page { page, chain, begun_here, .. } = pending else { return };
         part.pages += 1;
         self.pages += 1;
         let rows = page.rows() as u64;
@@ -440,7 +437,6 @@ impl RunState {
             applied: part.applied,
             late: part.late,
             sequence: part.state.sequence(),
-            read_at: part.read_at,
             settled_through: part.state.settled_through(),
             read_through: part.state.read_through(),
             newest: part.state.newest(),

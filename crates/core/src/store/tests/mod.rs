@@ -152,13 +152,9 @@ fn read_whole(store: &Store, filter: PointFilter) -> Result<Vec<Shown>> {
     reader.find_blocks()?;
     let mut shown = reader.allocate().unwrap();
     while reader.read_into(&mut shown, 7)? {}
-    let (points, changes) = shown.finish()?;
-    let mut read = rows(&points.batch()?);
-    for (row, change) in read.iter_mut().zip(changes.iter().flatten()) {
-        row.3 = Some(CHANGES[usize::from(*change)].to_owned());
-    }
-    assert!(changes.is_none_or(|changes| changes.len() == read.len()));
-    Ok(read)
+    let (points, marks) = shown.finish()?;
+    let columns = points.batch()?.columns().iter().cloned().chain([marks]).collect();
+    Ok(rows(&RecordBatch::try_new(reader.schema(), columns).unwrap()))
 }
 
 fn latest(store: &Store) -> Vec<Shown> {
@@ -185,7 +181,8 @@ fn rows(batch: &RecordBatch) -> Vec<Shown> {
         assert_eq!((text(0, row).as_deref(), text(1, row)), (Some("S"), None));
         let series = text(4, row).map_or(0, |tag| tag[1..].parse().unwrap());
         let value = values.is_valid(row).then(|| values.value(row).to_bits());
-        (series, minute, value, (batch.num_columns() > 10).then(|| text(10, row).unwrap()))
+        let is_log = batch.schema().field(10).name() == "change";
+        (series, minute, value, is_log.then(|| text(10, row).unwrap()))
     };
     (0..batch.num_rows()).map(row).collect()
 }

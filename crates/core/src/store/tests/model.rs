@@ -63,8 +63,10 @@ impl Model {
         let histories = self.histories();
         let past = self.requests.keys().copied().chain([0, 1_000_000]);
         let mut views = vec![View::Latest];
-        views
-            .extend(past.flat_map(|sequence| [View::AsOf(sequence), View::ChangedSince(sequence)]));
+        views.extend(past.flat_map(|sequence| {
+            let between = View::ChangedBetween(sequence, sequence + 2);
+            [View::AsOf(sequence), View::ChangedSince(sequence), between]
+        }));
         for view in views {
             for flagged in [Flagged::Keep, Flagged::Drop, Flagged::Only] {
                 let shown = shown(&histories, view, flagged);
@@ -86,6 +88,9 @@ fn shown(histories: &Histories, view: View, flagged: Flagged) -> Vec<Shown> {
             View::AsOf(sequence) => (as_of(sequence), None),
             View::ChangedSince(sequence) => {
                 (history.last().filter(|last| last.0 > sequence), Some(as_of(sequence)))
+            }
+            View::ChangedBetween(since, until) => {
+                (as_of(until).filter(|last| last.0 > since), Some(as_of(since)))
             }
         };
         let Some((_, Some((value, absent)))) = last else { continue };

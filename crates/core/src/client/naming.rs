@@ -1,0 +1,164 @@
+//! [`ReadNames`]: the discovery request for the names of series in a read. It is sent together with the first
+//! page, and neither its failure nor its slowness fails the read (§4.2).
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::background::BackgroundTask;
+use super::send::Client;
+use crate::error::Result;
+use crate::http::Deadline;
+use crate::lock::Mutex;
+use crate::store::Store;
+
+/// How long a store keeps names.
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
+/// How long a read that has its last page waits for the discovery response.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A discovery request, shared by the reads that wait for it. Dropping the last of them aborts it.
+pub(super) struct NameRequest {
+    _task: Option<BackgroundTask<()>>,
+    is_done: watch::Receiver<bool>,
+}
+
+/// The request of a client that is in flight.
+pub(super) type NamesInFlight = Mutex<Weak<NameRequest>>;
+
+/// Who needs names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamesFor {
+    /// Nobody.
+    Nothing,
+    /// The labels of a read.
+    Labels,
+    /// A store, which keeps them for a day.
+    Store,
+}
+
+/// The names that one read needs.
+pub struct ReadNames {
+    client: Client,
+    wanted: NamesFor,
+    request: Mutex<Option<Arc<NameRequest>>>,
+}
+
+impl ReadNames {
+    /// Sends nothing yet, and never does unless the names are wanted.
+    #[must_use]
+    pub fn new(client: Client, wanted: NamesFor) -> Self {
+        Self { client, wanted, request: Mutex::default() }
+    }
+
+    /// Requests discovery in the background, unless the client has had it. Called within the runtime.
+    pub fn begin(&self) {
+        let mut request = self.request.lock();
+        if request.is_none() && self.is_due() {
+            *request = self.client.request_names();
+        }
+    }
+
+    /// Whether there is nothing to wait for.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.request.lock().is_none() && !self.is_due()
+    }
+
+    fn is_due(&self) -> bool {
+        match self.wanted {
+            NamesFor::Nothing => false,
+            NamesFor::Labels => self.client.needs_names(),
+            NamesFor::Store => self.client.has_old_names(DAY),
+        }
+    }
+
+    /// After the last page: waits for the response, but not long. True if there are no names, which the
+    /// user has not been told yet.
+    pub async fn settle(&self, deadline: Deadline) -> bool {
+        // A page may have had a series that is new to the client.
+        self.begin();
+        let request = self.request.lock().clone();
+        let Some(request) = request else { return false };
+        let limit = deadline.left(self.client.time().clock());
+        if !request.ends_within(limit.map_or(PATIENCE, |left| left.min(PATIENCE))).await {
+            self.client.give_up_names("it did not answer before the read had ended".to_owned());
+        }
+        self.abort();
+        self.client.listed().is_new_failure()
+    }
+
+    /// Aborts the request, unless another read waits for it.
+    pub fn abort(&self) {
+        drop(self.request.lock().take());
+    }
+}
+
+impl NameRequest {
+    async fn ends_within(&self, limit: Duration) -> bool {
+        let mut is_done = self.is_done.clone();
+        // The task may have been aborted with its runtime.
+        let end = is_done.wait_for(|is_done| *is_done);
+        tokio::time::timeout(limit, end).await.is_ok()
+    }
+}
+
+impl Client {
+    /// The discovery request in flight, or a new one; `None` if the process is exiting.
+    fn request_names(&self) -> Option<Arc<NameRequest>> {
+        let mut in_flight = self.names_in_flight().lock();
+        if let Some(request) = in_flight.upgrade() {
+            return Some(request);
+        }
+        let (sender, is_done) = watch::channel(false);
+        let client = self.clone();
+        let ask = async move {
+            // The client keeps the response or the refusal.
+            drop(client.discover(None).await);
+            sender.send_replace(true);
+        };
+        let task = BackgroundTask::start(&*self.settings().spawner, ask)?;
+        let request = Arc::new(NameRequest { _task: Some(task), is_done });
+        *in_flight = Arc::downgrade(&request);
+        Some(request)
+    }
+}
+
+/// Whether a sync to a store has to request names: at most once a day.
+///
+/// # Errors
+/// `StoreError`s.
+pub fn names_are_due(client: &Client, store: &Store) -> Result<bool> {
+    let day = DAY.as_micros().try_into().unwrap_or(i64::MAX);
+    let asked_at = store.names_asked_at(&client.origin())?;
+    Ok(asked_at.is_none_or(|at| client.now().as_microsecond() >= at.saturating_add(day)))
+}
+
+/// Keeps the newest discovery response of the client in the store, or the reason why there is none.
+///
+/// # Errors
+/// `StoreError`s.
+pub fn keep_names(client: &Client, store: &Store) -> Result<()> {
+    let listed = client.listed();
+    let (raw, refusal) = (listed.raw(), listed.refusal());
+    let found = match (&raw, refusal) {
+        (Some((body, shape)), None) => Ok((&body[..], shape.as_ref())),
+        (_, refusal) => Err(refusal.unwrap_or_else(|| "discovery was not read".to_owned())),
+    };
+    store.keep_names(&client.origin(), client.now(), found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_waits_no_longer_than_its_limit() {
+        let (sender, is_done) = watch::channel(false);
+        let request = NameRequest { _task: None, is_done };
+        assert!(!request.ends_within(Duration::ZERO).await);
+        sender.send_replace(true);
+        assert!(request.ends_within(Duration::ZERO).await);
+    }
+}

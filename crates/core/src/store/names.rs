@@ -1,0 +1,128 @@
+//! The names of series: the discovery responses that syncs keep, so that a reader of the file has them without a
+//! key. And the id of the store.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use super::Store;
+use super::bytes::Checksum;
+use super::failure::{StoreFailure, StoreResult};
+use crate::data::DiscoveryShape;
+use crate::error::Result;
+
+/// What a store keeps of the discovery responses to one subject of one service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptNames {
+    /// When the newest request ended, in microseconds.
+    pub asked_at: i64,
+    /// The newest response, if there was one, and where the user stated that it has its series, as JSON.
+    pub body: Option<Vec<u8>>,
+    /// The shape as JSON.
+    pub shape: Option<String>,
+    /// Why the newest request failed, if it did.
+    pub refusal: Option<String>,
+}
+
+impl KeptNames {
+    fn load(row: &Row<'_>) -> StoreResult<Self> {
+        let origin: String = row.get(0)?;
+        let (asked_at, body, shape) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let kept = Self { asked_at, body, shape, refusal: row.get(4)? };
+        if kept.check(&origin) != row.get::<_, i64>(5)? {
+            return Err(StoreFailure::Corrupt("its names do not match their checksum"));
+        }
+        Ok(kept)
+    }
+
+    fn check(&self, origin: &str) -> i64 {
+        let texts = [self.shape.as_deref(), self.refusal.as_deref()];
+        let texts = texts.map(Option::unwrap_or_default);
+        let sum = Checksum::new("names").numbers(&[self.asked_at]).bytes(origin.as_bytes());
+        let sum = texts.iter().fold(sum, |sum, text| sum.bytes(text.as_bytes()));
+        sum.bytes(self.body.as_deref().unwrap_or_default()).value()
+    }
+
+    /// The rows, the newest first.
+    pub(super) fn all(connection: &Connection) -> StoreResult<Vec<Self>> {
+        let sql = r#"SELECT origin, asked_at, body, shape, refusal, "check" FROM names
+            ORDER BY asked_at DESC, origin"#;
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(Self::load(row)?);
+        }
+        Ok(all)
+    }
+
+    /// Keeps the body of a row where the newest request failed.
+    pub(super) fn save(self, connection: &Connection, origin: &str) -> StoreResult<()> {
+        let former = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let kept = match self.body {
+            Some(_) => self,
+            None => {
+                let sql = "SELECT body, shape FROM names WHERE origin = ?1";
+                let known = connection.query_row(sql, [origin], former).optional()?;
+                let (body, shape) = known.unwrap_or_default();
+                Self { body, shape, ..self }
+            }
+        };
+        let sql = "INSERT OR REPLACE INTO names VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let check = kept.check(origin);
+        let Self { asked_at, body, shape, refusal } = kept;
+        connection.execute(sql, (origin, asked_at, body, shape, refusal, check))?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// The id that was made with the store. A copy has it too.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn id(&self) -> Result<String> {
+        self.snapshot(|connection| {
+            Ok(connection.query_row("SELECT id FROM identity", [], |row| row.get(0))?)
+        })
+    }
+
+    /// The names of series, of each subject that synced; the newest first.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn names(&self) -> Result<Vec<KeptNames>> {
+        self.snapshot(KeptNames::all)
+    }
+
+    /// When the names of each subject were requested last, in microseconds.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn names_asked_at(&self, origin: &str) -> Result<Option<i64>> {
+        self.snapshot(|connection| {
+            let sql = "SELECT asked_at FROM names WHERE origin = ?1";
+            Ok(connection.query_row(sql, [origin], |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// Keeps a discovery response, or the reason why there is none, in a transaction of its own.
+    ///
+    /// # Errors
+    /// `StoreError`s.
+    pub fn keep_names(
+        &self,
+        origin: &str,
+        now: Timestamp,
+        found: std::result::Result<(&[u8], Option<&DiscoveryShape>), String>,
+    ) -> Result<()> {
+        let asked_at = now.as_microsecond();
+        let kept = match found {
+            Ok((body, shape)) => {
+                let shape = shape.and_then(|shape| serde_json::to_string(shape).ok());
+                KeptNames { asked_at, body: Some(body.to_vec()), shape, refusal: None }
+            }
+            Err(refusal) => KeptNames { asked_at, refusal: Some(refusal), ..KeptNames::default() },
+        };
+        self.write(|writer| writer.keep_names(kept, origin))
+    }
+}
