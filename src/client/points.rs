@@ -150,7 +150,8 @@ impl Frame {
             return Ok(Points::new(Source::Store(Box::new(Mutex::new(batches)))));
         }
         let points = Points::new(Source::Memory);
-        points.open.lock().push(unmarked(self.batch(&Shown::default()).or_raise()?));
+        let batch = self.batch(&Shown::default()).or_raise()?;
+        points.open.lock().push(unmarked(batch));
         Ok(points)
     }
 }
