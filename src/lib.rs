@@ -16,7 +16,6 @@
 //! | [`agent`] | the agent, which shares a client with other processes |
 //! | [`sandbox`] | the service on loopback |
 
-#![expect(clippy::doc_link_with_quotes, reason = "the docstrings of Python classes show Python")]
 #![cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only the sandbox uses it"))]
 
 mod agent;

@@ -166,7 +166,7 @@ impl Running {
 #[pymethods]
 impl Running {
     /// Handles the events of the call. Returns a future to wait for before the next step, or else the result.
-    fn step(&self, py: Python<'_>) -> PyResult<(Option<Py<PyAny>>, Option<Py<PyAny>>)> {
+    fn step(&self, py: Python<'_>) -> PyResult<Step> {
         loop {
             let finish = self.waiting.lock().finish.take();
             let handled = guarded(|| self.events.handle(py));
@@ -241,7 +241,9 @@ impl Answer {
         let _inside = Inside::enter(py);
         drop(self.1.lock().take());
         let read = self.0.lock().take();
-        read.into_iter().for_each(|read| read(py, task.call_method0(intern!(py, "result"))));
+        if let Some(read) = read {
+            read(py, task.call_method0(intern!(py, "result")));
+        }
     }
 }
 

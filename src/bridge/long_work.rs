@@ -23,7 +23,9 @@ pub(crate) fn long_work<T: Send + 'static>(
     let watch = || {
         if raised.is_none() {
             raised = py.check_signals().and_then(|()| meanwhile()).err();
-            raised.iter().for_each(|_| stop());
+            if raised.is_some() {
+                stop();
+            }
         }
         Ok(())
     };

@@ -95,12 +95,12 @@ impl SyncHandle {
         keeps_names: bool,
     ) -> Call {
         let client = self.client.get().client.clone();
-        let named = store.filter(|_| keeps_names).map(|store| Arc::clone(&store.0));
-        let (names, naming) = (Arc::clone(&self.names), client.clone());
+        let kept_in = store.filter(|_| keeps_names).map(|store| Arc::clone(&store.0));
+        let (names, asker) = (Arc::clone(&self.names), client.clone());
         let name = move || -> Result<()> {
-            let Some(store) = named else { return Ok(()) };
-            if names_are_due(&naming, &store)? {
-                *names.lock() = Some(Arc::new(ReadNames::new(naming, NamesFor::Store)));
+            let Some(store) = kept_in else { return Ok(()) };
+            if names_are_due(&asker, &store)? {
+                *names.lock() = Some(Arc::new(ReadNames::new(asker, NamesFor::Store)));
             }
             Ok(())
         };
@@ -139,7 +139,9 @@ impl SyncHandle {
         let is_read = self.place.lock().is_read;
         let names = self.names.lock().clone();
         let fetch = async move {
-            names.iter().for_each(|names| names.begin());
+            if let Some(names) = &names {
+                names.begin();
+            }
             if is_read {
                 return Ok(false);
             }

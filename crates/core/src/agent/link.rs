@@ -45,6 +45,7 @@ pub struct AgentLink {
 
 impl AgentLink {
     /// The link to the agent at this place, which has the tokens of this holder. Opens nothing.
+    #[must_use]
     pub fn new(place: Place, holder: Holder, tls: ClientTls, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             connection: Connection::new(place, tls),

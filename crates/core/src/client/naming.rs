@@ -150,6 +150,7 @@ pub fn keep_names(client: &Client, store: &Store) -> Result<()> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test on its own thread")]
 mod tests {
     use super::*;
 
