@@ -96,11 +96,11 @@ impl SyncHandle {
     ) -> Call {
         let client = self.client.get().client.clone();
         let named = store.filter(|_| keeps_names).map(|store| Arc::clone(&store.0));
-        let (names, naming) = (Arc::clone(&self.names), client.clone());
-        let name = move || -> Result<()> {
+        let (slot, asker) = (Arc::clone(&self.names), client.clone());
+        let wanted = move || -> Result<()> {
             let Some(store) = named else { return Ok(()) };
-            if names_are_due(&naming, &store)? {
-                *names.lock() = Some(Arc::new(ReadNames::new(naming, NamesFor::Store)));
+            if names_are_due(&asker, &store)? {
+                *slot.lock() = Some(Arc::new(ReadNames::new(asker, NamesFor::Store)));
             }
             Ok(())
         };
@@ -117,7 +117,7 @@ impl SyncHandle {
             None => {
                 let begin = move || {
                     Run::begin(&client, target, &feeds, settings).map(keep)?;
-                    name()
+                    wanted()
                 };
                 Call::step(begin, none)
             }
@@ -126,7 +126,7 @@ impl SyncHandle {
                 async move {
                     let run = Run::begin_when_free(&client, target, &feeds, settings, wait);
                     run.await.map(keep)?;
-                    name()
+                    wanted()
                 },
                 move |py, begun| none(py, begun.or_raise()?),
             ),
