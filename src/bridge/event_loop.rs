@@ -230,6 +230,9 @@ type Task = Arc<Mutex<Option<Py<PyAny>>>>;
 /// Reads the outcome of a coroutine.
 type Read = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
 
+/// A future to wait for, or else the result of the call.
+type Step = (Option<Py<PyAny>>, Option<Py<PyAny>>);
+
 /// The callback of the task of a coroutine.
 #[pyclass(frozen)]
 struct Answer(Mutex<Option<Read>>, Task);

@@ -95,12 +95,12 @@ impl SyncHandle {
         keeps_names: bool,
     ) -> Call {
         let client = self.client.get().client.clone();
-        let kept_in = store.filter(|_| keeps_names).map(|store| Arc::clone(&store.0));
-        let (names, asker) = (Arc::clone(&self.names), client.clone());
-        let name = move || -> Result<()> {
-            let Some(store) = kept_in else { return Ok(()) };
+        let named = store.filter(|_| keeps_names).map(|store| Arc::clone(&store.0));
+        let (slot, asker) = (Arc::clone(&self.names), client.clone());
+        let wanted = move || -> Result<()> {
+            let Some(store) = named else { return Ok(()) };
             if names_are_due(&asker, &store)? {
-                *names.lock() = Some(Arc::new(ReadNames::new(asker, NamesFor::Store)));
+                *slot.lock() = Some(Arc::new(ReadNames::new(asker, NamesFor::Store)));
             }
             Ok(())
         };
@@ -117,7 +117,7 @@ impl SyncHandle {
             None => {
                 let begin = move || {
                     Run::begin(&client, target, &feeds, settings).map(keep)?;
-                    name()
+                    wanted()
                 };
                 Call::step(begin, none)
             }
@@ -126,7 +126,7 @@ impl SyncHandle {
                 async move {
                     let run = Run::begin_when_free(&client, target, &feeds, settings, wait);
                     run.await.map(keep)?;
-                    name()
+                    wanted()
                 },
                 move |py, begun| none(py, begun.or_raise()?),
             ),
@@ -139,9 +139,7 @@ impl SyncHandle {
         let is_read = self.place.lock().is_read;
         let names = self.names.lock().clone();
         let fetch = async move {
-            if let Some(names) = &names {
-                names.begin();
-            }
+            names.iter().for_each(|names| names.begin());
             if is_read {
                 return Ok(false);
             }

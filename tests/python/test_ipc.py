@@ -104,7 +104,9 @@ def test_without_points_the_stream_has_the_schema(sandbox, store):
     page = next(client.scan(**DAY).pages())
     feed = siteline.Feed("l2", site="S1", line="L2", interval="1h", start="2026-11-19T00:00Z")
     client.sync(feed, store)
-    for holder in (none, page, store.read("l2", tag=[]), store.changes("l2", since=0, tag=[])):
+    points = store.read("l2", withdrawn="only")
+    changes = store.changes("l2", since=points.report.sequence)
+    for holder in (none, page, points, changes):
         assert len(holder) == 0
         table, expected = arrow_of(holder), holder.to_arrow()
         assert table.num_rows == expected.num_rows == 0

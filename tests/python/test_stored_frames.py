@@ -70,8 +70,8 @@ WAYS = {
     ),
     "changes": lambda store, first: store.changes(FEED, since=first),
     "all changes": lambda store, _: store.changes(FEED, since=0),
-    "no points": lambda store, _: store.read(FEED, tag=[]),
-    "no changes": lambda store, _: store.changes(FEED, since=0, tag=[]),
+    "no points": lambda store, _: store.read(FEED, withdrawn="only", tag="tag-29"),
+    "no changes": lambda store, _: store.changes(FEED, since=store.read(FEED).report.sequence),
 }
 
 

@@ -58,14 +58,12 @@ impl KeptNames {
     /// Keeps the body of a row where the newest request failed.
     pub(super) fn save(self, connection: &Connection, origin: &str) -> StoreResult<()> {
         let former = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let kept = if self.body.is_some() {
-            self
-        } else {
+        let mut kept = self;
+        if kept.body.is_none() {
             let sql = "SELECT body, shape FROM names WHERE origin = ?1";
             let known = connection.query_row(sql, [origin], former).optional()?;
-            let (body, shape) = known.unwrap_or_default();
-            Self { body, shape, ..self }
-        };
+            (kept.body, kept.shape) = known.unwrap_or_default();
+        }
         let sql = "INSERT OR REPLACE INTO names VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let check = kept.check(origin);
         let Self { asked_at, body, shape, refusal } = kept;

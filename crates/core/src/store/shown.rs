@@ -76,8 +76,8 @@ impl ShownPoints {
 
 fn mark_column(view: View, marks: Vec<u8>) -> Result<ArrayRef> {
     if !view.is_log() {
-        let marks: BooleanArray = marks.into_iter().map(|mark| Some(mark != 0)).collect();
-        return Ok(Arc::new(marks));
+        let marks: Vec<bool> = marks.into_iter().map(|mark| mark != 0).collect();
+        return Ok(Arc::new(BooleanArray::from(marks)));
     }
     let names = StringArray::from_iter_values(CHANGES);
     let codes = Int32Array::from_iter_values(marks.into_iter().map(i32::from));
