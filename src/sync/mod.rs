@@ -139,7 +139,9 @@ impl SyncHandle {
         let is_read = self.place.lock().is_read;
         let names = self.names.lock().clone();
         let fetch = async move {
-            names.iter().for_each(|names| names.begin());
+            if let Some(names) = &names {
+                names.begin();
+            }
             if is_read {
                 return Ok(false);
             }

@@ -66,12 +66,12 @@ class Program:
     def ledger(self):
         """Counts requests in a given ledger file."""
         with siteline.Client(ledger=self.new("ledger")) as client:
-            return len(client.scan(**DAY).collect())
+            return len(client.read(**DAY, labels=False))
 
     def default_ledger(self):
         """Counts requests in the default ledger file."""
         with siteline.Client() as client:
-            return client.allowance.used, len(client.scan(**DAY).collect())
+            return client.allowance.used, len(client.read(**DAY, labels=False))
 
     def profile(self):
         """Reads a profile file."""

@@ -82,6 +82,7 @@ def test_a_run_writes_feeds_and_allowance(sandbox, feeds, tmp_path, path):
         ("sync_pages", None): report["pages"],
         ("sync_http_requests", ("data", "200")): report["requests"],
         ("sync_http_requests", ("token", "200")): 1,
+        ("sync_http_requests", ("discovery", "200")): 1,
         ("sync_exchanges", None): 1,
         ("sync_received_bytes", None): told["sync_received_bytes", None],
         ("sync_points", None): sum(feed["inserted"] for feed in report["feeds"]),

@@ -144,7 +144,7 @@ def test_every_member_has_an_option(config, run):
     env = {"SITELINE_CONFIG": str(config)}
     error = run_json("allowance", "--profile", "a", env=env, status=2)["error"]
     known = re.search(r"Known are: (.*)\.", error["hint"])[1].split(", ")
-    assert sorted([*MEMBERS, "shape"]) == sorted(known)
+    assert sorted([*MEMBERS, "filter_names", "shape"]) == sorted(known)
     assert "--max-retry-after TIME" in run("init", "--help").stdout
 
 

@@ -18,7 +18,8 @@ URL = "https://customer.example.com"
 def documented(method):
     """Returns the parameters that the docstring of a method describes."""
     entries = method.__doc__.partition("Args:")[2].partition("Raises:")[0]
-    return set(re.findall(r"^ {12}(\w+): ", entries, re.MULTILINE))
+    names = re.findall(r"^ {12}(\w+(?:, \w+)*): ", entries, re.MULTILINE)
+    return {name for entry in names for name in entry.split(", ")}
 
 
 @pytest.mark.parametrize("client", [siteline.Client, siteline.AsyncClient])

@@ -30,7 +30,9 @@ def scan(shared_sandbox):
 
 @pytest.fixture
 def empty(shared_sandbox):
-    return shared_sandbox.client().scan(**{**QUERY, "filters": {"machineId": "no-such-machine"}})
+    return shared_sandbox.client(labels=False).scan(
+        **{**QUERY, "filters": {"machineId": "no-such-machine"}}
+    )
 
 
 def expected_dtypes(ids):

@@ -91,7 +91,13 @@ def test_a_freezer_sees_what_the_package_imports_by_name(seen):
         if re.search(r"import_module\(|__import__\(", path.read_text(encoding="utf-8"))
     }
     # The last two import optional packages that are not part of siteline.
-    assert dynamic == {"__init__.py", "cli/parser.py", "_interpreter.py", "cli/data_file.py"}
+    assert dynamic == {
+        "__init__.py",
+        "_keywords.py",
+        "cli/parser.py",
+        "_interpreter.py",
+        "cli/data_file.py",
+    }
 
 
 def test_a_freezer_sees_what_a_program_imports(seen, tmp_path):

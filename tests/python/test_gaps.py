@@ -251,7 +251,7 @@ def test_of_a_store_what_was_never_read_is_not_missing(store):
 
 
 def test_no_points_are_no_rows_and_no_claim(client):
-    nothing = client.scan(site="S9", **RANGE).collect()
+    nothing = client.scan(site="S9", labels=False, **RANGE).collect()
     assert len(nothing.with_gaps().to_pandas()) == 0
     assert len(nothing.completeness()) == 0
     assert repr(nothing.completeness()) == "<Table completeness: 0 rows, 0 series, 1d in UTC>"

@@ -63,8 +63,7 @@ def test_none_for_a_text_is_explained(sandbox, client, store, key):
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("tag", 'frame[frame["tag_guid"] == ...]'),
-        ("machine_id", 'filters={"machineId": ["M1", "M2"]}'),
+        ("machine_id", "write machine="),
         ("from_", "write start="),
         ("to", "write end="),
         ("siteId", "write site="),

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pandas as pd
 import polars as pl
@@ -153,20 +152,6 @@ def test_while_a_sync_runs_its_feed_is_not_forgotten(plant):
     client.sync(make_feed(), store, reread=("2026-11-15", "2026-11-16"), progress=meanwhile)
     assert len(refused) >= 2
     assert store.forget("line-2", BEFORE).points > 0
-
-
-def test_a_store_that_an_earlier_version_made_can_be_forgotten_and_compacted(tmp_path):
-    kept = Path(__file__).parents[1] / "kept" / "0.2.0" / "plant.siteline"
-    path = tmp_path / "plant.siteline"
-    path.write_bytes(kept.read_bytes())
-    with siteline.Store(path) as store:
-        before = stored_points(store)
-        freed = store.forget("line-2", before="2026-11-19")
-        assert stored_points(store) == since(before, "2026-11-19T00:00Z")
-        assert freed.points == len(before) - len(stored_points(store))
-        assert store.compact().returned > 0
-        assert store.compact().returned == 0
-        store.check()
 
 
 WORK = """

@@ -39,7 +39,7 @@ def points(count=6, **columns):
 
 
 def read(sandbox, **query):
-    return sandbox.client().scan(**{"start": START, "end": END, **query}).to_pandas()
+    return sandbox.client(labels=False).scan(**{"start": START, "end": END, **query}).to_pandas()
 
 
 def test_frames_of_every_library_load_equally():

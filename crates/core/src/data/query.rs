@@ -87,6 +87,10 @@ impl Query {
         }
         input.filters = canonical_filters(input.filters)?;
         input.selection.check(&input.filters)?;
+        if input.selection.is_empty() {
+            // The names of parameters do not distinguish queries that select nothing.
+            input.selection = Selection::default();
+        }
         let query = Self::of(input);
         Self::check_selected(&query.chains())?;
         Ok(query)

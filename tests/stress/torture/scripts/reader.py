@@ -86,7 +86,7 @@ class Siteline:
     def pending(self) -> object:
         """A data request that has begun, and that no task awaits."""
         scan = self.client.scan(**RANGE)._handle
-        waiting = scan.collect(scan.reading()).__await__()
+        waiting = scan.collect(scan.reading(False)).__await__()
         waiting.send(None)
         # Until Python 3.12, asyncio takes a generator for a coroutine.
         return [waiting]
