@@ -113,7 +113,7 @@ class ScanBase(Replaceable):
 
     def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:
         """Return the warnings about a query: ids that are not listed, and points paid in vain."""
-        if report["not_listed"]:
+        if report["not_listed"] and self._labels is not False:
             ids = ", ".join(report["not_listed"])
             yield f"Discovery does not list {ids}: the service may have no points for it."
         if report["filtered"] and self._store is None:

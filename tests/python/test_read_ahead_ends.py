@@ -25,7 +25,7 @@ def silent():
     """A client and its service, which is silent from the third page on."""
     with Server() as server:
         credential = siteline.Credential("C1", private_key())
-        with siteline.Client(server.url("two"), credential=credential) as client:
+        with siteline.Client(server.url("two"), credential=credential, labels=False) as client:
             yield server, client
 
 

@@ -176,8 +176,8 @@ def test_a_store_is_a_target_and_can_be_wrapped_by_another(tmp_path):
         with siteline.Store(tmp_path / "two.siteline") as plain:
             sandbox.client().sync(feed, plain)
             # Only a sync of the store itself keeps names.
-                tables = [one.read(feed, labels=False).to_pandas() for one in (plain, store)]
-                assert tables[0].equals(tables[1])
+            tables = [one.read(feed, labels=False).to_pandas() for one in (plain, store)]
+            assert tables[0].equals(tables[1])
         # A sync of the store itself continues from the state that the tee passed on.
         assert sandbox.client().sync(feed, store).requests == 0
         scan = sandbox.client().scan(site="S1", start="2026-11-01T00:00Z", interval="1h")

@@ -6,6 +6,7 @@ Imported by the other scripts here, each of which runs in a new interpreter.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 from typing import Any
@@ -65,7 +66,7 @@ class Siteline:
     def new_client(self, *, awaitable: bool = False) -> Any:
         """Make another client of the same credential."""
         kind = self.module.AsyncClient if awaitable else self.module.Client
-        return kind(self.url, **self.options)
+        return kind(self.url, labels=False, **self.options)
 
     def read(self) -> object:
         """Wait for a data request."""
@@ -87,7 +88,8 @@ class Siteline:
         """A data request that has begun, and that no task awaits."""
         scan = self.client.scan(**RANGE)._handle
         waiting = scan.collect(scan.reading(False)).__await__()
-        waiting.send(None)
+        with contextlib.suppress(StopIteration):  # the reply has already arrived
+            waiting.send(None)
         # Until Python 3.12, asyncio takes a generator for a coroutine.
         return [waiting]
 
