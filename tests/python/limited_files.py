@@ -38,9 +38,9 @@ class Program:
         self.feeds.write_text(
             f'[feeds.plant]\nsite = "S1"\ninterval = "1h"\nstart = "{START}"\n', encoding="utf-8"
         )
-        with siteline.Client(ledger="memory") as client:
+        with siteline.Client(ledger="memory", labels=False) as client:
             client.sync(self.feed(), siteline.Store(self.store))
-            self.kept = siteline.Client(ledger="memory")
+            self.kept = siteline.Client(ledger="memory", labels=False)
 
     def new(self, name):
         """Returns an unused path."""
@@ -154,7 +154,7 @@ def limited(program, call, left):
     for _ in range(20):
         # A client that has no connection yet.
         program.kept.close()
-        program.kept = siteline.Client(ledger="memory")
+        program.kept = siteline.Client(ledger="memory", labels=False)
         opened = []
         with contextlib.suppress(OSError):
             while True:

@@ -25,8 +25,8 @@ class Program:
     def __init__(self, folder):
         """Creates the clients. Only the first user can read the key."""
         self._folder = folder
-        self._clients = [siteline.Client() for _ in range(4)]
-        self._awaiting = [siteline.AsyncClient() for _ in range(4)]
+        self._clients = [siteline.Client(labels=False) for _ in range(4)]
+        self._awaiting = [siteline.AsyncClient(labels=False) for _ in range(4)]
 
     def read(self):
         """Reads a day."""
