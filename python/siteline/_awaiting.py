@@ -85,6 +85,8 @@ class Whole(Asked):
         from contextlib import suppress
 
         future = asyncio.ensure_future(result)
+        # Its exception is retrieved although nobody may await it, so asyncio does not log it.
+        future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -92,9 +94,6 @@ class Whole(Asked):
                 # The future ends soon, so a second cancellation does not end the wait.
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([future])
-            if not future.cancelled():
-                # It is retrieved, so that asyncio does not log it.
-                future.exception()
             raise
 
 

@@ -235,6 +235,14 @@ def paid(
     return f"{text}The service does not filter by {sent}: correct filter_names."
 
 
+def unnamed(levels: list[list[str]], reason: str | None) -> str:
+    """Return the warning about a selection whose texts cannot be compared with names."""
+    texts = zip(LEVELS, levels, strict=True)
+    given = ", ".join(f"{name} {text!r}" for name, texts in texts for text in texts)
+    why = reason or "discovery lists no series"
+    return f"Only ids were selected, and not names ({given}), because {why}."
+
+
 class Found(NamedTuple):
     """The series that discovery lists for a selection."""
 
@@ -276,7 +284,8 @@ def found(levels: list[list[str]], series: list[Ids], names: Names | None) -> Fo
     named = [
         selected
         for ids, row in chosen
-        if None in ids or any(ids[at] not in texts for at, texts in wanted)
+        # Whole series are compared exactly.
+        if (None in ids and not series) or any(ids[at] not in texts for at, texts in wanted)
         for selected in _with_ids(ids, row, wanted)
     ]
     return Found(
@@ -305,7 +314,12 @@ def _with_ids(ids: Ids, row: Row, wanted: list[tuple[int, set[str]]]) -> Iterabl
 
 
 def _sent(at: int, texts: list[str], names: Names, chosen: list[tuple[Ids, Row]]) -> list[str]:
-    """Return the ids to send: of a name the ids of its series, otherwise the text."""
+    """Return the ids to send: of a name the ids of its series, otherwise the text.
+
+    Nothing is sent for a name whose id is not known.
+    """
+    if any(row.ids[at] is None and row.names[at] in texts for _, row in chosen):
+        return []
     of_name = {row.names[at] for row in names.rows} - {row.ids[at] for row in names.rows}
     ids = {row.ids[at] for _, row in chosen if row.names[at] in texts}
     return sorted({text for text in texts if text not in of_name} | {id for id in ids if id})
@@ -318,7 +332,9 @@ def _nothing(wanted: list[tuple[int, set[str]]], names: Names, unlisted: list[st
     for at, texts in wanted:
         known = sorted(_known(names, at))
         for text in sorted(texts.difference(known)):
-            near.update(dict.fromkeys(get_close_matches(text, known, 3)))
+            folded = {one.casefold(): one for one in known}
+            found = get_close_matches(text.casefold(), folded, 3)
+            near.update((folded[one], None) for one in found)
     levels = ["site", "line", *LEVELS]
     given = ", ".join(f"{levels[at]} {' or '.join(sorted(texts))}" for at, texts in wanted)
     what = ", ".join(unlisted) or f"{given}, all of them together"

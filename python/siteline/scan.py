@@ -108,7 +108,11 @@ class ScanBase(Replaceable):
         if self._by_name and not self._handle.is_selected:
             yield from self._settling_names(reading.settle())
             levels, series, _ = self._handle.selection
-            names, _ = self._table(self._handle.empty())._known_names()
+            frame = self._handle.empty()
+            names, _ = self._table(frame)._known_names()
+            if any(levels) and (names is None or not names.rows):
+                reason = _names.names_of(frame.discovery(), frame.refusal())[1]
+                warn([_selection.unnamed(levels, reason)])
             self._handle.select(*_selection.found(levels, series, names))
 
     def _findings(self, report: Mapping[str, Any]) -> Iterator[str]:

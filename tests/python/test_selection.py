@@ -181,6 +181,27 @@ def test_without_labels_only_ids_match_unchecked(sandbox):
     assert sandbox.stats.discovery_requests == 0
 
 
+def test_every_read_warns_that_names_cannot_be_compared(sandbox):
+    sandbox.fault(on="discovery", status=403, error="insufficient_scope")
+    client = sandbox.client()
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert len(client.read(**HOUR, machine="Press")) == 0
+        assert any("not names (machine 'Press'), because" in str(one.message) for one in told)
+
+
+def test_a_name_without_an_id_is_not_sent(sandbox):
+    row = {"siteId": "S1", "lineId": "L1", "deviceId": "D1", "tagName": "t"}
+    series = [
+        row | {"machineName": "Press", "tagGuid": "T1"},
+        row | {"machineId": "M2", "machineName": "Oven", "tagGuid": "T2"},
+    ]
+    sandbox.fault(on="discovery", status=200, body=json.dumps({"series": series}))
+    read(sandbox.client(), machine=["Press", "Oven"])
+    assert not any("machineId" in query for query in queries(sandbox))
+
+
 def test_refused_discovery_leaves_ids(sandbox):
     sandbox.fault(on="discovery", times=1, status=403, error="insufficient_scope")
     client = plain(sandbox.client)

@@ -28,7 +28,7 @@ impl End {
         let (end, now) = (self.at, self.ahead_of?);
         Some(format!(
             "end={end} lies ahead of now ({now:.0}): the newest buckets are not complete yet. Leave \
-             end out, or give lag= to pull it back."
+             end out, or give settle_lag= to pull it back."
         ))
     }
 }

@@ -15,6 +15,8 @@ use crate::lock::Mutex;
 
 /// The least time between two discovery requests for the names of new series.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(3_600);
+/// The pause after a request that did not answer in time.
+const AFTER_SILENCE: Duration = Duration::from_secs(60);
 /// The place of tags among the kinds of ids.
 const TAG: usize = KINDS.len() - 1;
 
@@ -32,6 +34,8 @@ struct State {
     refusal: Option<String>,
     /// When it ended, by the client's monotonic clock.
     ended: Option<Duration>,
+    /// Whether it did not answer in time.
+    was_silent: bool,
     /// Whether a read has warned that there are no names.
     has_warned: bool,
     body: Option<DiscoveryBody>,
@@ -45,7 +49,7 @@ impl ListedIds {
     /// Replaces what is known by a discovery response, which came now.
     pub(crate) fn learn(&self, body: &Bytes, now: Duration) {
         let mut state = self.0.lock();
-        state.ended = Some(now);
+        (state.ended, state.was_silent) = (Some(now), false);
         let Ok(found) = DiscoveryBody::read(body) else { return };
         state.raw = Some(body.clone());
         (state.refusal, state.has_warned) = (None, false);
@@ -57,6 +61,13 @@ impl ListedIds {
     pub(crate) fn refuse(&self, reason: String, now: Duration) {
         let mut state = self.0.lock();
         (state.refusal, state.ended, state.has_warned) = (Some(reason), Some(now), false);
+        state.was_silent = false;
+    }
+
+    /// Keeps the reason why a read did not wait longer for a discovery request.
+    pub(crate) fn give_up(&self, reason: String, now: Duration) {
+        self.refuse(reason, now);
+        self.0.lock().was_silent = true;
     }
 
     /// Whether discovery is to be requested: it never was, or more than an hour ago, and failed or did not
@@ -67,7 +78,8 @@ impl ListedIds {
         let is_unlisted = |body: &DiscoveryBody| {
             seen.has_fresh(|series| series.0[TAG].as_ref().is_none_or(|tag| !body.has(tag)))
         };
-        now >= ended.saturating_add(BETWEEN_REQUESTS) && state.body.as_ref().is_none_or(is_unlisted)
+        let pause = if state.was_silent { AFTER_SILENCE } else { BETWEEN_REQUESTS };
+        now >= ended.saturating_add(pause) && state.body.as_ref().is_none_or(is_unlisted)
     }
 
     pub(super) fn is_older(&self, now: Duration, age: Duration) -> bool {

@@ -118,7 +118,7 @@ impl Client {
 
     /// Keeps the reason why there are no names.
     pub(super) fn give_up_names(&self, reason: String) {
-        self.0.listed.refuse(reason, self.0.time.clock().monotonic());
+        self.0.listed.give_up(reason, self.0.time.clock().monotonic());
     }
 
     /// Whether a read that needs names has to request discovery.

@@ -110,6 +110,8 @@ impl Selection {
             });
             chains = combined.take(MOST_CHAINS + 1).collect();
         }
+        let mut known = HashSet::new();
+        chains.retain(|chain| known.insert(chain.clone()));
         chains
     }
 

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::fork::Process;
+
 use super::{Owner, create, folder_of, put, unused};
 
 /// Maximum number of links that lead to a file.
@@ -15,6 +17,8 @@ pub struct NewFile {
     part: PathBuf,
     path: PathBuf,
     file: File,
+    /// The process that removes the file. `None` when it has its name.
+    owner: Option<Process>,
 }
 
 impl NewFile {
@@ -42,7 +46,7 @@ impl NewFile {
             }
             _ => create(&part, mode, Owner::of(folder_of(&path))?),
         }?;
-        Ok(Self { part, path, file })
+        Ok(Self { part, path, file, owner: Some(Process::current()) })
     }
 
     /// The path to write to.
@@ -63,15 +67,20 @@ impl NewFile {
     ///
     /// # Errors
     /// Returns `AlreadyExists` if the path exists, unless it `replaces` it, or the system's error.
-    pub fn finish(self, replaces: bool) -> io::Result<()> {
+    pub fn finish(mut self, replaces: bool) -> io::Result<()> {
         self.file.sync_all()?;
-        put(&self.part, &self.path, replaces)
+        put(&self.part, &self.path, replaces)?;
+        self.owner = None;
+        Ok(())
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        let _gone = std::fs::remove_file(&self.part);
+        // A forked child has a copy of this, and its parent goes on writing.
+        if self.owner.is_some_and(Process::is_current) {
+            let _gone = std::fs::remove_file(&self.part);
+        }
     }
 }
 

@@ -92,6 +92,8 @@ impl Count {
             let since = self.day_begins.start_of_day(now.wall);
             self.open(since, self.undecided.max(1));
             self.carried = None;
+            // No earlier request is of this day's count, so none may be taken out of it.
+            self.opened += 1;
         }
     }
 
