@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::bridge::errors::OrRaise as _;
 use crate::bridge::events::Events;
-use crate::bridge::process::{guarded, without_fork};
+use crate::bridge::process::{Inside, guarded, without_fork};
 use crate::bridge::runtime::{block_on, on_blocking_thread, spawn, step};
 use siteline_base::lock::Mutex;
 use siteline_core::error::Result;
@@ -88,6 +88,7 @@ impl Call {
 
     /// A generator, which has `throw` and `close`.
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let _inside = Inside::enter(slf.py());
         let module = slf.py().import(intern!(slf.py(), "siteline._awaiting"))?;
         module.call_method1(intern!(slf.py(), "drive"), (slf,))
     }

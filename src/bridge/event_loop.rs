@@ -167,6 +167,8 @@ impl Running {
 impl Running {
     /// Handles the events of the call. Returns a future to wait for before the next step, or else the result.
     fn step(&self, py: Python<'_>) -> PyResult<Step> {
+        // An exit waits for the Python code that this calls.
+        let _inside = Inside::enter(py);
         loop {
             let finish = self.waiting.lock().finish.take();
             let handled = guarded(|| self.events.handle(py));
