@@ -17,7 +17,7 @@ import siteline.shapes
 import siteline.testing
 import siteline.types
 from kit.executed import Executed
-from kit.pages import blocks
+from kit.pages import blocks, python_blocks, without_trailing_spaces
 from kit.pictures import estimated, faults
 from kit.ranges import NOW
 
@@ -57,23 +57,28 @@ def assert_can_be_pasted(block):
 
 @pytest.mark.parametrize("path", WITH_BLOCKS, ids=name_of)
 def test_every_python_block_of_a_page_can_be_pasted_and_runs(path, tmp_path, monkeypatch, capsys):
-    """The blocks of a page run one after another, in one namespace; each page prints something."""
+    """The blocks of a page run in one namespace, and print the output that the page shows."""
     monkeypatch.chdir(tmp_path)
     executed = Executed()
     space = {"__name__": "page", **executed.names}
     logger = logging.getLogger("siteline")
     handlers = list(logger.handlers)
+    printed = ""
     try:
-        for number, block in enumerate(blocks(path, "python"), 1):
+        for number, (block, shown) in enumerate(python_blocks(path), 1):
             assert_can_be_pasted(block)
             exec(executed.compiled(block, f"{name_of(path)}, block {number}"), space)
+            output = capsys.readouterr().out
+            printed += output
+            if shown:
+                assert without_trailing_spaces(output) == without_trailing_spaces(shown)
     finally:
         for name in ("store", "client", "sandbox"):
             if hasattr(space.get(name), "close"):
                 space[name].close()
         logger.handlers[:] = handlers
         logger.setLevel(logging.NOTSET)
-    assert capsys.readouterr().out
+    assert printed
     assert executed.missed() == []
 
 
