@@ -115,4 +115,4 @@ diagnosis = siteline.doctor(client)
 print(diagnosis.first_fail.title, "-", diagnosis.first_fail.seen)
 
 # %% [markdown]
-# On from here: [testing your own code](../testing.md) with the same faults, [every fault](../faults.md) and what siteline does.
+# On from here: [testing your own code](../testing.md) with the same faults, [every fault](../internals/faults.md) and what siteline does.

@@ -27,7 +27,7 @@ PUBLIC = [getattr(module, name) for module in MODULES for name in module.__all__
 CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/internals/*.md")])
 
 
 def name_of(path):

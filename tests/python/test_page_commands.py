@@ -27,7 +27,7 @@ CONSOLE = [re.sub(r"\\\n +", "", text) for text in blocks("command.md", "console
 
 def shell_lines():
     """The commands of siteline in the pages, without what the shell does with their output."""
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("internals/*.md")]):
         for block in blocks(page, "console"):
             for line in re.findall(r"^\$ siteline (.*)$", block.replace("\\\n", ""), re.MULTILINE):
                 words = shlex.split(line, comments=True)

@@ -19,7 +19,9 @@ def blocks(page, language):
 def python_blocks(page):
     """Returns each Python block of a page with the output that the page shows for it, if any."""
     found = re.findall(
-        r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", text_of(page), re.MULTILINE | re.DOTALL
+        r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?",
+        text_of(page),
+        re.MULTILINE | re.DOTALL,
     )
     return [(block, output or None) for block, output in found]
 
