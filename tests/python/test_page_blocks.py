@@ -28,17 +28,16 @@ def test_the_tests_know_each_block_of_the_pages():
     run_elsewhere = {"python", "console", "text"}
     assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
         "ini": {"agent.md", "command.md"},
-        "py": {"recipes.md", "spark.md"},
+        "py": {"recipes.md", "spark.md", "targets.md"},
         "sh": {"command.md"},
-        "sql": {"recipes.md"},
-        "toml": {"command.md", "enrollment.md", "settings.md"},
+        "sql": {"recipes.md", "targets.md"},
+        "toml": {"command.md", "credentials.md"},
         "yaml": {"command.md"},
     }
 
 
-@pytest.mark.parametrize("page", ["enrollment.md", "settings.md"])
-def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypatch):
-    [profile] = blocks(page, "toml")
+def test_a_profile_of_a_page_is_one_that_a_client_takes(tmp_path, monkeypatch):
+    [profile] = blocks("credentials.md", "toml")
     # There is no program `pass` here, and the key has no passphrase.
     lines = profile.splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("password_command")]
