@@ -213,7 +213,12 @@ def test_commands_import_only_what_they_need(shared_sandbox, tmp_path):
     commands = [
         *(["plan", feeds, store], ["sync", feeds, store], *pulls),
         *(["store", "check", store], ["store", "info", store], ["store", "backup", store, copy]),
-        *(["coverage", store, "--json"], ["coverage", store, "--lateness"], ["allowance"], ["discover"]),
+        *(
+            ["coverage", store, "--json"],
+            ["coverage", store, "--lateness"],
+            ["allowance"],
+            ["discover"],
+        ),
     ]
     done = subprocess.run(
         [sys.executable, "-c", LIGHT, json.dumps([[*map(str, words)] for words in commands])],

@@ -16,7 +16,6 @@ from kit import keys, systems
 from kit.command import COMMAND, environment, run_command
 from kit.feeds_file import write_feeds
 from kit.pages import blocks, languages, text_of
-from siteline.cli.exits import Exit
 from siteline.cli.feeds import read_feeds
 from siteline.cli.parser import complete_parser
 

@@ -307,7 +307,8 @@ def test_a_pull_of_what_is_not_listed(shell):
 
 @pytest.mark.parametrize(
     "first",
-    ["siteline --help", "siteline coverage plant.siteline --now", "siteline coverage plant.siteline --lateness",
+    ["siteline --help", "siteline coverage plant.siteline --now",
+     "siteline coverage plant.siteline --lateness",
      "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
      "siteline store restore", "siteline allowance"],
 )  # fmt: skip

@@ -116,9 +116,7 @@ def add_query(made: argparse.ArgumentParser) -> None:
 
 def add_zone(group: argparse._ActionsContainer) -> None:
     """Adds ``--tz``, the zone of times without an offset."""
-    group.add_argument(
-        "--tz", metavar="ZONE", help="zone of dates and of times without an offset"
-    )
+    group.add_argument("--tz", metavar="ZONE", help="zone of dates and of times without an offset")
 
 
 def query_of(options: argparse.Namespace) -> dict[str, Any]:
