@@ -111,5 +111,5 @@ def measured(rows: list[Row], runs: int) -> Samples:
 
 def table(rows: list[Row], samples: Samples) -> str:
     """A Markdown table."""
-    head = ["| what | siteline | beside it | ratio | bar | |", "|---|--:|--:|--:|--:|---|"]
+    head = ["| what | siteline | peer | ratio | goal | |", "|---|--:|--:|--:|--:|---|"]
     return "\n".join([*head, *(row.line(samples) for row in rows)])
