@@ -2,16 +2,10 @@
 
 use std::sync::OnceLock;
 
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::types::PyString;
-
-use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
-use crate::client::bookmark::PyBookmark;
 use crate::client::points::{PageReader, Points, Source, read_failure};
-use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::query_object;
+use crate::client::records::{ProgressCallback, PyBookmark, event};
 use crate::frame::{Frame, Origin, frame_of};
 use crate::prelude::*;
 use crate::store::store_of;
@@ -85,10 +79,8 @@ pub(crate) fn settle(
         return None;
     }
     let names = Arc::clone(names);
-    let settle = async move { names.settle(deadline).await };
-    Some(Call::new(Arc::clone(buffer), settle, |py, is_new| {
-        Ok(is_new.into_pyobject(py)?.to_owned().into_any().unbind())
-    }))
+    let settle = async move { Ok(names.settle(deadline).await) };
+    Some(Call::giving(Arc::clone(buffer), settle))
 }
 
 #[pymethods]
