@@ -1,9 +1,9 @@
 """Checks that the tests of each row of docs/internals/faults.md ran and passed.
 
-Writes a table of results. A row names one or more tests: the function of a Rust test (`t10_…`), or a Python test as
-`test_paging.py::test_…`. The check fails if a row names no test, if a named test did not run or
-failed, or if one of the runs failed. A row is unproven if a test was skipped, or if only
-`make campaigns` runs it.
+Writes a table of results. A row names one or more tests: the function of a Rust test (`t10_…`), or
+a Python test as `test_paging.py::test_…`. The check fails if a row names no test, if a named test
+did not run or failed, or if one of the runs failed. A row is unproven if a test was skipped, or if
+only `make campaigns` runs it.
 """
 
 from __future__ import annotations

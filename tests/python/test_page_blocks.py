@@ -16,7 +16,6 @@ from kit import keys, systems
 from kit.command import COMMAND, environment, run_command
 from kit.feeds_file import write_feeds
 from kit.pages import blocks, languages, text_of
-from siteline.cli.exits import Exit
 from siteline.cli.feeds import read_feeds
 from siteline.cli.parser import complete_parser
 
@@ -27,7 +26,7 @@ def test_the_tests_know_each_block_of_the_pages():
     found = languages()
     run_elsewhere = {"python", "console", "text"}
     assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
-        "ini": {"agent.md", "command.md"},
+        "ini": {"agent.md"},
         "py": {"recipes.md", "spark.md"},
         "sh": {"command.md"},
         "sql": {"recipes.md"},
@@ -76,16 +75,6 @@ def command_of(service):
     program, *words = shlex.split(service["ExecStart"])
     assert program.rpartition("/")[2] == "siteline"
     return complete_parser().parse_args(words)
-
-
-def test_the_service_of_the_page_ends_where_trying_again_changes_nothing():
-    [text] = blocks("command.md", "ini")
-    service = unit(text)["Service"]
-    assert (service["Type"], command_of(service).every) == ("notify", "5m")
-    statuses = {int(one) for one in service["RestartPreventExitStatus"].split()}
-    assert statuses == {Exit.USAGE, Exit.REFUSED, Exit.DAMAGED}
-    assert {int(one) for one in re.findall(r"(\d):", text)} == statuses, "each is explained"
-    assert int(re.fullmatch(r"(\d+)min", service["WatchdogSec"])[1]) >= 5, "as the page says"
 
 
 def test_the_units_of_the_agent_share_their_socket():

@@ -263,12 +263,6 @@ def test_a_plan_and_a_sync_which_the_allowance_ends(shell, feeds, sandbox):
     is_typed(shell, "siteline sync feeds.toml plant.siteline; echo $?")
 
 
-def test_a_sync_every_hour(shell, feeds):
-    [(line, shown)] = block("siteline sync feeds.toml plant.siteline --every")
-    with shell.serving(line) as output:
-        assert unprinted(shown, output.readline()) == []
-
-
 def test_a_sandbox_and_a_shell_that_asks_it(shell):
     [(line, shown)] = block("siteline sandbox --now")
     [(_, place)] = re.findall(r"(env file +)(\S+)", shown)
@@ -313,7 +307,8 @@ def test_a_pull_of_what_is_not_listed(shell):
 
 @pytest.mark.parametrize(
     "first",
-    ["siteline --help", "siteline coverage plant.siteline --now", "siteline lateness",
+    ["siteline --help", "siteline coverage plant.siteline --now",
+     "siteline coverage plant.siteline --lateness",
      "siteline changes", "siteline store check", "siteline store backup", "siteline store info",
      "siteline store restore", "siteline allowance"],
 )  # fmt: skip

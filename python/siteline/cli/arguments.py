@@ -9,7 +9,6 @@ from siteline.cli.summaries import SUMMARIES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from siteline.cli.output import Outcome
 
@@ -17,68 +16,56 @@ if TYPE_CHECKING:
     _Run = Callable[[argparse.Namespace], Outcome]
 
 __all__ = [
-    "SELECTED",
+    "SHARED",
     "add_actions",
     "add_command",
-    "add_query",
     "add_skip_code",
     "add_zone",
-    "query_of",
 ]
 
-SELECTED = ("machine", "device", "tag")
-"""The levels by which the points of a query are selected."""
+SHARED = "options of every command"
+"""The title of their group in the help."""
 
 
 def add_command(
-    commands: _Commands, name: str, run: _Run, summary: str, details: str = ""
+    commands: _Commands, name: str, run: _Run, summary: str, details: str = "", example: str = ""
 ) -> argparse.ArgumentParser:
-    """Add a command, or an action of one, with the options that every command has."""
+    """Adds a command, or an action of one, with the options that every command has."""
     made = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip(),
+        epilog=f"example:\n  {example}" if example else None,
     )
     made.set_defaults(run=run)
-    _add_shared(made)
+    shared = made.add_argument_group(SHARED)
+    shared.add_argument("--profile", metavar="NAME", help="use this profile")
+    shared.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    shared.add_argument(
+        "-v", "--verbose", action="count", default=0, help="log to stderr; -vv: also each request"
+    )
+    shared.add_argument("--no-progress", action="store_true", help="show no progress")
     return made
 
 
 def add_actions(commands: _Commands, name: str, details: str) -> _Commands:
-    """Add a command that has actions, as ``store check``; each is added by :func:`add_command`."""
+    """Adds a command with actions, as ``store check``; :func:`add_command` adds each action."""
     summary = SUMMARIES[name]
     made = commands.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {details}"
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip()
     )
-    return made.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-
-
-def _add_shared(made: argparse.ArgumentParser) -> None:
-    """Add the options of every command; those with actions have them on each action."""
-    shared = made.add_argument_group("of every command")
-    shared.add_argument(
-        "--profile",
-        metavar="NAME",
-        help="a profile of the configuration file; without it the SITELINE_* variables",
+    return made.add_subparsers(
+        prog=f"siteline {name}", title="actions", metavar="ACTION", dest="action", required=True
     )
-    shared.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    shared.add_argument(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        help="log to stderr what is done; twice: every request",
-    )
-    shared.add_argument("--no-progress", action="store_true", help="show no progress")
 
 
 def add_skip_code(group: argparse._ActionsContainer) -> None:
-    """Add ``--skip-code``, which schedulers have for what is to be tried again later."""
+    """Adds ``--skip-code``, for schedulers that show a run as skipped."""
     group.add_argument(
         "--skip-code",
         metavar="N",
         type=_exit_status,
-        help="the exit status in the place of 5, where the allowance is spent",
+        help="exit status instead of 5 when the allowance is spent",
     )
 
 
@@ -88,62 +75,6 @@ def _exit_status(text: str) -> int:
     return int(text)
 
 
-def add_query(made: argparse.ArgumentParser) -> None:
-    """Add the arguments of a query (§4.3)."""
-    query = made.add_argument_group("the query")
-    for name, of in (("site", "siteId"), ("line", "lineId")):
-        query.add_argument(f"--{name}", metavar="ID", action="append", help=f"{of}; again for more")
-    for name in SELECTED:
-        query.add_argument(
-            f"--{name}",
-            metavar="ID",
-            action="append",
-            help=f"only series with this id or name of a {name}; again for more",
-        )
-    query.add_argument(
-        "--start",
-        metavar="TIME",
-        help="the start, as 2026-11-01T00:00Z or 2026-11-01 (UTC), or as --start=-7d",
-    )
-    query.add_argument(
-        "--end", metavar="TIME", help="the end, exclusive; without it five minutes behind now"
-    )
-    add_zone(query)
-    query.add_argument("--interval", metavar="WIDTH", help="the width of a bucket, such as 1m")
-    query.add_argument("--page-size", metavar="N", type=int, help="items a page")
-    query.add_argument(
-        "--filter",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another filter, such as machineId=M7; again for more",
-    )
-
-
 def add_zone(group: argparse._ActionsContainer) -> None:
-    """Add ``--tz``, on whose clock ``--start`` and ``--end`` are meant."""
-    group.add_argument(
-        "--tz",
-        metavar="ZONE",
-        help="the zone whose clock --start and --end mean, such as Europe/Berlin: 2026-11-01 is a "
-        "day there, and 2026-11-01T06:00 a time",
-    )
-
-
-def query_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the query's keywords, as :meth:`siteline.Client.scan` and Feed take them."""
-    from siteline.errors import QueryError
-
-    filters: dict[str, list[str]] = {}
-    for written in options.filter:
-        name, separator, value = written.partition("=")
-        if not (name and separator):
-            raise QueryError(f"--filter {written!r} is not NAME=VALUE, such as machineId=M7.")
-        filters.setdefault(name, []).append(value)
-    known = {
-        **{name: getattr(options, name) for name in ("site", "line", *SELECTED)},
-        "interval": options.interval,
-        "page_size": options.page_size,
-        "filters": filters or None,
-    }
-    return {name: value for name, value in known.items() if value is not None}
+    """Adds ``--tz``, the zone of times without an offset."""
+    group.add_argument("--tz", metavar="ZONE", help="zone of dates and of times without an offset")

@@ -17,7 +17,6 @@ from siteline.cli.table_options import (
     labels_of,
     levels_of,
     shaped,
-    size,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +61,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         "store": options.store,
         "feed": options.feed,
         **known,
-        "output": None if output.is_stdout else output.name,
-        "format": output.format,
-        "bytes": output.size(),
+        **output.members,
     }
     return Outcome(members, _text(output, known), has_written=output.is_stdout)
 
@@ -97,4 +94,4 @@ def _text(output: OutputFile, known: dict[str, int]) -> str:
 
     rows = "" if known["rows"] == known["points"] else f"{counted(known['rows'], 'row')}; "
     text = f"{escaped(output.name)}: {counted(known['points'], 'point')}; {rows}"
-    return text.rstrip("; ") if output.is_stdout else text + size(output)
+    return text.rstrip("; ") if output.is_stdout else text + output.size

@@ -136,9 +136,21 @@ class OutputFile:
             stream.flush()
         return count
 
-    def size(self) -> int | None:
-        """Returns the size of the file in bytes; ``None`` for stdout."""
-        return None if self.is_stdout else os.path.getsize(self.path)
+    @property
+    def members(self) -> dict[str, Any]:
+        """The members of the command's document about its output."""
+        return {
+            "output": None if self.is_stdout else self.name,
+            "format": self.format,
+            "bytes": None if self.is_stdout else os.path.getsize(self.path),
+        }
+
+    @property
+    def size(self) -> str:
+        """The size of the file for a person."""
+        count = os.path.getsize(self.path)
+        unit, name = (1e6, "MB") if count >= 1e6 else (1e3, "kB")
+        return f"{count / unit:,.1f} {name}"
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:

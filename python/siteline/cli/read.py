@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from contextlib import suppress
@@ -24,7 +25,6 @@ from siteline.cli.table_options import (
     labels_of,
     levels_of,
     shaped,
-    size,
 )
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
     if options.unmerged and not output.is_lines:
         raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
     if options.unmerged and (options.pivot or options.resample):
-        raise ConfigError("--unmerged writes points as sent, so --pivot and --resample are not for it.")
+        raise ConfigError(
+            "--unmerged writes points as sent, so --pivot and --resample are not for it."
+        )
     without = [name for name in ("unmerged", "split", "store", "dry_run") if getattr(options, name)]
     given = [name for name in ("resume", "restart", "spool") if getattr(options, name)]
     if without and given:
@@ -216,6 +218,8 @@ def _by_spool(
     spool: Spool,
     requests: list[RequestEvent],
 ) -> Outcome:
+    if not options.verbose:
+        logging.getLogger("siteline.sync").setLevel(logging.ERROR)  # the error tells the same
     _begin(options, client, output, spool)
     before = _pages_of(spool) or 0
     try:
@@ -361,9 +365,7 @@ def _outcome(
     members = {
         **known,
         "requests": sum(event.kind == "data" for event in requests),
-        "output": None if output.is_stdout else output.name,
-        "format": output.format,
-        "bytes": output.size(),
+        **output.members,
         "allowance": client.allowance.to_dict(),
     }
     return Outcome(members, _text(output, members), has_written=output.is_stdout)
@@ -378,9 +380,10 @@ def _text(output: OutputFile, known: dict[str, Any]) -> str:
         f"{escaped(output.name)}: {_counted(points, 'point')}, {to_second(known['start'])} to "
         f"{to_second(known['end'])} UTC",
         *([_counted(rows, "row")] if rows != points else []),
-        _counted(known["pages"], "page") + (f" after {before:,} of an earlier run" if before else ""),
+        _counted(known["pages"], "page")
+        + (f" after {before:,} of an earlier run" if before else ""),
         _counted(known["requests"], "request"),
-        *([] if output.is_stdout else [size(output)]),
+        *([] if output.is_stdout else [output.size]),
     ]
     text = "; ".join(parts)
     report = known["report"]

@@ -1,4 +1,4 @@
-"""``siteline series``: lists and searches the series, and shows what changed since the last time."""
+"""``siteline series``: lists and searches series, and shows what changed since the last run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from siteline.cli.exits import Exit
 from siteline.cli.output import Outcome, aligned, document, require_stdout
 from siteline.cli.output_file import OutputFile, add_output
 from siteline.cli.summaries import SUMMARIES
-from siteline.cli.table_options import add_series, levels_of, size
+from siteline.cli.table_options import add_series, levels_of
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from siteline import Client, Table
+    from siteline import Table
     from siteline.cli.arguments import _Commands
 
     _Row = dict[str, Any]
@@ -101,11 +101,10 @@ def _listed(options: argparse.Namespace, series: Table, output: OutputFile | Non
     found = _found(options, series)
     if output is not None:
         output.write(found)
-        members = {"rows": len(found), "output": options.output, "format": output.format}
         text = f"{escaped(output.name)}: {len(found):,} series"
-        if output.is_stdout:
-            return Outcome(members, text, has_written=True)
-        return Outcome({**members, "bytes": output.size()}, f"{text}; {size(output)}")
+        text += "" if output.is_stdout else f"; {output.size}"
+        members = {"rows": len(found), **output.members}
+        return Outcome(members, text, has_written=output.is_stdout)
     rows = list(found.records())
     return Outcome({"series": rows, "listed": len(series)}, _table(rows, len(series)))
 
@@ -126,7 +125,7 @@ def _compared(options: argparse.Namespace, rows: list[_Row], whose: tuple[str, s
 
     last = _remembered(whose)
     if last is None:
-        members = {"since": None, "added": [], "removed": [], "changed": []}
+        members: dict[str, Any] = {"since": None, "added": [], "removed": [], "changed": []}
         return Outcome(
             members, "This is the first list of this service: the next --diff compares with it."
         )
@@ -137,18 +136,18 @@ def _compared(options: argparse.Namespace, rows: list[_Row], whose: tuple[str, s
         for ids in new
         if ids in old and _without_label(old[ids]) != _without_label(new[ids])
     ]
-    members = {
-        "since": since,
+    told: dict[str, list[_Row]] = {
         "added": [new[ids] for ids in new if ids not in old],
         "removed": [old[ids] for ids in old if ids not in new],
         "changed": changed,
     }
-    lines = [(word, _name(row)) for word in ("added", "removed") for row in members[word]]
+    members = {"since": since, **told}
+    lines = [(word, _name(row)) for word in ("added", "removed") for row in told[word]]
     lines += [("changed", f"{_name(one['after'])}: {_difference(**one)}") for one in changed]
     when = f"since {to_second(since)} UTC"
     if not lines:
         return Outcome(members, f"Nothing has changed {when}: {len(rows):,} series.")
-    counts = ", ".join(f"{len(members[word])} {word}" for word in ("added", "removed", "changed"))
+    counts = ", ".join(f"{len(rows)} {word}" for word, rows in told.items())
     return Outcome(members, f"{aligned(lines)}\n{counts} {when}.")
 
 

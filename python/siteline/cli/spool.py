@@ -67,7 +67,8 @@ class Spool:
         assert self.kept is not None
         before = self.kept["asked"]
         changes = [
-            f"--{name.replace('_', '-')} was {_text(before.get(name))}, now {_text(asked.get(name))}"
+            f"--{name.replace('_', '-')} was {_text(before.get(name))}, "
+            f"now {_text(asked.get(name))}"
             for name in dict.fromkeys([*before, *asked])
             if before.get(name) != asked.get(name)
         ]

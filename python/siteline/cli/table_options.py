@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     import argparse
 
     from siteline import Table
-    from siteline.cli.output_file import OutputFile
 
 __all__ = [
     "LEVELS",
@@ -21,7 +20,6 @@ __all__ = [
     "labels_of",
     "levels_of",
     "shaped",
-    "size",
 ]
 
 LEVELS = ("site", "line", "machine", "device", "tag")
@@ -88,10 +86,3 @@ def shaped(table: Table, options: argparse.Namespace) -> Table:
     if options.resample is not None:
         table = table.resample(options.resample, options.agg)
     return table.pivot() if options.pivot else table
-
-
-def size(output: OutputFile) -> str:
-    """Returns the size of the file for a person."""
-    count = output.size() or 0
-    unit, name = (1e6, "MB") if count >= 1e6 else (1e3, "kB")
-    return f"{count / unit:,.1f} {name}"
