@@ -1,4 +1,4 @@
-"""The file of feeds of `siteline sync` and `siteline plan`: its format and its errors."""
+"""The file of feeds of `siteline sync`: its format and its errors."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -160,6 +160,8 @@ def test_the_profile_of_the_file_is_used(shared_sandbox, tmp_path):
     env = {**shared_sandbox.env(), "SITELINE_CONFIG": str(config)}
     path = write_feeds(tmp_path, f'profile = "plant-a"\n{FEEDS}')
     for arguments, name in (((), "plant-a"), (("--profile", "plant-b"), "plant-b")):
-        document = run_json("plan", path, tmp_path / "plant", *arguments, env=env, status=2)
+        document = run_json(
+            "sync", path, tmp_path / "plant", "--dry-run", *arguments, env=env, status=2
+        )
         assert document["error"]["type"] == "ConfigError"
         assert name in document["error"]["message"]

@@ -98,7 +98,8 @@ class OutputFile:
         if self.format == "parquet":
             table.to_parquet(path)
         else:
-            table.to_excel(path)
+            excel: Any = table
+            excel.to_excel(path)
 
     def _write_to_stdout(self, table: Table) -> None:
         # These formats end with a directory of their parts, so they need a file.

@@ -39,6 +39,8 @@ __all__ = ["add"]
 _ASKED = (*LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_size")
 """The options of the query, which a resumed read has from the earlier run."""
 
+_WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
+
 _DETAILS = """\
 With -o, each page is stored in a hidden folder next to FILE until FILE is complete. After a kill
 or an error --resume continues there, and pays for no page twice."""
@@ -98,12 +100,14 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> Outcome:
+    _check(options)
+    if options.dry_run:
+        with client_of(options) as client:
+            return _planned(options, client)
     output = OutputFile(options)
     spool = _spool_of(options, output)
     requests: list[RequestEvent] = []
     with client_of(options, on_request=requests.append) as client:
-        if options.dry_run:
-            return _planned(options, client)
         if spool is not None:
             return _by_spool(options, client, output, spool, requests)
         if options.unmerged:
@@ -113,40 +117,56 @@ def _run(options: argparse.Namespace) -> Outcome:
             try:
                 table = scan.collect()
             except BaseException as error:
-                _explain(error, _kept_in_store(options) or "No page is kept.")
+                is_paid = any(event.kind == "data" for event in requests)
+                lost = "No page is kept: -o FILE or --spool FOLDER keeps them." if is_paid else ""
+                _explain(error, _kept_in_store(options) or lost)
                 raise
             return _written(options, client, output, table, requests)
 
 
-def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
-    """Refuses options that exclude each other, and returns the spool of the read, if it has one."""
+def _check(options: argparse.Namespace) -> None:
+    """Refuses options that exclude each other."""
     from siteline.errors import ConfigError
 
     check_shape(options)
-    if options.unmerged and not output.is_lines:
-        raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
     if options.unmerged and (options.pivot or options.resample):
-        raise ConfigError(
-            "--unmerged writes points as sent, so --pivot and --resample are not for it."
-        )
-    without = [name for name in ("unmerged", "split", "store", "dry_run") if getattr(options, name)]
-    given = [name for name in ("resume", "restart", "spool") if getattr(options, name)]
+        raise ConfigError("--unmerged writes points as sent, not with --pivot or --resample.")
+    without = [name for name in _WITHOUT_SPOOL if getattr(options, name)]
+    given = _spool_options(options)
     if without and given:
         raise ConfigError(
             f"--{given[0]} is not for a read with --{without[0].replace('_', '-')}.",
             hint="It has no spool. A read with --store continues by itself.",
         )
-    if output.is_stdout and options.spool is None and given:
-        raise ConfigError(f"--{given[0]} needs -o FILE or --spool FOLDER.")
     if options.start is None and not (options.resume and not _asked(options)):
         raise ConfigError(
             "--start is missing. Without it the service decides, which may cost years of pages.",
             hint="Such as --start -7d or --start 2026-11-01.",
         )
-    if without or (output.is_stdout and options.spool is None):
+
+
+def _spool_options(options: argparse.Namespace) -> list[str]:
+    return [name for name in ("resume", "restart", "spool") if getattr(options, name)]
+
+
+def _spool_of(options: argparse.Namespace, output: OutputFile) -> Spool | None:
+    """Returns the spool of the read, if it has one."""
+    from siteline.errors import ConfigError
+
+    given = _spool_options(options)
+    if options.unmerged and not output.is_lines:
+        raise ConfigError(f"--unmerged writes csv or jsonl, not {output.format}.")
+    if output.is_stdout and options.spool is None:
+        if given:
+            raise ConfigError(f"--{given[0]} needs -o FILE or --spool FOLDER.")
+        return None
+    if any(getattr(options, name) for name in _WITHOUT_SPOOL):
         return None
     folder, name = os.path.split(output.path)
-    return Spool(options.spool or os.path.join(folder, f".{name}.siteline"))
+    beside = os.path.join(folder, f".{name}.siteline")
+    with suppress(ValueError):  # another drive
+        beside = min(beside, os.path.relpath(beside), key=len)
+    return Spool(options.spool or beside)
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
@@ -297,7 +317,7 @@ def _has_no_cursor(error: BaseException) -> bool:
 
 def _explain(error: BaseException, way: str, members: dict[str, Any] | None = None) -> None:
     """Adds to an error what is kept, and what to do now."""
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) and way:
         say(f"siteline: {way}")
         vars(error).update(members=members or {})
     if isinstance(error, BrokenPipeError) or not isinstance(error, Exception):
@@ -308,9 +328,10 @@ def _explain(error: BaseException, way: str, members: dict[str, Any] | None = No
     if (retry_at := getattr(error, "retry_at", None)) is not None:
         from siteline._times import to_second
 
-        way += f" The next requests are possible from {to_second(retry_at)} UTC on."
+        way = f"{way} The next requests are possible from {to_second(retry_at)} UTC on."
     with suppress(AttributeError):
-        vars(error).update(hint=f"{known} {way}" if known else way, members=members or {})
+        text = " ".join(filter(None, (known, way)))
+        vars(error).update(hint=text or None, members=members or {})
 
 
 def _unmerged(

@@ -293,6 +293,9 @@ impl ThroughStore {
 
     /// Chains that began then or later are of this scan. When a chain began is rounded to the past.
     fn resumed_since(&self) -> Option<Timestamp> {
+        if self.reads_once {
+            return Some(Timestamp::MIN);
+        }
         let read_at = self.attempt.lock().read_at?;
         read_at.checked_sub(ROUNDED).ok()
     }
