@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from siteline import Feed, _core
+    from siteline import _core
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls
+    from siteline.scan import ScanBase
     from siteline.store import Store
     from siteline.table import Table
-    from siteline.types import Delays
+    from siteline.types import Delays, Discovery
 
 __all__: list[str] = []
 
@@ -103,6 +104,24 @@ def wait(agent: Agent, seconds: float) -> None:
 def frame(table: Table) -> _core.Frame:
     """Return the frame of a table: display draws its preview without reading all points."""
     return table._handle
+
+
+def series_of(discovery: Discovery) -> Table:
+    """Return the series that siteline finds in a discovery body by itself, without a shape."""
+    from siteline import _labels, _series
+
+    names = _series.Names.of_body(discovery)
+    return _series.table(names.rows, names, _labels.DEFAULT)
+
+
+def labels(table: Table) -> dict[Any, str] | None:
+    """Return the label of each series of a table; ``None`` without labels."""
+    return table._shown(None)
+
+
+def zone(shown: Table | ScanBase) -> str:
+    """Return the zone of the times of a table or a scan."""
+    return shown._tz
 
 
 def rows(table: Table) -> Iterator[dict[str, Any]]:
@@ -186,11 +205,6 @@ def settled(state: bytes) -> list[tuple[datetime, datetime]]:
     from siteline._core import StateHandle
 
     return StateHandle(state).settled()
-
-
-def asks(feed: Feed) -> str:
-    """Return the query of a feed as one line."""
-    return feed._asks()
 
 
 def curve(delays: Delays) -> list[tuple[int, float]]:

@@ -165,7 +165,6 @@ def test_relative_times_stay_the_same(sandbox):
     document = read(sandbox, "--resume", *query, how=run_json)
     assert (document["start"], document["end"]) == ("2026-11-13T00:00:00Z", "2026-11-19T23:00:00Z")
     assert document["resumed_after_pages"] == 2
-    assert is_complete(sandbox, start=document["start"], end=document["end"])
 
 
 @pytest.mark.sandbox(daily_allowance=4)

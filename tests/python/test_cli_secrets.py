@@ -93,8 +93,8 @@ def _outputs(sandbox, env, folder):
     sandbox.clear_faults()
     sandbox.forget_cursors()
     yield from outputs("read", *QUERY, *RANGE, "-o", "late.csv", "--resume")
-    for name in ("coverage", "lateness"):
-        yield from outputs(name, store)
+    yield from outputs("coverage", store)
+    yield from outputs("coverage", store, "--lateness")
     yield run_command("changes", store, "line-2", "--since", "0", "-vv", env=env).stdout
     for action in ("info", "check"):
         yield from outputs("store", action, store)
@@ -141,6 +141,6 @@ def test_the_search_would_find_them(printed):
 
 
 def test_no_secret_is_taken_as_an_argument():
-    for command in (["keygen"], ["profile", "init"], ["pull"], ["sync"]):
+    for command in (["keygen"], ["profile", "init"], ["read"], ["sync"]):
         shown = run_command(*command, "--help").stdout
         assert not re.search(r"--(passphrase|password|token|key|secret) ", shown), shown

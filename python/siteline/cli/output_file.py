@@ -47,7 +47,10 @@ def add_output(made: argparse._ActionsContainer, *, without: str = "CSV on stdou
         "-o", "--output", metavar="FILE", help=f"write this file; without it {without}"
     )
     made.add_argument(
-        "--format", choices=_FORMATS, help="without it the ending of FILE decides, for stdout csv"
+        "--format",
+        metavar="FORMAT",
+        choices=_FORMATS,
+        help="csv, jsonl, arrow, parquet, xlsx; else by FILE",
     )
 
 

@@ -41,9 +41,7 @@ _ASKED = (*LEVELS, "find", "filter", "start", "end", "tz", "interval", "page_siz
 
 _WITHOUT_SPOOL = ("unmerged", "split", "store", "dry_run")
 
-_DETAILS = """\
-With -o, each page is stored in a hidden folder next to FILE until FILE is complete. After a kill
-or an error --resume continues there, and pays for no page twice."""
+_DETAILS = "With -o, --resume continues a read that was killed, and pays for no page twice."
 
 
 def add(commands: _Commands) -> None:
@@ -70,13 +68,11 @@ def add(commands: _Commands) -> None:
     query.add_argument("--interval", metavar="WIDTH", help="bucket width, such as 5m")
     query.add_argument("--page-size", metavar="N", type=int, help="items per page")
     add_shape(made)
-    made.add_argument(
-        "--unmerged", action="store_true", help="csv, jsonl: write each page as it arrives"
-    )
+    made.add_argument("--unmerged", action="store_true", help="write each page as it arrives")
     made.add_argument(
         "--dry-run",
         action="store_true",
-        help="print the plan and send nothing; exit status 5 if the allowance is too small",
+        help="print the plan; send no page",
     )
     _add_limits(made)
 

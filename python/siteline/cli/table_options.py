@@ -53,9 +53,14 @@ def add_shape(made: argparse.ArgumentParser) -> None:
     shape.add_argument(
         "--resample", metavar="EVERY", help="larger buckets, such as 1d: days of --tz"
     )
-    shape.add_argument("--agg", choices=_AGGREGATIONS, help="how --resample combines values")
     shape.add_argument(
-        "--labels", choices=_WORDS, help="first part of the names (machine); none for ids only"
+        "--agg", metavar="AGG", choices=_AGGREGATIONS, help="mean, sum, first, last or increase"
+    )
+    shape.add_argument(
+        "--labels",
+        metavar="WORD",
+        choices=_WORDS,
+        help="first part of labels: machine, line, …, none",
     )
 
 
