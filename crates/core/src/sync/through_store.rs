@@ -192,11 +192,7 @@ impl ThroughStore {
             query: self.scan.query(),
             range: self.range,
             service: client.base_url().as_str(),
-            settle_lag: if self.reads_once {
-                Duration::ZERO
-            } else {
-                client.settings().settle_lag
-            },
+            settle_lag: if self.reads_once { Duration::ZERO } else { client.settings().settle_lag },
             reads_once: self.reads_once,
         };
         shares(&read_states(&self.store)?, &asked)
