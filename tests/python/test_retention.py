@@ -86,7 +86,7 @@ def test_the_coverage_shows_what_was_forgotten(plant):
     assert coverage.spans["forgotten"] == pd.Timedelta(days=2)
     assert coverage.read_through == coverage.newest == reports[-1].read_through
     assert "░ forgotten 2 d" in repr(coverage)
-    assert "forgotten 2 d" in coverage.to_svg()
+    assert "forgotten 2 d" in coverage._repr_html_()
     assert store.feeds["line-2"] == make_feed()
 
 

@@ -35,13 +35,7 @@ _FONT = "font-family:system-ui,sans-serif;font-size:11px"
 _LONGEST = 90
 
 
-def document(coverage: Coverage) -> str:
-    """Draw a stand-alone file: dark text on light pages, light text on dark pages."""
-    style = "<style>svg{color:#24292f}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>"
-    return svg(coverage, style)
-
-
-def svg(coverage: Coverage, style: str = "") -> str:
+def svg(coverage: Coverage) -> str:
     """Draw in the text colour of the surrounding page."""
     rows = calendar_rows(coverage)
     earlier, rows = len(rows) - _ROWS, rows[-_ROWS:]
@@ -54,7 +48,7 @@ def svg(coverage: Coverage, style: str = "") -> str:
     head = f"{name} · {summary(coverage)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{label}" style="{_FONT}">{style}'
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{label}" style="{_FONT}">'
         f"{_text(0, 14, _cut(head), 1.0)}"
         f"{cut}{_axis(columns)}{_labels(rows)}{_cells(coverage, rows)}"
         f"{_legend(coverage, height - 10)}</svg>"

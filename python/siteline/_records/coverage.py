@@ -10,9 +10,8 @@ from siteline._records.record import FrozenRecord
 from siteline.feed import Feed
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
-
-    from siteline.plots import Plot
 
     _State: TypeAlias = Literal["settled", "due", "provisional", "unread", "forgotten"]
 
@@ -185,24 +184,16 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         frame["empty"] = frame["empty"].astype("boolean")
         return frame
 
-    def to_svg(self) -> str:
-        """Return the calendar as an SVG document, for light and for dark pages."""
-        from siteline._display import coverage_svg
+    def plot(self) -> "alt.LayerChart":
+        """Return an Altair chart in the colours of the states, with times in UTC.
 
-        return coverage_svg.document(self)
-
-    def plot(self) -> "Plot":
-        """Draw a cell for each day in UTC, in the colours of the states.
-
-        :func:`siteline.plots.coverage` draws several feeds, in another zone or size. The calendar
-        of one feed, with a row for each month, is :meth:`to_svg`.
+        :func:`siteline.plots.coverage` draws several feeds, in another zone or size.
 
         >>> store = siteline.Store("plant.siteline")
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",
         ...                      start="2026-11-15T00:00Z")
         >>> _ = client.sync(feed, store)
-        >>> store.coverage("line-2", now=sandbox.clock.now()).plot()
-        <Plot Coverage of line-2>
+        >>> store.coverage("line-2", now=sandbox.clock.now()).plot().save("coverage.svg")
         """
         from siteline import plots
 
