@@ -1,9 +1,9 @@
-"""Checks that the tests of each row of docs/faults.md ran and passed. Writes a table of results.
+"""Checks that the tests of each row of docs/internals/faults.md ran and passed.
 
-A row names one or more tests: the function of a Rust test (`t10_…`), or a Python test as
-`test_paging.py::test_…`. The check fails if a row names no test, if a named test did not run or
-failed, or if one of the runs failed. A row is unproven if a test was skipped, or if only
-`make campaigns` runs it.
+Writes a table of results. A row names one or more tests: the function of a Rust test (`t10_…`), or
+a Python test as `test_paging.py::test_…`. The check fails if a row names no test, if a named test
+did not run or failed, or if one of the runs failed. A row is unproven if a test was skipped, or if
+only `make campaigns` runs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 # Only `make campaigns` runs these tests, because they compile most dependencies again.
 CAMPAIGNS = {"k15_a_second_crypto_library_and_its_default_change_nothing"}
-PAGE = Path(__file__).parents[1] / "docs" / "faults.md"
+PAGE = Path(__file__).parents[1] / "docs" / "internals/faults.md"
 ROW = re.compile(r"^\| ([A-Z]\d{1,2}) \| *(.*?) *(?:\| *([^|]*?) *)?\|$", re.MULTILINE)
 RUST_TEST = re.compile(r"^test (?:\S+::)?(\w+)(?: - should panic)? \.\.\. (\w+)", re.MULTILINE)
 RUST_RESULT = re.compile(r"^test result: (\w+)\.", re.MULTILINE)

@@ -36,7 +36,9 @@ def scans() -> Outcome:
     """siteline in asyncio: each scan a chain of one page, counted, decoded and checked."""
 
     async def work() -> Outcome:
-        async with siteline.AsyncClient(base_url(), credential=credential()) as client:
+        async with siteline.AsyncClient(
+            base_url(), credential=credential(), labels=False
+        ) as client:
 
             async def points() -> int:
                 return len(await client.scan(**query("tiny")).collect())

@@ -63,7 +63,7 @@ def credential() -> siteline.Credential:
 
 def ours() -> tuple[Any, Callable[..., Any]]:
     """A client with a token and an open connection, and a function that scans a set of pages."""
-    client = siteline.Client(base_url(), credential=credential())
+    client = siteline.Client(base_url(), credential=credential(), labels=False)
 
     def scan(pages: str, stop: datetime | None = None) -> Any:
         return client.scan(**query(pages, stop))

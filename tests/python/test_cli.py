@@ -80,12 +80,27 @@ def test_the_version_is_printed():
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nothing"], ["allowance", "--profil"], ["allowance", "surplus"]], ids=str
+    "arguments", [["nothing"], ["allowance", "--profil"], ["allowance", "surplus"]], ids=str
 )
 def test_a_wrong_command_line_prints_the_usage(arguments):
     done = run_command(*arguments, status=2)
     assert done.stdout == ""
     assert "usage: siteline" in done.stderr
+
+
+def test_without_arguments_the_commands_are_listed():
+    done = run_command(status=2)
+    assert done.stdout == ""
+    first, *_ = done.stderr.partition("start here:\n")[2].splitlines()
+    assert first.split()[0] == "doctor"
+    assert all(f"  {name}" in done.stderr for name in SUMMARIES)
+
+
+@pytest.mark.parametrize("name", set(SUMMARIES) - {"plan", "pull"})
+def test_the_help_fits_one_screen(name):
+    lines = run_command(name, "--help", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_failure_is_reported_once(tmp_path):
@@ -198,7 +213,12 @@ def test_commands_import_only_what_they_need(shared_sandbox, tmp_path):
     commands = [
         *(["plan", feeds, store], ["sync", feeds, store], *pulls),
         *(["store", "check", store], ["store", "info", store], ["store", "backup", store, copy]),
-        *(["coverage", store, "--json"], ["lateness", store], ["allowance"], ["discover"]),
+        *(
+            ["coverage", store, "--json"],
+            ["coverage", store, "--lateness"],
+            ["allowance"],
+            ["discover"],
+        ),
     ]
     done = subprocess.run(
         [sys.executable, "-c", LIGHT, json.dumps([[*map(str, words)] for words in commands])],

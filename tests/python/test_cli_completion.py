@@ -1,4 +1,4 @@
-"""``siteline completion``: the scripts that shtab makes for bash, zsh and fish."""
+"""``siteline completion``: the scripts that shtab makes for five shells."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`siteline coverage` and `siteline lateness`: the state of the feeds in a store."""
+"""`siteline coverage`, with and without `--lateness`: the state of the feeds in a store."""
 
 import os
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from kit.command import run_command, run_json, run_process
 from kit.ranges import NOW
 
 LATER = "2026-11-20T06:00:00Z"
-BOTH = pytest.mark.parametrize("command", ["coverage", "lateness"])
+BOTH = pytest.mark.parametrize("more", [[], ["--lateness"]], ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -78,27 +78,29 @@ def test_text_joins_neighbours_in_one_state(path):
 
 
 @BOTH
-def test_a_wrong_argument_is_a_usage_error(path, tmp_path, command):
-    told = run_command(command, path, "line-9", status=2).stderr
+def test_a_wrong_argument_is_a_usage_error(path, tmp_path, more):
+    told = run_command("coverage", path, "line-9", *more, status=2).stderr
     assert 'has no feed "line-9"' in told
     assert "Its feeds: part, whole." in told
     missing, text = tmp_path / "mistyped.siteline", tmp_path / "notes.txt"
-    assert "there is no store" in run_command(command, missing, status=2).stderr
+    assert "there is no store" in run_command("coverage", missing, *more, status=2).stderr
     text.write_text("notes")
-    assert "it is not a store of siteline" in run_command(command, text, status=2).stderr
+    assert "it is not a store of siteline" in run_command("coverage", text, *more, status=2).stderr
     assert run_json("coverage", path, "--now", "soon", status=2)["error"]["type"] == "QueryError"
+    both = run_command("coverage", path, "--lateness", "--now", LATER, status=2)
+    assert "Leave out --now" in both.stderr
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
 @BOTH
-def test_neither_command_writes_or_needs_credentials(path, tmp_path, command):
+def test_it_neither_writes_nor_needs_credentials(path, tmp_path, more):
     before = sorted(os.listdir(path.parent))
-    run_command(command, path, "--profile", "nobody")
+    run_command("coverage", path, *more, "--profile", "nobody")
     assert sorted(os.listdir(path.parent)) == before
     empty = tmp_path / "empty.siteline"
     siteline.Store(empty).close()
-    assert run_json(command, empty)["feeds"] == []
-    assert "the store has no feeds" in run_command(command, empty).stdout
+    assert run_json("coverage", empty, *more)["feeds"] == []
+    assert "The store has no feeds" in run_command("coverage", empty, *more).stdout
 
 
 def test_lateness_equals_that_of_the_store(sandbox, store):
@@ -108,7 +110,7 @@ def test_lateness_equals_that_of_the_store(sandbox, store):
         sandbox.clock.advance("1h")
     known = store.lateness("line-2")
     assert known.points.count > 100
-    (found,) = run_json("lateness", store.path)["feeds"]
+    (found,) = run_json("coverage", store.path, "--lateness")["feeds"]
     assert (found["feed"], found["lateness"]) == ("line-2", 86_400)
     assert found["verdict"] == known.verdict
     for name in ("settled", "looked", "suggested"):
@@ -118,7 +120,7 @@ def test_lateness_equals_that_of_the_store(sandbox, store):
         assert (found[name]["count"], found[name]["late"]) == (delays.count, delays.late)
         for quantile in ("median", "p90", "p95", "p99", "longest"):
             assert found[name][quantile] == seconds(getattr(delays, quantile))
-    assert run_command("lateness", store.path).stdout == f"{known}\n"
+    assert run_command("coverage", store.path, "--lateness").stdout == f"{known}\n"
 
 
 def seconds(length):

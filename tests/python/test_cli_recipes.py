@@ -7,8 +7,6 @@ import re
 import runpy
 import shlex
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tomllib
@@ -237,47 +235,16 @@ def test_cron_mails_a_failure(machine):
     assert "plant-a.pem" in machine.run(*cron(machine), Exit.USAGE).stderr
 
 
-@pytest.mark.parametrize("name", ["siteline-sync", "siteline-every"])
-def test_systemd_accepts_the_units(machine, name):
+def test_systemd_accepts_the_units(machine):
     verify = shutil.which("systemd-analyze")
     if verify is None:
         pytest.skip("there is no systemd-analyze")
     units = []
-    for path in sorted(RECIPES.glob(f"{name}.*")):
+    for path in sorted(RECIPES.glob("siteline-sync.*")):
         units.append(machine.root / path.name)
         units[-1].write_text(machine.moved(path.read_text()))
     done = machine.run([verify, "verify", "--man=no", *map(str, units)], dict(os.environ))
     assert done.stderr == ""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="systemd is of Linux")
-def test_the_service_notifies_systemd(machine, tmp_path):
-    section, variables = unit("siteline-every.service")
-    assert section["Type"] == "notify"
-    minutes = int(re.fullmatch(r"(\d+)min", section["WatchdogSec"])[1])
-    variables = machine.moved(variables) | machine.clock
-    variables |= {"WATCHDOG_USEC": str(minutes * 60 * 1_000_000)}
-    words = shlex.split(machine.moved(section["ExecStart"]))
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
-        told.bind(str(tmp_path / "notify"))
-        told.settimeout(120)
-        messages = []
-
-        def wait_for(kind):
-            while not any(message.startswith(kind) for message in messages):
-                messages.append(told.recv(4_096).decode())
-
-        environment = {**variables, "NOTIFY_SOCKET": str(tmp_path / "notify")}
-        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as one:
-            # It sends a status after its first run.
-            wait_for("STATUS=")
-            one.send_signal(signal.SIGTERM)
-            one.communicate(timeout=60)
-            wait_for("STOPPING=")
-    assert messages[0] == "READY=1"
-    assert "WATCHDOG=1" in messages
-    assert one.returncode == 0, "systemctl stop is no failure"
-    assert machine.is_filled()
 
 
 class Failure(Exception):
@@ -334,10 +301,8 @@ def test_the_asset_reports_a_spent_allowance(asset, sandbox):
     assert (metadata["complete"], metadata["resumes_at"]) == (False, "2026-11-21T00:00:00Z")
 
 
-def test_only_a_person_ends_restarts():
+def test_only_a_person_ends_the_retries_of_a_pod():
     needed = {Exit.USAGE, Exit.REFUSED, Exit.DAMAGED}
-    statuses = unit("siteline-every.service")[0]["RestartPreventExitStatus"].split()
-    assert {int(one) for one in statuses} == needed
     (values,) = re.findall(r"values: (\[.*?\])", read("cronjob.yaml"))
     assert set(json.loads(values)) == needed
 

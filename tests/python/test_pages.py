@@ -57,7 +57,7 @@ def test_every_relative_link_and_anchor_resolves(tmp_path):
 
 
 def test_every_section_that_is_cited_has_a_heading_in_the_interface_page():
-    page = read(ROOT / "docs" / "interface.md")
+    page = read(ROOT / "docs" / "internals/interface.md")
     known = {
         heading.split()[0].removeprefix("§")
         for heading in HEADING.findall(page)
@@ -73,7 +73,7 @@ def test_every_section_that_is_cited_has_a_heading_in_the_interface_page():
 
 
 def test_every_section_of_the_fault_page_that_is_cited_exists():
-    known = re.findall(r"^## (\d)\. ", read(ROOT / "docs" / "faults.md"), re.MULTILINE)
+    known = re.findall(r"^## (\d)\. ", read(ROOT / "docs" / "internals/faults.md"), re.MULTILINE)
     cited = {
         section
         for path in SOURCES

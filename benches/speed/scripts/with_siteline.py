@@ -7,6 +7,7 @@ import siteline
 client = siteline.Client(
     os.environ["SPEED_SERVER"],
     credential=siteline.Credential("bench", os.environ["SPEED_TARGET"] + "/bench-pages/key.pem"),
+    labels=False,
 )
 scan = client.scan(
     site="page",

@@ -70,8 +70,11 @@ def _answer(given: list[str]) -> int:
 
         print(f"siteline {__version__}")
         return 0
-    from siteline.cli.parser import parser_for
+    from siteline.cli.parser import overview, parser_for
 
+    if not given:
+        print(overview(), file=sys.stderr)
+        return 2
     return _run(parser_for(given).parse_args(given))
 
 

@@ -18,7 +18,6 @@ def _imports() -> None:
         discover,
         doctor,
         keygen,
-        lateness,
         plan,
         profile,
         pull,

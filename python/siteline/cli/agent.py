@@ -93,21 +93,11 @@ def _run(options: argparse.Namespace) -> Outcome:
             status = _served(command, agent)
         return Outcome({}, "", status, has_written=True)
     from siteline import _doors
-    from siteline.cli.stopping import Stop, Stopped
-    from siteline.cli.systemd import Notifier
+    from siteline.cli.stopping import Stop
 
-    with Stop(until_exit=True) as stop, _started(options, options.listen or _socket()) as agent:
+    with Stop() as stop, _started(options, options.listen or _socket()) as agent:
         _say(options, agent)
-        systemd = Notifier()
-        systemd.ready()
-        try:
-            with stop.at_once():
-                while True:
-                    _doors.wait(agent, _DAY)
-        except Stopped:
-            systemd.stopping()
-        finally:
-            systemd.close()
+        stop.wait(lambda: _doors.wait(agent, _DAY))
         leases = agent.state.leases
     # The address was printed at the beginning, for those who wait for it.
     return Outcome({}, f"ended after {leases:,} leases", has_written=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SELECTED",
+    "SHARED",
     "add_actions",
     "add_command",
     "add_query",
@@ -29,56 +30,49 @@ __all__ = [
 SELECTED = ("machine", "device", "tag")
 """The levels by which the points of a query are selected."""
 
+SHARED = "options of every command"
+"""The title of their group in the help."""
+
 
 def add_command(
-    commands: _Commands, name: str, run: _Run, summary: str, details: str = ""
+    commands: _Commands, name: str, run: _Run, summary: str, details: str = "", example: str = ""
 ) -> argparse.ArgumentParser:
-    """Add a command, or an action of one, with the options that every command has."""
+    """Adds a command, or an action of one, with the options that every command has."""
     made = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip(),
+        epilog=f"example:\n  {example}" if example else None,
     )
     made.set_defaults(run=run)
-    _add_shared(made)
+    shared = made.add_argument_group(SHARED)
+    shared.add_argument("--profile", metavar="NAME", help="use this profile")
+    shared.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    shared.add_argument(
+        "-v", "--verbose", action="count", default=0, help="log to stderr; -vv: also each request"
+    )
+    shared.add_argument("--no-progress", action="store_true", help="show no progress")
     return made
 
 
 def add_actions(commands: _Commands, name: str, details: str) -> _Commands:
-    """Add a command that has actions, as ``store check``; each is added by :func:`add_command`."""
+    """Adds a command with actions, as ``store check``; :func:`add_command` adds each action."""
     summary = SUMMARIES[name]
     made = commands.add_parser(
-        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {details}"
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {details}".rstrip()
     )
-    return made.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
-
-
-def _add_shared(made: argparse.ArgumentParser) -> None:
-    """Add the options of every command; those with actions have them on each action."""
-    shared = made.add_argument_group("of every command")
-    shared.add_argument(
-        "--profile",
-        metavar="NAME",
-        help="a profile of the configuration file; without it the SITELINE_* variables",
+    return made.add_subparsers(
+        prog=f"siteline {name}", title="actions", metavar="ACTION", dest="action", required=True
     )
-    shared.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    shared.add_argument(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        help="log to stderr what is done; twice: every request",
-    )
-    shared.add_argument("--no-progress", action="store_true", help="show no progress")
 
 
 def add_skip_code(group: argparse._ActionsContainer) -> None:
-    """Add ``--skip-code``, which schedulers have for what is to be tried again later."""
+    """Adds ``--skip-code``, for schedulers that show a run as skipped."""
     group.add_argument(
         "--skip-code",
         metavar="N",
         type=_exit_status,
-        help="the exit status in the place of 5, where the allowance is spent",
+        help="exit status instead of 5 when the allowance is spent",
     )
 
 
@@ -121,13 +115,8 @@ def add_query(made: argparse.ArgumentParser) -> None:
 
 
 def add_zone(group: argparse._ActionsContainer) -> None:
-    """Add ``--tz``, on whose clock ``--start`` and ``--end`` are meant."""
-    group.add_argument(
-        "--tz",
-        metavar="ZONE",
-        help="the zone whose clock --start and --end mean, such as Europe/Berlin: 2026-11-01 is a "
-        "day there, and 2026-11-01T06:00 a time",
-    )
+    """Adds ``--tz``, the zone of times without an offset."""
+    group.add_argument("--tz", metavar="ZONE", help="zone of dates and of times without an offset")
 
 
 def query_of(options: argparse.Namespace) -> dict[str, Any]:

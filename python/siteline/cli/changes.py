@@ -18,39 +18,38 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
-_DETAILS = """\
-Each point that is new or revised since then is written once, with its present values, the ten
-columns of a pull, and a column change: new, revised, withdrawn (a later complete read did not bring
-it) or returned. Sends nothing to the service."""
+_DETAILS = (
+    "A point is written once, with its present values and a column change: new, revised, withdrawn "
+    "or returned. Sends nothing to the service."
+)
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "changes",
         _run,
         SUMMARIES["changes"],
-        details=_DETAILS,
+        _DETAILS,
+        example="siteline changes plant.siteline line-2 --since -1d -o changes.csv",
     )
     made.add_argument("store", metavar="STORE", help="the store's file")
     made.add_argument("feed", metavar="FEED", help="the feed's name")
     made.add_argument(
         "--since",
-        metavar="SEQUENCE",
+        metavar="PAGE|TIME",
         required=True,
-        help="the number that the earlier sync ended with: sequence of the feed in its document, "
-        "or next_since of the changes before; 0 for everything",
+        help="a time; or a page, as next_since of earlier changes; 0 for everything",
     )
-    made.add_argument("--start", metavar="TIME", help="only from this time on")
-    made.add_argument("--end", metavar="TIME", help="only before this time")
+    made.add_argument("--start", metavar="TIME", help="only points from this time on")
+    made.add_argument("--end", metavar="TIME", help="only points before this time")
     add_zone(made)
     made.add_argument(
         "--unread",
         choices=("error", "warn", "keep"),
         default="error",
-        help="where a part of the range was never read to its end: end with status 6, or give "
-        "what has come, with a warning or without",
+        help="what to do if a part of the range is unread (error)",
     )
     add_output(made, default="-")
 
@@ -60,7 +59,7 @@ def _run(options: argparse.Namespace) -> Outcome:
     from siteline.errors import UnreadRange
 
     output = OutputFile(options)
-    since = _sequence(options.since)
+    since = _since(options.since)
     with existing_store(options.store, read_only=True) as store, output.locked():
         bounds = {"start": options.start, "end": options.end, "tz": options.tz}
         try:
@@ -69,8 +68,8 @@ def _run(options: argparse.Namespace) -> Outcome:
             written = output.write(points, CHANGES)
         except UnreadRange as error:
             error.hint = (
-                "siteline sync reads what is due, and siteline coverage shows what was read. "
-                "--unread warn gives what has come."
+                "siteline sync reads it, and siteline coverage shows what was read. "
+                "--unread warn writes the points that were read."
             )
             raise
     members: dict[str, Any] = {
@@ -88,17 +87,10 @@ def _run(options: argparse.Namespace) -> Outcome:
     return Outcome(members, _text(output, members), has_written=output.is_stdout)
 
 
-def _sequence(text: str) -> int:
-    from siteline.errors import QueryError
-
+def _since(text: str) -> int | str:
+    """Returns the number of a page, or a time, which the store reads."""
     # int() refuses thousands of digits.
-    if text.isascii() and text.isdigit() and len(text) <= 100:
-        return int(text)
-    raise QueryError(
-        f"--since {text!r} is not the number of a page.",
-        hint="Changes are told by the sequence of pages, not by time, so that none is missed or "
-        "comes twice: give the sequence that the earlier sync's document has, or 0.",
-    )
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 
 def _text(output: OutputFile, known: dict[str, Any]) -> str:

@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLDER", "SHELLS", "add", "generate"]
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 FOLDER = os.path.join(os.path.dirname(__file__), "completions")
 """One script for each shell, named after it."""
 
 _INSTALLATION = """\
-to install:
-  bash  siteline completion bash > ~/.local/share/bash-completion/completions/siteline
-  zsh   siteline completion zsh > FOLDER/_core, in a folder of $fpath
-  fish  siteline completion fish > ~/.config/fish/completions/siteline.fish
-for one shell only: source <(siteline completion bash), the same with zsh;
-  siteline completion fish | source
-"""
+install it with:
+  bash        siteline completion bash \\
+                > ~/.local/share/bash-completion/completions/siteline
+  zsh         siteline completion zsh > FOLDER/_siteline, in a folder of $fpath
+  fish        siteline completion fish \\
+                > ~/.config/fish/completions/siteline.fish
+  tcsh        siteline completion tcsh > ~/.siteline.tcsh, sourced in ~/.tcshrc
+  powershell  siteline completion powershell >> $PROFILE"""
 
 _FILES = {"BACKUP", "FILE", "PATH", "STORE"}
 _FOLDERS = {"FOLDER", "DIRECTORY"}
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(commands, "completion", _run, SUMMARIES["completion"])
     made.epilog = _INSTALLATION
-    made.formatter_class = argparse.RawDescriptionHelpFormatter
     made.add_argument("shell", choices=SHELLS, help="the shell")
 
 

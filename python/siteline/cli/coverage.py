@@ -1,4 +1,4 @@
-"""``siteline coverage``: which windows of a store's feeds are settled, or were never read."""
+"""``siteline coverage``: which data of a store is settled, or was never read; how late it came."""
 
 from __future__ import annotations
 
@@ -14,44 +14,55 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from siteline import Store
     from siteline.cli.arguments import _Commands
-    from siteline.types import Coverage, CoverageWindow
+    from siteline.types import Coverage, CoverageWindow, Lateness
 
 __all__ = ["add"]
 
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "coverage",
         _run,
         SUMMARIES["coverage"],
         "Sends no request and needs no credential.",
+        example="siteline coverage plant.siteline line-2 --lateness",
     )
     add_store(made)
     add_feeds(made)
     made.add_argument(
-        "--now",
-        metavar="TIME",
-        help="the time that it is for, as 2026-11-01T00:00Z; without it this machine's",
+        "--now", metavar="TIME", help="show the states at this time; default: the service's time"
+    )
+    made.add_argument(
+        "--lateness",
+        action="store_true",
+        help="show how late points and revisions came, and which lateness that suggests",
     )
 
 
 def _run(options: argparse.Namespace) -> Outcome:
-    found = read(
-        options.store,
-        lambda store: [
-            store.coverage(name, now=options.now) for name in feeds_of(store, options.feeds)
-        ],
-    )
-    text = "\n\n".join(_text(coverage) for coverage in found)
-    members = {"store": options.store, "feeds": [coverage.to_dict() for coverage in found]}
-    return Outcome(members, text or "the store has no feeds: no sync has written to it")
+    if options.lateness and options.now is not None:
+        from siteline.errors import QueryError
+
+        raise QueryError("--lateness is about all data of a feed. Leave out --now.")
+
+    def work(store: Store) -> list[Coverage | Lateness]:
+        names = feeds_of(store, options.feeds)
+        if options.lateness:
+            return [store.lateness(name) for name in names]
+        return [store.coverage(name, now=options.now) for name in names]
+
+    found = read(options.store, work)
+    text = "\n\n".join(str(one) if options.lateness else _text(one) for one in found)
+    members = {"store": options.store, "feeds": [one.to_dict() for one in found]}
+    return Outcome(members, text or "The store has no feeds: no sync has written to it.")
 
 
-def _text(coverage: Coverage) -> str:
-    """Return the calendar, and the windows; neighbours in the same state as one row."""
+def _text(coverage: Any) -> str:
+    """Returns the calendar and the windows; neighbours in the same state are one row."""
     rows = list(_rows(coverage))
     if not rows:
         return repr(coverage)
@@ -62,12 +73,12 @@ def _text(coverage: Coverage) -> str:
 def _rows(coverage: Coverage) -> Iterator[tuple[str, ...]]:
     from siteline._times import duration, to_second
 
-    for (state, empty, aside), alike in groupby(coverage, _state):
+    for (state, empty, skipped), alike in groupby(coverage, _state):
         windows = list(alike)
         start, end = windows[0].start, windows[-1].end
         notes = ["read, empty"] if empty and state != "forgotten" else []
-        if aside is not None:
-            notes.append(f"skipped until {to_second(aside)} UTC")
+        if skipped is not None:
+            notes.append(f"skipped until {to_second(skipped)} UTC")
         yield (to_second(start), to_second(end), duration(end - start), state, ", ".join(notes))
 
 

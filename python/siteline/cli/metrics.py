@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from siteline import _doors
@@ -55,17 +56,16 @@ _KEPT = (_SETTLED, _READ, _SKIPPED)
 _LINE = re.compile(r'(\w+)\{store="((?:[^"\\]|\\.)*)"(?:,feed="((?:[^"\\]|\\.)*)")?\} (\S+)')
 
 
-class RunFacts(NamedTuple):
-    """What is known of a run at its end."""
+@dataclass
+class RunFacts:
+    """The facts of a run at its end. An unknown fact is ``None``."""
 
     status: int
     report: SyncReport | None = None
-    """``None`` where it raised an error."""
     allowance: Allowance | None = None
     names: Sequence[str] | None = None
-    """The names of all feeds of the file; ``None`` where it could not be read."""
+    """The names of all feeds of the file."""
     requests: RequestCounts | None = None
-    """``None`` where none could be made."""
 
 
 class _Sample(NamedTuple):

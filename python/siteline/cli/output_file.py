@@ -51,14 +51,12 @@ def add_output(made: argparse.ArgumentParser, *, default: str | None = None) -> 
         metavar="FILE",
         required=default is None,
         default=default,
-        help="the file to write, which is replaced where there is one; - is stdout"
-        + (", which it is without it" if default else ""),
+        help="write this file, or replace it; - is stdout" + (" (default)" if default else ""),
     )
     made.add_argument(
         "--format",
         choices=_FORMATS,
-        help="without it by the ending of FILE: .csv, .jsonl, .arrow (an Arrow IPC stream), "
-        ".parquet (with pyarrow or polars); csv for stdout",
+        help="default: by the ending of FILE, csv on stdout",
     )
 
 

@@ -5,28 +5,26 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 
 from siteline import __version__
 from siteline._escape import escaped
 from siteline.cli import exits
-from siteline.cli.output import aligned
-from siteline.cli.summaries import SUMMARIES
+from siteline.cli.arguments import SHARED
+from siteline.cli.summaries import GROUPS, SUMMARIES
 
 # Importing typing would slow down each command.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
-_ABOUT = "Aggregated time series of the Customer Data Service: read, keep, look after."
-
-__all__ = ["complete_parser", "parser_for"]
+__all__ = ["complete_parser", "overview", "parser_for"]
 
 
 def parser_for(arguments: list[str]) -> argparse.ArgumentParser:
-    """Return the parser for these arguments: only the command that they name has its own.
+    """Returns the parser for these arguments. It has the arguments of the named command only.
 
-    The help of the whole command needs the commands' summaries alone, and no command those of the
-    others: their modules take more time than all else.
+    Importing the modules of all commands would take more time than everything else.
     """
     named = next((one for one in arguments if not one.startswith("-")), None)
     made, commands = _parser()
@@ -39,7 +37,7 @@ def parser_for(arguments: list[str]) -> argparse.ArgumentParser:
 
 
 def complete_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands with all their arguments."""
+    """Returns the parser of all commands with all their arguments."""
     made, commands = _parser()
     for name in SUMMARIES:
         _add(commands, name)
@@ -56,9 +54,8 @@ def _parser() -> tuple[
     made: argparse.ArgumentParser = _Parser(
         prog="siteline",
         usage="siteline [-h] [--version] COMMAND ...",
-        description=f"{_ABOUT}\n\ncommands:\n{aligned(SUMMARIES.items(), '  ')}",
-        epilog=f"siteline COMMAND --help tells more.\n\nexit status:\n{exits.table()}",
-        formatter_class=_Formatter,
+        description=overview(),
+        epilog=f"exit status:\n{exits.table()}",
     )
     made.add_argument("--version", action="version", version=f"siteline {__version__}")
     commands = made.add_subparsers(
@@ -68,19 +65,53 @@ def _parser() -> tuple[
     return made, commands
 
 
+def overview() -> str:
+    """Returns the commands, those that a beginner needs first."""
+    width = max(map(len, SUMMARIES))
+    lines = ["Reads time series of the Customer Data Service, and keeps a local copy up to date."]
+    for title, group in GROUPS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {name:<{width}}  {line}" for name, line in group.items()]
+    return "\n".join([*lines, "", "siteline COMMAND --help shows the options and an example."])
+
+
 class _Parser(argparse.ArgumentParser):
-    """Escapes the arguments that an error message quotes."""
+    """A parser that takes ``-7d`` for a value, and escapes the arguments that an error quotes."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, **options})
+        # No option begins with a digit.
+        self._negative_number_matcher = re.compile(r"-\d")
+
+    def format_help(self) -> str:
+        """Returns the help, with the options of every command at its end."""
+        self._action_groups.sort(key=lambda group: group.title == SHARED)
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Prints the usage and the error, then exits."""
         super().error(escaped(message))
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
+class _Formatter(argparse.HelpFormatter):
     """Asks the terminal for its width itself: argparse imports shutil for it, with compressors."""
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=_width())
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **{"max_help_position": 28, "width": _width(), **options})
+
+    def add_usage(
+        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
+    ) -> None:
+        """Shows only the arguments that are required; the help lists the options below."""
+        shown = [one for one in actions if one.required or not one.option_strings]
+        if len(shown) < len(actions):
+            self._prog += " [options]"
+        super().add_usage(usage, shown, (), prefix)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return text
+        return super()._fill_text(text, width, indent)
 
 
 def _width() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from siteline._escape import escaped
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from siteline import Sandbox
     from siteline.cli.arguments import _Commands
-    from siteline.cli.stopping import Stop
 
 __all__ = ["add"]
 
@@ -73,11 +71,12 @@ def _run(options: argparse.Namespace) -> Outcome:
             hint="Released wheels have it.",
         )
     table = _table(options)
-    with Stop(hangup=True) as stop, _started(options) as sandbox:
+    with Stop() as stop, _started(options) as sandbox:
         rows = None if table is None else _load(sandbox, table, options)
         with env_file(options.env_file, sandbox.env()) as path:
             _say(options, sandbox, path, rows)
-            _wait(stop)
+            # By the second: a signal just before a sleep is handled after it.
+            stop.wait(lambda: time.sleep(1.0))
     stats = sandbox.stats
     text = f"ended after {stats.data_requests:,} data requests"
     # The document was printed at the beginning, for those who wait for it.
@@ -131,18 +130,3 @@ def _say(options: argparse.Namespace, sandbox: Sandbox, path: Path, rows: int | 
     # Whoever reads it waits for it, and the command does not end now.
     print(told, flush=True)
     hint(f"In another shell: set -a; . {shlex.quote(str(full))}; set +a\nCtrl-C ends it.")
-
-
-def _wait(stop: Stop) -> None:
-    """Wait until the command is asked to end.
-
-    By the second: a signal that comes just before a sleep begins is heard after it. No event is
-    waited for: a signal handler that sets one stands still where it interrupted the wait while that
-    had the event's lock.
-    """
-    from siteline.cli.stopping import Stopped
-
-    with suppress(Stopped), stop.at_once():
-        while True:
-            stop.check()
-            time.sleep(1.0)

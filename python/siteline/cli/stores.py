@@ -20,12 +20,12 @@ _TRIES = 3
 
 def add_store(made: argparse.ArgumentParser) -> None:
     """Add the argument STORE of a command that only reads it."""
-    made.add_argument("store", metavar="STORE", help="the store's file; it is opened to read alone")
+    made.add_argument("store", metavar="STORE", help="the store's file")
 
 
 def add_feeds(made: argparse.ArgumentParser) -> None:
     """Add the argument FEED …, which :func:`feeds_of` reads."""
-    made.add_argument("feeds", metavar="FEED", nargs="*", help="only these feeds; else all")
+    made.add_argument("feeds", metavar="FEED", nargs="*", help="only these feeds")
 
 
 def read(path: str, work: Callable[[Store], _Given]) -> _Given:

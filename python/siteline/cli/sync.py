@@ -3,88 +3,193 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
+from siteline._escape import escaped
 from siteline.cli.arguments import add_command, add_skip_code
-from siteline.cli.clients import progress_of
-from siteline.cli.exits import status_of
-from siteline.cli.job import Job, job_of, judged
+from siteline.cli.clients import client_of, progress_of
+from siteline.cli.exits import Exit, status_of
+from siteline.cli.feeds import read_feeds
 from siteline.cli.metrics import MetricsFile, RunFacts
 from siteline.cli.output import Outcome
-from siteline.cli.plan import add_feeds
-from siteline.cli.service import run_service
+from siteline.cli.request_counts import RequestCounts
+from siteline.cli.stores import read
 from siteline.cli.summaries import SUMMARIES
 
 if TYPE_CHECKING:
+    from siteline import Feed, Page
     from siteline.cli.arguments import _Commands
+    from siteline.types import SyncReport
 
 __all__ = ["add"]
 
+_LIMITS = ("max_pages", "wait", "concurrency", "deadline")
+
 
 def add(commands: _Commands) -> None:
-    """Add the command."""
+    """Adds the command."""
     made = add_command(
         commands,
         "sync",
         _run,
         SUMMARIES["sync"],
-        "It may be run any number of times, and killed at any moment: what was applied stays, and "
-        "the next run goes on.",
+        "Run it as often as you want. You can kill it at any time: stored pages stay, and the next "
+        "run continues.",
+        example="siteline sync feeds.toml plant.siteline --dry-run",
     )
-    add_feeds(made)
-    _add_limits(made)
-    service = made.add_argument_group("as a service")
-    service.add_argument(
-        "--every",
-        metavar="DURATION",
-        help="run again and again, such as 5m, until SIGTERM or Ctrl-C: a line a run",
+    made.add_argument("feeds", metavar="FEEDS.toml", help="the file of feeds")
+    made.add_argument("store", metavar="STORE", help="the store's file; the first run creates it")
+    made.add_argument("--feed", metavar="NAME", action="append", help="only this feed; repeatable")
+    made.add_argument("--until", metavar="TIME", help="read only data before this time")
+    made.add_argument(
+        "--reread",
+        metavar="START/END",
+        action="append",
+        default=[],
+        help="read this range again; repeatable",
     )
-    service.add_argument(
-        "--metrics",
-        metavar="FILE",
-        help="write metrics for the textfile collector of node_exporter after each run; it reads "
-        "files whose name ends in .prom",
+    made.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the plan and send nothing; exit status 5 if the allowance is too small",
     )
-
-
-def _add_limits(made: argparse.ArgumentParser) -> None:
     limits = made.add_argument_group("limits")
-    limits.add_argument("--max-pages", metavar="N", type=_number, help="end after this many pages")
+    limits.add_argument("--max-pages", metavar="N", type=_number, help="end after N pages")
     limits.add_argument(
-        "--wait", metavar="DURATION", help="wait so long for another run of the same feed"
+        "--wait", metavar="DURATION", help="wait this long for another run of the same feed"
     )
     limits.add_argument(
-        "--concurrency", metavar="N", type=_number, help="requests under way at once (4)"
+        "--concurrency", metavar="N", type=_number, help="most requests in flight (4)"
     )
-    limits.add_argument("--deadline", metavar="DURATION", help="give a run so much time")
+    limits.add_argument("--deadline", metavar="DURATION", help="time limit of the run")
+    limits.add_argument("--metrics", metavar="FILE.prom", help="write metrics for Prometheus")
     add_skip_code(limits)
 
 
 def _run(options: argparse.Namespace) -> Outcome:
-    metrics = None if options.metrics is None else MetricsFile(options.metrics, options.store)
+    if options.dry_run:
+        return _planned(options)
+    facts = RunFacts(Exit.FAULT)
     try:
-        job = job_of(options)
-    except Exception as error:
-        if metrics is not None:
-            metrics.record(RunFacts(status_of(error)))
-        raise
-    with job.client:
-        if options.every is None:
-            return _run_once(job, metrics, progress_of(options))
-        return run_service(options, job, metrics)
-
-
-def _run_once(job: Job, metrics: MetricsFile | None, progress: bool) -> Outcome:
-    try:
-        report = job.run(progress)
+        report = _synced(options, facts)
+        facts.report, facts.status = report, _judged(report)
     except BaseException as error:
-        if metrics is not None:
-            metrics.record(job.facts(status_of(error)))
+        facts.status = status_of(error)
         raise
-    status = judged(report)
-    if metrics is not None:
-        metrics.record(job.facts(status, report))
-    return Outcome(report.to_dict(), str(report), status)
+    finally:
+        if options.metrics is not None:
+            MetricsFile(options.metrics, options.store).record(facts)
+    return Outcome(report.to_dict(), str(report), facts.status)
+
+
+def _synced(options: argparse.Namespace, facts: RunFacts) -> SyncReport:
+    """Syncs, and fills in the facts for the metrics on the way."""
+    from siteline import Store
+
+    ranges = _ranges(options)
+    given = {name: getattr(options, name) for name in _LIMITS}
+    limits = {name: value for name, value in given.items() if value is not None}
+    feeds = _feeds(options, facts)
+    if options.metrics is not None:
+        facts.requests = RequestCounts()
+    with client_of(options, on_request=facts.requests) as client:
+        try:
+            if not _exists(options.store):
+                # A wrong option must not create a store.
+                client.plan(feeds, _NothingStored(), **ranges)
+                for name in {"wait", "deadline"} & limits.keys():
+                    _check_duration(name, limits[name])
+            with Store(options.store) as store:
+                progress = progress_of(options)
+                return client.sync(feeds, store, progress=progress, **ranges, **limits)
+        finally:
+            # A damaged ledger is the error of the run, not of its metrics.
+            with suppress(Exception):
+                facts.allowance = client.allowance
+
+
+def _planned(options: argparse.Namespace) -> Outcome:
+    """Returns the plan of the sync. Sends nothing and creates no store."""
+    feeds, ranges = _feeds(options, RunFacts(Exit.DONE)), _ranges(options)
+    exists = _exists(options.store)
+    with client_of(options) as client:
+        if exists:
+            plan = read(options.store, lambda store: client.plan(feeds, store, **ranges))
+        else:
+            plan = client.plan(feeds, _NothingStored(), **ranges)
+    members = {"store": options.store, "store_exists": exists, **plan.to_dict()}
+    note = "" if exists else f"\n  The run creates the store {escaped(options.store)}."
+    return Outcome(members, f"{plan}{note}", Exit.SPENT if plan.fits is False else Exit.DONE)
+
+
+def _feeds(options: argparse.Namespace, facts: RunFacts) -> tuple[Feed, ...]:
+    file = read_feeds(options.feeds)
+    facts.names = [feed.name for feed in file.feeds]
+    options.profile = options.profile or file.profile
+    return file.chosen(options.feed)
+
+
+def _ranges(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the keywords `until` and `reread`, if they are given."""
+    from siteline.errors import QueryError
+
+    ranges: list[tuple[str, str]] = []
+    for written in options.reread:
+        start, _, end = written.partition("/")
+        if not (start and end):
+            raise QueryError(
+                f"--reread {written!r} is not START/END.", hint="Such as 2026-11-01/2026-11-03."
+            )
+        ranges.append((start, end))
+    given = {"until": options.until, "reread": ranges or None}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+class _NothingStored:
+    """A target for plans before the store exists."""
+
+    def state(self, feed: str) -> bytes | None:
+        """Nothing of the feed was read."""
+        return None
+
+    def apply(self, feed: str, page: Page | None, state: bytes) -> tuple[int, int, int]:
+        """A plan reads no page."""
+        return 0, 0, 0
+
+
+def _exists(path: str) -> bool:
+    """Returns whether the file exists; raises the error if this is not known."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _check_duration(name: str, text: str) -> None:
+    from siteline.errors import QueryError
+    from siteline.testing import Clock
+
+    try:
+        # The shortest way to the parser of durations, which is in the core.
+        Clock().advance(text)
+    except QueryError as error:
+        raise QueryError(f"--{name} {text!r} is not a duration.", hint=error.hint) from None
+
+
+def _judged(report: SyncReport) -> Exit:
+    """Returns the exit status of a sync without an exception."""
+    from siteline.errors import AllowanceExhausted, SitelineError
+
+    try:
+        report.raise_for_incomplete()
+    except AllowanceExhausted:
+        return Exit.SPENT
+    except SitelineError:
+        return Exit.INCOMPLETE
+    return Exit.DONE
 
 
 def _number(text: str) -> int:

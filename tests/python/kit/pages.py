@@ -16,6 +16,21 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL)
 
 
+def python_blocks(page):
+    """Returns each Python block of a page with the output that the page shows for it, if any."""
+    found = re.findall(
+        r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?",
+        text_of(page),
+        re.MULTILINE | re.DOTALL,
+    )
+    return [(block, output or None) for block, output in found]
+
+
+def without_trailing_spaces(text):
+    """Returns a text without spaces at the ends of its lines, as pages show it."""
+    return "\n".join(map(str.rstrip, text.splitlines()))
+
+
 def languages():
     """Returns each language of a code block, with the pages that use it."""
     found = {}

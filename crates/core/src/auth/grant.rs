@@ -1,5 +1,5 @@
 //! The reply to a token request (§2.2): a grant or an error. Services use various statuses for the same
-//! error, so the member `error` decides, and the status only without it (docs/faults.md section 1).
+//! error, so the member `error` decides, and the status only without it (docs/internals/faults.md section 1).
 
 use std::time::Duration;
 

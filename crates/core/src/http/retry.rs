@@ -1,4 +1,4 @@
-//! Retries (docs/faults.md section 5). A [`Call`] is one call of a user: it limits the time of each
+//! Retries (docs/internals/faults.md section 5). A [`Call`] is one call of a user: it limits the time of each
 //! attempt, decides whether another follows, waits, and records the attempts.
 //!
 //! The transport never retries by itself, so that N attempts are N requests.

@@ -278,7 +278,7 @@ fn the_settings_are_shown_without_what_is_secret() {
 
 #[test]
 fn the_limits_are_those_that_are_documented() {
-    let documented = include_str!("../../../../docs/faults.md");
+    let documented = include_str!("../../../../docs/internals/faults.md");
     let (settings, data, token) = (patient(), Policy::data(), Policy::token());
     let attempt = token.attempt_limit.expect("a limit");
     for text in [
