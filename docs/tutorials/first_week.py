@@ -1,85 +1,78 @@
 # %% [markdown]
-# # A week of a line
+# # Read a week
 #
-# From a list of what there is to a chart, and to numbers by local day, with what is missing. Ten minutes, no account: the
-# sandbox is the whole service, inside of this program, with a made-up plant.
+# After this tutorial you can read a week of a line, plot it, and compute local daily means. It takes ten minutes and
+# needs no account: the sandbox is the whole service, with a made-up plant, inside this program.
 
 # %%
 import siteline
 
 sandbox = siteline.Sandbox(now="2026-11-20T12:00:00Z")
-client = sandbox.client(daily_allowance=1_000)
+client = sandbox.client(tz="Europe/Berlin", daily_allowance=1_000)
 
 # %% [markdown]
-# ## What there is
+# ## Find the series
 #
-# The service lists what you may read. `series()` returns a table of it: a *series* is one thing that is measured, with the
-# site, the line, the machine and the device that it belongs to.
+# `series()` lists everything that you can read. A *series* is one thing that is measured.
 
 # %%
 series = client.series()
-series.find("S1", line="L2").to_pandas()[["label", "unit", "path"]]
+series.find("temperature").to_pandas()[["label", "unit", "path"]]
 
 # %% [markdown]
-# ## A week in one frame
+# ## Read a week
 #
-# `start="-7d"` is seven days before now, by the service's clock. `interval="15m"` asks for a point of each series for each quarter of an hour.
-# `collect()` reads every page, puts them together, and remembers the table: what you ask it for later costs nothing.
+# `start="-7d"` is seven days before now. `interval="15m"` requests one point of each series for each quarter of an hour. `read`
+# requests every page and merges them into one table.
 
 # %%
-week = client.scan(site="S1", line="L2", start="-7d", interval="15m").collect()
+week = client.read(site="S1", line="L2", start="-7d", interval="15m")
 print(week)
-week.to_pandas(labels=series)[
-    ["label", "timestamp", "value", "minimum", "maximum", "sample_count"]
-].head()
+week.to_pandas()[["label", "timestamp", "value", "minimum", "maximum", "sample_count"]].head()
 
 # %% [markdown]
-# ## A chart
+# ## Plot it
 #
-# A panel for each series, the band from the minimum to the maximum. Where the service had nothing, the line stops.
+# The chart has a panel for each series. The band goes from the minimum to the maximum. Missing data is a gap.
 
 # %%
-week.plot(tz="Europe/Berlin", labels=series, title="Line L2, a week", panels=4)
+week.plot(title="Line L2, a week", panels=4)
 
 # %% [markdown]
-# ## A column for each series
-#
-# For arithmetic between series, and for most other programs:
+# ## One column per series
 
 # %%
-wide = week.pivot().to_pandas(labels=series, tz="Europe/Berlin")
-wide[[name for name in wide.columns if "temperature" in name]].describe()
+wide = week.find("temperature").pivot().to_pandas()
+wide.describe().round(1)
 
 # %% [markdown]
-# ## Days of the plant's clock
+# ## Local days
 #
-# Larger buckets are made of those that were read, without another request. What the mean of a day is, you say: `"mean"` weighs
-# each quarter of an hour by its number of readings. A day that was read in part says so: `buckets` of `expected`.
+# `resample` makes larger buckets without another request. The interface does not show how the service computes `value`, so you
+# choose how values are combined: `"mean"` weighs each by its number of samples. Days are days of `tz`. The first and the last day
+# were read only in part, so they have no value.
 
 # %%
-days = week.resample("1d", "mean", tz="Europe/Berlin")
-frame = days.to_pandas(labels=series, tz="Europe/Berlin")
-frame[frame["label"].str.contains("temperature")][
-    ["label", "timestamp", "value", "buckets", "expected"]
-].head(8)
+days = week.find("temperature", line="L2").resample("1d", "mean")
+days.to_pandas()[["label", "timestamp", "value", "buckets", "expected", "partial"]].head(8)
 
 # %% [markdown]
-# ## What is missing
+# ## Missing data
 #
-# `missing` are buckets that were asked for, and that the service did not have; `unread` were never asked for.
+# `missing` counts the buckets that were read and have no point. `unread` counts those outside the range of the read.
 
 # %%
-completeness = week.completeness("1d", tz="Europe/Berlin")
+completeness = week.completeness("1d")
 print(completeness)
 completeness.to_pandas()[["timestamp", "share", "buckets", "missing", "unread", "expected"]].head(8)
 
 # %% [markdown]
-# ## What it cost
+# ## The cost
 
 # %%
 client.allowance
 
 # %% [markdown]
-# One request for each page. Everything else came from memory.
+# Each page cost one request. Everything else used the table in memory.
 #
-# On from here: [a copy that stays right](stays_right.md), [reading](../reading.md).
+# Next: [keep a copy](stays_right.md), or the guide [Read](../reading.md).

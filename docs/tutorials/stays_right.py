@@ -1,38 +1,38 @@
 # %% [markdown]
-# # A copy that stays right
+# # Keep a copy
 #
-# Points come late and are corrected. In this tutorial two weeks go by in a minute, because the sandbox's clock can be moved. At
-# their end you can say of each number whether it is final, and what was known before.
+# After this tutorial you can keep a local copy that stays right, and see which numbers are final. Points arrive late and
+# are corrected. Here two weeks pass in a minute, because the clock of the sandbox can be moved.
 
 # %%
 import siteline
 
 sandbox = siteline.Sandbox(now="2026-11-08T06:00:00Z")
-client = sandbox.client(daily_allowance=200)
+client = sandbox.client(tz="Europe/Berlin", daily_allowance=200)
 
 # %% [markdown]
 # ## The first sync
 #
-# A *feed* says what is kept: a line, since a day. A *store* is the file that keeps it.
+# A *feed* is the query that you keep up to date. A *store* is the file with its points.
 
 # %%
 feed = siteline.Feed(
     "line-1", site="S1", line="L1", interval="30m", start="2026-11-01", audit_pages=4
 )
-store = siteline.Store("plant.siteline")
+store = siteline.Store("plant.siteline", tz="Europe/Berlin")
 first = client.sync(feed, store)
 print(first)
 
 # %% [markdown]
-# Seven days are read. All but the newest are *settled*: they were read after their lateness, which is a day.
+# Seven days were read. All but the newest are *settled*: they were read after their lateness, which is one day.
 
 # %%
 siteline.plots.coverage(store.coverage("line-1", now=sandbox.clock.now()), tz="Europe/Berlin")
 
 # %% [markdown]
-# ## Two weeks of nights
+# ## Two weeks
 #
-# A job runs twice a day. Each run reads what is new, reads yesterday again when it has become final, and looks at a few old days
+# The sync runs twice a day. Each run reads new data, reads a day again when it is due, and reads a few old ranges
 # (`audit_pages=4`).
 
 # %%
@@ -42,51 +42,50 @@ for _ in range(28):
 print(report)
 
 # %% [markdown]
-# ## What has changed since the first sync
+# ## Changes
 #
-# `revised` points had another value before; `new` ones had not come yet.
+# `revised` points had another value before. `new` points had not arrived yet.
 
 # %%
 changes = store.changes("line-1", since=first).to_pandas()
 changes["change"].value_counts().to_frame()
 
 # %% [markdown]
-# ## What was known then
+# ## An earlier state
 #
-# The report that was written on the first day can be made again, number for number:
+# A report of the first day can be reproduced exactly:
 
 # %%
 then = store.read("line-1", "2026-11-01", "2026-11-08", as_of=first).to_pandas()
 now = store.read("line-1", "2026-11-01", "2026-11-08").to_pandas()
 revised = then["value"].to_numpy() != now["value"].to_numpy()
-print(len(then), "points,", revised.sum(), "of them had another value then")
+print(len(then), "points, of these", revised.sum(), "had another value")
 
 # %% [markdown]
-# ## How late do points come?
+# ## How late points arrive
 #
-# The audits have looked. The line is the lateness that the feed has; what lies to its right would be missed.
+# The line is the lateness of the feed. A point to its right would be missed.
 
 # %%
 store.lateness("line-1").plot()
 
 # %% [markdown]
-# ## Final numbers alone
+# ## Only final numbers
 
 # %%
-final = store.read("line-1", final=True, withdrawn="drop")
-final.resample("7d", "mean").to_pandas(labels=client.series())[
-    ["label", "timestamp", "value", "buckets"]
-].head(6)
+final = store.read("line-1", final=True)
+weeks = final.resample("1w", "mean", partial="keep")
+weeks.to_pandas()[["label", "timestamp", "value", "buckets", "expected"]].head(6)
 
 # %% [markdown]
-# ## What it cost
+# ## The cost
 #
-# Requests by day, and what today still has:
+# Requests per day, and what is left of today:
 
 # %%
 siteline.plots.allowance(client.allowance, store, plan=client.plan(feed, store))
 
 # %% [markdown]
-# The first day was the dearest. After that the job costs a few requests a run, whatever the store holds.
+# The first day needed the most requests. After that, a run needs a few, however large the store is.
 #
-# On from here: [errors and resume](../errors.md), [keeping right](../sync.md), [sync](../sync.md).
+# Next: [errors and resume](../errors.md), or the guide [Keep a copy](../sync.md).
