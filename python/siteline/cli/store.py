@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from siteline._doctor.store_files import size
+from siteline._doctor.machine import size
 from siteline._escape import escaped
 from siteline.cli.arguments import add_actions, add_command
 from siteline.cli.clients import progress_of
@@ -110,7 +110,7 @@ def _restored(options: argparse.Namespace) -> Outcome:
 
 
 def _info(options: argparse.Namespace) -> Outcome:
-    from siteline._doctor.store_files import files_of, free_bytes, permissions_of
+    from siteline._doctor.machine import files_of, free_bytes, permissions_of
 
     path, feeds = read(
         options.store,
