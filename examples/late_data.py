@@ -57,4 +57,4 @@ with (
 
     sandbox.clock.advance("10h")  # for the image: a night without a sync
     if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(store.coverage(feed, now=sandbox.clock.now()).to_svg())
+        store.coverage(feed, now=sandbox.clock.now()).plot().save(sys.argv[1])

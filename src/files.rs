@@ -4,10 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyOSError;
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::process::{detached, guarded};
+use crate::prelude::*;
 use siteline_core::files;
 use siteline_core::settings::Environment;
 

@@ -5,6 +5,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`prelude`] | names that most modules use |
 //! | [`bridge`] | the boundary to Python: runtime, signals, fork, exit, logs, exceptions |
 //! | [`convert`] | conversion of values, records and columns from and to Python |
 //! | [`files`] | files that are written whole or not at all, and the folders of siteline |
@@ -25,6 +26,7 @@ mod client;
 mod convert;
 mod files;
 mod frame;
+mod prelude;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod store;

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from siteline import Feed, _core
+    from siteline import _core
     from siteline.agent import Agent
     from siteline.aio import AsyncClient
     from siteline.client import Client
     from siteline.credentials import Credential, MutualTls
+    from siteline.scan import ScanBase
     from siteline.store import Store
     from siteline.table import Table
-    from siteline.types import Delays
+    from siteline.types import Delays, Discovery
 
 __all__: list[str] = []
 
@@ -105,6 +106,24 @@ def frame(table: Table) -> _core.Frame:
     return table._handle
 
 
+def series_of(discovery: Discovery) -> Table:
+    """Return the series that siteline finds in a discovery body by itself, without a shape."""
+    from siteline import _labels, _series
+
+    names = _series.Names.of_body(discovery)
+    return _series.table(names.rows, names, _labels.DEFAULT)
+
+
+def labels(table: Table) -> dict[Any, str] | None:
+    """Return the label of each series of a table; ``None`` without labels."""
+    return table._shown(None)
+
+
+def zone(shown: Table | ScanBase) -> str:
+    """Return the zone of the times of a table or a scan."""
+    return shown._tz
+
+
 def rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield the rows as the files have them, with labels, in the zone of the table."""
     return table._rows()
@@ -174,11 +193,6 @@ def settled(state: bytes) -> list[tuple[datetime, datetime]]:
     from siteline._core import StateHandle
 
     return StateHandle(state).settled()
-
-
-def asks(feed: Feed) -> str:
-    """Return the query of a feed as one line."""
-    return feed._asks()
 
 
 def curve(delays: Delays) -> list[tuple[int, float]]:

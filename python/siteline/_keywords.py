@@ -123,14 +123,15 @@ _START = (
 )
 
 
-def explained(**others: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def explained(*, is_strict: bool = False, **others: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Explain the wrong arguments of a constructor, with further names that users may try.
 
     Args:
+        is_strict: Whether the types are checked first, as by :func:`strict`.
         others: The names, and what to write instead. A name that resembles a keyword needs no
             entry.
     """
-    return functools.partial(_explained_with, others=others)
+    return functools.partial(_explained_with, others=others, is_strict=is_strict)
 
 
 def strict(function: _T) -> _T:

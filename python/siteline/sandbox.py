@@ -80,7 +80,7 @@ class Sandbox(OfThisProcess):
     __slots__ = ("_clock", "_credential", "_handle", "_mutual_tls", "_uses_tls")
     _instead = "another process needs its base_url and an enrolled key to make a client"
 
-    @explained(**_MOVED)
+    @explained(is_strict=True, **_MOVED)
     def __init__(
         self,
         *,
@@ -478,6 +478,9 @@ class Sandbox(OfThisProcess):
             given["retry_after"] = str(retry_after)
         if isinstance(members, dict):
             given["members"] = _json(members)
+        for name in ("body", "raw"):
+            if isinstance(content := given.get(name), bytearray | memoryview):
+                given[name] = bytes(content)
         self._handle.fault(on, delay, given)
 
     def clear_faults(self) -> None:

@@ -1,23 +1,16 @@
 //! The handle of `siteline.Agent`: a token and an allowance for many processes.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::Events;
-use crate::bridge::process::{attached, detached, guarded, without_fork};
-use crate::bridge::runtime::{block_on, step};
+use crate::bridge::process::{attached, without_fork};
+use crate::bridge::runtime::block_on;
 use crate::client::ClientArg;
-use crate::convert::state::dict;
-use siteline_base::clock::Clock;
-use siteline_base::lock::Mutex;
+use crate::prelude::*;
 use siteline_core::agent::{Agent, AgentOptions, Listen, Place, TlsListen, forbid_core_dumps};
 use siteline_core::client::ClientLessor;
-use siteline_core::error::{Error, Kind};
 use siteline_core::settings::{AGENT_SECRET, Environment};
 
 #[pyclass(frozen, name = "AgentHandle", module = "siteline._core")]

@@ -1,16 +1,11 @@
 //! A client certificate.
 
-use jiff::Timestamp;
-use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::auth::called;
 use crate::auth::key::{KeyHandle, Passphrase, part_of, wrong};
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
 use crate::bridge::long_work::left_on_interrupt;
-use crate::bridge::process::detached;
-use crate::convert::values::Text;
+use crate::prelude::*;
 use siteline_core::auth::{AskPassphrase, CertificateSource, Checked, MutualTls, Part};
 
 /// The handle of `siteline.MutualTls`.

@@ -1,23 +1,15 @@
 //! A credential: a subject, and the key or signer that signs its assertions.
 
-use std::sync::Arc;
 use std::time::Duration;
-
-use pyo3::prelude::*;
 
 use crate::auth::called;
 use crate::auth::key::{KeyHandle, text_or_json, wrong};
 use crate::auth::signer::PySigner;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
-use crate::bridge::process::guarded;
-use crate::convert::state::dict;
-use crate::convert::values::{Text, duration_or};
-use siteline_base::lock::Mutex;
+use crate::convert::values::duration_or;
+use crate::prelude::*;
 use siteline_core::auth::{
     AssertionSettings, Checked, Credential, PrivateKey, PublicJwk, Signer, check_kid,
 };
-use siteline_core::error::{Kind, Result};
 use siteline_core::fork::Owned;
 
 /// The handle of `siteline.Credential`.

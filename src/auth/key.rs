@@ -4,18 +4,14 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 use zeroize::Zeroizing;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
 use crate::bridge::long_work::left_on_interrupt;
-use crate::bridge::process::detached;
-use crate::convert::state::{dict, json_text};
-use crate::convert::values::{described, octets};
+use crate::convert::state::json_text;
+use crate::convert::values::octets;
+use crate::prelude::*;
 use siteline_core::auth::{Loaded, Part, PrivateKey};
-use siteline_core::error::Error;
 
 pub(super) type Bytes = Zeroizing<Vec<u8>>;
 

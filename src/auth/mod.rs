@@ -7,19 +7,16 @@ mod settings;
 mod signer;
 
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 pub(crate) use self::certificate::CertificateHandle;
 pub(crate) use self::credential::CredentialHandle;
 pub(crate) use self::key::KeyHandle;
 pub(crate) use self::settings::from_settings;
-use crate::bridge::errors::OrRaise as _;
 use crate::bridge::errors::error_of;
 use crate::bridge::process::attached;
-use crate::convert::values::Text;
+use crate::prelude::*;
 use siteline_core::auth::{Authentication, is_key_text};
-use siteline_core::error::{Error, Kind, Result, excerpt};
 use siteline_core::settings::variable_of_pickle;
 
 /// The credential of a `siteline.Credential` or `siteline.MutualTls`.

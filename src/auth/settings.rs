@@ -1,11 +1,9 @@
 //! The credential that variables or a profile name.
 
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
 use crate::convert::values::value_of;
+use crate::prelude::*;
 use siteline_core::settings::{
     CertificateSettings, CredentialSettings, Key, KeySource, PASSPHRASE, PRIVATE_KEY,
     PassphraseSource,

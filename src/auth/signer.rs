@@ -1,21 +1,18 @@
 //! Signers that the user writes in Python. They run on the thread or the event loop of the call that needs the
 //! token.
 
-use std::sync::Arc;
-
 use futures_util::FutureExt as _;
 use futures_util::future::ready;
 use pyo3::exceptions::PyException;
 use pyo3::exceptions::asyncio::CancelledError;
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::bridge::event_loop::{LoopClosed, ask};
 use crate::bridge::events::Origin;
 use crate::bridge::runtime::run_for_caller;
-use crate::convert::values::{described, octets};
+use crate::convert::values::octets;
+use crate::prelude::*;
 use siteline_core::auth::{AsyncSigner, SignFuture};
-use siteline_core::error::{Error, Kind, Result};
 
 /// A Python callable, given as `signer=`.
 pub(crate) struct PySigner {

@@ -1,18 +1,13 @@
 //! [`Call`]: a verb of the core that waits. A thread and an event loop share it, so that no verb exists twice.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::Events;
-use crate::bridge::process::{Inside, guarded, without_fork};
-use crate::bridge::runtime::{block_on, on_blocking_thread, spawn, step};
-use siteline_base::lock::Mutex;
-use siteline_core::error::Result;
+use crate::bridge::process::{Inside, without_fork};
+use crate::bridge::runtime::{block_on, on_blocking_thread, spawn};
+use crate::prelude::*;
 
 /// How a call is driven.
 enum Driver {

@@ -3,11 +3,11 @@
 use std::io;
 
 use pyo3::exceptions::PyException;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use siteline_core::error::{Error, Kind, escaped};
+use crate::prelude::*;
+use siteline_core::error::escaped;
 use siteline_core::system;
 
 static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();

@@ -8,12 +8,10 @@
 
 use std::io;
 use std::iter;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyWeakrefReference};
 use tokio::runtime::Runtime;
@@ -21,10 +19,10 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::bridge::events::{ALL, Events, Origin, after_events};
-use crate::bridge::process::{Inside, POLL_INTERVAL, attached, guarded, without_fork};
+use crate::bridge::events::{ALL, Origin, after_events};
+use crate::bridge::process::{Inside, POLL_INTERVAL, attached, without_fork};
 use crate::bridge::runtime::{Outcome, Steps};
-use siteline_base::lock::Mutex;
+use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};
 use siteline_core::system;
 

@@ -9,12 +9,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::pin::pin;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use pyo3::call::PyCallArgs;
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use reqwest::header::HeaderMap;
 use tokio::sync::Notify;
@@ -22,7 +21,7 @@ use tokio::sync::Notify;
 use crate::bridge::event_loop::{EventLoop, Job};
 use crate::bridge::logging::{LogRecord, lowest_level};
 use crate::bridge::observers::{Observers, trace_headers};
-use siteline_base::lock::Mutex;
+use crate::prelude::*;
 use siteline_core::fork::Owned;
 use siteline_core::http::RequestNote;
 

@@ -4,12 +4,11 @@
 
 use log::kv::{Key, Value, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use serde_json::{Map, Value as Json};
 
 use crate::bridge::events::{Event, Origin, What};
-use crate::convert::state::dict;
+use crate::prelude::*;
 
 pub(super) struct LogRecord {
     level: u8,

@@ -3,11 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 
-use pyo3::prelude::*;
-
-use crate::bridge::errors::IntoPyErr as _;
-use crate::bridge::process::{POLL_INTERVAL, detached, forked, without_fork};
-use siteline_core::error::{Error, Kind};
+use crate::bridge::process::{POLL_INTERVAL, forked, without_fork};
+use crate::prelude::*;
 use siteline_core::fork::Process;
 use siteline_core::system::{Refused, begin};
 

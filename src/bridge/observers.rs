@@ -5,18 +5,17 @@
 //! `Client.close()`.
 
 use std::collections::VecDeque;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
 use crate::bridge::events::{Event, Handling, Origin, What};
 use crate::convert::state::record;
-use siteline_base::lock::Mutex;
+use crate::prelude::*;
 use siteline_core::fork::Owned;
 use siteline_core::http::{Observer, Recipient, RequestNote};
 

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::panic::{Location, set_hook};
 
-use siteline_base::lock::Mutex;
+use crate::prelude::*;
 
 /// The message and the source location of the latest panic.
 static LATEST: Mutex<Option<(String, String)>> = Mutex::new(None);

@@ -20,13 +20,10 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use pyo3::prelude::*;
 use pyo3::types::IntoPyDict as _;
 
-use crate::bridge::errors::{IntoPyErr as _, raise};
 use crate::bridge::panics::text_and_place_of;
-use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind};
+use crate::prelude::*;
 
 /// How long an exit waits for threads that run Python code for the core, such as a signer.
 const LONGEST_EXIT: Duration = Duration::from_secs(1);

@@ -10,7 +10,6 @@ use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::task::{Context, Poll};
 use std::thread::available_parallelism;
@@ -18,21 +17,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use pyo3::intern;
-use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::bridge::errors::OrRaise as _;
 use crate::bridge::event_loop::{EventLoop, Running, start_handing_over};
-use crate::bridge::events::{Events, Origin, WANTED, Waiter, Wanted, after_events};
+use crate::bridge::events::{Origin, WANTED, Waiter, Wanted, after_events};
 use crate::bridge::process::{
-    Inside, POLL_INTERVAL, attached, detached, forked, is_ending_here, panicked, stay_if_ending,
-    without_fork,
+    Inside, POLL_INTERVAL, attached, forked, is_ending_here, panicked, stay_if_ending, without_fork,
 };
-use siteline_base::lock::Mutex;
-use siteline_core::error::{Error, Kind};
+use crate::prelude::*;
 use siteline_core::fork::{Owned, Process};
 use siteline_core::system::{on_thread, start};
 

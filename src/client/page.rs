@@ -13,8 +13,7 @@ use crate::bridge::process::{detached, guarded};
 use crate::client::bookmark::PyBookmark;
 use crate::client::page_reader::PageReader;
 use crate::client::query::query_object;
-use crate::convert::arrow_stream::BrokenStream;
-use crate::convert::capsule::stream_reader;
+use crate::convert::arrow_stream::ArrowStream;
 use crate::convert::values::refuse;
 use crate::frame::{Frame, PageSource};
 use siteline_core::client::table::Provenance;
@@ -117,22 +116,22 @@ impl Frame {
     /// values, and of stored points that it does not have.
     fn compared(&self, py: Python<'_>, stored: &Bound<'_, PyAny>) -> PyResult<[Self; 4]> {
         let of = self.known_page(py)?;
-        let broken = |error: BrokenStream| {
-            Error::new(Kind::QueryError, format!("the Arrow stream of stored= is broken: {error}"))
+        let broken = |why: &str| {
+            let message = format!("the Arrow stream of stored= is broken: {why}");
+            Error::new(Kind::QueryError, message)
         };
         guarded(|| {
-            let Some(reader) = stream_reader(stored)? else {
+            let Some(mut reader) = ArrowStream::open(stored, broken)? else {
                 let message =
                     "stored= is an Arrow stream: a pyarrow or polars table, a DuckDB relation.";
                 return Err(refuse(py, Kind::QueryError, message));
             };
-            let mut reader = reader.map_err(broken).or_raise()?;
             let difference = detached(py, || {
                 let points = Arc::clone(&of.page.points);
                 let mut comparison = Comparison::new(points, of.provenance.query.microseconds());
                 // A column that is missing is one of an empty stream too.
                 comparison.add(&RecordBatch::new_empty(reader.schema()))?;
-                reader.try_for_each(|batch| comparison.add(&batch.map_err(broken)?))?;
+                reader.try_for_each(|batch| comparison.add(&batch?))?;
                 comparison.finish()
             })?
             .or_raise()?;

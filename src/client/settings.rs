@@ -14,7 +14,7 @@ use crate::bridge::process::{detached, guarded};
 use crate::client::agent::{FoundAgent, is_of_the_agent};
 use crate::client::profile_file::ProfileFile;
 use crate::convert::asked_time::zone_or;
-use crate::convert::keywords::{keywords, record};
+use crate::convert::state::keywords;
 use crate::convert::values::{count, duration_or, octets, path_of, time_of_day, value_of};
 use siteline_core::auth::{Authentication, ScopeSet};
 use siteline_core::client::ClientSettings;
@@ -294,7 +294,7 @@ fn certifi(py: Python<'_>) -> Option<PathBuf> {
 /// # Errors
 /// `TypeError` for a member of another name or type, `ConfigError` for other values.
 pub(crate) fn shape_of(members: &Bound<'_, PyDict>) -> PyResult<Shape> {
-    let shape: Shape = record(members.py(), &keywords(Some(members))?)?;
+    let shape: Shape = keywords(members)?;
     guarded(|| shape.check().or_raise())?;
     Ok(shape)
 }

@@ -1,14 +1,15 @@
 //! The bounds of a read, and `tz=`: the zone on whose clock dates and naive times are meant.
 
+use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
-use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::convert::values::{instant, prefixed, text};
-use siteline_core::data::{AskedRange, AskedTime, parse_instant_in};
-use siteline_core::error::{Error, Kind, excerpt};
+use crate::convert::values::{plain, prefixed, text};
+use crate::prelude::*;
+use siteline_core::data::{AskedRange, AskedTime, OUT_OF_RANGE};
+
+const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
+    \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
 
 /// A range from the arguments `start`, `end` and `tz`.
 ///
@@ -47,36 +48,35 @@ pub(crate) fn instant_before(
     }
 }
 
-/// An instant, or a time before now; with a zone, dates and naive times are of its clock.
+/// An instant, or a time before now: from text, an aware `datetime`, a pandas `Timestamp`, or a date, which is
+/// a day in UTC. With a zone, dates and naive times are of its clock.
+///
+/// # Errors
+/// `QueryError` for anything else, a naive time without a zone, and a time that does not exist in its zone.
 pub(crate) fn asked_time(
     value: &Bound<'_, PyAny>,
     name: &str,
     zone: Option<&TimeZone>,
 ) -> PyResult<AskedTime> {
-    let Ok(string) = value.cast::<PyString>() else {
-        return instant_on(value, name, zone).map(AskedTime::At);
-    };
-    AskedTime::parse(&text(string, name, Kind::QueryError)?, zone)
-        .map_err(|error| prefixed(value.py(), &format!("{name}="), error))
-}
-
-/// As [`instant`]; with a zone, dates and naive times are of its clock.
-pub(crate) fn instant_on(
-    value: &Bound<'_, PyAny>,
-    name: &str,
-    zone: Option<&TimeZone>,
-) -> PyResult<Timestamp> {
     let py = value.py();
-    let written: Option<String> = match (zone, value.cast::<PyString>()) {
-        (None, _) => None,
-        (Some(_), Ok(string)) => Some(text(string, name, Kind::QueryError)?),
-        (Some(_), Err(_)) => {
-            let arguments = py.import("siteline._arguments")?;
-            arguments.getattr("local_text")?.call1((value,))?.extract()?
+    let written = match (value.cast::<PyString>(), zone) {
+        (Ok(string), _) => Some(text(string, name, Kind::QueryError)?),
+        (Err(_), Some(_)) => {
+            py.import("siteline._arguments")?.call_method1("local_text", (value,))?.extract()?
         }
+        (Err(_), None) => None,
     };
-    let Some(written) = written else { return instant(value, name) };
-    parse_instant_in(&written, zone).map_err(|error| prefixed(py, &format!("{name}="), error))
+    if let Some(written) = written {
+        return AskedTime::parse(&written, zone)
+            .map_err(|error| prefixed(py, &format!("{name}="), error));
+    }
+    let refused = |what: &str| {
+        let error = Error::new(Kind::QueryError, format!("{name}= {what}"));
+        error.with_hint(INSTANT_HINT).into_py_err()
+    };
+    let nanoseconds = plain(value, "nanoseconds", |what| refused(what))?;
+    let at = Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))?;
+    Ok(AskedTime::At(at))
 }
 
 /// A time zone and its name: from a name of the IANA database, a `zoneinfo.ZoneInfo`, a

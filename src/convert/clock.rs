@@ -1,13 +1,11 @@
 //! The handle of `siteline.testing.Clock`.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
-use pyo3::prelude::*;
 
 use crate::convert::asked_time::instant_before;
-use crate::convert::values::{described, duration};
-use siteline_base::clock::Clock;
+use crate::prelude::*;
 
 #[pyclass(frozen, name = "ClockHandle", module = "siteline._core")]
 pub(crate) struct PyClock(pub(crate) Clock);

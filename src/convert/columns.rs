@@ -4,10 +4,9 @@ use arrow_array::{
     Array as _, ArrowPrimitiveType, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::Buffer;
-use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyList};
 
-use crate::bridge::process::guarded;
+use crate::prelude::*;
 use siteline_core::data::{COLUMN_NAMES, PointColumns};
 
 /// The five columns of ids: for each the name, the kind `runs`, for each stretch of rows its code or -1, the

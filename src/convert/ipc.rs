@@ -4,14 +4,9 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::guarded;
-use crate::bridge::runtime::step;
-use siteline_base::lock::Mutex;
-use siteline_core::error::{Error, Kind, Result};
+use crate::prelude::*;
 
 /// Points of a batch: a few megabytes.
 const ROWS: usize = 1 << 16;

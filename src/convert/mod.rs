@@ -6,7 +6,6 @@ pub(crate) mod capsule;
 pub(crate) mod clock;
 pub(crate) mod columns;
 pub(crate) mod ipc;
-pub(crate) mod keywords;
 pub(crate) mod rows;
 pub(crate) mod state;
 pub(crate) mod values;

@@ -3,9 +3,10 @@
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, ArrayRef, RecordBatch, TimestampMicrosecondArray};
-use jiff::{SignedDuration, Timestamp};
-use pyo3::prelude::*;
+use jiff::SignedDuration;
 use pyo3::types::{PyList, PyString};
+
+use crate::prelude::*;
 
 /// The names of some columns, and the values of each.
 pub(crate) type Lists<'py> = (Vec<String>, Vec<Bound<'py, PyList>>);

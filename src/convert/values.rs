@@ -5,25 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyMemoryView, PyString, PyTime};
 use zeroize::Zeroizing;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::raise;
-use crate::convert::state::dict;
-use siteline_core::data::{OUT_OF_RANGE, parse_instant};
+use crate::prelude::*;
 use siteline_core::duration::parse_duration;
-use siteline_core::error::{Error, Kind};
 use siteline_core::http::TimeOfDay;
 use siteline_core::settings::Value;
 
-const INSTANT_HINT: &str = "Give an aware datetime, a pandas Timestamp with a zone, ISO text such as \
-    \"2026-11-01T00:00:00Z\", or a date: a day in UTC. Reads also take tz=, the zone of naive times.";
 const DURATION_HINT: &str = "Give seconds, a timedelta, or text such as \"1m\", \"90s\", \"1d\".";
 /// Longer durations (10,000 years) are a mistake, and arithmetic with them would overflow.
 const LONGEST: Duration = Duration::from_secs(10_000 * 31_556_952);
@@ -98,27 +90,8 @@ pub(crate) fn discovery(py: Python<'_>, body: Result<Bytes, Error>) -> PyResult<
     class.call_method1("_of_client", (&body.or_raise()?[..],))
 }
 
-/// An instant from an ISO 8601 string with a zone, an aware `datetime`, a pandas `Timestamp`, or a date,
-/// which is a day in UTC: the parser of every instant that a user gives (K18).
-///
-/// `name` is the argument, for the error's text. Errors: `QueryError` for a naive time, a time that
-/// does not exist in its zone (the gap when clocks are set forward), or anything else.
-pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Timestamp> {
-    let py = value.py();
-    if let Ok(string) = value.cast::<PyString>() {
-        return parse_instant(&text(string, name, Kind::QueryError)?)
-            .map_err(|error| prefixed(py, &format!("{name}="), error));
-    }
-    let refused = |what: &str| {
-        let message = format!("{name}= {what}");
-        raise(py, &Error::new(Kind::QueryError, message).with_hint(INSTANT_HINT))
-    };
-    let nanoseconds = plain(value, "nanoseconds", |what| refused(what))?;
-    Timestamp::from_nanosecond(nanoseconds).map_err(|_| refused(OUT_OF_RANGE))
-}
-
 /// `siteline._arguments.NAME(value)`; `refused` makes the error where it says what is wrong.
-fn plain<'py, T: FromPyObjectOwned<'py>>(
+pub(crate) fn plain<'py, T: FromPyObjectOwned<'py>>(
     value: &Bound<'py, PyAny>,
     name: &str,
     refused: impl FnOnce(&str) -> PyErr,

@@ -498,7 +498,8 @@ impl Frame {
 
     /// What notebooks draw of the first points.
     fn preview<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (bounds, interval) = (self.bounds(), self.interval_seconds());
+        let every = self.every.and_then(|every| u32::try_from(every / 1_000_000).ok());
+        let (bounds, interval) = (self.bounds(), every.or(self.interval_seconds()));
         let points = match &self.data {
             Data::Rows(rows) => Arc::clone(&rows.points),
             _ => self.rows(py)?.points,

@@ -2,34 +2,33 @@
 
 use std::io::ErrorKind;
 
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bridge::errors::IntoPyErr;
-use crate::bridge::errors::OrRaise as _;
 use crate::convert::clock::on_clock;
-use crate::convert::keywords::{Keyword, keywords, record};
-use crate::convert::values::{duration, optional};
-use siteline_base::clock::Clock;
-use siteline_core::error::{Error, Kind};
+use crate::convert::state::keywords;
+use crate::prelude::*;
 use siteline_core::system;
 use siteline_sandbox::{Fault, FaultArgs, Identity, Options, SandboxError};
 
 /// A failure of the sandbox is a wrong setting of the test that uses it.
+#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
+pub(super) fn refused(failure: SandboxError) -> Error {
+    let Some(error) = failure.refusal() else {
+        return Error::new(Kind::ConfigError, failure.to_string());
+    };
+    // Only the start of a thread fails with this error.
+    let no_thread = (error.kind() == ErrorKind::WouldBlock).then(system::no_thread);
+    let error = no_thread.as_ref().unwrap_or(error);
+    let refused = Error::new(Kind::ConfigError, format!("{failure}: {}", system::reason(error)));
+    match system::advice(error) {
+        Some(advice) => refused.with_hint(advice).with(|context| context.passing = true),
+        None => refused,
+    }
+}
+
 impl IntoPyErr for SandboxError {
     fn into_py_err(self) -> PyErr {
-        let Some(error) = self.refusal() else {
-            return Error::new(Kind::ConfigError, self.to_string()).into_py_err();
-        };
-        // Only the start of a thread fails with this error.
-        let no_thread = (error.kind() == ErrorKind::WouldBlock).then(system::no_thread);
-        let error = no_thread.as_ref().unwrap_or(error);
-        let raised = Error::new(Kind::ConfigError, format!("{self}: {}", system::reason(error)));
-        match system::advice(error) {
-            Some(advice) => raised.with_hint(advice).with(|context| context.passing = true),
-            None => raised,
-        }
-        .into_py_err()
+        refused(self).into_py_err()
     }
 }
 
@@ -43,26 +42,23 @@ pub(super) fn identity(ids: Ids) -> Identity {
 
 /// The options of `Sandbox(...)` and of its `Variant(...)`.
 pub(super) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
-    let py = given.py();
-    let mut keywords = keywords(Some(given))?;
-    for Keyword { name, value } in &mut keywords {
-        if matches!(name.as_str(), "interval" | "max_interval" | "max_range") {
-            *value = whole_seconds(value, name)?.into_pyobject(py)?.into_any();
+    for name in ["interval", "max_interval", "max_range"] {
+        if let Some(value) = given.get_item(name)? {
+            given.set_item(name, whole_seconds(&value, name)?)?;
         }
     }
-    record(py, &keywords)
+    keywords(given)
 }
 
 /// The faults of `sandbox.fault(...)`, all for the same requests.
 pub(super) fn faults(
-    on: Bound<'_, PyAny>,
+    on: &Bound<'_, PyAny>,
     delay: Option<&Bound<'_, PyAny>>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Vec<Fault>> {
-    let on = Keyword { name: "on".to_owned(), value: on }.deserialize()?;
     let delay = optional(delay, "delay", duration)?.map(|delay| delay.as_secs_f64());
-    let arguments: FaultArgs = record(options.py(), &keywords(Some(options))?)?;
-    FaultArgs { delay, ..arguments }.faults(on).or_raise()
+    let arguments: FaultArgs = keywords(options)?;
+    FaultArgs { delay, ..arguments }.faults(restore(on)?).or_raise()
 }
 
 /// Whole seconds, 1 or more.

@@ -1,15 +1,10 @@
 //! `sandbox.expected(...)`: its filters and its points.
 
-use std::sync::Arc;
-
-use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::arguments::microseconds;
-use crate::bridge::errors::OrRaise as _;
-use siteline_base::clock::Clock;
+use crate::prelude::*;
 use siteline_core::data::{Identity, PointColumns, TableBuilder};
-use siteline_core::error::Result;
 use siteline_sandbox::{AsOf, SandboxError, Selection, Truth};
 
 /// The series that the arguments select.

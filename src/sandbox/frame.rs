@@ -1,7 +1,6 @@
 //! Frames for `Sandbox.load`, without pyarrow: an Arrow stream by its capsule, a pandas frame by NumPy.
 
 use std::iter;
-use std::sync::Arc;
 
 use arrow_array::types::Int64Type;
 use arrow_array::{
@@ -9,13 +8,10 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use pyo3::buffer::{Element, PyBuffer};
-use pyo3::prelude::*;
 
-use crate::bridge::errors::IntoPyErr as _;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::detached;
-use crate::convert::arrow_stream::{ArrowStream, BrokenStream};
-use crate::convert::capsule::stream_reader;
+use super::arguments::refused;
+use crate::convert::arrow_stream::ArrowStream;
+use crate::prelude::*;
 use siteline_sandbox::{Frame, Identity, SandboxError};
 
 /// The rows of a frame; an id without a column is that of `ids`. `ConfigError` for other objects and
@@ -32,24 +28,24 @@ pub(super) fn read(given: &Bound<'_, PyAny>, ids: Identity) -> PyResult<Frame> {
     let mut frame = Frame::new(ids);
     detached(py, || {
         let mut batches = iter::once(Ok(first)).chain(further.into_iter().flatten());
-        batches.try_for_each(|batch| frame.append(&batch.map_err(broken)?))
+        batches.try_for_each(|batch| frame.append(&batch?).map_err(refused))
     })?
     .or_raise()?;
     Ok(frame)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "fits map_err")]
-fn broken(error: BrokenStream) -> SandboxError {
-    SandboxError::new(format!("The Arrow stream is broken: {error}. Nothing was loaded."))
+fn broken(why: &str) -> Error {
+    let text = format!("The Arrow stream is broken: {why}. Nothing was loaded.");
+    Error::new(Kind::ConfigError, text)
 }
 
 fn reader(frame: &Bound<'_, PyAny>) -> PyResult<ArrowStream> {
-    let Some(reader) = stream_reader(frame)? else {
-        let kind = frame.get_type().name()?;
-        let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");
-        return Err(SandboxError::new(text).into_py_err());
-    };
-    reader.map_err(broken).or_raise()
+    if let Some(reader) = ArrowStream::open(frame, broken)? {
+        return Ok(reader);
+    }
+    let kind = frame.get_type().name()?;
+    let text = format!("A {kind} is neither a pandas frame nor an Arrow stream.");
+    Err(Error::new(Kind::ConfigError, text)).or_raise()
 }
 
 /// The columns of a pandas frame, from `siteline._pandas_load`; `None` for anything else.

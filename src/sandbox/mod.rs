@@ -4,21 +4,16 @@ mod arguments;
 mod expected;
 mod frame;
 
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::{attached, detached, without_fork};
-use crate::bridge::runtime::step;
+use crate::bridge::process::{attached, without_fork};
 use crate::client::ClientArg;
 use crate::convert::clock::PyClock;
 use crate::convert::clock::on_clock;
-use crate::convert::keywords::{keywords, record};
-use crate::convert::state::dict;
-use crate::convert::values::{Text, optional};
+use crate::convert::state::keywords;
 use crate::frame::{Frame, table_object};
-use siteline_base::clock::Clock;
+use crate::prelude::*;
 use siteline_core::auth::PrivateKey;
 use siteline_sandbox::{AsOf, CertificateRequest, DEFAULT_SCOPES, Point, Sandbox};
 
@@ -106,7 +101,7 @@ impl PySandbox {
         let request = CertificateRequest {
             begins: begins.map(|at| on_clock(self.sandbox.clock(), at, "begins")).transpose()?,
             lifetime_seconds: whole_seconds(lifetime, "lifetime")?,
-            ..record(py, &keywords(Some(options))?)?
+            ..keywords(options)?
         };
         step(py, || self.sandbox.certificate(name, &request))?.or_raise()
     }
@@ -208,7 +203,7 @@ impl PySandbox {
 
     fn fault(
         &self,
-        on: Bound<'_, PyAny>,
+        on: &Bound<'_, PyAny>,
         delay: Option<&Bound<'_, PyAny>>,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<()> {

@@ -2,18 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use pyo3::prelude::*;
 
-use crate::bridge::errors::{OrRaise as _, warn};
-use crate::bridge::process::guarded;
 use crate::client::query::{AskedQuery, query_input};
 use crate::convert::asked_time::asked_time;
-use crate::convert::state::{dict, restore};
-use crate::convert::values::{Text, duration, refuse};
-use siteline_base::clock::Clock;
-use siteline_core::error::{Kind, excerpt};
+use crate::prelude::*;
 use siteline_core::sync::{Feed, FeedInput};
 
 #[pyclass(frozen, eq, hash, module = "siteline._core")]

@@ -1,18 +1,11 @@
 //! Long work on a store. `report` is called with (done, total, is finished).
 
 use std::path::absolute;
-use std::sync::Arc;
 
-use pyo3::prelude::*;
-
-use crate::bridge::errors::OrRaise as _;
 use crate::bridge::long_work::long_work;
-use crate::bridge::process::guarded;
 use crate::convert::asked_time::{clock_of, instant_before};
-use crate::convert::state::dict;
-use crate::convert::values::{Text, path_of};
+use crate::prelude::*;
 use crate::store::StoreHandle;
-use siteline_core::error::Result;
 use siteline_core::store::{Share, Store, Watch, restore};
 use siteline_core::sync::{compact, forget};
 

@@ -6,23 +6,15 @@ mod read;
 
 use std::collections::BTreeMap;
 use std::path::{PathBuf, absolute};
-use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::process::guarded;
-use crate::bridge::runtime::step;
-use crate::convert::asked_time::{clock_of, instant_on};
-use crate::convert::state::dict;
-use crate::convert::values::{Text, path_of, refuse};
+use crate::convert::asked_time::{clock_of, instant_before};
 use crate::frame::{Frame, PageSource, Synced, frame_of};
+use crate::prelude::*;
 use crate::store::feed::FeedHandle;
-use siteline_core::error::{Kind, Result};
 use siteline_core::store::{Applied, Delivery, Share, Store, StoreOptions, Target as _};
 use siteline_core::sync::{Feed, FeedCoverage, FeedLateness, FeedState, read_states, redefine};
 
@@ -85,7 +77,9 @@ impl StoreHandle {
         tz: &Bound<'py, PyAny>,
     ) -> PyResult<WithFeed<'py>> {
         let zone = clock_of(Some(tz))?;
-        let now = now.map(|now| instant_on(&now, "now", zone.as_ref())).transpose()?;
+        let now = now
+            .map(|now| instant_before(&now, "now", zone.as_ref(), || self.newest(py, feed.0)))
+            .transpose()?;
         let coverage = self.work(py, |store| FeedCoverage::read(store, feed.0, now))?;
         with_feed(py, &coverage.feed, &coverage)
     }
@@ -184,7 +178,11 @@ impl StateHandle {
         py: Python<'py>,
         now: Option<Bound<'py, PyAny>>,
     ) -> PyResult<WithFeed<'py>> {
-        let now = now.map(|now| instant_on(&now, "now", Some(&TimeZone::UTC))).transpose()?;
+        let zone = Some(&TimeZone::UTC);
+        let utc = |now: &Bound<'_, PyAny>, name: &str| {
+            instant_before(now, name, zone, || Ok(Clock::system().wall()))
+        };
+        let now = optional(now.as_ref(), "now", utc)?;
         let coverage = FeedCoverage::of_state(&self.0, now);
         with_feed(py, &coverage.feed, &coverage)
     }

@@ -1,21 +1,15 @@
 //! Reads of a store: a selection, fixed to what the store has now.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
-use crate::bridge::errors::{OrRaise as _, warn};
-use crate::bridge::process::guarded;
 use crate::convert::asked_time::{asked_range, clock_of, instant_before};
-use crate::convert::values::{Text, refuse};
 use crate::frame::Frame;
 use crate::frame::stored::Stored;
+use crate::prelude::*;
 use crate::store::StoreHandle;
 use siteline_core::data::{AskedRange, AskedTime};
-use siteline_core::error::Kind;
 use siteline_core::store::{Choice as _, Flagged, SeriesFilter, SeriesIds, View};
 use siteline_core::sync::{ReadSpec, Unread, fixed_range, read_state};
 

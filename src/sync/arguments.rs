@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::bridge::errors::IntoPyErr as _;
 use crate::convert::asked_time::instant_before;
-use crate::convert::values::{count, duration, optional, refuse};
+use crate::prelude::*;
 use crate::store::feed::FeedHandle;
 use siteline_core::client::Client;
 use siteline_core::data::Shape;
-use siteline_core::error::{Error, Kind};
 use siteline_core::sync::{Batch, Feed, SyncSettings};
 
 /// Most pages that are requested and not yet stored, unless `concurrency` says otherwise.

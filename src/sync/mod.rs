@@ -5,30 +5,23 @@ mod pages;
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::Notify;
 
-use crate::bridge::call::Call;
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::events::Events;
-use crate::bridge::process::{attached, guarded};
-use crate::bridge::runtime::{step, step_in_runtime};
+use crate::bridge::process::attached;
+use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
 use crate::client::scan::PyScan;
-use crate::convert::state::dict;
 use crate::frame::PageSource;
+use crate::prelude::*;
 use crate::store::StoreHandle;
 use crate::sync::arguments::{RunArgs, feeds, plan_settings};
 use crate::sync::pages::{Handed, Place, SyncedPages};
-use siteline_base::lock::Mutex;
 use siteline_core::client::collect::CollectOnce;
 use siteline_core::client::{NamesFor, ReadNames, keep_names, names_are_due};
-use siteline_core::error::{Error, Kind, Result};
 use siteline_core::http::Deadline;
 use siteline_core::store::{Applied, Delivery, Target};
 use siteline_core::sync::{Joined, Run, SyncReport, ThroughStore, plan, plan_scans};

@@ -1,12 +1,11 @@
 //! The pages of a sync as Python sees them, and what is handed over to be stored.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use crate::frame::{PageSource, Synced};
+use crate::prelude::*;
 use siteline_core::client::table::Provenance;
 use siteline_core::client::{Client, ListedIds};
-use siteline_core::error::{Error, Kind, Result};
 use siteline_core::store::{Applied, Delivery};
 use siteline_core::sync::{Batch, Batches, Feed, Joined, NextWrite, Run};
 

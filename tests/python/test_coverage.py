@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import siteline
 from kit.feeds import make_feed
-from kit.markup import Reader, drawn
+from kit.markup import drawn
 
 UTC = UTC
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -70,9 +70,9 @@ def test_a_long_coverage_shows_the_newest_rows():
     text = repr(coverage)
     assert len(text.splitlines()) == 27
     assert "earlier rows" in text
-    assert len(coverage.to_svg()) < 400_000
-    assert "… 84 earlier" in Reader(coverage.to_svg()).text, "the omitted rows are counted"
-    assert "earlier" not in Reader(sample().to_svg()).text
+    assert len(coverage._repr_html_()) < 400_000
+    assert "… 84 earlier" in drawn(coverage).text, "the omitted rows are counted"
+    assert "earlier" not in drawn(sample()).text
 
 
 def test_an_empty_coverage_is_shown_too():
@@ -84,12 +84,8 @@ def test_an_empty_coverage_is_shown_too():
     assert len(coverage.to_pandas()) == 0
 
 
-def test_the_svg_is_a_stand_alone_file_for_light_and_dark():
-    svg = sample().to_svg()
-    assert svg.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
-    assert "prefers-color-scheme:dark" in svg
-    assert len(svg) < 50_000
-    reader = Reader(svg)
+def test_the_calendar_draws_each_window_and_a_legend():
+    reader = drawn(sample())
     rects = [attrs for tag, attrs in reader.seen if tag == "rect"]
     assert len(rects) == 41 + 5, "the windows, and the legend"
     assert sum(attrs["fill"] == "none" for attrs in rects) == 2 + 1

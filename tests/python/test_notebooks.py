@@ -62,12 +62,75 @@ def test_the_asyncio_classes_show_the_same(sandbox):
 def test_a_table_shows_its_provenance_its_lines_and_its_first_points(sandbox):
     table = scan_of(sandbox.client()).collect()
     shown = read_html(table)
-    for word in ("72 points", "12 series", "3 pages", "127.0.0.1", "read 2026-11-20 UTC",
-                 "siteId=S1", "… and more series", "… and 67 more rows",
+    for word in ("72 points", "12 series", "3 pages", "127.0.0.1", "read 2026-11-20 00:00",
+                 "siteId=S1", "… and 4 more series", "… and 67 more rows",
+                 "2026-11-01 00:00 → 2026-11-01 06:00 · UTC · every 1 h",
                  "sample_count"):  # fmt: skip
         assert word in shown.text
     assert sum(tag == "svg" for tag, _ in shown.seen) == 8
     assert repr(table) == "<Table 72 points, 12 series, 3 pages>"
+
+
+def test_tables_show_names_and_repeated_ids_once(sandbox):
+    table = scan_of(sandbox.client()).collect()
+    shown = read_html(table).text
+    assert shown.count("M1 / D11 / pieces [1]") == 2, "the line, and above the first rows"
+    ids = next(table.records())
+    assert shown.count(ids["tag_guid"]) == shown.count("machine_id M1") == 1
+    unnamed = read_html(scan_of(sandbox.client(labels=False)).collect()).text
+    assert unnamed.count(ids["tag_guid"]) == 2
+    # Two rows of each series: the ids of the second one are blank.
+    pairs = read_html(table.resample("3h", "mean")).text
+    assert pairs.count("M1 / D11 / speed [1/min]") == 2
+    assert "buckets expected" in pairs
+
+
+def test_times_are_in_the_zone_of_the_table(sandbox, tmp_path):
+    client = sandbox.client(tz="Asia/Tokyo")
+    scan = scan_of(client)
+    table = scan.collect()
+    tables = [table, table.resample("2h", "mean"), table.completeness("2h"), table.pivot()]
+    for one in (scan, *tables):
+        shown = read_html(one).text
+        assert "2026-11-01 09:00 → 2026-11-01 15:00" in shown
+        assert "2026-11-01 00:00" not in shown
+        assert "Asia/Tokyo" in shown
+    assert "until 2026-11-21 09:00 Asia/Tokyo" in read_html(sandbox.client(
+        tz="Asia/Tokyo", daily_allowance=9)).text  # fmt: skip
+    with siteline.Store(tmp_path / "s.siteline", tz="Asia/Tokyo") as store:
+        client.sync(make_feed(), store)
+        shown = read_html(store.read("line-2", start="2026-11-16T00:00")).text
+        assert "from 2026-11-16 00:00 · Asia/Tokyo" in shown
+        assert "2026-11-15 15:00" not in shown
+        assert "2026-11-19 09:00" in read_html(store).text
+
+
+def test_a_completeness_draws_missing_buckets(sandbox):
+    sandbox.load(one_series(600).drop(index=range(120, 180)))
+    asked = {"start": "2026-11-01T00:00Z", "end": "2026-11-01T10:00Z", "interval": "1m"}
+    whole = sandbox.client().scan(site="S1", **asked).collect()
+    shown = read_html(whole.completeness("1h"))
+    assert "90.0% 540 60 0 600" in shown.text
+    full, missing = (attrs["d"] for tag, attrs in shown.seen if tag == "path")
+    assert full.count("z") == 9
+    assert missing == "M40.0 0.0h19.0v26.0h-19.0z", "the third of ten hours"
+    many = read_html(whole.completeness("2m"))
+    assert len(str(many.seen)) < 30_000, "at most a bar for each pixel"
+
+
+def test_discovery_shows_its_series(sandbox):
+    shown = sandbox.client().discover()._repr_html_()
+    for word in ("Discovery", "18 series", "M1 / D11 / pieces [1]", "bytes"):
+        assert word in shown
+    text = siteline.types.Discovery(b'{"x": "<script>"}')._repr_html_()
+    assert "0 series" in text
+    assert "<script" not in text
+
+
+def test_a_negative_zero_is_shown_as_zero(sandbox):
+    sandbox.load(one_series(3, value=lambda n: -0.0))
+    table = sandbox.client().read(site="S1", start="2026-11-01T00:00Z", end="2026-11-01T01:00Z")
+    assert "-0" not in read_html(table).text.replace("2026-11-01", "")
 
 
 def one_series(points, tag="T1", value=float):

@@ -14,6 +14,7 @@ import siteline
 from crash.harness import build_shim
 from kit import systems
 from kit.feeds import make_feed, stored_points
+from kit.markup import drawn
 from kit.ranges import NOW
 
 pytestmark = pytest.mark.once
@@ -86,7 +87,7 @@ def test_the_coverage_shows_what_was_forgotten(plant):
     assert coverage.spans["forgotten"] == pd.Timedelta(days=2)
     assert coverage.read_through == coverage.newest == reports[-1].read_through
     assert "░ forgotten 2 d" in repr(coverage)
-    assert "forgotten 2 d" in coverage.to_svg()
+    assert "forgotten 2 d" in drawn(coverage).text
     assert store.feeds["line-2"] == make_feed()
 
 

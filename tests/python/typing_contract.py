@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow
 import siteline
-from siteline._display import coverage_svg, coverage_text, html, sync_html
+from siteline._display import coverage_text, html, series_html, sync_html
 from siteline.testing import SandboxRequest, SandboxStats, Variant
 from siteline.types import ReadReport, Record, RecordIterator
 
@@ -187,5 +187,5 @@ def check_display(
     sync_html.lateness(store.lateness("line-2"))
     sync_html.report(client.sync([], store))
     sync_html.plan(client.plan([], store))
-    coverage_svg.document(store.coverage("line-2"))
+    series_html.discovery(client.discover())
     coverage_text.lines(store.coverage("line-2"))

@@ -1,9 +1,9 @@
-"""Renders objects for notebooks and files as plain HTML and SVG. Imported when it is needed.
+"""Renders objects for notebooks as plain HTML and SVG. Imported when it is needed.
 
-- ``html``: clients, queries, scans, pages and tables; ``sync_html``: feeds, stores and syncs
-- ``elements``: HTML elements for both; ``sparklines``: series as small line charts
-- ``coverage_svg``, ``coverage_text``: a coverage as a calendar, with the rows of ``calendar``
-- ``protocols``: the attributes that rendering reads
+- ``html``: clients, queries, scans, pages and tables; ``series_html``: series and discovery
+- ``sync_html``: feeds, stores and syncs; ``diagnosis_html``: the checks of the doctor
+- ``elements``: HTML elements for all; ``sparklines``: series as small drawings
+- ``coverage_text``: a coverage as text, with the rows of ``calendar``
 """
 
 from __future__ import annotations

@@ -22,19 +22,19 @@ def diagnosis(shown: Diagnosis) -> str:
     first = shown.first_fail
     state = "nothing failed" if first is None else f"the first fail is {text(first.id)}"
     facts = [counted(len(shown.checks), "check"), state]
-    head = [(name, LEFT) for name in ("", "check", "seen")]
-    table = html_table(head, (_row(check) for check in shown.checks))
+    columns = [("", _TOP), ("check", _TOP), ("seen", _TOP_WRAPPED)]
+    table = html_table(columns, map(_row, shown.checks))
     return card("Diagnosis", facts, muted(f"sends {text(shown.sends, 200)}", "div"), table)
 
 
-def _row(check: Check) -> list[tuple[str, str]]:
+def _row(check: Check) -> list[str]:
     seen = _lines(check.seen)
     if check.status == "skipped":
         seen = muted(seen, "div")
     if check.do:
         seen += f'<div style="padding-left:12px">{_lines(check.do)}</div>'
     title = f"<div>{text(check.id)}</div>{_muted_title(check)}"
-    return [(_status(check.status), _TOP), (title, _TOP), (seen, _TOP_WRAPPED)]
+    return [_status(check.status), title, seen]
 
 
 def _status(status: str) -> str:

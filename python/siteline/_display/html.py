@@ -1,4 +1,4 @@
-"""Renders clients, queries and reads for notebooks: plain HTML and SVG.
+"""Renders clients, queries, reads and tables for notebooks: plain HTML and SVG.
 
 There are no scripts, style sheets or external resources; external text is escaped and truncated.
 Rendering makes no request.
@@ -6,6 +6,8 @@ Rendering makes no request.
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,30 +24,33 @@ from siteline._display.elements import (
     card,
     cell,
     html_table,
-    instant,
     muted,
     pairs,
     svg,
     text,
+    when,
 )
-from siteline._display.sparklines import sparklines
-from siteline._times import to_microsecond
+from siteline._display.sparklines import shares, sparklines
+from siteline._times import duration, from_microseconds
 from siteline.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
 
+    from siteline import Feed
     from siteline.page import Page
     from siteline.scan import ScanBase
     from siteline.table import Table
-    from siteline.types import Allowance, Query, ReadReport, StoreReport
+    from siteline.types import Allowance, Query
 
 __all__: list[str] = []
 
 _ROWS = 5
 _DRAWN = 1 << 17
-_IDS_AND_TIME = 6
+_IDS = ("site_id", "line_id", "machine_id", "device_id", "tag_guid", "label")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+# The range and the interval are written once, in the zone of the table.
+_RANGE = re.compile(r"\b(from|to)=\d{4}-[-\dT:.]+Z ?|\b(aggregationIntervalSeconds|pageSize)=\d+ ?")
 
 _FINDINGS = {
     "revised": "revised while reading",
@@ -65,9 +70,13 @@ _FINDINGS = {
 
 def client(shown: Any, name: str = "Client") -> str:
     """Show the service, the subject, and what is left of the daily allowance."""
+    try:
+        left = allowance_bar(shown.allowance, shown.tz)
+    except StoreError as error:
+        left = f'<span style="color:{RED}">{text(error.args[0], 200)}</span>'
     rows = [
         ("subject", text(shown.subject, 200)),
-        ("requests today", _requests_today(shown)),
+        ("requests today", left),
         ("clocks", _skew(shown.clock_skew)),
     ]
     state = ["closed"] if repr(shown).endswith(", closed>") else []
@@ -81,41 +90,36 @@ def allowance(shown: Allowance) -> str:
 
 def query(shown: Query) -> str:
     """Show the parameters of a query."""
-    return card("Query", [], _parameters(shown))
+    return card("Query", [], pairs(parameters(shown)))
 
 
 def scan(shown: ScanBase, name: str = "Scan") -> str:
     """Show the query, and the table if it was read."""
-    read = shown.partial
+    read, given = shown.partial, pairs(parameters(shown.query, _doors.zone(shown)))
     if read is None:
-        return card(name, ["nothing read yet"], _parameters(shown.query))
+        return card(name, ["nothing read yet"], given)
     state = "read" if shown.bookmark is None else "read in part"
-    return card(name, [state, *_size(read)], _parameters(shown.query), _points(read))
+    return card(name, [state, *_size(read)], given, _content(read))
 
 
 def table(shown: Table) -> str:
-    """Show the origin of a table, its first series as lines, and its first rows."""
+    """Show the origin of a table, its first series as drawings, and its first rows."""
     frame = _doors.frame(shown)
-    if not frame.is_in_memory:
-        return _stored(shown)
-    facts = _size(shown)
-    if shown.kind not in ("points", "changes"):
-        return card("Table", [shown.kind, *facts], _provenance(shown), _first_rows(shown))
-    notes = [] if frame.selection() else [_notes(shown.report)]
-    return card("Table", facts, _provenance(shown), *notes, _points(shown))
-
-
-def _stored(shown: Table) -> str:
-    """Show the first points of a store, and what of the range has been read."""
-    selection = _doors.frame(shown).selection()
-    what, read, is_whole = selection or ("", "", True)
+    kind = [] if shown.kind == "points" else [shown.kind]
+    if frame.is_in_memory:
+        notes = "" if frame.selection() else _notes(shown)
+        return card("Table", [*kind, *_size(shown)], _provenance(shown), notes, _content(shown))
+    # Only the first points of a store are read.
+    what, read, is_whole = frame.selection() or ("", "", True)
     first = shown.head(_DRAWN)
-    facts = [text(what, 400), counted(len(first), "point") if len(first) < _DRAWN else ""]
-    colour = "" if is_whole else f' style="color:{AMBER}"'
+    facts = [*kind, counted(len(first), "point") if len(first) < _DRAWN else ""]
     if withdrawn := shown.report.withdrawn:
         facts.append(f"{withdrawn:,} withdrawn")
-    lines = f"<div{colour}>{text(read, 400)}</div>"
-    return card("Table", [fact for fact in facts if fact], lines, _points(first))
+    colour = "" if is_whole else f' style="color:{AMBER}"'
+    zone = _doors.zone(shown)
+    source = f"{text(shown.report.store, 200)} · {text(_local(what, zone), 400)} · {text(zone)}"
+    lines = f"{muted(source, 'div')}<div{colour}>{text(_local(read, zone), 400)}</div>"
+    return card("Table", filter(None, facts), lines, _content(first))
 
 
 def page(shown: Page) -> str:
@@ -123,10 +127,10 @@ def page(shown: Page) -> str:
     facts = [counted(len(shown), "point"), f"{shown.report.series:,} series"]
     facts += ["the last"] if shown.bookmark is None else []
     title = f"Page {shown.sequence:,}"
-    return card(title, facts, _provenance(shown), _notes(shown.report), _points(shown))
+    return card(title, facts, _provenance(shown), _notes(shown), _content(shown))
 
 
-def allowance_bar(shown: Allowance) -> str:
+def allowance_bar(shown: Allowance, tz: str = "UTC") -> str:
     """Draw the used share of the daily allowance, with the counts beside it."""
     used = f"{shown.used:,} used"
     tokens = muted(f"· {counted(shown.token_requests, 'token request')}")
@@ -135,20 +139,14 @@ def allowance_bar(shown: Allowance) -> str:
     share = min(1.0, (shown.limit - shown.left) / max(1, shown.limit))
     colour = RED if shown.left == 0 else AMBER if share >= 0.9 else BLUE
     length = f"{max(share * WIDTH, 2 if shown.used else 0):.0f}"
-    return (
-        f"{svg(10, f'{share:.0%} of the daily allowance is used')}"
+    bar = svg(
+        10,
+        f"{share:.0%} of the daily allowance is used",
         f'<rect width="{WIDTH}" height="10" rx="3" fill="{FAINT}"/>'
-        f'<rect width="{length}" height="10" rx="3" fill="{colour}"/></svg> '
-        f"{used} of {shown.limit:,}, <b>{shown.left:,} left</b> "
-        f"{muted(f'until {to_microsecond(shown.resets_at)} UTC')} {tokens}"
+        f'<rect width="{length}" height="10" rx="3" fill="{colour}"/>',
     )
-
-
-def _requests_today(shown: Any) -> str:
-    try:
-        return allowance_bar(shown.allowance)
-    except StoreError as error:
-        return f'<span style="color:{RED}">{text(error.args[0], 200)}</span>'
+    until = muted(f"until {when(shown.resets_at, tz)} {text(tz)}")
+    return f"{bar} {used} of {shown.limit:,}, <b>{shown.left:,} left</b> {until} {tokens}"
 
 
 def _skew(skew: float | None) -> str:
@@ -160,31 +158,35 @@ def _skew(skew: float | None) -> str:
     return f"the service is {abs(skew):,.0f} s {'ahead' if skew > 0 else 'behind'}"
 
 
-def _parameters(shown: Query) -> str:
+def parameters(shown: Query | Feed, tz: str = "UTC") -> list[tuple[str, str]]:
+    """Return the parameters of a query or a feed that are given."""
     rows = []
-    for name, ids in {"site": shown.site, "line": shown.line, **shown.filters}.items():
-        if ids:
-            rows.append((text(name), ", ".join(map(text, ids))))
-    if shown.start is not None or shown.end is not None:
-        rows.append(("range", f"{instant(shown.start)} → {instant(shown.end)} UTC"))
+    for name in ("site", "line", "machine", "device", "tag"):
+        rows.append((name, getattr(shown, name, ())))
+    rows += shown.filters.items()
+    listed = [(text(name), _ids(given)) for name, given in rows if given]
+    if series := getattr(shown, "series", ()):
+        listed.append(("series", f"{len(series):,}"))
+    end = getattr(shown, "end", None)
+    if shown.start is not None or end is not None:
+        times = f"{when(shown.start, tz, '…')} → {when(end, tz, '…')} {text(tz)}"
+        listed.append(("range", times))
     if shown.interval is not None:
-        rows.append(("interval", _interval(shown, shown.interval)))
+        seconds = int(shown.interval.total_seconds())
+        units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+        unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
+        width = f"{seconds // size:,} {unit}"
+        if shown.start is not None and end is not None:
+            buckets = counted(-(-(end - shown.start) // shown.interval), "bucket")
+            width += f" {muted(f'· {buckets} a series')}"
+        listed.append(("interval", width))
     if shown.page_size is not None:
-        rows.append(("page size", f"{shown.page_size:,}"))
-    return pairs(rows)
+        listed.append(("page size", f"{shown.page_size:,}"))
+    return listed
 
 
-def _interval(shown: Query, interval: timedelta) -> str:
-    """Write the interval exactly, and the number of buckets in the range."""
-    seconds = int(interval.total_seconds())
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    unit, size = next((unit, size) for unit, size in units if seconds % size == 0)
-    width = f"{seconds // size:,} {unit}"
-    if shown.start is None or shown.end is None:
-        return width
-    buckets = -(-(shown.end - shown.start).total_seconds() // seconds)
-    note = f"· {counted(int(buckets), 'bucket')} a series"
-    return f"{width} {muted(note)}"
+def _ids(given: str | tuple[str, ...]) -> str:
+    return ", ".join(map(text, (given,) if isinstance(given, str) else given))
 
 
 def _size(shown: Table) -> list[str]:
@@ -193,62 +195,88 @@ def _size(shown: Table) -> list[str]:
     if not source:
         return facts
     facts.append(f"{len(_doors.frame(shown).series()):,} series")
+    if (every := _doors.frame(shown).every) is not None:
+        facts.append(f"{text(every)} each")
     facts += [counted(source["pages"], "page")] if "pages" in source else []
     before = source.get("resumed_after_pages", 0)
     return [*facts, f"without {counted(before, 'earlier page')}"] if before else facts
 
 
 def _provenance(shown: Table) -> str:
-    """Write where and when points were read, and the query; nothing for a sandbox's truth."""
-    source = _doors.frame(shown).provenance()
-    if not source:
+    """Write the origin of points in one line, and what came through stores in another."""
+    source, zone = _doors.frame(shown).provenance(), _doors.zone(shown)
+    if not source:  # the expected points of a sandbox
         return ""
     if "host" not in source:
-        return muted(f"{text(source['store'], 200)} · {text(source['feed'], 200)}", "div")
-    read_at = _short(source["read_at"])
-    where = f"{text(source['host'], 200)} · read {read_at} UTC"
-    stored = "".join(muted(_share(one), "div") for one in source.get("through", ()))
-    return muted(f"{where} · {text(source['query'], 300)}", "div") + stored
+        parts = [source["store"], source["feed"], zone]
+    else:
+        start, end, width = _doors.frame(shown).grid()
+        bounds = [
+            when(at if at is None else from_microseconds(at), zone, "…") for at in (start, end)
+        ]
+        asked = _RANGE.sub("", source["query"]).strip()
+        parts = [source["host"], asked, " → ".join(bounds), zone]
+        if width is not None and _doors.frame(shown).every is None:
+            parts.append(f"every {duration(timedelta(microseconds=width))}")
+        parts.append(f"read {_local(source['read_at'], zone)}")
+    line = " · ".join(text(part, 300) for part in parts if part)
+    through = "".join(muted(_share(one, zone), "div") for one in source.get("through", ()))
+    return muted(line, "div") + through
 
 
-def _share(share: Mapping[str, Any]) -> str:
+def _share(share: Mapping[str, Any], zone: str) -> str:
     """Write what of a range a store had settled, and what was read from the service."""
     parts = [f"{text(share['store'], 200)} · {text(share['feed'], 200)}"]
     for name, what in (("from_store", "settled there"), ("from_service", "read now")):
-        shown = [f"{_short(start)} to {_short(end)}" for start, end in share[name][:3]]
+        shown = [f"{_local(start, zone)} to {_local(end, zone)}" for start, end in share[name][:3]]
         more = [f"… {len(share[name]) - 3:,} more"] if len(share[name]) > 3 else []
         if shown:
-            parts.append(f"{what}: {', '.join(shown + more)}")
+            parts.append(f"{what}: {text(', '.join(shown + more), 300)}")
     return " · ".join(parts)
 
 
-def _short(instant: str) -> str:
-    """Write an instant of ISO 8601 in UTC as a date and, unless it is midnight, a time."""
-    return text(instant.removesuffix("Z").replace("T", " ").removesuffix(" 00:00:00"), 40)
+def _local(written: str, zone: str) -> str:
+    """Write the instants in a text of the core in a zone."""
+    return _INSTANT.sub(lambda found: when(datetime.fromisoformat(found[0]), zone), written)
 
 
-def _notes(report: ReadReport | StoreReport) -> str:
-    counts = report.to_dict()
+def _notes(shown: Table) -> str:
+    counts = shown.report.to_dict()
     notes = [f"{counts[name]:,} {what}" for name, what in _FINDINGS.items() if counts.get(name)]
     if unknown := counts.get("unknown_members"):
         more = ", …" if len(unknown) > 5 else ""
         notes.append("unknown members " + ", ".join(map(text, unknown[:5])) + more)
+    if reason := counts.get("names"):
+        notes.append(f"no names: {text(reason, 200)}")
     return f"<div>Notes: {' · '.join(notes)}</div>" if notes else ""
 
 
-def _points(shown: Table) -> str:
-    if not len(shown):
-        return muted("no points", "div")
-    return sparklines(_doors.frame(shown).preview()) + _first_rows(shown)
-
-
-def _first_rows(shown: Table) -> str:
-    if not len(shown):
-        return muted("no rows", "div")
+def _content(shown: Table) -> str:
+    """Draw the series of a table, and write its first rows."""
     records = list(islice(_doors.rows(shown), _ROWS))
-    styles = [LEFT if n < _IDS_AND_TIME else RIGHT for n in range(len(records[0]))]
-    head = zip(map(text, records[0]), styles, strict=True)
-    rows = (zip(map(cell, one.values()), styles, strict=True) for one in records)
+    if not records:
+        return muted("no points" if shown.kind in ("points", "changes") else "no rows", "div")
+    drawn = ""
+    if shown.kind in ("points", "changes", "resampled"):
+        drawn = sparklines(shown)
+    elif shown.kind == "completeness":
+        drawn = shares(shown)
+    # Ids that the first rows share are written once, above them.
+    names = list(records[0])
+    once = [name for name in names if name in _IDS and len({one[name] for one in records}) == 1]
+    shared = " · ".join(f"{name} {text(records[0][name], 120)}" for name in once)
+    columns = [
+        (text(name, 200), LEFT if name in (*_IDS, "change") or "time" in name else RIGHT)
+        for name in names
+        if name not in once
+    ]
+    rows, above = [], None
+    for one in records:
+        ids = [one[name] for name in _IDS if name in one]
+        cells = {name: "" if name in _IDS and ids == above else cell(one[name]) for name in names}
+        rows.append([cells[name] for name in names if name not in once])
+        above = ids
     rest = len(shown) - len(records)
     more = muted(f"… and {counted(rest, 'more row')}", "div") if rest else ""
-    return html_table(head, rows) + more
+    caption = f'<div style="margin-top:8px">{muted(shared)}</div>' if shared else ""
+    return drawn + caption + html_table(columns, rows) + more

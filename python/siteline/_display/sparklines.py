@@ -1,72 +1,103 @@
-"""Series as small line charts: a table row for each, with its ids and its extremes."""
+"""Series as small drawings: a table row for each, with its label and its numbers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
 
+from siteline import _doors
 from siteline._display.elements import (
+    AMBER,
     BLUE,
     FAINT,
     LEFT,
     RIGHT,
     WIDTH,
+    axis,
     html_table,
-    instant,
     muted,
     number,
     svg,
     text,
+    when,
 )
 from siteline._times import from_microseconds
 
 if TYPE_CHECKING:
-    from siteline._display.protocols import Pixel, Preview
+    from collections.abc import Iterable, Sequence
+
+    from siteline.table import Table
 
 __all__: list[str] = []
 
 _HEIGHT = 26
 # The height of the lowest pixels, which show where there are points.
 _PRESENCE = 3
-_IDS = ("site", "line", "machine", "device", "tag")
-_TAG = len(_IDS) - 1
+_SERIES = 8
+_LEVELS = ("site", "line", "machine", "device", "tag")
+_BACKGROUND = f'<rect width="{WIDTH}" height="{_HEIGHT}" rx="2" fill="{FAINT}"/>'
 
 
-def sparklines(preview: Preview) -> str:
-    """Draw the series of a preview."""
+def sparklines(shown: Table) -> str:
+    """Draw the first series of a table of points as lines."""
+    preview = _doors.frame(shown).preview()
     series = preview["series"]
-    ids = [line["ids"] for line in series]
-    # Ids that all series share are written once, above the table; the tag always has a column.
-    differing = [n for n in range(len(_IDS)) if n == _TAG or len({one[n] for one in ids}) > 1]
-    shared = " · ".join(
-        f"{_IDS[n]} {text(ids[0][n])}"
-        for n in range(len(_IDS))
-        if n not in differing and ids[0][n] is not None
-    )
-    names = [(_IDS[n], LEFT) for n in differing]
-    numbers = [("lowest", RIGHT), ("highest", RIGHT), ("points", RIGHT)]
+    tz = _doors.zone(shown)
+    start, end = (when(from_microseconds(bound), tz) for bound in preview["range"])
     rows = [
         [
-            *((text(line["ids"][n]), LEFT) for n in differing),
-            (_line(line["stretches"]), LEFT),
-            *((number(value), RIGHT) for value in line["values"] or (None, None)),
-            (f"{line['points']:,}", RIGHT),
+            _line(line["stretches"]),
+            *(number(value) for value in line["values"] or (None, None)),
+            f"{line['points']:,}",
         ]
         for line in series
     ]
-    caption = f'<div style="margin-top:8px">{shared}</div>' if shared else ""
-    more = muted("… and more series", "div") if preview["more"] else ""
-    return caption + html_table([*names, (_axis(preview), LEFT), *numbers], rows) + more
+    columns = [(axis(start, end), LEFT), *((one, RIGHT) for one in ("lowest", "highest", "points"))]
+    return _named(shown, [line["ids"] for line in series], columns, rows)
 
 
-def _axis(preview: Preview) -> str:
-    start, end = (instant(from_microseconds(bound)) for bound in preview["range"])
-    return (
-        f'<div style="width:{WIDTH}px;font-size:10.5px"><span style="float:left">{start}</span>'
-        f'<span style="float:right">{end}</span></div>'
-    )
+def shares(shown: Table) -> str:
+    """Draw the first series of a completeness: missing buckets amber, unread ones grey."""
+    ids, rows, start, end = [], [], None, None
+    names = ("buckets", "missing", "unread", "expected")
+    for one, group in islice(groupby(_doors.rows(shown), _ids), _SERIES):
+        periods = list(group)
+        start, end = periods[0]["timestamp"], periods[-1]["timestamp"]
+        sums = [sum(period[name] or 0 for period in periods) for name in names]
+        ids.append(one)
+        rows.append([_bars(periods), f"{sums[0] / max(1, sums[-1]):.1%}", *map(number, sums)])
+    ends = [when(at, _doors.zone(shown)) for at in (start, end)]
+    columns = [(axis(*ends), LEFT), ("share", RIGHT), *((name, RIGHT) for name in names)]
+    return _named(shown, ids, columns, rows)
 
 
-def _line(stretches: list[list[Pixel]]) -> str:
+def _ids(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(list(row.values())[: len(_LEVELS)])
+
+
+def _named(
+    shown: Table,
+    ids: Sequence[tuple[Any, ...]],
+    columns: list[tuple[str, str]],
+    rows: Iterable[list[str]],
+) -> str:
+    """Return a table of series with their labels, or with the ids in which they differ."""
+    labels = _doors.labels(shown)
+    if labels is not None:
+        names = [("label", LEFT)]
+        first = [[text(labels.get(one), 120)] for one in ids]
+    else:
+        # The tag always has a column; other ids only if the series differ in them.
+        levels = [n for n in range(len(_LEVELS)) if n == 4 or len({one[n] for one in ids}) > 1]
+        names = [(_LEVELS[n], LEFT) for n in levels]
+        first = [[text(one[n]) for n in levels] for one in ids]
+    body = [[*name, *row] for name, row in zip(first, rows, strict=True)]
+    rest = len(_doors.frame(shown).series()) - len(ids)
+    more = muted(f"… and {rest:,} more series", "div") if rest > 0 else ""
+    return html_table([*names, *columns], body) + more
+
+
+def _line(stretches: list[list[dict[str, float]]]) -> str:
     height = _HEIGHT - _PRESENCE
     line, presence = [], []
     for stretch in stretches:
@@ -80,11 +111,36 @@ def _line(stretches: list[list[Pixel]]) -> str:
         line.append("M" + "L".join(f"{x + 0.5} {y}" for x, y in ends))
         first, last = stretch[0]["x"], stretch[-1]["x"]
         presence.append(f"M{first} {_HEIGHT - 1}H{max(last, first) + 1}")
-    return (
-        f"{svg(_HEIGHT, 'values over time; below them, where there are points')}"
-        f'<rect width="{WIDTH}" height="{_HEIGHT}" rx="2" fill="{FAINT}"/>'
-        f'<path d="{"".join(line)}" fill="none" stroke="{BLUE}" stroke-width="1.4" '
+    return svg(
+        _HEIGHT,
+        "values over time; below them, where there are points",
+        f'{_BACKGROUND}<path d="{"".join(line)}" fill="none" stroke="{BLUE}" stroke-width="1.4" '
         'stroke-linecap="round" stroke-linejoin="round"/>'
         f'<path d="{"".join(presence)}" fill="none" stroke="{BLUE}" stroke-opacity=".5" '
-        'stroke-width="2"/></svg>'
+        'stroke-width="2"/>',
     )
+
+
+def _bars(periods: list[dict[str, Any]]) -> str:
+    """Draw a bar for each period, or for several if there are more periods than pixels."""
+    each = -(-len(periods) // WIDTH)
+    step = WIDTH * each / len(periods)
+    width = step - 1 if step > 4 else step
+    bars: dict[str, list[str]] = {BLUE: [], AMBER: []}
+    for place in range(0, len(periods), each):
+        part = periods[place : place + each]
+        expected = sum(one["expected"] or 0 for one in part)
+        top = float(_HEIGHT)
+        for colour, name in ((BLUE, "buckets"), (AMBER, "missing")):
+            height = _HEIGHT * sum(one[name] or 0 for one in part) / max(1, expected)
+            top -= height
+            if height:
+                left = f"M{place / each * step:.1f} {top:.1f}"
+                bars[colour].append(f"{left}h{width:.1f}v{height:.1f}h-{width:.1f}z")
+    paths = (
+        f'<path d="{"".join(one)}" fill="{colour}" shape-rendering="crispEdges"/>'
+        for colour, one in bars.items()
+        if one
+    )
+    label = "share of buckets over time; missing ones are amber"
+    return svg(_HEIGHT, label, _BACKGROUND + "".join(paths))

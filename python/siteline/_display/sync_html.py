@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from siteline import _doors
 from siteline._counts import counted
-from siteline._display import coverage_svg
-from siteline._display.calendar import skipped
+from siteline._display.calendar import (
+    DAY,
+    Piece,
+    Row,
+    calendar_rows,
+    cells,
+    empty_time,
+    skipped,
+    summary,
+)
 from siteline._display.elements import (
+    AMBER,
+    BLUE,
     LEFT,
     NONE,
     RIGHT,
@@ -16,16 +27,17 @@ from siteline._display.elements import (
     html_table,
     muted,
     pairs,
-    scrolling,
+    svg,
     text,
+    when,
 )
-from siteline._display.html import allowance_bar
-from siteline._times import duration, to_microsecond
+from siteline._display.html import allowance_bar, parameters
+from siteline._times import duration, to_minute
 from siteline.errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from siteline import Feed
     from siteline.store import Store
@@ -33,19 +45,26 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_ROWS = 5
 _TASKS = 12
+_CALENDAR_ROWS = 36
+_FILL = {
+    "settled": (BLUE, 1.0),
+    "due": (AMBER, 1.0),
+    "provisional": (BLUE, 0.45),
+    "unread": ("#808080", 0.3),
+    "forgotten": ("#808080", 0.45),
+}
+# In pixels: the distance of cells, and their size.
+_COLUMN, _CELL_WIDTH, _CELL_HEIGHT = 17, 15, 13
+_THROUGH = ("settled_through", "read_through", "newest")
+_THROUGH_COLUMNS = [(name.replace("_", " "), LEFT) for name in _THROUGH]
 
 
 def feed(shown: Feed) -> str:
     """Show the query of a feed, and its durations."""
-    rows = [
-        ("query", text(_doors.asks(shown), 300)),
-        ("start", f"{to_microsecond(shown.start)} UTC"),
-    ]
     names = ("settle_lag", "overlap", "lateness", "window")
-    rows += [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
-    return card("Feed", [text(shown.name)], pairs(rows))
+    rows = [(name.replace("_", " "), duration(getattr(shown, name))) for name in names]
+    return card("Feed", [text(shown.name)], pairs([*parameters(shown), *rows]))
 
 
 def store(shown: Store) -> str:
@@ -59,87 +78,142 @@ def store(shown: Store) -> str:
         return card("Store", facts)
     rows = [
         [
-            (f"<b>{text(one['feed'].name)}</b>", LEFT),
-            (text(_doors.asks(one["feed"]), 100), LEFT),
-            (_through(one["settled_through"]), LEFT),
-            (_through(one["read_through"]), LEFT),
-            (_through(one["newest"]), LEFT),
-            (f"{one['sequence']:,}", RIGHT),
+            f"<b>{text(one['feed'].name)}</b>",
+            _parameters(one["feed"]),
+            *(when(one[name], shown.tz) for name in _THROUGH),
+            f"{one['sequence']:,}",
         ]
         for one in feeds
     ]
-    names = ["feed", "query", "settled through", "read through", "newest"]
-    head = [*((name, LEFT) for name in names), ("sequence", RIGHT)]
-    return card("Store", facts, html_table(head, rows))
+    columns = [("feed", LEFT), ("query", LEFT), *_THROUGH_COLUMNS, ("sequence", RIGHT)]
+    return card("Store", [*facts, text(shown.tz)], html_table(columns, rows))
+
+
+def _parameters(feed: Feed) -> str:
+    given = parameters(feed)
+    return " · ".join(f"{name} {value}" for name, value in given if name != "range")
 
 
 def coverage(shown: Coverage) -> str:
-    """Show the calendar of a coverage."""
-    facts = [text(shown.feed.name), f"at {to_microsecond(shown.now)} UTC"]
-    drawing = scrolling(coverage_svg.svg(shown))
+    """Show the calendar of a coverage: a filled box has points, a hollow one has none."""
+    facts = [text(shown.feed.name), f"at {when(shown.now)} UTC", summary(shown)]
+    rows = calendar_rows(shown)
+    earlier, rows = len(rows) - _CALENDAR_ROWS, rows[-_CALENDAR_ROWS:]
+    boxes: dict[str, list[str]] = {row.label: [] for row in rows}
+    for row, at, pieces in cells(shown, rows):
+        boxes[row.label] += (_window(row, at, piece) for piece in pieces)
+    days = not rows or rows[0].cell == DAY
+    width = (31 if days else 24) * _COLUMN
+    drawn = [
+        [muted(label), svg(_CELL_HEIGHT, label, "".join(row), width)]
+        for label, row in boxes.items()
+    ]
+    more = f"… {earlier} earlier" if earlier > 0 else ""
+    table = html_table([(more, LEFT), (_axis(days=days), LEFT)], drawn)
     lines = "".join(f"<div><b>{text(line, 200)}</b></div>" for line in skipped(shown))
-    return card("Coverage", facts, f'<div style="margin-top:6px">{drawing}</div>', lines)
+    return card("Coverage", facts, table, _legend(shown), lines)
+
+
+def _axis(*, days: bool) -> str:
+    marks = [1, 5, 10, 15, 20, 25, 30, 32] if days else [0, 6, 12, 18, 24]
+    return "".join(
+        f'<span style="display:inline-block;width:{(end - start) * _COLUMN}px">'
+        f"{start if days else f'{start:02}:00'}</span>"
+        for start, end in pairwise(marks)
+    )
+
+
+def _window(row: Row, at: datetime, piece: Piece) -> str:
+    start, end, window = piece
+    read = "never read" if window.read_at is None else f"read {to_minute(window.read_at)}"
+    empty = ", no points" if window.empty else ""
+    known = "" if window.state == "forgotten" else f", {read}{empty}"
+    title = f"{to_minute(window.start)} to {to_minute(window.end)}: {window.state}{known}"
+    left = (at - row.start) / row.cell * _COLUMN + (start - at) / row.cell * _CELL_WIDTH
+    width = max((end - start) / row.cell * _CELL_WIDTH, 1.0)
+    hollow = bool(window.empty) or window.state == "forgotten"
+    return _box(left, width, window.state, title, hollow=hollow)
+
+
+def _box(x: float, width: float, state: str, title: str, *, hollow: bool) -> str:
+    colour, opacity = _FILL[state]
+    size = f'x="{x:.2f}" y="0" width="{width:.2f}" height="{_CELL_HEIGHT}"'
+    fill = f'fill="{colour}" fill-opacity="{opacity}"'
+    if hollow:
+        # The outline is inside, so that the box is as large as a filled one.
+        height = _CELL_HEIGHT - 1.5
+        size = f'x="{x + 0.75:.2f}" y=".75" width="{max(width - 1.5, 0.5):.2f}" height="{height}"'
+        fill = f'fill="none" stroke="{colour}" stroke-opacity="{opacity}" stroke-width="1.5"'
+    return f'<rect {size} rx="2" {fill}><title>{title}</title></rect>'
+
+
+def _legend(shown: Coverage) -> str:
+    entries: list[tuple[str, timedelta, str, bool]] = [
+        (state, span, state, state == "forgotten") for state, span in shown.spans.items()
+    ]
+    entries.append(("read, empty", empty_time(shown), "settled", True))
+    parts = (
+        f'<span style="white-space:nowrap;margin-right:14px">'
+        f"{svg(_CELL_HEIGHT, name, _box(0, 13, state, name, hollow=hollow), 13)} "
+        f"{name} {duration(span)}</span>"
+        for name, span, state, hollow in entries
+        if span
+    )
+    return f'<div style="margin-top:6px">{" ".join(parts)}</div>'
 
 
 def lateness(shown: Lateness) -> str:
     """Show the quantiles and the conclusion."""
-    names = ["", "count", "late", "half", "90 %", "95 %", "99 %", "all"]
-    head = [(name, RIGHT if name else LEFT) for name in names]
-    rows = [
-        [(name, LEFT), *_quantiles(one)]
-        for name, one in (("points", shown.points), ("revisions", shown.revisions))
-    ]
+    names = ["count", "late", "half", "90 %", "95 %", "99 %", "all"]
+    rows = [["points", *_quantiles(shown.points)], ["revisions", *_quantiles(shown.revisions)]]
+    table = html_table([("", LEFT), *((name, RIGHT) for name in names)], rows)
     facts = [text(shown.feed.name), duration(shown.lateness)]
-    return card("Lateness", facts, f"<div>{text(shown.verdict, 200)}</div>", html_table(head, rows))
+    return card("Lateness", facts, f"<div>{text(shown.verdict, 200)}</div>", table)
 
 
-def _quantiles(one: Delays) -> list[tuple[str, str]]:
-    counts = [(f"{one.count:,}", RIGHT), (f"{one.late:,}", RIGHT)]
+def _quantiles(one: Delays) -> list[str]:
     delays = (one.median, one.p90, one.p95, one.p99, one.longest)
-    return [*counts, *((NONE if delay is None else duration(delay), RIGHT) for delay in delays)]
+    texts = (NONE if delay is None else duration(delay) for delay in delays)
+    return [f"{one.count:,}", f"{one.late:,}", *texts]
 
 
 def report(shown: SyncReport) -> str:
     """Show what a sync did for each feed, and what is left to read."""
     facts = [
         "complete" if shown.complete else "<b>incomplete</b>",
-        f"{to_microsecond(shown.now)} UTC",
+        f"{when(shown.now)} UTC",
         counted(shown.pages, "page"),
         counted(shown.requests, "request"),
     ]
     numbers = ("pages", "inserted", "revised", "unchanged", "withdrawn")
     rows = [
         [
-            (f"<b>{text(one.name)}</b>", LEFT),
-            *((f"{getattr(one, name):,}", RIGHT) for name in numbers),
-            (_through(one.settled_through), LEFT),
-            (_through(one.read_through), LEFT),
-            (_through(one.newest), LEFT),
+            f"<b>{text(one.name)}</b>",
+            *(f"{getattr(one, name):,}" for name in numbers),
+            *(when(getattr(one, name)) for name in _THROUGH),
         ]
         for one in shown.feeds
     ]
-    head = [("feed", LEFT), *((name, RIGHT) for name in numbers)]
-    head += [("settled through", LEFT), ("read through", LEFT), ("newest", LEFT)]
-    left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
+    columns = [("feed", LEFT), *((name, RIGHT) for name in numbers), *_THROUGH_COLUMNS]
     aside = [f"{one.name}: {range}" for one in shown.feeds for range in one.skipped]
-    left += "".join(f"<div><b>{text(line, 200)}</b></div>" for line in aside[:5])
-    if shown.complete:
-        return card("Sync", facts, html_table(head, rows), left)
-    when = "" if shown.resumes_at is None else f", from {to_microsecond(shown.resumes_at)} UTC on"
-    when = ", as max_pages= ended the sync" if shown.ended_by == "max_pages" else when
-    rest = f'<div style="margin-top:8px">Still to do{when}:</div>{_tasks(shown.tasks)}'
-    return card("Sync", facts, html_table(head, rows), left, rest)
+    parts = [html_table(columns, rows), _spaced(allowance_bar(shown.allowance))]
+    parts += [f"<div><b>{text(line, 200)}</b></div>" for line in aside[:5]]
+    if not shown.complete:
+        since = "" if shown.resumes_at is None else f", from {when(shown.resumes_at)} UTC on"
+        since = ", as max_pages= ended the sync" if shown.ended_by == "max_pages" else since
+        parts += [_spaced(f"Still to do{since}:"), _tasks(shown.tasks)]
+    return card("Sync", facts, *parts)
 
 
 def plan(shown: Plan) -> str:
     """Show what would be read, and whether the allowance is enough."""
     aside = [f"{counted(shown.skipped, 'range')} skipped"] if shown.skipped else []
     if not shown.tasks:
-        return card("Plan", ["nothing to read", *aside, f"{to_microsecond(shown.now)} UTC"])
+        return card("Plan", ["nothing to read", *aside, f"{when(shown.now)} UTC"])
     pages = "pages unknown" if shown.pages is None else counted(shown.pages, "page")
-    fits = {True: "within the allowance", False: "<b>over the allowance</b>", None: ""}[shown.fits]
-    facts = [counted(len(shown.tasks), "chain"), pages, *([fits] if fits else []), *aside]
-    left = f'<div style="margin-top:8px">{allowance_bar(shown.allowance)}</div>'
+    fits = {True: ["within the allowance"], False: ["<b>over the allowance</b>"], None: []}
+    facts = [counted(len(shown.tasks), "chain"), pages, *fits[shown.fits], *aside]
+    left = _spaced(allowance_bar(shown.allowance))
     if shown.kind == "scan" and len(shown.tasks) == 1:
         task = shown.tasks[0]
         source = f", estimated from the feed {text(task.feed)}" if task.feed else ""
@@ -150,26 +224,25 @@ def plan(shown: Plan) -> str:
     return card("Plan", facts, _tasks(shown.tasks, shown.kind), left, reserve)
 
 
+def _spaced(content: str) -> str:
+    return f'<div style="margin-top:8px">{content}</div>'
+
+
 def _tasks(tasks: Sequence[Task], kind: str = "sync") -> str:
     # Tasks of scans have neither a feed nor a reason.
     rows = [
         [
-            *([(text(task.feed) or NONE, LEFT), (task.why, LEFT)] if kind == "sync" else []),
-            (_range(task), LEFT),
-            (NONE if task.pages is None else f"{task.pages:,}", RIGHT),
+            *([text(task.feed) or NONE, task.why] if kind == "sync" else []),
+            _range(task),
+            NONE if task.pages is None else f"{task.pages:,}",
         ]
         for task in tasks[:_TASKS]
     ]
     rest = len(tasks) - len(rows)
     more = muted(f"… and {counted(rest, 'more chain')}", "div") if rest else ""
     names = ["feed", "why", "range"] if kind == "sync" else ["range"]
-    head = [*((name, LEFT) for name in names), ("pages", RIGHT)]
-    return html_table(head, rows) + more
+    return html_table([*((name, LEFT) for name in names), ("pages", RIGHT)], rows) + more
 
 
 def _range(task: Task) -> str:
-    return f"{to_microsecond(task.start)} → {to_microsecond(task.end)}"
-
-
-def _through(at: datetime | None) -> str:
-    return NONE if at is None else to_microsecond(at)
+    return f"{when(task.start)} → {when(task.end)}"

@@ -185,17 +185,10 @@ class Coverage(FrozenRecord, Sequence[CoverageWindow]):
         frame["empty"] = frame["empty"].astype("boolean")
         return frame
 
-    def to_svg(self) -> str:
-        """Return the calendar as an SVG document, for light and for dark pages."""
-        from siteline._display import coverage_svg
-
-        return coverage_svg.document(self)
-
     def plot(self) -> "Plot":
         """Draw a cell for each day in UTC, in the colours of the states.
 
-        :func:`siteline.plots.coverage` draws several feeds, in another zone or size. The calendar
-        of one feed, with a row for each month, is :meth:`to_svg`.
+        :func:`siteline.plots.coverage` draws several feeds, in another zone or size.
 
         >>> store = siteline.Store("plant.siteline")
         >>> feed = siteline.Feed("line-2", site="S1", line="L2", interval="1h",

@@ -87,6 +87,12 @@ class Discovery(Mapping[str, Any]):
         """List the names of the members, without their values."""
         return f"<Discovery {', '.join(map(escaped, self._body))}>"
 
+    def _repr_html_(self) -> str:
+        """Return the HTML that notebooks show."""
+        from siteline._display import series_html
+
+        return series_html.discovery(self)
+
     def __reduce__(self) -> tuple[type[Discovery], tuple[bytes]]:
         """Pickle the bytes."""
         return (type(self), (self._raw,))

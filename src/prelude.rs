@@ -1,0 +1,19 @@
+//! Names that most modules use.
+
+pub(crate) use std::sync::Arc;
+
+pub(crate) use jiff::Timestamp;
+pub(crate) use pyo3::prelude::*;
+
+pub(crate) use crate::bridge::call::Call;
+pub(crate) use crate::bridge::errors::{IntoPyErr, OrRaise, raise, warn};
+pub(crate) use crate::bridge::events::Events;
+pub(crate) use crate::bridge::process::{detached, guarded};
+pub(crate) use crate::bridge::runtime::step;
+pub(crate) use crate::convert::state::{dict, restore};
+pub(crate) use crate::convert::values::{
+    Text, count, described, duration, optional, path_of, refuse,
+};
+pub(crate) use siteline_base::clock::Clock;
+pub(crate) use siteline_base::lock::Mutex;
+pub(crate) use siteline_core::error::{Error, Kind, Result, excerpt};
