@@ -94,8 +94,8 @@ def _outputs(sandbox, env, folder):
     sandbox.clear_faults()
     sandbox.forget_cursors()
     yield from outputs("pull", *QUERY, *RANGE, "-o", "late.csv", "--resume")
-    for name in ("coverage", "lateness"):
-        yield from outputs(name, store)
+    for more in ([], ["--lateness"]):
+        yield from outputs("coverage", store, *more)
     yield run_command("changes", store, "line-2", "--since", "0", "-vv", env=env).stdout
     for action in ("info", "check"):
         yield from outputs("store", action, store)

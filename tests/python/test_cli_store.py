@@ -60,7 +60,7 @@ def test_a_check_changes_nothing(plant):
         "feeds": 1,
         "bytes": plant.stat().st_size,
     }
-    assert "everything agrees with its checksums" in run_command("store", "check", plant).stdout
+    assert "all checksums are correct" in run_command("store", "check", plant).stdout
     assert contents(plant.parent) == before
 
 
@@ -138,7 +138,7 @@ def test_a_store_in_use_is_not_replaced(plant, tmp_path):
         assert "a process has it open" in told
         assert "Nothing was changed" in told
     text = run_command("store", "restore", plant, path).stdout
-    assert "the file that was there is gone" in text
+    assert "it replaced the old file" in text
 
 
 def test_a_failed_restore_changes_nothing(plant, damaged, tmp_path):

@@ -258,7 +258,7 @@ def test_keys_and_profiles(shell, tmp_path):
 def test_a_plan_and_a_sync_which_the_allowance_ends(shell, feeds, sandbox):
     is_typed(shell, "siteline sync feeds.toml plant.siteline\nSync complete")
     sandbox.clock.advance("1d")
-    is_typed(shell, "siteline plan")
+    is_typed(shell, "siteline sync feeds.toml plant.siteline --dry-run")
     shell.set_profile(daily_allowance=3)
     is_typed(shell, "siteline sync feeds.toml plant.siteline; echo $?")
 

@@ -152,7 +152,7 @@ def key(look: Look) -> Seen | list[tuple[str, Seen]]:
 
 
 def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> str:
-    jwk = given if isinstance(given, Mapping) else _read_jwk(os.fspath(given))
+    jwk = given if isinstance(given, Mapping) else read_jwk(os.fspath(given))
     try:
         # Only to read it: nothing is signed.
         return Credential("doctor", signer=bytes, public_jwk=jwk).kid
@@ -163,7 +163,8 @@ def _enrolled_thumbprint(given: Mapping[str, Any] | str | os.PathLike[str]) -> s
         ) from None
 
 
-def _read_jwk(path: str) -> dict[str, Any]:
+def read_jwk(path: str) -> dict[str, Any]:
+    """Returns the public key in a file: a JWK, or the output of ``keygen --json``."""
     with open(path, "rb") as file:
         body = file.read(_LONGEST_JWK)
     try:
