@@ -20,7 +20,7 @@ from kit.ranges import NOW
 from kit.tls_service import unused_port
 from siteline.cli import data_file
 
-PACKAGES = ("polars", "pyarrow", "pandas")
+PACKAGES = ("polars", "pandas")
 ENDING = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 pytestmark = systems.SIGNALS
@@ -247,7 +247,7 @@ def test_wrong_options_are_usage_errors(readings, tmp_path):
         (("--daily-allowance", "-1"), "out of range"),
         (("--data", tmp_path / "none.csv"), "No such file"),
         (("--data", broken), f"siteline: {broken}: it cannot be read as Parquet: "),
-        (("--data", wide), "it cannot be read as CSV: it has NUL bytes"),
+        (("--data", wide), "it cannot be read as CSV: it contains NUL bytes"),
         (("--data", readings, "--utc"), "bucket"),
         (("--data", readings, "--bucket", "5m"), "--utc reads times without a zone as UTC."),
     ):
@@ -282,5 +282,5 @@ def test_a_missing_package_is_named(readings, monkeypatch):
         assert data_file._reader().__name__ == f"_{package}"
         monkeypatch.setitem(sys.modules, package, None)
     told = run_command("sandbox", "--data", readings, "--bucket", "5m", status=2).stderr
-    assert "--data needs polars, pyarrow or pandas" in told
+    assert "--data needs polars or pandas" in told
     assert "pip install 'siteline[polars]'" in told

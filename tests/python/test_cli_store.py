@@ -53,7 +53,7 @@ def test_a_check_changes_nothing(plant):
     before = contents(plant.parent)
     document = run_json("store", "check", plant)
     assert document == {
-        "schema": 1,
+        "schema": 2,
         "command": "store check",
         "exit": 0,
         "store": str(plant),
@@ -117,7 +117,7 @@ def test_restore_replaces_a_killed_store(plant, killed, tmp_path):
     killed.chmod(mode)
     document = run_json("store", "restore", backup, killed)
     assert document == {
-        "schema": 1,
+        "schema": 2,
         "command": "store restore",
         "exit": 0,
         "backup": str(backup),

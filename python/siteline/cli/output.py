@@ -28,8 +28,8 @@ __all__ = [
     "tell",
 ]
 
-SCHEMA = 1
-"""The number of the documents' form: members are added to it, and none is taken away."""
+SCHEMA = 2
+"""The version of the documents. Members may be added; none is removed."""
 
 
 class Outcome:
