@@ -240,7 +240,7 @@ def test_profiles_are_listed_in_order(config, run):
     assert rows[1][2].endswith("plant.p12")
     error = run("show", "plant-b", how=run_json, status=2)["error"]
     assert error["type"] == "ConfigError"
-    assert '"zeta"' in error["hint"]
+    assert "zeta" in error["hint"]
 
 
 def test_no_secret_of_a_profile_is_shown(config, run):

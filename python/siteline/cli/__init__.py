@@ -118,7 +118,7 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
     return ended
 
 
-def _print(text: str, *, has_colours: bool) -> None:
+def _print(text: str, *, has_colours: bool = False) -> None:
     """Prints a text, even if stdout has not every character, as with Windows' code pages."""
     from siteline._escape import escaped_lines
     from siteline.cli.colours import painted
