@@ -144,15 +144,30 @@ impl Dataset {
         point: &Point,
         present: bool,
     ) -> Result<(), SandboxError> {
-        let series = self.series.get_mut(identity);
-        let series = series.ok_or_else(|| SandboxError::new("no such series is loaded"))?;
-        let SeriesKind::Points(width) = series.kind else {
-            return Err(SandboxError::new("only points can be revised, not readings"));
+        let Some(series) = self.series.get_mut(identity) else {
+            let known = self.series.keys().next().map_or_else(
+                || "Nothing is loaded: call load() first, because generated points cannot be changed".to_owned(),
+                |one| format!("One that is loaded is {one}"),
+            );
+            return Err(SandboxError::new(format!(
+                "The series {identity} is not loaded. {known}."
+            )));
         };
+        let SeriesKind::Points(width) = series.kind else {
+            return Err(SandboxError::new(
+                "The series has raw readings, which cannot be changed. Load points instead: also give \
+                 minimum, maximum or sample_count.",
+            ));
+        };
+        let at = shown(point.timestamp);
         if point.timestamp.rem_euclid(width) != 0 {
-            let shown = shown(point.timestamp);
-            let text = format!("{shown} is not a bucket timestamp of the series");
+            let seconds = width / SECOND;
+            let text = format!("{at} is not a multiple of the bucket width of {seconds} s.");
             return Err(SandboxError::new(text));
+        }
+        let is_there = |one: &Record| one.present && one.sample.timestamp == point.timestamp;
+        if !present && !series.records.iter().any(is_there) {
+            return Err(SandboxError::new(format!("The series {identity} has no point at {at}.")));
         }
         let record = Record::version(point, present);
         record.check()?;
