@@ -195,7 +195,7 @@ class ScanBase(Replaceable):
         if self._store is not None or self._known() is not None:
             return (yield from self._reading())._handle.records()
         yield from self._beginning(self._handle.reading(self._by_name))
-        return self._handle.records(self._callback())
+        return self._handle.chain(self._callback(), False)
 
     def resume(self, bookmark: Bookmark, *, onto: Table | None = None) -> Self:
         """Return the same scan, continuing from a bookmark.
@@ -426,11 +426,11 @@ class Pages(OfThisProcess):
         yield from scan._beginning(scan._handle.reading(needs_names))
         if "_source" not in own:
             # Threads that begin at the same time share one chain.
-            own.setdefault("_source", scan._handle.pages(scan._callback(), needs_names))
+            own.setdefault("_source", scan._handle.chain(scan._callback(), needs_names))
             warn(scan._findings(scan._handle.empty().report()))
         source = own["_source"]
         while True:
-            frame, ended = source._take()
+            frame, ended = source._take_page()
             if frame is not None or ended:
                 return None if frame is None else Page(frame, scan._tz, scan._labels)
             yield source._fill()

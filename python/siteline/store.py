@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from siteline._core import _StoreProgressArg
     from siteline._labels import Labels
+    from siteline._records.sync import FeedReport, SyncReport
     from siteline.page import Page
-    from siteline.types import FeedReport, SyncReport
 
     _Time = datetime | date | str
     _Ids = str | Iterable[str] | None

@@ -315,12 +315,7 @@ class Table(Replaceable):
             yield row
 
     def _dicts(self, shown: dict[Ids, str] | None) -> Iterator[dict[str, Any]]:
-        frame = self._handle
-        if frame.is_in_memory:
-            for start in range(0, len(frame), _CHUNK):
-                yield from dicts(*frame.lists(start, _CHUNK, (None, shown, None)))
-            return
-        batches = frame.batches((None, shown, None))
+        batches = self._handle.batches((None, shown, None))
         while (lists := batches.lists(_CHUNK)) is not None:
             yield from dicts(*lists)
 

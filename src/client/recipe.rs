@@ -1,19 +1,13 @@
 //! `Client.scan`: makes a scan from its arguments.
 
-use pyo3::prelude::*;
-
-use crate::bridge::errors::OrRaise as _;
-use crate::bridge::errors::warn;
-use crate::bridge::process::guarded;
 use crate::client::PyClient;
 use crate::client::query::{AskedQuery, query_input};
 use crate::client::scan::{PyScan, cut};
 use crate::convert::asked_time::asked_range;
-use crate::convert::values::{count, duration, optional};
+use crate::prelude::*;
 use siteline_core::auth::Checked;
 use siteline_core::client::{ReadSettings, ScanInput};
 use siteline_core::data::{Ids, Levels, QueryInput, RangeForm, Selection};
-use siteline_core::error::Kind;
 
 /// An argument that may be left out.
 type Given<'py> = Option<Bound<'py, PyAny>>;

@@ -84,7 +84,7 @@ def test_every_python_block_of_a_page_can_be_pasted_and_runs(path, tmp_path, mon
 
 def test_the_readme_and_the_how_to_pages_have_python_blocks():
     pages = {name_of(path) for path in WITH_BLOCKS}
-    names = ("credentials", "observability", "reading", "runtime", "settings", "sync", "testing")
+    names = ("cost", "credentials", "errors", "operating", "reading", "runtime", "sync", "testing")
     assert pages >= {"README.md", *(f"docs/{name}.md" for name in names)}
 
 

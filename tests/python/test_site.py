@@ -109,17 +109,3 @@ def test_a_tutorial_gives_the_page_and_the_pictures_that_are_committed(path):
     assert made.keys() == committed
     for name, text in made.items():
         assert text == (path.parent / name).read_text(encoding="utf-8"), name
-
-
-def test_the_first_page_prints_what_it_shows(capsys):
-    pytest.importorskip("pandas")
-    text = (DOCS / "index.md").read_text(encoding="utf-8")
-    shown = re.findall(
-        r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL
-    )
-    assert shown
-    for program, output in shown:
-        space = {}
-        exec(program, space)
-        space["sandbox"].close()
-        assert capsys.readouterr().out == output

@@ -87,7 +87,7 @@ pub(super) fn shares(states: &[(String, FeedState)], asked: &Asked<'_>) -> Resul
         rest = rest.without(&share.settled);
     }
     for share in &mut shares {
-        let since = share.state.kept().since();
+        let since = share.state.since();
         let reached = share.state.coverage.end().map_or(since, |end| end.max(since));
         let kept = rest.and(&Range::new(since, i64::MAX).into());
         let is_own = share.name() == own;
@@ -126,7 +126,7 @@ fn own_share(known: Option<Share>, rest: Ranges, own: &str, asked: &Asked<'_>) -
     if !rest.is_empty() && !share.state.forgotten().is_empty() {
         let message = format!(
             "feed {own:?} keeps nothing before {}, because of store.forget()",
-            instant(share.state.kept().since())
+            instant(share.state.since())
         );
         return Err(Error::new(Kind::QueryError, message)
             .with_hint("Begin there, or leave store= out: the range is read and not kept."));

@@ -14,12 +14,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::begin::{Locks, wait_for};
 use super::feed::Feed;
-use super::plan::{PlanTerms, PlannedFeed, steps_of};
+use super::plan::{PlanTerms, steps_of};
 use super::range_coverage::Unread;
 use super::ranges::{Range, Ranges};
 use super::read::ReadSpec;
 use super::report::EndedBy;
 use super::run::Run;
+use super::run_state::FeedRun;
 use super::settings::{Only, SyncSettings};
 use super::shares::{Asked, Share, range_of, shares};
 use super::stored::read_states;
@@ -143,10 +144,10 @@ impl ThroughStore {
         let terms = PlanTerms { now: second, until: None, reread: &reread, clock };
         let (mut tasks, mut set_aside) = (Vec::new(), 0);
         for Share { state, missing, .. } in &self.shares()? {
-            let (none, ranges) = (Ranges::none(), self.left_of(state.feed().name(), missing));
+            let ranges = self.left_of(state.feed().name(), missing);
             set_aside += usize::from(state.set_aside_of(&ranges, now).is_some());
             let only = Only { ranges, resumed_since: self.resumed_since() };
-            let known = PlannedFeed { state, done: &none, put_off: &none, only: Some(&only) };
+            let known = FeedRun::new(state.clone(), Some(only));
             for mut step in steps_of(0, &known, &terms) {
                 let (start, end) = step.range.instants();
                 let query = self.scan.query().over(Some(start), Some(end))?;
