@@ -220,6 +220,19 @@ for one in client.scan(site="S9", line="L7", start="2026-11-01", end="2026-11-02
     ]
 
 
+def test_a_second_key_is_enrolled(tmp_path):
+    key = siteline.PrivateKey.generate(2048)
+    file = tmp_path / "public.jwk"
+    file.write_text(json.dumps(key.public_jwk))
+    with serving("--enroll", file) as (document, _):
+        [subject] = document["subjects"]
+        credential = siteline.Credential(subject, key)
+        with siteline.Client(document["base_url"], credential=credential) as client:
+            assert len(client.series()) == 18
+    file.write_text("no key")
+    assert "JSON" in run_command("sandbox", "--enroll", file, status=2).stderr
+
+
 def test_wrong_options_are_usage_errors(readings, tmp_path):
     broken, wide = tmp_path / "broken.parquet", tmp_path / "wide.csv"
     broken.write_bytes(b"PAR1 and no more")

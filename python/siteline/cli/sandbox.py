@@ -48,6 +48,13 @@ def add(commands: _Commands) -> None:
         "--daily-allowance", metavar="N", type=int, help="data requests a day, then 429"
     )
     made.add_argument("--seed", metavar="N", type=int, help="the seed of the generated plant")
+    made.add_argument(
+        "--enroll",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a public JWK to enroll beside the sandbox's own key; repeatable",
+    )
     data = made.add_argument_group("your own data, in the place of the generated plant")
     data.add_argument("--data", metavar="FILE", help="CSV or Parquet, as Sandbox.load takes it")
     data.add_argument(
@@ -73,8 +80,9 @@ def _run(options: argparse.Namespace) -> Outcome:
     table = _table(options)
     with Stop() as stop, _started(options) as sandbox:
         rows = None if table is None else _load(sandbox, table, options)
+        subjects = [sandbox.enroll(_text(path)) for path in options.enroll]
         with env_file(options.env_file, sandbox.env()) as path:
-            _say(options, sandbox, path, rows)
+            _say(options, sandbox, path, rows, subjects)
             # By the second: a signal just before a sleep is handled after it.
             stop.wait(lambda: time.sleep(1.0))
     stats = sandbox.stats
@@ -94,6 +102,11 @@ def _table(options: argparse.Namespace) -> Any:
     if given:
         raise ConfigError(f"--{given[0]} is about the rows of --data FILE, which is not given.")
     return None
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _started(options: argparse.Namespace) -> Sandbox:
@@ -116,17 +129,28 @@ def _load(sandbox: Sandbox, table: Any, options: argparse.Namespace) -> int:
         raise ConfigError(message, hint=told) from None
 
 
-def _say(options: argparse.Namespace, sandbox: Sandbox, path: Path, rows: int | None) -> None:
+def _say(
+    options: argparse.Namespace,
+    sandbox: Sandbox,
+    path: Path,
+    rows: int | None,
+    subjects: list[str],
+) -> None:
     import os
     import shlex
 
     full = path.absolute()
     members = {"base_url": sandbox.base_url, "env_file": full, "pid": os.getpid(), "rows": rows}
+    members["subjects"] = subjects
     if options.json:
         told = document(options.command, 0, members)
     else:
         data = [] if rows is None else [("data", f"{rows:,} rows of {escaped(options.data)}")]
-        told = aligned([("base URL", sandbox.base_url), ("env file", full), *data])
+        enrolled = [
+            ("subject", f"{subject} of {escaped(file)}")
+            for subject, file in zip(subjects, options.enroll, strict=True)
+        ]
+        told = aligned([("base URL", sandbox.base_url), ("env file", full), *data, *enrolled])
     # Whoever reads it waits for it, and the command does not end now.
     print(told, flush=True)
     hint(f"In another shell: set -a; . {shlex.quote(str(full))}; set +a\nCtrl-C ends it.")
