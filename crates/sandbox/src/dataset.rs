@@ -145,25 +145,20 @@ impl Dataset {
         present: bool,
     ) -> Result<(), SandboxError> {
         let Some(series) = self.series.get_mut(identity) else {
-            let known = self.series.keys().next().map_or_else(
-                || "Nothing is loaded: call load() first, because generated points cannot be changed".to_owned(),
-                |one| format!("One that is loaded is {one}"),
-            );
-            return Err(SandboxError::new(format!(
-                "The series {identity} is not loaded. {known}."
-            )));
+            let loaded =
+                self.series.keys().next().map(|one| format!("One that is loaded is {one}."));
+            let rest = loaded.as_deref().unwrap_or("Nothing is loaded: call load() first.");
+            return Err(SandboxError::new(format!("The series {identity} is not loaded. {rest}")));
         };
         let SeriesKind::Points(width) = series.kind else {
-            return Err(SandboxError::new(
-                "The series has raw readings, which cannot be changed. Load points instead: also give \
-                 minimum, maximum or sample_count.",
-            ));
+            let text =
+                "The series has raw readings: load points, with a sample_count, to change them.";
+            return Err(SandboxError::new(text));
         };
         let at = shown(point.timestamp);
         if point.timestamp.rem_euclid(width) != 0 {
             let seconds = width / SECOND;
-            let text = format!("{at} is not a multiple of the bucket width of {seconds} s.");
-            return Err(SandboxError::new(text));
+            return Err(SandboxError::new(format!("{at} is not a multiple of {seconds} s.")));
         }
         let is_there = |one: &Record| one.present && one.sample.timestamp == point.timestamp;
         if !present && !series.records.iter().any(is_there) {
