@@ -70,11 +70,18 @@ def _answer(given: list[str]) -> int:
 
         print(f"siteline {__version__}")
         return 0
-    from siteline.cli.parser import overview, parser_for
-
     if not given:
+        from siteline.cli.summaries import overview
+
         print(overview(), file=sys.stderr)
         return 2
+    if given in (["-h"], ["--help"]):
+        from siteline.cli.summaries import complete_help
+
+        print(complete_help(), end="")
+        return 0
+    from siteline.cli.parser import parser_for
+
     return _run(parser_for(given).parse_args(given))
 
 
@@ -100,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     elif options.json:
         print(document(_command(options), ended, outcome.members))
     elif outcome.text:
-        _print(outcome.text)
+        _print(outcome.text, has_colours=options.command in ("doctor", "sync"))
     return ended
 
 
@@ -118,11 +125,14 @@ def _failed(options: argparse.Namespace, error: BaseException) -> int:
     return ended
 
 
-def _print(text: str) -> None:
-    """Print for a person also where stdout cannot write every character, as Windows' code pages."""
+def _print(text: str, *, has_colours: bool = False) -> None:
+    """Prints a text, even if stdout has not every character, as with Windows' code pages."""
     from siteline._escape import escaped_lines
+    from siteline.cli.colours import painted
 
     text = escaped_lines(text)
+    if has_colours:
+        text = painted(text, sys.stdout)
     try:
         print(text)
     except UnicodeEncodeError as error:
