@@ -56,7 +56,8 @@ class ScanBase(Replaceable):
         store: Store | None,
     ) -> None:
         """Wrap a scan of the core; made by the client."""
-        self._handle = handle if store is None else handle.through(store)
+        reads_once = _reads_once(store)
+        self._handle = handle if store is None else handle.through(store, reads_once)
         self._tz = tz
         self._labels = labels
         self._progress = progress
@@ -120,7 +121,7 @@ class ScanBase(Replaceable):
         if report["not_listed"] and self._labels is not False:
             ids = ", ".join(report["not_listed"])
             yield f"Discovery does not list {ids}: the service may have no points for it."
-        if report["filtered"] and self._store is None:
+        if report["filtered"] and (self._store is None or _reads_once(self._store)):
             yield _selection.paid(
                 report["filtered"], report["points_read"], *self._handle.selection
             )
@@ -271,6 +272,10 @@ class ScanBase(Replaceable):
         from siteline._display import html
 
         return html.scan(self, type(self).__name__)
+
+
+def _reads_once(store: Any) -> bool:
+    return getattr(store, "_reads_once", False)
 
 
 class _Named:

@@ -1,30 +1,21 @@
 //! The handle of `siteline.Client` and `siteline.AsyncClient`.
 
 pub(crate) mod agent;
-pub(crate) mod bookmark;
-mod discovery;
 pub(crate) mod once;
 pub(crate) mod page;
 mod points;
 mod profile_file;
-pub(crate) mod progress;
 pub(crate) mod query;
-mod recipe;
+pub(crate) mod records;
 pub(crate) mod scan;
 pub(crate) mod settings;
-
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
 
 use crate::auth::authentication;
 use crate::bridge::observers::Observers;
 use crate::bridge::process::Inside;
 use crate::bridge::runtime::spawn_task;
 use crate::client::agent::{FoundAgent, refuse_settings};
-use crate::client::settings::shape_of;
-use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with};
+use crate::client::settings::{Found, choose_ledger, named_ledger, settings_with, shape_of};
 use crate::convert::clock::GivenClock;
 use crate::convert::state::record;
 use crate::prelude::*;

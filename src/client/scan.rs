@@ -2,16 +2,10 @@
 
 use std::sync::OnceLock;
 
-use pyo3::exceptions::PyTypeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::types::PyString;
-
-use crate::bridge::runtime::step_in_runtime;
 use crate::client::PyClient;
-use crate::client::bookmark::PyBookmark;
 use crate::client::points::{PageReader, Points, Source, read_failure};
-use crate::client::progress::{ProgressCallback, event};
 use crate::client::query::query_object;
+use crate::client::records::{ProgressCallback, PyBookmark, event};
 use crate::frame::{Frame, Origin, frame_of};
 use crate::prelude::*;
 use crate::store::store_of;
@@ -47,8 +41,8 @@ impl Read {
         Self { collect: Arc::new(CollectOnce::new(scan)), through: Vec::new() }
     }
 
-    fn through(scan: Scan, store: &Arc<Store>) -> PyResult<Self> {
-        let (whole, through) = ThroughStore::of_scan(store, &scan).or_raise()?;
+    fn through(scan: Scan, store: &Arc<Store>, reads_once: bool) -> PyResult<Self> {
+        let (whole, through) = ThroughStore::of_scan(store, &scan, reads_once).or_raise()?;
         Ok(Self { collect: Arc::new(CollectOnce::new(scan).read_by(whole)), through })
     }
 }
@@ -85,10 +79,8 @@ pub(crate) fn settle(
         return None;
     }
     let names = Arc::clone(names);
-    let settle = async move { names.settle(deadline).await };
-    Some(Call::new(Arc::clone(buffer), settle, |py, is_new| {
-        Ok(is_new.into_pyobject(py)?.to_owned().into_any().unbind())
-    }))
+    let settle = async move { Ok(names.settle(deadline).await) };
+    Some(Call::giving(Arc::clone(buffer), settle))
 }
 
 #[pymethods]
@@ -344,13 +336,18 @@ type Restored<'py> = (Bound<'py, PyClient>, Bound<'py, PyAny>, Option<PyBookmark
 #[pymethods]
 impl PyScan {
     /// The same scan, which reads settled data from this store, and keeps the rest in it.
-    fn through(&self, py: Python<'_>, store: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn through(
+        &self,
+        py: Python<'_>,
+        store: &Bound<'_, PyAny>,
+        reads_once: bool,
+    ) -> PyResult<Self> {
         let Some(store) = store_of(store)? else {
             let message = format!("store= is {}, not a siteline.Store.", described(store));
             let hint = "For a target of yours use client.sync(feed, target).";
             return Err(Error::new(Kind::QueryError, message).with_hint(hint).into_py_err());
         };
-        let asked = guarded(|| Read::through(self.scan().clone(), &store))?;
+        let asked = guarded(|| Read::through(self.scan().clone(), &store, reads_once))?;
         Ok(Self { client: self.client.clone_ref(py), asked, selected: OnceLock::new() })
     }
 
@@ -367,7 +364,7 @@ impl PyScan {
         guarded(|| {
             let scan = self.asked.collect.scan().selecting(named, sent, not_listed).or_raise()?;
             let read = match self.asked.through.first() {
-                Some(through) => Read::through(scan, through.store())?,
+                Some(through) => Read::through(scan, through.store(), through.reads_once())?,
                 None => Read::new(scan),
             };
             // Another thread may have been first.

@@ -9,7 +9,6 @@ use arrow_array::{
     TimestampMicrosecondArray,
 };
 use arrow_buffer::Buffer;
-use pyo3::types::PyString;
 
 use super::rows::Rows;
 use super::shown::Ids;
