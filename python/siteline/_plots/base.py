@@ -102,7 +102,7 @@ def time_x(field: str, start: float, end: float, inner: int, *, has_labels: bool
     """Return an axis of time between two milliseconds of the clock."""
     axis = alt.Axis(
         title=None, labelExpr=_LABEL, labels=has_labels, ticks=has_labels, labelOverlap=True,
-        labelFlush=True, tickCount=inner // 80, **GRID,
+        labelFlush=True, labelBound=True, tickCount=inner // 80, **GRID,
     )  # fmt: skip
     scale = alt.Scale(type="utc", domain=[start, max(end, start + 1)], nice=False)
     return alt.X(f"{field}:T", axis=axis, scale=scale)
