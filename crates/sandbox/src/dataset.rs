@@ -144,15 +144,25 @@ impl Dataset {
         point: &Point,
         present: bool,
     ) -> Result<(), SandboxError> {
-        let series = self.series.get_mut(identity);
-        let series = series.ok_or_else(|| SandboxError::new("no such series is loaded"))?;
-        let SeriesKind::Points(width) = series.kind else {
-            return Err(SandboxError::new("only points can be revised, not readings"));
+        let Some(series) = self.series.get_mut(identity) else {
+            let loaded =
+                self.series.keys().next().map(|one| format!("One that is loaded is {one}."));
+            let rest = loaded.as_deref().unwrap_or("Nothing is loaded: call load() first.");
+            return Err(SandboxError::new(format!("The series {identity} is not loaded. {rest}")));
         };
-        if point.timestamp.rem_euclid(width) != 0 {
-            let shown = shown(point.timestamp);
-            let text = format!("{shown} is not a bucket timestamp of the series");
+        let SeriesKind::Points(width) = series.kind else {
+            let text =
+                "The series has raw readings: load points, with a sample_count, to change them.";
             return Err(SandboxError::new(text));
+        };
+        let at = shown(point.timestamp);
+        if point.timestamp.rem_euclid(width) != 0 {
+            let seconds = width / SECOND;
+            return Err(SandboxError::new(format!("{at} is not a multiple of {seconds} s.")));
+        }
+        let is_there = |one: &Record| one.present && one.sample.timestamp == point.timestamp;
+        if !present && !series.records.iter().any(is_there) {
+            return Err(SandboxError::new(format!("The series {identity} has no point at {at}.")));
         }
         let record = Record::version(point, present);
         record.check()?;
