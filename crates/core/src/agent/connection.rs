@@ -49,9 +49,6 @@ impl Connection {
     }
 
     /// Makes one call: a POST with this body, or a GET. `patience`: the longest wait for the answer.
-    ///
-    /// # Errors
-    /// `AgentUnavailable`, `TlsError`, and those that the agent tells.
     pub(super) fn call<A: serde::de::DeserializeOwned>(
         &self,
         route: &str,

@@ -1,11 +1,10 @@
-//! What an agent and its clients say to each other: JSON, in five routes.
+//! What an agent and its clients say to each other: JSON, in four routes.
 //!
 //! | route | says |
 //! |---|---|
 //! | `POST /v1/token` | [`TokenRequest`]; [`LeasedToken`] |
 //! | `POST /v1/page` | [`PageRequest`]; [`LeasedPage`] |
 //! | `POST /v1/return` | [`Return`]; the allowance |
-//! | `POST /v1/refused` | [`Refused`]; nothing |
 //! | `GET /v1/state` | [`State`] |
 //!
 //! A failure is the member `error` alone: [`Failure`]. Unknown members are ignored, so that either side
@@ -47,6 +46,8 @@ pub(super) struct TokenRequest {
     /// The requests that must be left of the allowance after the page that it is for; `None` for a
     /// request that is not counted.
     pub(crate) must_remain: Option<u64>,
+    /// The SHA-256 of a token that the service refused, and that the agent drops.
+    pub(crate) refused: Option<String>,
 }
 
 /// Asks for a page.
@@ -151,16 +152,6 @@ pub(super) struct Return {
     pub(crate) pause: Option<f64>,
 }
 
-/// A token was refused by the service: the agent gets another.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Refused {
-    #[serde(flatten)]
-    pub holder: Holder,
-    pub scopes: String,
-    /// The SHA-256 of the token.
-    pub(crate) digest: String,
-}
-
 /// What an agent tells of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
@@ -173,7 +164,6 @@ pub struct State {
     pub(crate) lent: u64,
     /// Tokens and pages that were granted since the start.
     pub(crate) leases: u64,
-    /// The version of siteline.
     pub version: String,
 }
 

@@ -1,4 +1,4 @@
-//! The five routes: a request in, an answer out. Who may ask is decided before.
+//! The four routes: a request in, an answer out. Who may ask is decided before.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,8 +6,7 @@ use serde::de::DeserializeOwned;
 use super::leases::Leases;
 use super::lessor::Lessor;
 use super::message::{
-    Failure, Holder, LeasedPage, LeasedToken, PageRequest, Refused, Report, Return, State,
-    TokenRequest,
+    Failure, Holder, LeasedPage, LeasedToken, PageRequest, Report, Return, State, TokenRequest,
 };
 use crate::auth::{AccessToken, ScopeSet};
 use crate::error::{Error, Kind, Result};
@@ -47,10 +46,6 @@ impl Routes {
                 .request(body)
                 .and_then(|request| self.take_back(&request))
                 .and_then(|a| json(&a)),
-            ("POST", "/v1/refused") => self
-                .request(body)
-                .and_then(|request| self.refused(&request))
-                .and_then(|()| json(&())),
             ("GET", "/v1/state") => self.state().and_then(|state| json(&state)),
             _ => {
                 Err(Error::new(Kind::ConfigError, format!("an agent has no route {method} {path}")))
@@ -80,6 +75,9 @@ impl Routes {
 
     async fn token(&self, request: &TokenRequest) -> Result<LeasedToken> {
         let scopes = self.scopes(&request.scopes)?;
+        if let Some(digest) = &request.refused {
+            self.lessor.refuse(&scopes, digest);
+        }
         let token = self.lessor.token(&scopes, request.must_remain).await?;
         self.leases.lock().granted += 1;
         Ok(leased(&token))
@@ -134,11 +132,6 @@ impl Routes {
             ledger.pin(pause, clock.moment())?;
         }
         ledger.state(clock.moment())
-    }
-
-    fn refused(&self, request: &Refused) -> Result<()> {
-        self.lessor.refuse(&self.scopes(&request.scopes)?, &request.digest);
-        Ok(())
     }
 
     /// What the agent tells of itself.

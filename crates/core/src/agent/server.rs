@@ -53,13 +53,11 @@ pub(crate) type TakeStep = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 /// Who may ask an agent, and how its thread runs.
 pub struct AgentOptions {
-    /// Where it listens.
     pub listen: Listen,
     /// Users, besides the one that it runs as, who may use its socket.
     pub allowed_users: Vec<u32>,
     /// What its clients tell over TLS without a certificate; `None` makes one, where it is needed.
     pub secret: Option<Zeroizing<String>>,
-    /// Runs each step.
     pub take_step: TakeStep,
 }
 
@@ -140,9 +138,6 @@ impl Agent {
     }
 
     /// What it tells of itself.
-    ///
-    /// # Errors
-    /// Those of the ledger.
     pub fn state(&self) -> Result<State> {
         self.routes.state()
     }

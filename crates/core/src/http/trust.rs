@@ -55,9 +55,6 @@ impl Trust {
     }
 
     /// Refuses a bundle without certificates, or with one that cannot be read.
-    ///
-    /// # Errors
-    /// `ConfigError`.
     pub fn check(&self) -> Result<()> {
         let Some(bundle) = &self.ca_bundle else { return Ok(()) };
         bundle::read(bundle).map(drop).map_err(|why| self.unusable(why))
@@ -65,9 +62,6 @@ impl Trust {
 
     /// The certificates of `ca_bundle`, and nothing else of it, from then on: a server's file may also
     /// contain its private key, which must not stay in memory.
-    ///
-    /// # Errors
-    /// As [`Trust::check`].
     pub fn set_bundle(&mut self, bundle: &[u8], file: Option<&Path>) -> Result<()> {
         self.ca_bundle_file = file.map(Path::to_owned);
         let certificates = bundle::read(bundle).map_err(|why| self.unusable(why))?;

@@ -40,9 +40,6 @@ pub enum Share {
 
 impl Share {
     /// Parses the name that a user writes.
-    ///
-    /// # Errors
-    /// `ConfigError` for another name.
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "group-read" => Ok(Self::GroupRead),
@@ -218,7 +215,6 @@ pub(super) fn give_group(path: &Path) {
     }
 }
 
-/// How a read-only connection reads.
 #[derive(Debug, Clone)]
 pub(super) enum Reading {
     /// With the log and the shared memory that a writer made: beside it, each read is a snapshot.

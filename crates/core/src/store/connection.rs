@@ -26,7 +26,6 @@ const CACHE_KIB: i64 = 8 << 10;
 /// The log is copied into the file from this size on.
 const LOG_BYTES: i64 = 8 << 20;
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     opened: Owned<Opened>,

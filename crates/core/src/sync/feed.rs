@@ -182,9 +182,6 @@ impl Feed {
     }
 
     /// The query of a range.
-    ///
-    /// # Errors
-    /// As [`Query::new`].
     pub fn query(&self, start: Timestamp, end: Timestamp) -> Result<Query> {
         self.0.query(Some(start), Some(end))
     }
@@ -333,9 +330,6 @@ fn shown(input: &FeedInput) -> [(&'static str, String, bool); 12] {
 }
 
 /// Refuses two feeds with the same name.
-///
-/// # Errors
-/// `QueryError` naming it.
 pub(super) fn check_distinct(feeds: &[Feed]) -> Result<()> {
     let mut names = HashSet::new();
     for feed in feeds {

@@ -171,9 +171,6 @@ impl RangeCoverage {
     }
 
     /// What a read of the feed warns of; `None` where nothing is missing from its points.
-    ///
-    /// # Errors
-    /// `UnreadRange`, with [`Unread::Error`].
     pub(super) fn check(&self, feed: &str, unread: Unread) -> Result<Option<String>> {
         if self.complete || unread == Unread::Keep {
             return Ok(None);

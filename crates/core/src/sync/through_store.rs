@@ -88,9 +88,6 @@ struct Reading {
 impl ThroughStore {
     /// What reads a scan through a store, and its parts: one for each site and line, which are read one after
     /// the other.
-    ///
-    /// # Errors
-    /// As [`ThroughStore::new`]; `QueryError` for a range in parts.
     pub fn of_scan(store: &Arc<Store>, scan: &Scan) -> Result<Parts> {
         if scan.cut().is_some() {
             return Err(Error::new(Kind::QueryError, "split= is not for a read with store=")
@@ -127,7 +124,6 @@ impl ThroughStore {
         Ok(Self { store, scan, range, paused: Mutex::new(None), attempt: Mutex::default() })
     }
 
-    /// The store.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -135,9 +131,6 @@ impl ThroughStore {
 
     /// The chains that a read would begin now, and the number of ranges that it would refuse because they
     /// are set aside. Makes no request.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub(super) fn tasks(&self, now: Timestamp) -> Result<(Vec<Task>, usize)> {
         let reread = Ranges::none();
         let (second, clock) = (now.as_second(), Some(now.as_second()));
@@ -340,7 +333,6 @@ impl ThroughStore {
         Ok(Step::Whole(Arc::new(table)))
     }
 
-    /// Notes what the run has read.
     fn note_read(&self, shares: &[Share], run: &Run) {
         let mut attempt = self.attempt.lock();
         attempt.read_at = attempt.read_at.into_iter().chain(run.oldest()).min();
