@@ -10,7 +10,9 @@ use jiff::Timestamp;
 
 use super::address::{AgentAddress, Place};
 use super::connection::Connection;
-use super::message::{Holder, LeasedPage, LeasedToken, PageRequest, Return, State, TokenRequest};
+use super::message::{
+    AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Return, TokenRequest,
+};
 use super::pages::Pages;
 use super::trust::ClientTls;
 use crate::auth::{Issued, Issuer, ScopeSet, TokenWish, Tries};
@@ -62,7 +64,7 @@ impl AgentLink {
             return Ok(Holder { base_url: base_url.clone(), subject: subject.clone() });
         }
         let connection = Connection::new(address.place.clone(), tls.clone());
-        Ok(connection.call::<State>("/v1/state", None::<&()>, PATIENCE)?.holder)
+        Ok(connection.call::<AgentState>("/v1/state", None::<&()>, PATIENCE)?.holder)
     }
 
     /// Its address, with what its tokens are for.
@@ -80,7 +82,7 @@ impl AgentLink {
     }
 
     /// What the agent tells of itself.
-    pub fn state(&self) -> Result<State> {
+    pub fn state(&self) -> Result<AgentState> {
         self.connection.call("/v1/state", None::<&()>, PATIENCE)
     }
 
@@ -144,7 +146,7 @@ impl AgentLink {
     /// Asks for a page that leaves this many requests.
     fn fill(&self, must_remain: u64) -> Result<()> {
         let reports = self.pages().reports(self.clock.moment());
-        let request = PageRequest { holder: self.holder.clone(), must_remain, reports };
+        let request = LeaseRequest { holder: self.holder.clone(), must_remain, reports };
         let page: LeasedPage = self.connection.call("/v1/page", Some(&request), PATIENCE)?;
         self.pages().add(page, must_remain, &self.clock);
         Ok(())

@@ -3,11 +3,11 @@
 //! | route | says |
 //! |---|---|
 //! | `POST /v1/token` | [`TokenRequest`]; [`LeasedToken`] |
-//! | `POST /v1/page` | [`PageRequest`]; [`LeasedPage`] |
+//! | `POST /v1/page` | [`LeaseRequest`]; [`LeasedPage`] |
 //! | `POST /v1/return` | [`Return`]; the allowance |
-//! | `GET /v1/state` | [`State`] |
+//! | `GET /v1/state` | [`AgentState`] |
 //!
-//! A failure is the member `error` alone: [`Failure`]. Unknown members are ignored, so that either side
+//! A failure is the member `error` alone: [`AgentFailure`]. Unknown members are ignored, so that either side
 //! may be newer.
 
 use std::fmt;
@@ -52,7 +52,7 @@ pub(super) struct TokenRequest {
 
 /// Asks for a page.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PageRequest {
+pub(super) struct LeaseRequest {
     #[serde(flatten)]
     pub holder: Holder,
     /// The requests that must be left of the allowance after it.
@@ -154,7 +154,7 @@ pub(super) struct Return {
 
 /// What an agent tells of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct State {
+pub struct AgentState {
     #[serde(flatten)]
     pub holder: Holder,
     /// The scopes that may be asked for.
@@ -169,7 +169,7 @@ pub struct State {
 
 /// An error of the agent, for its client to raise.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub(crate) struct AgentFailure {
     pub error: FailureText,
 }
 
@@ -190,7 +190,7 @@ pub(crate) struct FailureText {
     unsent: bool,
 }
 
-impl From<&Error> for Failure {
+impl From<&Error> for AgentFailure {
     fn from(error: &Error) -> Self {
         let context = error.context();
         Self {

@@ -6,7 +6,8 @@ use serde::de::DeserializeOwned;
 use super::leases::Leases;
 use super::lessor::Lessor;
 use super::message::{
-    Failure, Holder, LeasedPage, LeasedToken, PageRequest, Report, Return, State, TokenRequest,
+    AgentFailure, AgentState, Holder, LeaseRequest, LeasedPage, LeasedToken, Report, Return,
+    TokenRequest,
 };
 use crate::auth::{AccessToken, ScopeSet};
 use crate::error::{Error, Kind, Result};
@@ -83,7 +84,7 @@ impl Routes {
         Ok(leased(&token))
     }
 
-    async fn page(&self, request: &PageRequest) -> Result<LeasedPage> {
+    async fn page(&self, request: &LeaseRequest) -> Result<LeasedPage> {
         let (lessor, ledger) = (&*self.lessor, self.lessor.ledger());
         let now = || lessor.clock().moment();
         self.settle(&request.reports);
@@ -135,10 +136,10 @@ impl Routes {
     }
 
     /// What the agent tells of itself.
-    pub(super) fn state(&self) -> Result<State> {
+    pub(super) fn state(&self) -> Result<AgentState> {
         self.settle(&[]);
         let leases = self.leases.lock();
-        Ok(State {
+        Ok(AgentState {
             holder: self.holder(),
             scopes: self.lessor.scopes().to_string(),
             allowance: self.lessor.ledger().state(self.lessor.clock().moment())?,
@@ -165,5 +166,5 @@ fn json(answer: &impl Serialize) -> Result<Vec<u8>> {
 /// The answer to a request that fails.
 pub(super) fn refusal(error: &Error) -> Answer {
     let status = if error.kind() == Kind::ConfigError { 409 } else { 502 };
-    (status, serde_json::to_vec(&Failure::from(error)).unwrap_or_default())
+    (status, serde_json::to_vec(&AgentFailure::from(error)).unwrap_or_default())
 }

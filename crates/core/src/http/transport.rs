@@ -17,7 +17,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::base_url::BaseUrl;
-use super::body::{self, Limits};
+use super::body::{self, BodyLimits};
 use super::buffers::Buffers;
 use super::client_certificate::ClientCertificate;
 use super::connections::Connections;
@@ -272,13 +272,13 @@ impl Transport {
         self.http.lock().take();
     }
 
-    fn limits(&self, is_token: bool, status: u16) -> Limits {
+    fn limits(&self, is_token: bool, status: u16) -> BodyLimits {
         let longest = match (is_token, status) {
             (true, _) => LONGEST_TOKEN_REPLY,
             (false, 400..) => LONGEST_ERROR,
             (false, _) => usize::MAX,
         };
-        Limits {
+        BodyLimits {
             cap: self.settings.body_cap.min(longest),
             idle: self.settings.idle_timeout,
             window_bytes: self.settings.throughput_bytes,

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 
-use super::bundle::{self, Unusable};
+use super::bundle::{self, UnusableBundle};
 use super::failure::{TRUST_HINT, unread_trust};
 use crate::error::{Error, Kind, Result};
 use crate::files::read_whole;
@@ -69,7 +69,7 @@ impl Trust {
         Ok(())
     }
 
-    fn unusable(&self, Unusable { why, hint }: Unusable) -> Error {
+    fn unusable(&self, UnusableBundle { why, hint }: UnusableBundle) -> Error {
         let what = match &self.ca_bundle_file {
             Some(file) => format!("ca_bundle={:?}", file.to_string_lossy()),
             None => "ca_bundle".to_owned(),

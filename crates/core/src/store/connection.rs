@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use url::Url;
 
-use super::access::{self, Reading, check_readable, is_shared, prepare_for_reading};
+use super::access::{self, ReadMode, check_readable, is_shared, prepare_for_reading};
 use super::failure::StoreResult;
 use super::hold::{ReadPass, StoreHold, WriteTurn};
 use super::schema;
@@ -88,8 +88,8 @@ impl StoreConnection {
         let mut before = None;
         let (hold, connection) = StoreHold::connect(path, timeout, true, || {
             let parameter = match prepare_for_reading(path)? {
-                Reading::WithLog => "readonly_shm=1",
-                Reading::FileAlone(stamp) => {
+                ReadMode::WithLog => "readonly_shm=1",
+                ReadMode::FileAlone(stamp) => {
                     before = Some(stamp);
                     "immutable=1"
                 }

@@ -23,6 +23,7 @@ mod directory;
 mod directory_page;
 mod failure;
 mod feed_lock;
+mod feed_queue;
 mod feeds;
 mod forget;
 mod found_blocks;
@@ -45,11 +46,10 @@ mod seen_log;
 mod series_filter;
 mod shown;
 mod target;
-mod turns;
 mod view;
 mod watch;
 mod writer;
-mod written;
+mod writer_cache;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -63,10 +63,12 @@ use self::connection::{BUSY_TIMEOUT, StoreConnection};
 pub(crate) use self::delays::{Age, Delays, Sighting, Sightings};
 use self::directory::{Directory, FeedIndex};
 use self::failure::{StoreFailure, StoreResult};
+pub use self::feed_queue::Turn;
+pub(crate) use self::feed_queue::Turns;
 use self::feeds::{FeedRow, Feeds};
 use self::found_blocks::{FoundBlocks, rows_of};
 pub use self::names::KeptNames;
-use self::page_merge::Limits;
+use self::page_merge::RecentLimits;
 pub(crate) use self::pages::PageChains;
 pub use self::read::Reader;
 use self::read::find;
@@ -77,8 +79,6 @@ pub use self::series_filter::{SeriesFilter, SeriesIds};
 pub use self::shown::{CHANGES, ShownPoints};
 pub use self::target::ChainRange;
 pub use self::target::{Applied, Delivery, Target};
-pub use self::turns::Turn;
-pub(crate) use self::turns::Turns;
 pub use self::view::{Choice, Flagged, PointFilter, View};
 pub use self::watch::Watch;
 use self::writer::{Writer, Writers};
@@ -97,7 +97,7 @@ pub struct Store {
     path: PathBuf,
     busy_timeout: Duration,
     options: StoreOptions,
-    limits: Limits,
+    limits: RecentLimits,
     writers: Writers,
     turns: Turns,
 }
@@ -143,7 +143,7 @@ impl Store {
             path,
             busy_timeout,
             options,
-            limits: Limits::default(),
+            limits: RecentLimits::default(),
             writers,
             turns: Turns::default(),
         })

@@ -15,13 +15,13 @@ use super::failure::{StoreFailure, StoreResult};
 use super::feeds::{FeedRow, Feeds};
 use super::hold::WriteTurn;
 use super::names::KeptNames;
-use super::page_merge::Limits;
+use super::page_merge::RecentLimits;
 use super::read::find;
 use super::retention::Freed;
 use super::schema::Root;
 use super::target::{Applied, Delivery};
 use super::watch::Watch;
-use super::written::{BlockCache, KnownFeed};
+use super::writer_cache::{BlockCache, KnownFeed};
 use crate::error::{Error, Kind};
 use crate::fork::Owned;
 use crate::lock::Mutex;
@@ -56,7 +56,7 @@ impl Writer {
         feed: &str,
         delivery: Option<&Delivery>,
         state: &[u8],
-        limits: Limits,
+        limits: RecentLimits,
     ) -> StoreResult<Applied> {
         self.commit(feed, |changes, feeds, known| {
             apply(changes, (feeds, known), feed, delivery, state, limits)

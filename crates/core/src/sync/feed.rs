@@ -89,7 +89,7 @@ impl From<Feed> for FeedInput {
 
 /// A member that differs between two definitions of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(super) struct FeedDifference {
     pub(super) member: &'static str,
     pub(super) known: String,
     pub(super) new: String,
@@ -201,12 +201,12 @@ impl Feed {
     }
 
     /// The members that differ in another definition. A feed may begin earlier: what that adds is unread.
-    pub(super) fn differences(&self, new: &Self) -> Vec<Difference> {
+    pub(super) fn differences(&self, new: &Self) -> Vec<FeedDifference> {
         let begins_earlier = new.since() < self.since();
         let (known, new) = (shown(&self.0), shown(&new.0));
         let pairs = known.into_iter().zip(new).filter(|(known, new)| known.1 != new.1);
         pairs
-            .map(|((member, known, may_change), (_, new, _))| Difference {
+            .map(|((member, known, may_change), (_, new, _))| FeedDifference {
                 member,
                 known,
                 new,
